@@ -1,1 +1,26 @@
-//! (being written)
+//! The nouns of Kelos: ids, keys, time, triggers, definitions, slot states, runs and events.
+//!
+//! Everything here is plain data and pure functions of it. What is *absent* is the point: no clock,
+//! no randomness, no IO, no async, no iteration in hash order. `clippy.toml` beside the manifest
+//! refuses them.
+
+pub mod event;
+pub mod id;
+pub mod key;
+pub mod ranges;
+pub mod retry;
+pub mod run;
+pub mod slot;
+pub mod template;
+pub mod time;
+pub mod trigger;
+pub mod workflow;
+
+pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};
+pub use id::{BackfillId, IdError, WorkflowId};
+pub use key::{SlotKey, SlotRef};
+pub use retry::RetryPolicy;
+pub use run::{Outcome, Run, RunId, RunState};
+pub use slot::{Slot, SlotState};
+pub use trigger::{Answer, Explanation, Probe, ProbeAnswer, Trigger};
+pub use workflow::{Job, Workflow};

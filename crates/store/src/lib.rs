@@ -1,1 +1,10 @@
-//! (being written)
+//! Where the state lives: the contract, and the adapters that keep it.
+//!
+//! The leader writes through [`Store`], anybody reads through [`Reader`]. One turn of the engine is
+//! one [`Commit`] is one transaction: the events and the rows that they fold to, or neither.
+
+pub mod contract;
+
+pub use contract::{
+    Commit, Cursor, Lease, Page, Reader, Recall, RunFilter, SlotFilter, SlotRow, Snapshot, Store, StoreError,
+};

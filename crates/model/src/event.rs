@@ -1,0 +1,249 @@
+//! Facts in the append-only log, past tense.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{BackfillId, WorkflowId};
+use crate::key::SlotRef;
+use crate::ranges::Range;
+use crate::run::Outcome;
+use crate::trigger::Explanation;
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventRecord {
+    /// Position in the log, from 1, without gaps.
+    pub seq: u64,
+    /// When it happened, by the engine's clock.
+    pub at: Timestamp,
+    /// For a slot's event: the position of the same slot's event before it, 0 for the first. The
+    /// chain is the slot's history, so no index over the log is needed.
+    pub previous: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened, and to what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "subject", rename_all = "kebab-case")]
+pub enum Event {
+    /// To a slot.
+    Slot {
+        /// Which.
+        slot: SlotRef,
+        /// What.
+        what: SlotEvent,
+    },
+    /// To a workflow.
+    Workflow {
+        /// Which.
+        workflow: WorkflowId,
+        /// What.
+        what: WorkflowEvent,
+    },
+    /// To a backfill.
+    Backfill {
+        /// Which.
+        backfill: BackfillId,
+        /// What.
+        what: BackfillEvent,
+    },
+    /// To a register, the small key and value store that scripts read.
+    Register {
+        /// The register's bucket.
+        bucket: String,
+        /// Its key in the bucket.
+        key: String,
+        /// Its new value, none when it was deleted.
+        value: Option<Value>,
+    },
+}
+
+/// Who first asked for a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Its workflow's schedule.
+    Schedule,
+    /// A person: a rerun or a kill of a slot that did not exist yet.
+    Request,
+    /// A backfill.
+    Backfill,
+}
+
+/// What happens to slots.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum SlotEvent {
+    /// It came to be, waiting.
+    Planned {
+        /// By whom.
+        origin: Origin,
+        /// Larger goes first.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        priority: i32,
+        /// The backfill that asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        backfill: Option<BackfillId>,
+    },
+    /// Its trigger was looked at and gave a new answer somewhere in its tree; not met.
+    Looked {
+        /// Every node's answer and evidence.
+        explanation: Explanation,
+    },
+    /// Its trigger was met; it is queued.
+    TriggerMet {
+        /// Every node's answer and evidence.
+        explanation: Explanation,
+    },
+    /// It waited too long.
+    Expired {
+        /// The limit, in seconds after the scheduled time.
+        timeout_seconds: u64,
+        /// The last answers.
+        explanation: Explanation,
+    },
+    /// Its trigger will never be met.
+    Skipped {
+        /// Every node's answer and evidence.
+        explanation: Explanation,
+    },
+    /// The intent to run it was stored.
+    Dispatched {
+        /// Number of the run.
+        run: u32,
+    },
+    /// The executor confirmed the start.
+    Started {
+        /// Number of the run.
+        run: u32,
+        /// What the executor calls it.
+        external_id: String,
+    },
+    /// Its run succeeded.
+    Succeeded {
+        /// Number of the run.
+        run: u32,
+    },
+    /// Its run failed; a retry is left.
+    BackedOff {
+        /// Number of the run.
+        run: u32,
+        /// How it ended.
+        outcome: Outcome,
+        /// When the retry is due.
+        due: Timestamp,
+    },
+    /// The retry became due; it waits for its trigger again.
+    BackoffEnded,
+    /// Its run failed and no retry is left.
+    Failed {
+        /// Number of the run.
+        run: u32,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// A person ended it.
+    Killed {
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The run of a slot that had been killed came to its end.
+    RunEnded {
+        /// Number of the run.
+        run: u32,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// A person or a backfill opened it again.
+    Reopened {
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Its new priority.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        priority: i32,
+        /// The backfill that asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        backfill: Option<BackfillId>,
+    },
+    /// A backfill adopted it while it was live.
+    Prioritised {
+        /// Its new priority.
+        priority: i32,
+        /// The backfill.
+        backfill: BackfillId,
+    },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
+/// What happens to workflows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum WorkflowEvent {
+    /// It was defined, or its definition changed.
+    Defined {
+        /// Counts the definitions, from 1.
+        version: u32,
+    },
+    /// Its definition went away; its slots stay as they are.
+    Removed,
+    /// Its slots in a range were planned.
+    Planned {
+        /// The part of the schedule that is now covered.
+        range: Range,
+        /// How many slots came to be.
+        slots: u32,
+    },
+    /// Its schedule changed, so that a range must be planned anew beside the slots that exist.
+    Replanned {
+        /// The part of the schedule that is no longer covered.
+        range: Range,
+    },
+    /// A person paused it.
+    Paused {
+        /// Who.
+        by: String,
+    },
+    /// A person resumed it.
+    Resumed {
+        /// Who.
+        by: String,
+    },
+}
+
+/// What happens to backfills.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum BackfillEvent {
+    /// Somebody asked for one.
+    Created {
+        /// Whose slots.
+        workflow: WorkflowId,
+        /// Which of them.
+        range: Range,
+        /// Which states it reopens.
+        mode: crate::workflow::BackfillMode,
+        /// Larger goes first.
+        priority: i32,
+        /// Who asked.
+        by: String,
+        /// How many slots came to be, were reopened, or were live and adopted.
+        slots: u32,
+    },
+    /// Its waiting and queued slots were killed.
+    Cancelled {
+        /// Who asked.
+        by: String,
+    },
+}

@@ -1,0 +1,113 @@
+//! How often a failed slot is tried again, and after what wait.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// How the wait grows from one retry to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Growth {
+    /// The same wait each time.
+    #[default]
+    Fixed,
+    /// Twice the wait before.
+    Exponential,
+}
+
+/// What happens to a slot whose run ended with an unknown outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnUnknown {
+    /// It counts as a failed attempt: it is tried again while retries are left.
+    #[default]
+    Retry,
+    /// The slot fails at once and waits for a person, because running twice would do harm.
+    Fail,
+}
+
+/// The retry policy of a workflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RetryPolicy {
+    /// Retries after the first attempt; 0 means one attempt.
+    pub count: u32,
+    /// Wait before the first retry, in seconds.
+    pub delay_seconds: u64,
+    /// How the wait grows.
+    pub growth: Growth,
+    /// No wait is longer than this, in seconds.
+    pub cap_seconds: Option<u64>,
+    /// Up to this share of the wait, in percent, is taken off by a draw that the run's id seeds, so
+    /// that many slots that failed together don't come back together.
+    pub jitter_percent: u8,
+    /// What an unknown outcome means.
+    pub on_unknown: OnUnknown,
+}
+
+impl RetryPolicy {
+    /// A policy of `count` immediate retries, which is what Celos's `maxRetryCount` means.
+    #[must_use]
+    pub fn immediate(count: u32) -> Self {
+        Self { count, ..Self::default() }
+    }
+
+    /// When retry number `retry` (from 1) of a run that ended at `ended` is due. `seed` decides the jitter.
+    #[must_use]
+    pub fn due(&self, retry: u32, ended: Timestamp, seed: u64) -> Timestamp {
+        let wait = self.wait_millis(retry, seed);
+        let wait = SignedDuration::from_millis(i64::try_from(wait).unwrap_or(i64::MAX));
+        ended.checked_add(wait).unwrap_or(Timestamp::MAX)
+    }
+
+    fn wait_millis(&self, retry: u32, seed: u64) -> u64 {
+        let factor = match self.growth {
+            Growth::Fixed => 1,
+            Growth::Exponential => 1_u64.checked_shl(retry.saturating_sub(1)).unwrap_or(u64::MAX),
+        };
+        let seconds = self.delay_seconds.saturating_mul(factor);
+        let seconds = self.cap_seconds.map_or(seconds, |cap| seconds.min(cap));
+        let whole = seconds.saturating_mul(1000);
+        let span = whole / 100 * u64::from(self.jitter_percent.min(100));
+        if span == 0 { whole } else { whole - scramble(seed ^ u64::from(retry)) % (span + 1) }
+    }
+}
+
+/// A fixed bijection of 64 bits (splitmix64's finaliser): a draw without a generator's state.
+#[must_use]
+pub fn scramble(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(policy: RetryPolicy, retry: u32) -> i64 {
+        (policy.due(retry, Timestamp::UNIX_EPOCH, 7)).as_millisecond()
+    }
+
+    #[test]
+    fn exponential_waits_double_up_to_the_cap() {
+        let policy = RetryPolicy {
+            count: 9,
+            delay_seconds: 10,
+            growth: Growth::Exponential,
+            cap_seconds: Some(60),
+            ..RetryPolicy::default()
+        };
+        assert_eq!([1, 2, 3, 4, 64, 65].map(|n| wait(policy, n)), [10_000, 20_000, 40_000, 60_000, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn jitter_takes_off_at_most_its_share_and_is_the_same_for_the_same_seed() {
+        let policy = RetryPolicy { count: 1, delay_seconds: 100, jitter_percent: 20, ..RetryPolicy::default() };
+        for seed in 0..1000 {
+            let due = policy.due(1, Timestamp::UNIX_EPOCH, seed).as_millisecond();
+            assert!((80_000..=100_000).contains(&due), "{due}");
+            assert_eq!(due, policy.due(1, Timestamp::UNIX_EPOCH, seed).as_millisecond());
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! One attempt to execute a job for a slot.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::key::SlotRef;
+
+/// A run's name: derived from its slot and number, so that a repeated start is recognised.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId {
+    /// Whose run.
+    pub slot: SlotRef,
+    /// Which one, from 1; the number never resets.
+    pub number: u32,
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.slot, self.number)
+    }
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// The intent is stored.
+    Dispatched,
+    /// The executor has confirmed the start.
+    Running,
+    /// It ended well.
+    Succeeded,
+    /// It ended badly, or could not be started.
+    Failed,
+    /// It was ended on a person's word.
+    Killed,
+    /// Nobody can tell how it ended.
+    Unknown,
+}
+
+impl RunState {
+    /// Every state.
+    pub const ALL: [RunState; 6] = [
+        RunState::Dispatched,
+        RunState::Running,
+        RunState::Succeeded,
+        RunState::Failed,
+        RunState::Killed,
+        RunState::Unknown,
+    ];
+
+    /// The name in columns and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunState::Dispatched => "dispatched",
+            RunState::Running => "running",
+            RunState::Succeeded => "succeeded",
+            RunState::Failed => "failed",
+            RunState::Killed => "killed",
+            RunState::Unknown => "unknown",
+        }
+    }
+
+    /// Reads [`RunState::as_str`] back.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<RunState> {
+        RunState::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        self >= RunState::Succeeded
+    }
+}
+
+/// How a run ended. A run that fails is an outcome, never an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Well.
+    Succeeded,
+    /// Badly.
+    Failed {
+        /// In words: `exited with status 3`, `timed out after 60 s`.
+        reason: String,
+        /// The exit status, where there was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_status: Option<i32>,
+    },
+    /// It was never started, and won't be: its parameters were refused.
+    Refused {
+        /// In words.
+        reason: String,
+    },
+    /// Ended on a person's word.
+    Killed,
+    /// Nobody can tell.
+    Unknown {
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// The state of a run that ended so.
+    #[must_use]
+    pub fn state(&self) -> RunState {
+        match self {
+            Outcome::Succeeded => RunState::Succeeded,
+            Outcome::Failed { .. } | Outcome::Refused { .. } => RunState::Failed,
+            Outcome::Killed => RunState::Killed,
+            Outcome::Unknown { .. } => RunState::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Succeeded => f.write_str("succeeded"),
+            Outcome::Failed { reason, .. } => f.write_str(reason),
+            Outcome::Refused { reason } => write!(f, "could not be started: {reason}"),
+            Outcome::Killed => f.write_str("killed"),
+            Outcome::Unknown { reason } => write!(f, "outcome unknown: {reason}"),
+        }
+    }
+}
+
+/// The record of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its name.
+    pub id: RunId,
+    /// Log position of its dispatch: the key of the record, ascending in time.
+    pub seq: u64,
+    /// Log position of the same slot's run before it; 0 for the first.
+    pub previous: u64,
+    /// Where it stands.
+    pub state: RunState,
+    /// Which executor does it.
+    pub executor: String,
+    /// What the executor calls it.
+    pub external_id: Option<String>,
+    /// When the intent was stored.
+    pub dispatched_at: Timestamp,
+    /// When the executor confirmed.
+    pub started_at: Option<Timestamp>,
+    /// When its end was recorded.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+}
+
+/// What an executor reports about a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "kebab-case")]
+pub enum Report {
+    /// It has started.
+    Started {
+        /// What the executor calls it.
+        external_id: String,
+    },
+    /// It has ended.
+    Ended {
+        /// How.
+        outcome: Outcome,
+    },
+    /// Asked about it, the executor has never seen it: the intent was stored and the start got lost.
+    NeverStarted,
+}

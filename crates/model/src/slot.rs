@@ -1,0 +1,222 @@
+//! The state of a slot and the one function that changes it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::event::SlotEvent;
+use crate::id::BackfillId;
+
+/// Where a slot stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SlotState {
+    /// Its trigger is not met.
+    Waiting,
+    /// Its trigger is met, its constraints are not.
+    Held,
+    /// It may run and waits for a permit.
+    Queued,
+    /// The intent to run it is stored; nobody has confirmed the start.
+    Dispatched,
+    /// Its run goes on.
+    Running,
+    /// Its run failed and the retry is not yet due.
+    Backoff,
+    /// Its run succeeded.
+    Succeeded,
+    /// Its last run failed and no retry is left.
+    Failed,
+    /// It waited longer than its workflow allows.
+    Expired,
+    /// It will never go: a trigger or a constraint said so.
+    Skipped,
+    /// A person ended it.
+    Killed,
+}
+
+impl SlotState {
+    /// Every state, in the order of a slot's life.
+    pub const ALL: [SlotState; 11] = [
+        SlotState::Waiting,
+        SlotState::Held,
+        SlotState::Queued,
+        SlotState::Dispatched,
+        SlotState::Running,
+        SlotState::Backoff,
+        SlotState::Succeeded,
+        SlotState::Failed,
+        SlotState::Expired,
+        SlotState::Skipped,
+        SlotState::Killed,
+    ];
+
+    /// Whether nothing more happens to it by itself.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        self >= SlotState::Succeeded
+    }
+
+    /// The name in columns and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SlotState::Waiting => "waiting",
+            SlotState::Held => "held",
+            SlotState::Queued => "queued",
+            SlotState::Dispatched => "dispatched",
+            SlotState::Running => "running",
+            SlotState::Backoff => "backoff",
+            SlotState::Succeeded => "succeeded",
+            SlotState::Failed => "failed",
+            SlotState::Expired => "expired",
+            SlotState::Skipped => "skipped",
+            SlotState::Killed => "killed",
+        }
+    }
+
+    /// Reads [`SlotState::as_str`] back.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<SlotState> {
+        SlotState::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+
+    /// The state after an event, or none where the event can't happen in this state.
+    #[must_use]
+    pub fn after(self, event: &SlotEvent) -> Option<SlotState> {
+        use SlotState::{Backoff, Dispatched, Expired, Failed, Killed, Queued, Running, Skipped, Succeeded, Waiting};
+        let next = match (self, event) {
+            (Waiting, SlotEvent::Looked { .. }) => Waiting,
+            (Waiting, SlotEvent::TriggerMet { .. }) => Queued,
+            (Waiting, SlotEvent::Expired { .. }) => Expired,
+            (Waiting, SlotEvent::Skipped { .. }) => Skipped,
+            (Queued, SlotEvent::Dispatched { .. }) => Dispatched,
+            (Dispatched, SlotEvent::Started { .. }) => Running,
+            (Dispatched | Running, SlotEvent::Succeeded { .. }) => Succeeded,
+            (Dispatched | Running, SlotEvent::BackedOff { .. }) => Backoff,
+            (Dispatched | Running, SlotEvent::Failed { .. }) => Failed,
+            (Backoff, SlotEvent::BackoffEnded) => Waiting,
+            (live, SlotEvent::Killed { .. }) if !live.is_final() => Killed,
+            (done, SlotEvent::Reopened { .. }) if done.is_final() => Waiting,
+            (live, SlotEvent::Prioritised { .. }) if !live.is_final() => live,
+            (state @ (Killed | Waiting), SlotEvent::RunEnded { .. }) => state,
+            _ => return None,
+        };
+        Some(next)
+    }
+}
+
+impl std::fmt::Display for SlotState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What is known of a slot: the fold of its events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// Where it stands.
+    pub state: SlotState,
+    /// Since when.
+    pub since: Timestamp,
+    /// Failed attempts since it was planned or last reopened: Celos's `retryCount` counts the same.
+    pub retries: u32,
+    /// Number of its latest run; 0 before the first. Never reset.
+    pub last_run: u32,
+    /// Log position of the latest run's dispatch, which is also the key of its record; 0 before the first.
+    pub last_run_seq: u64,
+    /// Whether the latest run may still be alive: also true for a killed slot whose run is being ended.
+    pub run_alive: bool,
+    /// What the executor calls the latest run.
+    pub external_id: Option<String>,
+    /// Larger goes first; 0 is normal.
+    pub priority: i32,
+    /// The backfill that last asked for it.
+    pub backfill: Option<BackfillId>,
+    /// When the retry is due, in [`SlotState::Backoff`].
+    pub due: Option<Timestamp>,
+    /// Log position of its latest event: the head of its history.
+    pub last_event: u64,
+}
+
+impl Slot {
+    /// Whether the scheduler still has something to do for it.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        !self.state.is_final() || self.run_alive
+    }
+}
+
+/// Applies one event to a slot. This is the only place where a slot changes, live and in recovery alike.
+///
+/// Returns none where the event can't happen: to a slot that is not there (but for `Planned`), to one
+/// that is there already (`Planned`), or in its present state.
+#[must_use]
+pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
+    let Some(mut slot) = slot else {
+        return plan(event, at, seq);
+    };
+    let state = slot.state.after(event)?;
+    match event {
+        SlotEvent::Dispatched { run } => {
+            slot.last_run = *run;
+            slot.last_run_seq = seq;
+            slot.run_alive = true;
+            slot.external_id = None;
+        }
+        SlotEvent::Started { external_id, .. } => slot.external_id = Some(external_id.clone()),
+        SlotEvent::Succeeded { .. } | SlotEvent::Failed { .. } | SlotEvent::RunEnded { .. } => slot.run_alive = false,
+        SlotEvent::BackedOff { due, .. } => {
+            slot.run_alive = false;
+            slot.retries += 1;
+            slot.due = Some(*due);
+        }
+        SlotEvent::BackoffEnded => {
+            slot.due = None;
+            slot.external_id = None;
+        }
+        SlotEvent::Killed { .. } => {
+            slot.retries = 0;
+            slot.due = None;
+        }
+        SlotEvent::Reopened { priority, backfill, .. } => {
+            slot.retries = 0;
+            slot.external_id = None;
+            slot.priority = *priority;
+            slot.backfill.clone_from(backfill);
+        }
+        SlotEvent::Prioritised { priority, backfill } => {
+            slot.priority = *priority;
+            slot.backfill = Some(backfill.clone());
+        }
+        SlotEvent::Planned { .. } => return None,
+        SlotEvent::Looked { .. }
+        | SlotEvent::TriggerMet { .. }
+        | SlotEvent::Expired { .. }
+        | SlotEvent::Skipped { .. } => {}
+    }
+    if slot.state != state {
+        slot.state = state;
+        slot.since = at;
+    }
+    slot.last_event = seq;
+    Some(slot)
+}
+
+fn plan(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
+    let SlotEvent::Planned { priority, backfill, .. } = event else {
+        return None;
+    };
+    Some(Slot {
+        state: SlotState::Waiting,
+        since: at,
+        retries: 0,
+        last_run: 0,
+        last_run_seq: 0,
+        run_alive: false,
+        external_id: None,
+        priority: *priority,
+        backfill: backfill.clone(),
+        due: None,
+        last_event: seq,
+    })
+}

@@ -1,0 +1,16 @@
+//! Time: cron expressions, zones, schedules, and the text forms of instants.
+//!
+//! Everything is a pure function of its arguments; nothing here asks what time it is.
+
+pub mod cron;
+mod resolve;
+pub mod schedule;
+pub mod text;
+mod transitions;
+pub mod zone;
+
+pub use cron::{Cron, CronError, CronField};
+pub use resolve::{ScheduleProblem, resolve};
+pub use schedule::{CronSchedule, Fold, Gap, Schedule, Times};
+pub use text::{TimeTextError, format_full, format_short, parse_instant};
+pub use zone::{Zone, ZoneError};

@@ -1,0 +1,178 @@
+//! Asking a trigger: a pure function of the slot's key, the clock and the facts at hand.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Answer, Evidence, Explanation, FileSystem, PathCheck, Probe, ProbeAnswer, Trigger, TriggerKind, Verdict};
+use crate::id::WorkflowId;
+use crate::key::{SlotKey, SlotRef};
+use crate::slot::SlotState;
+use crate::time::text;
+use crate::workflow::FunctionRef;
+
+/// What is known when a trigger is asked. An outer none means "not known yet": the question is then
+/// among the wakers, and the answer is not-yet.
+pub trait Facts {
+    /// The clock.
+    fn now(&self) -> Timestamp;
+    /// The state of another slot; an inner none where it does not exist.
+    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>>;
+    /// The outside world's answer.
+    fn probe(&self, probe: &Probe) -> Option<ProbeAnswer>;
+}
+
+/// What can change a trigger's answer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Waker {
+    /// The clock passing a moment.
+    At(Timestamp),
+    /// Another slot changing its state.
+    Slot(SlotRef),
+    /// The outside world's answer.
+    Probe(Probe),
+}
+
+/// A trigger's answer with its reasons, and what to listen to until the next look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// The answer of every node.
+    pub explanation: Explanation,
+    /// What can change it; all leaves are asked, as the explanation shows them all.
+    pub wakers: Vec<Waker>,
+}
+
+/// Asks a trigger about a slot.
+#[must_use]
+pub fn evaluate(trigger: &Trigger, workflow: &WorkflowId, key: &SlotKey, facts: &dyn Facts) -> Evaluation {
+    let mut asking = Asking { workflow, facts, wakers: Vec::new() };
+    let explanation = asking.ask(trigger, key);
+    Evaluation { explanation, wakers: asking.wakers }
+}
+
+struct Asking<'a> {
+    workflow: &'a WorkflowId,
+    facts: &'a dyn Facts,
+    wakers: Vec<Waker>,
+}
+
+impl Asking<'_> {
+    fn ask(&mut self, trigger: &Trigger, key: &SlotKey) -> Explanation {
+        match trigger {
+            Trigger::Always => leaf(TriggerKind::Always, Answer::Met, "Always ready".into(), None),
+            Trigger::And { triggers } => self.all(triggers, key),
+            Trigger::Or { triggers } => self.any(triggers, key),
+            Trigger::Not { trigger } => self.not(trigger, key),
+            Trigger::Offset { seconds, trigger } => self.offset(*seconds, trigger, key),
+            Trigger::Delay { seconds } => self.delay(*seconds, key),
+            Trigger::Success { workflow } => self.success(workflow, key),
+            Trigger::Path(check) => self.path(check, key),
+            Trigger::Function { function } => self.function(function, key),
+        }
+    }
+
+    fn all(&mut self, triggers: &[Trigger], key: &SlotKey) -> Explanation {
+        let nested: Vec<_> = triggers.iter().map(|trigger| self.ask(trigger, key)).collect();
+        // The worst answer decides: one "never" settles it, one "not yet" delays it.
+        let answer = nested.iter().map(|one| one.answer).max().unwrap_or(Answer::Met);
+        let text = if answer == Answer::Met { "All nested triggers are ready" } else { "Not all nested triggers are ready" };
+        node(TriggerKind::And, answer, text.into(), nested)
+    }
+
+    fn any(&mut self, triggers: &[Trigger], key: &SlotKey) -> Explanation {
+        let nested: Vec<_> = triggers.iter().map(|trigger| self.ask(trigger, key)).collect();
+        // An empty one stays not-yet: Celos keeps such a slot waiting until its timeout.
+        let answer = nested.iter().map(|one| one.answer).min().unwrap_or(Answer::NotYet);
+        let text = if answer == Answer::Met { "One or more nested triggers are ready" } else { "None of the nested triggers are ready" };
+        node(TriggerKind::Or, answer, text.into(), nested)
+    }
+
+    fn not(&mut self, trigger: &Trigger, key: &SlotKey) -> Explanation {
+        let inner = self.ask(trigger, key);
+        // While a question is on its way its negation is not known either.
+        let answer = match inner.answer {
+            Answer::NotYet if !inner.is_uncertain() => Answer::Met,
+            Answer::Never => Answer::Met,
+            Answer::Met | Answer::NotYet => Answer::NotYet,
+        };
+        let text = if answer == Answer::Met { "Ready, nested trigger isn't ready" } else { "Not ready, nested trigger is ready" };
+        node(TriggerKind::Not, answer, text.into(), vec![inner])
+    }
+
+    fn offset(&mut self, seconds: i64, trigger: &Trigger, key: &SlotKey) -> Explanation {
+        let Some(shifted) = key.offset(seconds) else {
+            return leaf(TriggerKind::Offset, Answer::Never, format!("Time ends before an offset of {seconds} seconds"), None);
+        };
+        let inner = self.ask(trigger, &shifted);
+        let word = if inner.answer == Answer::Met { "ready" } else { "not ready" };
+        let text = format!("Nested trigger offset by {seconds} seconds {word}");
+        node(TriggerKind::Offset, inner.answer, text, vec![inner])
+    }
+
+    fn delay(&mut self, seconds: i64, key: &SlotKey) -> Explanation {
+        let Ok(until) = key.scheduled_at().checked_add(SignedDuration::from_secs(seconds)) else {
+            return leaf(TriggerKind::Delay, Answer::Never, format!("Time ends before a delay of {seconds} seconds"), None);
+        };
+        let now = self.facts.now();
+        let evidence = Some(Evidence::Clock { now, until });
+        if now > until {
+            return leaf(TriggerKind::Delay, Answer::Met, format!("Ready since {}", text::format_full(until)), evidence);
+        }
+        self.wakers.push(Waker::At(just_after(until)));
+        leaf(TriggerKind::Delay, Answer::NotYet, format!("Delayed until {}", text::format_full(until)), evidence)
+    }
+
+    fn success(&mut self, workflow: &WorkflowId, key: &SlotKey) -> Explanation {
+        let slot = SlotRef::new(workflow.clone(), key.clone());
+        let known = self.facts.slot(&slot);
+        let succeeded = known == Some(Some(SlotState::Succeeded));
+        let (answer, word) = if succeeded { (Answer::Met, "is ready") } else { (Answer::NotYet, "is not ready") };
+        let text = format!("Workflow slot {} {word}", slot.short());
+        let evidence = known.map_or(Evidence::Asked, |state| Evidence::Slot { slot: slot.clone(), state });
+        self.wakers.push(Waker::Slot(slot));
+        leaf(TriggerKind::Success, answer, text, Some(evidence))
+    }
+
+    fn path(&mut self, check: &PathCheck, key: &SlotKey) -> Explanation {
+        let uri = check.uri(key);
+        let (kind, what) = match check.system {
+            FileSystem::Hdfs => (TriggerKind::HdfsPath, "HDFS path"),
+            FileSystem::Local => (TriggerKind::LocalPath, "File"),
+        };
+        let subject = format!("{what} {uri}");
+        self.probe(kind, Probe::Path { uri }, &subject)
+    }
+
+    fn function(&mut self, function: &FunctionRef, key: &SlotKey) -> Explanation {
+        let subject = format!("Function of {}", function.file);
+        let probe = Probe::Function { function: function.clone(), workflow: self.workflow.clone(), key: key.clone() };
+        self.probe(TriggerKind::Function, probe, &subject)
+    }
+
+    fn probe(&mut self, kind: TriggerKind, probe: Probe, subject: &str) -> Explanation {
+        self.wakers.push(Waker::Probe(probe.clone()));
+        let Some(answer) = self.facts.probe(&probe) else {
+            return leaf(kind, Answer::NotYet, format!("{subject} is not ready"), Some(Evidence::Asked));
+        };
+        let (said, text) = match answer.verdict {
+            Verdict::Yes => (Answer::Met, format!("{subject} is ready")),
+            Verdict::No => (Answer::NotYet, format!("{subject} is not ready")),
+            Verdict::Never => (Answer::Never, format!("{subject} will never be ready")),
+            Verdict::Failed => (Answer::NotYet, format!("{subject} can't be checked: {}", answer.detail)),
+        };
+        let ProbeAnswer { verdict, detail, at: looked_at } = answer;
+        leaf(kind, said, text, Some(Evidence::Probe { probe, verdict, detail, looked_at }))
+    }
+}
+
+/// The first millisecond after a moment: comparisons with the clock are strict, as in Celos.
+#[must_use]
+pub(crate) fn just_after(at: Timestamp) -> Timestamp {
+    at.checked_add(SignedDuration::from_millis(1)).unwrap_or(Timestamp::MAX)
+}
+
+fn leaf(kind: TriggerKind, answer: Answer, text: String, evidence: Option<Evidence>) -> Explanation {
+    Explanation { kind, answer, text, evidence, nested: Vec::new() }
+}
+
+fn node(kind: TriggerKind, answer: Answer, text: String, nested: Vec<Explanation>) -> Explanation {
+    Explanation { kind, answer, text, evidence: None, nested }
+}

@@ -1,0 +1,125 @@
+//! Why a trigger gave its answer: a tree of the same shape as the trigger.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Probe, Verdict};
+use crate::key::SlotRef;
+use crate::slot::SlotState;
+
+/// Which kind of trigger a node explains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the names are those of the trigger's variants")]
+pub enum TriggerKind {
+    Always,
+    And,
+    Or,
+    Not,
+    Offset,
+    Delay,
+    Success,
+    HdfsPath,
+    LocalPath,
+    Function,
+}
+
+/// What a leaf read to find its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "read", rename_all = "kebab-case")]
+pub enum Evidence {
+    /// The clock.
+    Clock {
+        /// What it said.
+        now: Timestamp,
+        /// The moment it is compared with.
+        until: Timestamp,
+    },
+    /// Another slot.
+    Slot {
+        /// Which.
+        slot: SlotRef,
+        /// Its state, none where it does not exist.
+        state: Option<SlotState>,
+    },
+    /// The outside world.
+    Probe {
+        /// What was asked.
+        probe: Probe,
+        /// What it said.
+        verdict: Verdict,
+        /// What was seen, in words.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        detail: String,
+        /// When it was looked at.
+        looked_at: Timestamp,
+    },
+    /// Nothing yet: the question is on its way.
+    Asked,
+}
+
+/// One node's answer, in words and with its evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The kind of trigger.
+    pub kind: TriggerKind,
+    /// Its answer.
+    pub answer: Answer,
+    /// The answer in words. Where Celos has a text for it, it is that text.
+    pub text: String,
+    /// What a leaf read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// The nested triggers' answers, all of them, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nested: Vec<Explanation>,
+}
+
+impl Explanation {
+    /// Whether both say the same, whenever they were asked: what is worth a new line in the log.
+    #[must_use]
+    pub fn says_the_same_as(&self, other: &Explanation) -> bool {
+        self.answer == other.answer
+            && self.text == other.text
+            && self.finding() == other.finding()
+            && self.nested.len() == other.nested.len()
+            && self.nested.iter().zip(&other.nested).all(|(a, b)| a.says_the_same_as(b))
+    }
+
+    fn finding(&self) -> (Option<Verdict>, Option<SlotState>, bool) {
+        match &self.evidence {
+            Some(Evidence::Probe { verdict, .. }) => (Some(*verdict), None, false),
+            Some(Evidence::Slot { state, .. }) => (None, *state, false),
+            Some(Evidence::Asked) => (None, None, true),
+            Some(Evidence::Clock { .. }) | None => (None, None, false),
+        }
+    }
+
+    /// Whether some leaf's question has not been answered, or could not be: its negation is then not known either.
+    #[must_use]
+    pub fn is_uncertain(&self) -> bool {
+        let own = match &self.evidence {
+            Some(Evidence::Asked) => true,
+            Some(Evidence::Probe { verdict, .. }) => *verdict == Verdict::Failed,
+            _ => false,
+        };
+        own || self.nested.iter().any(Explanation::is_uncertain)
+    }
+
+    /// Whether some leaf's question is still on its way.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        matches!(self.evidence, Some(Evidence::Asked)) || self.nested.iter().any(Explanation::is_pending)
+    }
+
+    /// The leaves that stand in the way, in words.
+    #[must_use]
+    pub fn blockers(&self) -> Vec<String> {
+        match (self.answer, self.kind) {
+            (Answer::Met, _) => Vec::new(),
+            (_, TriggerKind::Not) => vec![self.nested.first().map_or_else(|| self.text.clone(), |inner| format!("{} (must not be so)", inner.text))],
+            _ if self.nested.is_empty() => vec![self.text.clone()],
+            _ => self.nested.iter().flat_map(Explanation::blockers).collect(),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Predicates on a slot: may it go?
+
+mod evaluate;
+mod explain;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use evaluate::{Evaluation, Facts, Waker, evaluate};
+pub use explain::{Evidence, Explanation, TriggerKind};
+
+use crate::id::WorkflowId;
+use crate::key::SlotKey;
+use crate::template;
+use crate::workflow::FunctionRef;
+
+/// The three answers of a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It may go.
+    Met,
+    /// It may not go yet.
+    NotYet,
+    /// It will never go.
+    Never,
+}
+
+/// A tree over leaves that look at the clock, at other slots, or at the outside world.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Trigger {
+    /// Always met.
+    Always,
+    /// Met when all are; an empty one is.
+    And {
+        /// The nested triggers.
+        triggers: Vec<Trigger>,
+    },
+    /// Met when one is; an empty one isn't, ever.
+    Or {
+        /// The nested triggers.
+        triggers: Vec<Trigger>,
+    },
+    /// Met when the nested one isn't.
+    Not {
+        /// The nested trigger.
+        trigger: Box<Trigger>,
+    },
+    /// Asks the nested trigger about the slot that lies `seconds` later. The clock stays as it is.
+    Offset {
+        /// Seconds into the future, or into the past where negative.
+        seconds: i64,
+        /// The nested trigger.
+        trigger: Box<Trigger>,
+    },
+    /// Met once more than `seconds` have passed since the slot's time.
+    Delay {
+        /// Seconds.
+        seconds: i64,
+    },
+    /// Met when the slot of another workflow with the same key has succeeded.
+    Success {
+        /// The other workflow.
+        workflow: WorkflowId,
+    },
+    /// Met when something is at a path.
+    Path(PathCheck),
+    /// Met when a script's function says so.
+    Function {
+        /// The function.
+        function: FunctionRef,
+    },
+}
+
+impl Trigger {
+    /// The nested triggers, in order.
+    #[must_use]
+    pub fn nested(&self) -> &[Trigger] {
+        match self {
+            Trigger::And { triggers } | Trigger::Or { triggers } => triggers,
+            Trigger::Not { trigger } | Trigger::Offset { trigger, .. } => std::slice::from_ref(trigger),
+            _ => &[],
+        }
+    }
+
+    /// The workflows whose slots it looks at, in order of appearance.
+    #[must_use]
+    pub fn upstream(&self) -> Vec<&WorkflowId> {
+        match self {
+            Trigger::Success { workflow } => vec![workflow],
+            other => other.nested().iter().flat_map(Trigger::upstream).collect(),
+        }
+    }
+}
+
+/// A question about a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathCheck {
+    /// Which file system's words the explanation uses.
+    pub system: FileSystem,
+    /// A template, absolute or with a scheme: `/logs/${year}`, `file:///data/${year}`.
+    pub path: String,
+    /// The file system that a path without a scheme belongs to: `hdfs://nameservice1`, `file:///`.
+    pub base: String,
+}
+
+/// Whose path it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileSystem {
+    /// Hadoop's, named by URI.
+    Hdfs,
+    /// This machine's.
+    Local,
+}
+
+impl PathCheck {
+    /// The whole URI for a slot's key.
+    #[must_use]
+    pub fn uri(&self, key: &SlotKey) -> String {
+        let path = template::fill(&self.path, key);
+        if has_scheme(&path) {
+            return path.into_owned();
+        }
+        let base = match self.base.trim_end_matches('/') {
+            "file:" => "file://",
+            base => base,
+        };
+        format!("{base}{path}")
+    }
+}
+
+fn has_scheme(path: &str) -> bool {
+    path.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    })
+}
+
+/// A question to the outside world. Slots that ask the same question share one answer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "probe", rename_all = "kebab-case")]
+pub enum Probe {
+    /// Is something there?
+    Path {
+        /// The whole URI.
+        uri: String,
+    },
+    /// What does a script's function say?
+    Function {
+        /// The function.
+        function: FunctionRef,
+        /// Whose slot it is asked about.
+        workflow: WorkflowId,
+        /// Which one.
+        key: SlotKey,
+    },
+}
+
+impl std::fmt::Display for Probe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Probe::Path { uri } => f.write_str(uri),
+            Probe::Function { function, workflow, key } => {
+                write!(f, "function {} of {} for {workflow}@{key}", function.index, function.file)
+            }
+        }
+    }
+}
+
+/// What the outside world said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Yes.
+    Yes,
+    /// Not now.
+    No,
+    /// No, and that won't change.
+    Never,
+    /// It could not be asked, or did not answer.
+    Failed,
+}
+
+/// An answer of the outside world, and what it was based on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeAnswer {
+    /// The answer.
+    pub verdict: Verdict,
+    /// What was seen, or why it failed, in words; may be empty.
+    pub detail: String,
+    /// When it was looked at.
+    pub at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uri(path: &str, base: &str) -> String {
+        let check = PathCheck { system: FileSystem::Hdfs, path: path.into(), base: base.into() };
+        check.uri(&SlotKey::parse("2015-09-03T04:00Z").unwrap())
+    }
+
+    #[test]
+    fn a_path_without_scheme_belongs_to_the_base() {
+        assert_eq!(uri("/logs/${year}/${hour}00", "hdfs://nameservice1"), "hdfs://nameservice1/logs/2015/0400");
+        assert_eq!(uri("/logs/${year}", "hdfs://nameservice1/"), "hdfs://nameservice1/logs/2015");
+        assert_eq!(uri("/logs/${year}", "file:///"), "file:///logs/2015");
+        assert_eq!(uri("/logs/${year}", "file:"), "file:///logs/2015");
+        assert_eq!(uri("/logs/${year}", ""), "/logs/2015");
+        assert_eq!(uri("file:///a/${day}", "hdfs://n"), "file:///a/03");
+    }
+}

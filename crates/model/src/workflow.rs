@@ -1,0 +1,191 @@
+//! Definitions: what a workflow is.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::id::{BackfillId, WorkflowId};
+use crate::ranges::{Range, RangeSet};
+use crate::retry::RetryPolicy;
+use crate::time::schedule::Schedule;
+use crate::trigger::Trigger;
+
+/// A named definition: keys, trigger, retry and job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Workflow {
+    /// Its name, unique on a server.
+    pub id: WorkflowId,
+    /// The unit of deployment that owns it; for scripts, the name of the file without `.js`.
+    pub project: String,
+    /// Where it was defined.
+    pub source: Source,
+    /// What its slots are.
+    pub keys: Keys,
+    /// When a slot may go.
+    pub trigger: Trigger,
+    /// How many of its slots may run at a time, oldest first; 0 lets none run.
+    pub concurrency: u32,
+    /// What happens after a failure.
+    pub retry: RetryPolicy,
+    /// No slot before this moment is planned by the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Timestamp>,
+    /// A slot that still waits this long after its scheduled time expires. None waits for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_timeout_seconds: Option<u64>,
+    /// What is executed.
+    pub job: Job,
+    /// What people know about it.
+    #[serde(default, skip_serializing_if = "About::is_empty")]
+    pub about: About,
+}
+
+/// Where a definition stands in its source.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Source {
+    /// Path of the file, relative to the folder of definitions.
+    pub file: String,
+    /// Line of the call that defined it, from 1; 0 where unknown.
+    pub line: u32,
+}
+
+/// What makes a workflow's slots: a schedule now; job-id templates, collected events and requests
+/// (flow runs) are further variants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Keys {
+    /// A slot at each time of a schedule.
+    Schedule(Schedule),
+}
+
+/// What gets executed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Job {
+    /// Name of the executor: `command`, `oozie`.
+    pub executor: String,
+    /// What the executor needs besides the properties; strings inside are templates.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub settings: Map<String, Value>,
+    /// What the job is given.
+    #[serde(default)]
+    pub properties: Properties,
+}
+
+/// The properties of a job: data, or a script's function of the slot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Properties {
+    /// The same for each slot, but for the templates inside.
+    Fixed(Map<String, Value>),
+    /// Asked of the script when a run is started.
+    Function(FunctionRef),
+}
+
+impl Default for Properties {
+    fn default() -> Self {
+        Properties::Fixed(Map::new())
+    }
+}
+
+/// A function that stayed in its script.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FunctionRef {
+    /// The file that defined it.
+    pub file: String,
+    /// Its place among the functions that the file left behind, from 0.
+    pub index: u32,
+    /// A digest of its source, so that a changed function is a changed definition.
+    pub digest: String,
+}
+
+/// What people know about a workflow; the scheduler reads none of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct About {
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// A page about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Who knows more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contacts: Vec<Contact>,
+    /// Words to find it by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+impl About {
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == About::default()
+    }
+}
+
+/// A person or a team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contact {
+    /// Name, where given.
+    pub name: Option<String>,
+    /// Address, where given.
+    pub email: Option<String>,
+}
+
+/// What the scheduler remembers of a workflow beside its slots.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkflowRow {
+    /// Its name.
+    pub id: WorkflowId,
+    /// Its latest definition.
+    pub definition: Workflow,
+    /// Which definition that is, counted from 1.
+    pub version: u32,
+    /// Whether it is defined now; false once its definition went away.
+    pub present: bool,
+    /// Whether a person paused it.
+    pub paused: bool,
+    /// The parts of its schedule whose slots all exist.
+    pub planned: RangeSet,
+    /// The resolved schedule that `planned` holds for, in words; another one asks for planning anew.
+    pub planned_for: String,
+}
+
+/// Which existing slots a backfill opens again; slots that don't exist are always planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackfillMode {
+    /// None: only what is missing is planned.
+    #[default]
+    Missing,
+    /// Those that ended without success.
+    Unsuccessful,
+    /// All that are final.
+    All,
+}
+
+/// A named request over past slots.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Backfill {
+    /// Its name.
+    pub id: BackfillId,
+    /// Whose slots.
+    pub workflow: WorkflowId,
+    /// Which of them.
+    pub range: Range,
+    /// Which states it reopens.
+    pub mode: BackfillMode,
+    /// Larger goes first.
+    pub priority: i32,
+    /// Who asked.
+    pub by: String,
+    /// When.
+    pub created_at: Timestamp,
+    /// When it was cancelled.
+    pub cancelled_at: Option<Timestamp>,
+    /// How many slots it asked for.
+    pub slots: u32,
+}

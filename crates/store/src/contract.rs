@@ -1,0 +1,315 @@
+//! What every store does, whatever it is made of.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::ranges::Range;
+use kelos_model::workflow::{Backfill, Workflow, WorkflowRow};
+use kelos_model::{BackfillId, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Why a store could not do what was asked. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else leads: the epoch of the commit is stale. Nothing was written.
+    #[error("write as leader of epoch {held}: epoch {current} has taken over")]
+    Deposed {
+        /// The epoch that was held.
+        held: u64,
+        /// The epoch in force.
+        current: u64,
+    },
+    /// The data was written by a newer version of the program. Nothing was touched.
+    #[error("open {place}: its schema is version {found}, this program knows up to {known}; use the newer program, or another folder")]
+    TooNew {
+        /// Where the data is.
+        place: String,
+        /// The version found there.
+        found: u32,
+        /// The newest version this program knows.
+        known: u32,
+    },
+    /// The data contradicts itself.
+    #[error("read {place}: {what}")]
+    Corrupt {
+        /// Where.
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The medium failed: disk full, no permission, server gone.
+    #[error("{doing}: {cause}")]
+    Medium {
+        /// What was being done, completing "failed to …".
+        doing: String,
+        /// What the medium said.
+        cause: String,
+    },
+}
+
+/// The right to write, until somebody else takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// Grows with each change of leader; every commit carries it.
+    pub epoch: u64,
+}
+
+/// A slot with its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotRow {
+    /// Its name.
+    #[serde(flatten)]
+    pub id: SlotRef,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub slot: Slot,
+}
+
+/// All that the engine needs to go on where another left off.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Position of the last event in the log; 0 when it is empty.
+    pub last_seq: u64,
+    /// When that event happened.
+    pub last_at: Option<Timestamp>,
+    /// Every workflow that ever was.
+    pub workflows: Vec<WorkflowRow>,
+    /// The live slots ([`Slot::is_live`]), in no particular order.
+    pub slots: Vec<SlotRow>,
+    /// The runs of those slots that have not ended.
+    pub runs: Vec<Run>,
+}
+
+/// A question of the engine about slots that are not in its memory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Recall {
+    /// These slots, where they exist.
+    Slots(Vec<SlotRef>),
+    /// All slots of a workflow whose time lies in `[start, end)`.
+    Range {
+        /// Whose slots.
+        workflow: WorkflowId,
+        /// Inclusive.
+        start: Timestamp,
+        /// Exclusive.
+        end: Timestamp,
+    },
+    /// All slots of a backfill.
+    Backfill(BackfillId),
+}
+
+/// One turn: what happened, and the rows as they are after it.
+#[derive(Debug, Clone, Default)]
+pub struct Commit {
+    /// The events, in order; the first follows the last of the commit before.
+    pub events: Vec<EventRecord>,
+    /// The slots that changed, as they are now.
+    pub slots: Vec<SlotRow>,
+    /// The runs that changed, as they are now.
+    pub runs: Vec<Run>,
+    /// The workflows that changed, as they are now. A new version also goes into the history of definitions.
+    pub workflows: Vec<WorkflowRow>,
+    /// The sources (file name to text) that belong to new definitions in `workflows`.
+    pub sources: BTreeMap<String, Arc<str>>,
+    /// The backfills that changed, as they are now.
+    pub backfills: Vec<Backfill>,
+    /// Registers by bucket and key; none deletes.
+    pub registers: Vec<(String, String, Option<Value>)>,
+}
+
+impl Commit {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+            && self.slots.is_empty()
+            && self.runs.is_empty()
+            && self.workflows.is_empty()
+            && self.backfills.is_empty()
+            && self.registers.is_empty()
+    }
+}
+
+/// The leader's side. Synchronous, owned by one thread.
+pub trait Store: Send {
+    /// Takes or renews the right to write. None while somebody else holds it. Taking it anew gives a
+    /// larger epoch; renewing keeps it. `now` and `ttl_millis` bound the lease where nothing better
+    /// (a lock that dies with its process) proves the holder gone.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError>;
+
+    /// Gives the right to write back, so that a standby need not wait for it to run out.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError>;
+
+    /// Reads what the engine needs to go on.
+    ///
+    /// # Errors
+    /// When the medium fails or the data contradicts itself.
+    fn restore(&mut self) -> Result<Snapshot, StoreError>;
+
+    /// Reads slots that are not in the engine's memory, ascending by name.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn recall(&mut self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError>;
+
+    /// Reads runs by the log position of their dispatch.
+    ///
+    /// # Errors
+    /// When the medium fails or one does not exist.
+    fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError>;
+
+    /// Writes a turn, all of it or nothing, durably.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] when the lease is stale; otherwise when the medium fails. In either
+    /// case nothing was written.
+    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError>;
+
+    /// A reader of the same data, for any number of threads.
+    fn reader(&self) -> Arc<dyn Reader>;
+}
+
+/// Where a page starts: opaque to callers, who hand back what [`Page::next`] gave them.
+pub type Cursor = String;
+
+/// A page of rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// Where the next page starts; none at the end.
+    pub next: Option<Cursor>,
+}
+
+/// Which slots.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlotFilter {
+    /// Only of this workflow.
+    pub workflow: Option<WorkflowId>,
+    /// Only in one of these states; empty means any.
+    pub states: Vec<SlotState>,
+    /// Only with a time in this range.
+    pub range: Option<Range>,
+    /// Only of this backfill.
+    pub backfill: Option<BackfillId>,
+}
+
+/// Which runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only of this workflow.
+    pub workflow: Option<WorkflowId>,
+    /// Only in one of these states; empty means any.
+    pub states: Vec<RunState>,
+}
+
+/// A definition as it once was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PastDefinition {
+    /// Counts the definitions of a workflow, from 1.
+    pub version: u32,
+    /// When it came into force.
+    pub at: Timestamp,
+    /// The definition.
+    pub definition: Workflow,
+    /// The text of the file it came from, where known.
+    pub source: Option<String>,
+}
+
+/// Anybody's side: never waits for the writer, may lag behind it by the turn that is being written.
+/// Every list is paged by key, so that a deep page costs what the first one costs.
+pub trait Reader: Send + Sync {
+    /// Every workflow that ever was, ascending by id.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn workflows(&self) -> Result<Vec<WorkflowRow>, StoreError>;
+
+    /// One workflow.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn workflow(&self, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError>;
+
+    /// A workflow's definitions, newest first.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError>;
+
+    /// One slot.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn slot(&self, id: &SlotRef) -> Result<Option<Slot>, StoreError>;
+
+    /// Slots, newest time first (then by workflow, ascending).
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not one of ours.
+    fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError>;
+
+    /// How many slots of a filter are in each state.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError>;
+
+    /// A slot's events, oldest first.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError>;
+
+    /// A slot's runs, oldest first.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn slot_runs(&self, id: &SlotRef) -> Result<Vec<Run>, StoreError>;
+
+    /// Runs, newest dispatch first.
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not one of ours.
+    fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError>;
+
+    /// Events after a log position, ascending. At most `limit` lines of the log are looked at where
+    /// a workflow is named, so a page may be empty and the log go on: `Page::next` holds the position to
+    /// go on from, none at the end of the log.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn events(&self, after: u64, workflow: Option<&WorkflowId>, limit: usize) -> Result<Page<EventRecord>, StoreError>;
+
+    /// Position of the last event; 0 when there is none.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn last_seq(&self) -> Result<u64, StoreError>;
+
+    /// Backfills, newest first.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn backfills(&self) -> Result<Vec<Backfill>, StoreError>;
+
+    /// A register's value.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError>;
+
+    /// A bucket's registers whose key starts with a prefix, ascending by key.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError>;
+}
