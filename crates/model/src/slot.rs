@@ -98,7 +98,8 @@ impl SlotState {
             (live, SlotEvent::Killed { .. }) if !live.is_final() => Killed,
             (done, SlotEvent::Reopened { .. }) if done.is_final() => Waiting,
             (live, SlotEvent::Prioritised { .. }) if !live.is_final() => live,
-            (state @ (Killed | Waiting), SlotEvent::RunEnded { .. }) => state,
+            // The run of a killed slot, which may have been reopened since, but can't have been dispatched again.
+            (state, SlotEvent::RunEnded { .. }) if !matches!(state, Dispatched | Running) => state,
             _ => return None,
         };
         Some(next)
@@ -134,6 +135,8 @@ pub struct Slot {
     pub backfill: Option<BackfillId>,
     /// When the retry is due, in [`SlotState::Backoff`].
     pub due: Option<Timestamp>,
+    /// Digest of the explanation that was last logged: the next one is logged when it says something else.
+    pub said: u32,
     /// Log position of its latest event: the head of its history.
     pub last_event: u64,
 }
@@ -157,6 +160,8 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
     };
     let state = slot.state.after(event)?;
     match event {
+        // Never two live runs of a slot.
+        SlotEvent::Dispatched { .. } if slot.run_alive => return None,
         SlotEvent::Dispatched { run } => {
             slot.last_run = *run;
             slot.last_run_seq = seq;
@@ -189,8 +194,8 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
             slot.backfill = Some(backfill.clone());
         }
         SlotEvent::Planned { .. } => return None,
-        SlotEvent::Looked { .. }
-        | SlotEvent::TriggerMet { .. }
+        SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
+        SlotEvent::TriggerMet { .. }
         | SlotEvent::Expired { .. }
         | SlotEvent::Skipped { .. } => {}
     }
@@ -217,6 +222,7 @@ fn plan(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
         priority: *priority,
         backfill: backfill.clone(),
         due: None,
+        said: 0,
         last_event: seq,
     })
 }

@@ -1,5 +1,7 @@
 //! Definitions: what a workflow is.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -141,17 +143,26 @@ pub struct WorkflowRow {
     /// Its name.
     pub id: WorkflowId,
     /// Its latest definition.
-    pub definition: Workflow,
+    pub definition: Arc<Workflow>,
     /// Which definition that is, counted from 1.
     pub version: u32,
     /// Whether it is defined now; false once its definition went away.
     pub present: bool,
     /// Whether a person paused it.
     pub paused: bool,
+    /// What has been planned of it.
+    pub planned: Planned,
+}
+
+/// What has been planned of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Planned {
     /// The parts of its schedule whose slots all exist.
-    pub planned: RangeSet,
-    /// The resolved schedule that `planned` holds for, in words; another one asks for planning anew.
-    pub planned_for: String,
+    pub ranges: RangeSet,
+    /// The resolved schedule that `ranges` holds for, in words; another one asks for planning anew.
+    pub schedule: String,
+    /// No slot at or after this moment has ever been planned; none when no slot has.
+    pub until: Option<Timestamp>,
 }
 
 /// Which existing slots a backfill opens again; slots that don't exist are always planned.

@@ -76,23 +76,23 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Whether both say the same, whenever they were asked: what is worth a new line in the log.
+    /// A digest of what it says, whenever it was asked: another digest is worth a new line in the log. Never 0.
     #[must_use]
-    pub fn says_the_same_as(&self, other: &Explanation) -> bool {
-        self.answer == other.answer
-            && self.text == other.text
-            && self.finding() == other.finding()
-            && self.nested.len() == other.nested.len()
-            && self.nested.iter().zip(&other.nested).all(|(a, b)| a.says_the_same_as(b))
+    pub fn digest(&self) -> u32 {
+        let hash = self.hash_into(0xcbf2_9ce4_8422_2325);
+        ((hash ^ (hash >> 32)) as u32).max(1)
     }
 
-    fn finding(&self) -> (Option<Verdict>, Option<SlotState>, bool) {
-        match &self.evidence {
-            Some(Evidence::Probe { verdict, .. }) => (Some(*verdict), None, false),
-            Some(Evidence::Slot { state, .. }) => (None, *state, false),
-            Some(Evidence::Asked) => (None, None, true),
-            Some(Evidence::Clock { .. }) | None => (None, None, false),
-        }
+    fn hash_into(&self, hash: u64) -> u64 {
+        let finding = match &self.evidence {
+            Some(Evidence::Probe { verdict, .. }) => *verdict as u8,
+            Some(Evidence::Slot { state, .. }) => 16 + state.map_or(0, |state| 1 + state as u8),
+            Some(Evidence::Asked) => 64,
+            Some(Evidence::Clock { .. }) | None => 65,
+        };
+        let own = [self.kind as u8, self.answer as u8, finding, self.nested.len() as u8];
+        let hash = self.text.bytes().chain(own).fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        self.nested.iter().fold(hash, |hash, nested| nested.hash_into(hash))
     }
 
     /// Whether some leaf's question has not been answered, or could not be: its negation is then not known either.
