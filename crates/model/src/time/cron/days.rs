@@ -56,7 +56,11 @@ impl Month {
 
     /// The mask of one day, empty when the month doesn't have it.
     fn day(&self, day: i8) -> u64 {
-        if (1..=self.len).contains(&day) { 1 << day } else { 0 }
+        if (1..=self.len).contains(&day) {
+            1 << day
+        } else {
+            0
+        }
     }
 
     fn weekday(&self, day: i8) -> i8 {

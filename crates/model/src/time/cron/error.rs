@@ -47,7 +47,10 @@ impl CronField {
             CronField::DayOfMonth => (1, 31),
             CronField::Month => (1, 12),
             CronField::DayOfWeek => (1, 7),
-            CronField::Year => (super::bits::FIRST_YEAR.into(), super::bits::LAST_YEAR.into()),
+            CronField::Year => (
+                super::bits::FIRST_YEAR.into(),
+                super::bits::LAST_YEAR.into(),
+            ),
         }
     }
 

@@ -94,7 +94,10 @@ fn name(text: Option<&str>, field: CronField) -> Result<i64, Fault> {
 
 fn read_unspecified(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Fault> {
     if !matches!(field, CronField::DayOfMonth | CronField::DayOfWeek) {
-        return fault("takes no \"?\"", format!("{}, or * for every one", field.values()));
+        return fault(
+            "takes no \"?\"",
+            format!("{}, or * for every one", field.values()),
+        );
     }
     if item.chars().count() > 2 {
         return fault("can't be read", "nothing after \"?\"");
@@ -121,8 +124,14 @@ fn read_last(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Faul
             draft.nearest |= rest.ends_with('W');
             let rest = rest.trim_end_matches('W');
             let offset = match rest.strip_prefix('-') {
-                Some("") if !draft.nearest => return fault("ends too early", "a number after \"L-\""),
-                Some(digits) => digits.parse().unwrap_or(if digits.is_empty() { 0 } else { i8::MAX }),
+                Some("") if !draft.nearest => {
+                    return fault("ends too early", "a number after \"L-\"");
+                }
+                Some(digits) => {
+                    digits
+                        .parse()
+                        .unwrap_or(if digits.is_empty() { 0 } else { i8::MAX })
+                }
                 None => 0,
             };
             if offset > 30 {
@@ -141,21 +150,36 @@ fn read_number(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Fa
     let (value, rest) = number(item)?;
     match rest.as_bytes().first() {
         Some(b'L') => {
-            only(field == CronField::DayOfWeek, "L", "the days of the week", field)?;
+            only(
+                field == CronField::DayOfWeek,
+                "L",
+                "the days of the week",
+                field,
+            )?;
             checked(value, field)?;
             draft.last_weekday = true;
             insert(draft, field, value);
             Ok(())
         }
         Some(b'W') => {
-            only(field == CronField::DayOfMonth, "W", "the days of the month", field)?;
+            only(
+                field == CronField::DayOfMonth,
+                "W",
+                "the days of the month",
+                field,
+            )?;
             checked(value, field)?;
             draft.nearest = true;
             insert(draft, field, value);
             Ok(())
         }
         Some(b'#') => {
-            only(field == CronField::DayOfWeek, "#", "the days of the week", field)?;
+            only(
+                field == CronField::DayOfWeek,
+                "#",
+                "the days of the week",
+                field,
+            )?;
             checked(value, field)?;
             draft.nth = Some(nth(&rest[1..])?);
             insert(draft, field, value);
@@ -208,7 +232,10 @@ fn read_steps(draft: &mut Draft, start: i64, rest: &str, field: CronField) -> Re
 
 /// The digits that `text` begins with, as a number, and what follows them.
 fn number(text: &str) -> Result<(i64, &str), Fault> {
-    let end = text.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .bytes()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(text.len());
     match text[..end].parse::<i32>() {
         Ok(n) => Ok((n.into(), &text[end..])),
         Err(_) if end == 0 => fault("can't be read", "a number after \"-\" and \"/\""),
@@ -250,7 +277,11 @@ fn checked(value: i64, field: CronField) -> Result<(), Fault> {
         CronField::Year => value != 99,
         _ => (min..=max).contains(&value),
     };
-    if right { Ok(()) } else { fault("is out of range", field.values()) }
+    if right {
+        Ok(())
+    } else {
+        fault("is out of range", field.values())
+    }
 }
 
 fn check_step(step: i64, field: CronField) -> Result<(), Fault> {
@@ -285,7 +316,7 @@ fn fill(
         return fill_years(draft, start, end, step);
     }
     let count = max - min + 1;
-    let stop = if end < start { end + if min == 0 { count } else { max } } else { end };
+    let stop = if end < start { end + count } else { end };
     let mut value = start;
     while value <= stop {
         insert(draft, field, (value - min).rem_euclid(count) + min);

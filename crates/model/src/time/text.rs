@@ -1,0 +1,256 @@
+//! Instants as text: read generously, written in one of two forms.
+
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
+use jiff::tz::Offset;
+
+/// A text that is no instant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimeTextError {
+    /// The text can't be read as a time.
+    #[error(
+        "time {text:?} {problem} at {rest:?}: expected a form such as 2013-11-26, 2013-11-26T17Z, 2013-11-26T17:23Z or 2013-11-26T17:23:05.123Z"
+    )]
+    Form {
+        /// What was given.
+        text: String,
+        /// What is wrong; completes "the time ...".
+        problem: &'static str,
+        /// The text from the place of the problem on.
+        rest: String,
+    },
+    /// The time has an offset from UTC.
+    #[error("time {text:?} must be in UTC, but isn't: expected \"Z\" or \"+00:00\" at its end")]
+    NotUtc {
+        /// What was given.
+        text: String,
+    },
+}
+
+/// Reads an instant in ISO 8601 form, in UTC: a date, optionally `T` and a time, optionally `Z` or
+/// `+00:00`.
+///
+/// The date may be cut short (`2013-11`, `2013`), count days (`2013-330`) or weeks (`2013-W48-2`); the
+/// time may be cut short (`T17`, `T17:23`). The last part of a time may have a fraction of any length,
+/// which is cut to milliseconds. Without an offset the time is taken to be in UTC.
+///
+/// # Errors
+///
+/// If the text has another form, names a time that doesn't exist, or has an offset other than zero.
+pub fn parse_instant(text: &str) -> Result<Timestamp, TimeTextError> {
+    let mut reader = Reader { rest: text };
+    let read = reader.instant();
+    let rest = reader.rest.to_owned();
+    let text = text.to_owned();
+    match read {
+        Ok(at) => Ok(at),
+        Err(Problem::Form(problem)) => Err(TimeTextError::Form {
+            text,
+            problem,
+            rest,
+        }),
+        Err(Problem::NotUtc) => Err(TimeTextError::NotUtc { text }),
+    }
+}
+
+/// `2013-11-26T17:23:05.123Z`: always to the millisecond.
+pub fn format_full(at: Timestamp) -> String {
+    let civil = floor_to_millisecond(at);
+    format!(
+        "{}:{:02}.{:03}Z",
+        minutes(civil),
+        civil.second(),
+        civil.millisecond()
+    )
+}
+
+/// `2013-11-26T17:23Z`: without milliseconds that are zero, and then without seconds that are zero.
+pub fn format_short(at: Timestamp) -> String {
+    let civil = floor_to_millisecond(at);
+    match (civil.second(), civil.millisecond()) {
+        (0, 0) => format!("{}Z", minutes(civil)),
+        (second, 0) => format!("{}:{second:02}Z", minutes(civil)),
+        _ => format_full(at),
+    }
+}
+
+fn minutes(at: DateTime) -> String {
+    let year = match at.year() {
+        year @ 0.. => format!("{year:04}"),
+        year => format!("-{:04}", year.unsigned_abs()),
+    };
+    format!(
+        "{year}-{:02}-{:02}T{:02}:{:02}",
+        at.month(),
+        at.day(),
+        at.hour(),
+        at.minute()
+    )
+}
+
+fn floor_to_millisecond(at: Timestamp) -> DateTime {
+    let floor = at.as_nanosecond().div_euclid(1_000_000) * 1_000_000;
+    Offset::UTC.to_datetime(Timestamp::from_nanosecond(floor).unwrap_or(at))
+}
+
+enum Problem {
+    Form(&'static str),
+    NotUtc,
+}
+
+use Problem::{Form, NotUtc};
+
+/// What is left to read; on a problem it stands at the place of the problem.
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn instant(&mut self) -> Result<Timestamp, Problem> {
+        let date = self.date()?;
+        let mut millis = 0;
+        if self.eat_either("T", "t") {
+            if self.digits() > 0 {
+                millis = self.time()?;
+            }
+            self.offset()?;
+        }
+        if !self.rest.is_empty() {
+            return Err(Form("goes on unexpectedly"));
+        }
+        let midnight = Offset::UTC.to_timestamp(date.at(0, 0, 0, 0));
+        let millis = midnight.map(|midnight| midnight.as_millisecond() + millis);
+        millis
+            .and_then(Timestamp::from_millisecond)
+            .map_err(|_| Form("is too far off"))
+    }
+
+    fn date(&mut self) -> Result<Date, Problem> {
+        let start = self.rest;
+        let year = self.number(4, 4, "has no year of four digits")? as i16;
+        if !self.eat("-") {
+            return self.existing(start, Date::new(year, 1, 1).ok());
+        }
+        if self.eat_either("W", "w") {
+            return self.week_date(start, year);
+        }
+        if self.digits() == 3 {
+            let day = self.number(3, 3, "has no day of the year")? as i16;
+            let first = Date::new(year, 1, 1).ok();
+            let date = first.and_then(|first| first.with().day_of_year(day).build().ok());
+            return self.existing(start, date);
+        }
+        let month = self.number(1, 2, "has no month")? as i8;
+        let day = self.number_after("-", "has no day")?.unwrap_or(1) as i8;
+        self.existing(start, Date::new(year, month, day).ok())
+    }
+
+    fn week_date(&mut self, start: &'a str, year: i16) -> Result<Date, Problem> {
+        let week = self.number(1, 2, "has no week")? as i8;
+        let day = self
+            .number_after("-", "has no day of the week")?
+            .unwrap_or(1) as i8;
+        let weekday = Weekday::from_monday_one_offset(day).ok();
+        let date = weekday.and_then(|day| ISOWeekDate::new(year, week, day).ok());
+        self.existing(start, date.map(ISOWeekDate::date))
+    }
+
+    /// The date if there is such a date; else the problem stands at the date's beginning.
+    fn existing(&mut self, start: &'a str, date: Option<Date>) -> Result<Date, Problem> {
+        date.ok_or_else(|| {
+            self.rest = start;
+            Form("has a date that doesn't exist")
+        })
+    }
+
+    /// The milliseconds since midnight of a time of day: hours, then perhaps minutes and seconds, the
+    /// last of them perhaps with a fraction.
+    fn time(&mut self) -> Result<i64, Problem> {
+        let mut millis = 0;
+        for (unit, limit) in [(3_600_000, 24), (60_000, 60), (1000, 60)] {
+            let start = self.rest;
+            let value = self.number(1, 2, "has no number")?;
+            if value >= limit {
+                self.rest = start;
+                return Err(Form("has a time of day that doesn't exist"));
+            }
+            millis += value * unit;
+            if self.eat_either(".", ",") {
+                return Ok(millis + self.fraction(unit)?);
+            }
+            if unit == 1000 || !self.eat(":") {
+                break;
+            }
+        }
+        Ok(millis)
+    }
+
+    /// A decimal fraction of `unit` milliseconds; digits beyond the 12th are too small to matter.
+    fn fraction(&mut self, unit: i64) -> Result<i64, Problem> {
+        let (digits, rest) = self.rest.split_at(self.digits());
+        if digits.is_empty() {
+            return Err(Form("has no digits in its fraction"));
+        }
+        self.rest = rest;
+        let scale = |value: i64, digit: u8| value * 10 + i64::from(digit - b'0');
+        let padded = digits
+            .bytes()
+            .chain(std::iter::repeat(b'0'))
+            .take(12)
+            .fold(0, scale);
+        Ok((i128::from(padded) * i128::from(unit) / 1_000_000_000_000) as i64)
+    }
+
+    /// `Z`, an offset of zero, or nothing.
+    fn offset(&mut self) -> Result<(), Problem> {
+        if self.rest.is_empty() || self.eat_either("Z", "z") {
+            return Ok(());
+        }
+        if !self.rest.starts_with(['+', '-']) {
+            return Err(Form("goes on unexpectedly"));
+        }
+        let known = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.');
+        match &self.rest[1..] {
+            digits if digits.is_empty() || !digits.chars().all(known) => Err(Form("has no offset")),
+            digits if digits.contains(|c| matches!(c, '1'..='9')) => Err(NotUtc),
+            _ => {
+                self.rest = "";
+                Ok(())
+            }
+        }
+    }
+
+    fn eat(&mut self, text: &str) -> bool {
+        let rest = self.rest.strip_prefix(text);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn eat_either(&mut self, this: &str, that: &str) -> bool {
+        self.eat(this) || self.eat(that)
+    }
+
+    /// How many digits come next.
+    fn digits(&self) -> usize {
+        self.rest.bytes().take_while(u8::is_ascii_digit).count()
+    }
+
+    /// A number of at least `min` and at most `max` digits.
+    fn number(&mut self, min: usize, max: usize, problem: &'static str) -> Result<i64, Problem> {
+        let count = self.digits();
+        if !(min..=max).contains(&count) {
+            return Err(Form(problem));
+        }
+        let (digits, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        digits.parse().map_err(|_| Form(problem))
+    }
+
+    /// A number of one or two digits, if `sign` comes before it.
+    fn number_after(&mut self, sign: &str, problem: &'static str) -> Result<Option<i64>, Problem> {
+        match self.eat(sign) {
+            true => self.number(1, 2, problem).map(Some),
+            false => Ok(None),
+        }
+    }
+}
