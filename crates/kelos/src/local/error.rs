@@ -1,0 +1,99 @@
+//! What can go wrong around a run. A command that fails is an [`Outcome`](super::Outcome), not one
+//! of these.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An operation on a run's folder or processes that didn't work. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// A file operation was refused.
+    #[error("{doing} `{path}`: {source}")]
+    Io {
+        /// What was being done, as a verb: `read`, `create`.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why the system refused.
+        source: io::Error,
+    },
+    /// A record on disk can't be understood.
+    #[error("understand `{path}`: {source}")]
+    BadRecord {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// Nothing was ever started for this run.
+    #[error("find run `{0}`: it was never started")]
+    NotStarted(String),
+    /// The run is still going, and what was asked needs it to be over.
+    #[error("remove run `{0}`: it is still running")]
+    StillRunning(String),
+    /// The processes of a run could not be ended or watched.
+    #[error("{doing} the processes of run `{run}`: {source}")]
+    Process {
+        /// What was being done, as a verb: `stop`, `watch`.
+        doing: &'static str,
+        /// The run.
+        run: String,
+        /// Why the system refused.
+        source: io::Error,
+    },
+}
+
+/// A run that could not be handed to a shim. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no program to run.
+    #[error("start run `{0}`: its command is empty, expected at least a program")]
+    EmptyCommand(String),
+    /// The folder of this run belongs to another run id.
+    #[error("start run `{run_id}`: its folder `{dir}` belongs to run `{owner}`")]
+    Conflict {
+        /// The run that was to be started.
+        run_id: String,
+        /// The run that has the folder.
+        owner: String,
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The shim could not be spawned at all.
+    #[error("spawn `{program}` for run `{run_id}`: {source}")]
+    Spawn {
+        /// The run that was to be started.
+        run_id: String,
+        /// The shim's program.
+        program: String,
+        /// Why the system refused.
+        source: io::Error,
+    },
+    /// The shim ended before it claimed the run, so the command did not run.
+    #[error("start run `{run_id}`: its shim gave up before the command ran: {why}")]
+    Shim {
+        /// The run that was to be started.
+        run_id: String,
+        /// The shim's last words.
+        why: String,
+    },
+    /// The run's folder could not be prepared or read.
+    #[error(transparent)]
+    Local(#[from] LocalError),
+}
+
+/// Says what was being done to which file when the system refused.
+pub(crate) trait At<T> {
+    /// Names the operation and the path.
+    fn at(self, doing: &'static str, path: &Path) -> Result<T, LocalError>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T, LocalError> {
+        self.map_err(|source| LocalError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        })
+    }
+}

@@ -1,0 +1,342 @@
+//! The output of a run on disk: its head and its tail, with the bytes in between dropped once there
+//! are too many.
+//!
+//! Every byte ever written has an offset, kept or not. `log` holds the bytes from 0 on; once it is
+//! full, the output goes on in segments named by the offset of their first byte,
+//! `log.tail.<offset>`, of which the newest two stay. The names and lengths of the files are all
+//! there is to know, so there is nothing to repair after a crash.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::{At, LocalError};
+use super::records;
+
+const HEAD: &str = "log";
+const TAIL_PREFIX: &str = "log.tail.";
+
+/// Tail segments that stay: the newest one, and a full one so that the tail never is nearly empty.
+const TAIL_SEGMENTS: usize = 2;
+
+/// Less would make a file of every few lines.
+const SMALLEST_LIMIT: u64 = 4096;
+
+/// How often a reader looks again when a segment disappears under it.
+const READ_ATTEMPTS: usize = 20;
+
+/// A piece of a run's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogChunk {
+    /// Where `bytes` begin. More than was asked for when the bytes there were dropped.
+    pub offset: u64,
+    /// The output. Empty when there is no more for now.
+    pub bytes: Vec<u8>,
+    /// Where to read on.
+    pub next_offset: u64,
+    /// How many bytes between the offset asked for and `offset` were dropped by the size limit.
+    pub dropped: u64,
+    /// The run has ended and nothing comes after this chunk.
+    pub ended: bool,
+}
+
+/// Reads up to `max_len` bytes of the output of the run in `dir`, from `offset` on.
+///
+/// Offsets count every byte that the command wrote, so they stay valid while the middle of a long
+/// output is dropped.
+pub fn read_log(dir: &Path, offset: u64, max_len: usize) -> Result<LogChunk, LocalError> {
+    // In this order: what is written before the end is in the files by the time the end is seen.
+    let ended = dir.join(records::EXIT).exists();
+    let mut attempt = 1;
+    loop {
+        match try_read(dir, offset, max_len, ended) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < READ_ATTEMPTS => {
+                attempt += 1
+            }
+            result => return result.at("read the log in", dir),
+        }
+    }
+}
+
+/// How many bytes the run in `dir` has written so far, dropped ones included.
+pub fn log_len(dir: &Path) -> Result<u64, LocalError> {
+    let segments = segments(dir).at("read the log in", dir)?;
+    Ok(segments.last().map_or(0, Segment::end))
+}
+
+fn try_read(dir: &Path, offset: u64, max_len: usize, ended: bool) -> io::Result<LogChunk> {
+    let segments = segments(dir)?;
+    let end = segments.last().map_or(0, Segment::end);
+    let Some(segment) = segments.iter().find(|segment| segment.end() > offset) else {
+        return Ok(LogChunk {
+            offset,
+            bytes: Vec::new(),
+            next_offset: offset,
+            dropped: 0,
+            ended,
+        });
+    };
+    let start = offset.max(segment.start);
+    let mut file = File::open(&segment.path)?;
+    file.seek(SeekFrom::Start(start - segment.start))?;
+    let mut bytes = Vec::new();
+    file.take(max_len as u64).read_to_end(&mut bytes)?;
+    let next_offset = start + bytes.len() as u64;
+    Ok(LogChunk {
+        offset: start,
+        bytes,
+        next_offset,
+        dropped: start - offset,
+        ended: ended && next_offset >= end,
+    })
+}
+
+struct Segment {
+    start: u64,
+    len: u64,
+    path: PathBuf,
+}
+
+impl Segment {
+    fn end(&self) -> u64 {
+        self.start + self.len
+    }
+}
+
+/// The files of the log in the order of their offsets. A segment that disappears meanwhile is left
+/// out.
+fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut segments = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(start) = name.to_str().and_then(start_of) else {
+            continue;
+        };
+        match entry.metadata() {
+            Ok(metadata) => segments.push(Segment {
+                start,
+                len: metadata.len(),
+                path: entry.path(),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    segments.sort_by_key(|segment| segment.start);
+    Ok(segments)
+}
+
+fn start_of(name: &str) -> Option<u64> {
+    if name == HEAD {
+        Some(0)
+    } else {
+        name.strip_prefix(TAIL_PREFIX)?.parse().ok()
+    }
+}
+
+/// Writes the log of a run within its limit.
+///
+/// Writing never fails for the caller: a command must not break because a disk is full. What can't
+/// be written counts as dropped, and the writer goes on with a new segment as soon as the disk lets
+/// it.
+pub(crate) struct LogWriter {
+    dir: PathBuf,
+    segment_limit: u64,
+    /// Bytes seen so far.
+    offset: u64,
+    /// The open file and how much still fits into it.
+    current: Option<(File, u64)>,
+    /// Tail segments on disk, oldest first.
+    tail: Vec<PathBuf>,
+    complained: bool,
+}
+
+impl LogWriter {
+    /// Starts an empty log: half of the limit for the head, a quarter for each segment of the tail.
+    pub(crate) fn create(dir: &Path, limit: u64) -> io::Result<Self> {
+        let limit = limit.max(SMALLEST_LIMIT);
+        let head = File::create(dir.join(HEAD))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            segment_limit: limit / 4,
+            offset: 0,
+            current: Some((head, limit / 2)),
+            tail: Vec::new(),
+            complained: false,
+        })
+    }
+
+    /// Takes the next bytes of the output.
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            match self.write_some(bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) => {
+                    self.complain(&error);
+                    self.current = None;
+                    self.offset += bytes.len() as u64;
+                    return;
+                }
+            }
+            if self.current.as_ref().is_some_and(|(_, room)| *room == 0) {
+                self.current = None;
+            }
+        }
+    }
+
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.current {
+            Some((file, room)) => write_up_to(file, bytes, room)?,
+            None => self.open_segment(bytes)?,
+        };
+        self.offset += written as u64;
+        Ok(written)
+    }
+
+    /// Old segments go only once the new one holds something, so a full disk doesn't cost the tail
+    /// that is there.
+    fn open_segment(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let path = self.dir.join(format!("{TAIL_PREFIX}{}", self.offset));
+        let mut room = self.segment_limit;
+        let mut file = File::create(&path)?;
+        let written = write_up_to(&mut file, bytes, &mut room)
+            .inspect_err(|_| drop(fs::remove_file(&path)))?;
+        self.tail.push(path);
+        self.current = Some((file, room));
+        while self.tail.len() > TAIL_SEGMENTS {
+            let _ = fs::remove_file(self.tail.remove(0));
+        }
+        Ok(written)
+    }
+
+    fn complain(&mut self, error: &io::Error) {
+        if !self.complained {
+            self.complained = true;
+            eprintln!("failed to write the log, some output is lost: {error}");
+        }
+    }
+}
+
+fn write_up_to(file: &mut File, bytes: &[u8], room: &mut u64) -> io::Result<usize> {
+    let len = bytes
+        .len()
+        .min(usize::try_from(*room).unwrap_or(usize::MAX));
+    loop {
+        match file.write(&bytes[..len]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                *room -= written as u64;
+                return Ok(written);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Byte `i` of the output, so that every kept byte can be checked.
+    fn byte(i: u64) -> u8 {
+        (i.wrapping_mul(2_654_435_761) >> 7) as u8
+    }
+
+    fn written(dir: &Path, limit: u64, total: u64, piece: usize) {
+        let mut writer = LogWriter::create(dir, limit).unwrap();
+        let bytes: Vec<u8> = (0..total).map(byte).collect();
+        bytes.chunks(piece).for_each(|piece| writer.write(piece));
+    }
+
+    /// Reads all there is: (kept bytes, dropped bytes).
+    fn read_all(dir: &Path, max_len: usize) -> (u64, u64) {
+        let (mut offset, mut kept, mut dropped) = (0, 0, 0);
+        loop {
+            let chunk = read_log(dir, offset, max_len).unwrap();
+            if chunk.bytes.is_empty() {
+                return (kept, dropped);
+            }
+            let expected: Vec<u8> = (chunk.offset..chunk.next_offset).map(byte).collect();
+            assert_eq!(chunk.bytes, expected);
+            assert_eq!(chunk.offset, offset + chunk.dropped);
+            kept += chunk.bytes.len() as u64;
+            dropped += chunk.dropped;
+            offset = chunk.next_offset;
+        }
+    }
+
+    #[test]
+    fn nothing_is_dropped_within_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        written(dir.path(), 8192, 8192, 100);
+        assert_eq!(read_all(dir.path(), 333), (8192, 0));
+        assert_eq!(log_len(dir.path()).unwrap(), 8192);
+    }
+
+    #[test]
+    fn head_and_tail_stay_beyond_the_limit() {
+        for (total, piece) in [
+            (8193, 1000),
+            (100_000, 7),
+            (100_000, 65_536),
+            (1_000_003, 4096),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            written(dir.path(), 8192, total, piece);
+            let (kept, dropped) = read_all(dir.path(), 1000);
+            assert_eq!(kept + dropped, total);
+            assert!(
+                (8192 * 3 / 4 - 8..=8192).contains(&kept),
+                "{kept} of {total} kept"
+            );
+            assert_eq!(
+                read_log(dir.path(), 0, 5000).unwrap().bytes.len(),
+                4096,
+                "the head is half of the limit"
+            );
+            let last = read_log(dir.path(), total - 1, 10).unwrap();
+            assert_eq!(
+                (last.bytes, last.next_offset),
+                (vec![byte(total - 1)], total)
+            );
+            assert_eq!(log_len(dir.path()).unwrap(), total);
+        }
+    }
+
+    #[test]
+    fn the_end_is_told_with_the_last_chunk() {
+        let dir = tempfile::tempdir().unwrap();
+        written(dir.path(), 8192, 6000, 100);
+        assert!(!read_log(dir.path(), 6000, 10).unwrap().ended);
+        fs::write(dir.path().join(records::EXIT), "{}").unwrap();
+        assert!(
+            !read_log(dir.path(), 0, 8192).unwrap().ended,
+            "the tail comes after the head"
+        );
+        assert!(read_log(dir.path(), 4096, 8192).unwrap().ended);
+        assert!(read_log(dir.path(), 9999, 10).unwrap().ended);
+    }
+
+    #[test]
+    fn a_run_without_output_has_an_empty_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let chunk = read_log(&dir.path().join("none"), 0, 10).unwrap();
+        assert_eq!(
+            chunk,
+            LogChunk {
+                offset: 0,
+                bytes: vec![],
+                next_offset: 0,
+                dropped: 0,
+                ended: false
+            }
+        );
+    }
+}

@@ -1,0 +1,283 @@
+//! The small files of a run and how they get to disk: replaced whole, or created once.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::error::{At, LocalError};
+use super::paths::RunRef;
+use super::procs::ProcessId;
+
+/// The file that says what to run. It may hold secrets of the environment.
+pub(crate) const SPEC: &str = "spec.json";
+/// The file that exactly one process can create, before anything runs.
+pub(crate) const CLAIM: &str = "claim";
+/// The file that names the command's process.
+pub(crate) const CHILD: &str = "child.json";
+/// The file that says how the run ended.
+pub(crate) const EXIT: &str = "exit.json";
+/// The file that says that the server killed a shim that would not end: then the outcome is known
+/// to be *killed*.
+pub(crate) const HARD_KILLED: &str = "hard-killed";
+/// What the shim writes when something goes wrong around the command.
+pub(crate) const SHIM_ERR: &str = "shim.err";
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// Which run this is: decides the folder.
+    pub run: RunRef,
+    /// The id of the run; a repeated start is recognised by it. The command sees it as
+    /// `KELOS_RUN_ID`.
+    pub run_id: String,
+    /// The program and its arguments. No shell is involved.
+    pub argv: Vec<String>,
+    /// Environment values set for the command.
+    pub env: BTreeMap<String, String>,
+    /// Whether the command also sees the server's own environment.
+    pub inherit_env: bool,
+    /// The folder the command starts in; the server's own when absent.
+    pub cwd: Option<PathBuf>,
+    /// How long the command may take; without end when absent.
+    #[serde(rename = "timeout_ms", with = "millis")]
+    pub timeout: Option<Duration>,
+    /// How long a command that was told to end may take before it is killed; the launcher's limit
+    /// when absent.
+    #[serde(rename = "grace_ms", with = "millis")]
+    pub grace: Option<Duration>,
+    /// How many bytes of output are kept; the launcher's limit when absent. Never less than 4 KiB.
+    pub log_limit_bytes: Option<u64>,
+}
+
+impl RunSpec {
+    /// A command with the server's environment and no limits of its own.
+    pub fn new<A: Into<String>>(
+        run: RunRef,
+        run_id: impl Into<String>,
+        argv: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self {
+            run,
+            run_id: run_id.into(),
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            inherit_env: true,
+            cwd: None,
+            timeout: None,
+            grace: None,
+            log_limit_bytes: None,
+        }
+    }
+}
+
+/// How and when a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// When the command was started, in milliseconds since 1970; absent when it never was, or
+    /// nobody knows.
+    pub started_at_ms: Option<i64>,
+    /// When the end was written down, in milliseconds since 1970.
+    pub ended_at_ms: i64,
+}
+
+impl Exit {
+    /// Whether the command ran and said that all is well.
+    pub fn is_success(&self) -> bool {
+        self.outcome == Outcome::Exited { code: 0 }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The command ended by itself.
+    Exited {
+        /// Its exit status.
+        code: i32,
+    },
+    /// A signal that Kelos did not send ended the command.
+    Signalled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// The command took longer than it may and was ended.
+    TimedOut,
+    /// Somebody cancelled the run. A run that was cancelled before it started has no start time.
+    Killed,
+    /// The command could not be started; nothing ran.
+    FailedToStart {
+        /// Why.
+        error: String,
+    },
+    /// The command did start, and nobody knows how it ended.
+    Unknown {
+        /// Why nobody knows.
+        why: String,
+    },
+}
+
+/// Who runs this run, and how to find what belongs to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Claim {
+    pub(crate) run_id: String,
+    /// Unique value of [`TAG_VARIABLE`] in the environment of everything that the run starts.
+    pub(crate) tag: String,
+    /// The shim; absent when the run was cancelled before anything started.
+    pub(crate) shim: Option<ProcessId>,
+    /// The boot and the process id namespace in which the shim's id means something.
+    pub(crate) host: String,
+    pub(crate) claimed_at_ms: i64,
+}
+
+/// The environment variable that marks every process of a run. Its value differs for each claim,
+/// unlike a run id, which another server on the same machine may use as well.
+pub(crate) const TAG_VARIABLE: &str = "KELOS_RUN_TAG";
+
+/// Creates a file that can be created only once, complete from its first moment. `false`: it was
+/// there already.
+///
+/// The hard link makes both true at once, where `O_EXCL` alone would show an empty file for a
+/// moment. With `durable` the file also survives a power failure: syncing after linking covers the
+/// name too, as both are changes of the inode.
+pub(crate) fn create_once<T: Serialize>(
+    dir: &Path,
+    name: &str,
+    value: &T,
+    durable: bool,
+) -> Result<bool, LocalError> {
+    let target = dir.join(name);
+    let (temp, file) = write_temp(dir, name, value)?;
+    let linked = fs::hard_link(&temp, &target);
+    let _ = fs::remove_file(&temp);
+    match linked {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(error).at("create", &target),
+    }
+    if durable {
+        file.sync_all().at("sync", &target)?;
+    }
+    Ok(true)
+}
+
+/// Replaces a file whole: a reader sees the old or the new one.
+pub(crate) fn replace<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), LocalError> {
+    let target = dir.join(name);
+    let (temp, _) = write_temp(dir, name, value)?;
+    fs::rename(&temp, &target).at("create", &target)
+}
+
+/// Reads a record; `None` when the file isn't there.
+pub(crate) fn read<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Option<T>, LocalError> {
+    let path = dir.join(name);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).at("read", &path),
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|source| LocalError::BadRecord { path, source })
+}
+
+/// Writes a file that nobody looks for, readable by its owner alone.
+fn write_temp<T: Serialize>(
+    dir: &Path,
+    name: &str,
+    value: &T,
+) -> Result<(PathBuf, File), LocalError> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let path = dir.join(format!(".{name}.{}.{count}", std::process::id()));
+    let bytes = serde_json::to_vec(value).map_err(|source| LocalError::BadRecord {
+        path: path.clone(),
+        source,
+    })?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&path)
+        .at("create", &path)?;
+    if let Err(error) = file.write_all(&bytes) {
+        let _ = fs::remove_file(&path);
+        return Err(error).at("write", &path);
+    }
+    Ok((path, file))
+}
+
+/// The wall clock, in milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// Optional durations as whole milliseconds.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value
+            .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+            .serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_reads_as_it_was_written() {
+        let exit = Exit {
+            outcome: Outcome::Exited { code: 3 },
+            started_at_ms: Some(1),
+            ended_at_ms: 2,
+        };
+        let text = serde_json::to_string(&exit).unwrap();
+        assert_eq!(
+            text,
+            r#"{"outcome":"exited","code":3,"started_at_ms":1,"ended_at_ms":2}"#
+        );
+        assert_eq!(serde_json::from_str::<Exit>(&text).unwrap(), exit);
+        assert_eq!(
+            serde_json::to_value(Outcome::TimedOut).unwrap(),
+            serde_json::json!({"outcome": "timed_out"})
+        );
+    }
+
+    #[test]
+    fn a_file_is_created_once() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(create_once(dir.path(), "claim", &1, true).unwrap());
+        assert!(!create_once(dir.path(), "claim", &2, true).unwrap());
+        assert_eq!(read::<i32>(dir.path(), "claim").unwrap(), Some(1));
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "no temporary file stays"
+        );
+    }
+}

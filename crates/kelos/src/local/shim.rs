@@ -1,0 +1,245 @@
+//! The shim: the small process between the server and one command. It runs in the program's own
+//! executable, in place of its `main`, without a runtime and without threads.
+
+use std::fs;
+use std::io::{self, PipeReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::SigSet;
+use rustix::process::Pid;
+
+use super::error::{At, LocalError};
+use super::log::LogWriter;
+use super::procs::{self, ProcessId, Stat, Tree};
+use super::records::{
+    self, CHILD, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SHIM_ERR, SPEC, TAG_VARIABLE,
+};
+use super::supervise::{Signals, Supervisor};
+
+/// The first word to the launcher: this shim holds the claim.
+pub(crate) const SAY_CLAIMED: &str = "claimed";
+/// The first word to the launcher: another process holds the claim, this shim ran nothing.
+pub(crate) const SAY_TAKEN: &str = "taken";
+/// The second word to the launcher, followed by the process id of the command.
+pub(crate) const SAY_STARTED: &str = "started";
+
+/// Used when the spec says nothing, which the launcher doesn't let happen.
+pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(10);
+/// Used when the spec says nothing, which the launcher doesn't let happen.
+pub(crate) const DEFAULT_LOG_LIMIT: u64 = 16 * 1024 * 1024;
+
+/// For how long the shim tries to write the outcome down, should the disk be full.
+const WRITE_EXIT_FOR: Duration = Duration::from_secs(60);
+
+/// Runs the command whose folder this is, until it is over; the exit status is the caller's to pass
+/// on.
+///
+/// A program that uses a [`Launcher`](super::Launcher) calls this first thing in its `main`, before
+/// any thread or runtime, when it was started with the arguments that the launcher was given plus a
+/// folder.
+pub fn shim_main(run_dir: &Path) -> i32 {
+    match run(run_dir) {
+        Ok(()) => 0,
+        Err(error) => {
+            // Standard error is the file `shim.err` in the folder of the run.
+            eprintln!("failed to {error}");
+            1
+        }
+    }
+}
+
+fn run(dir: &Path) -> Result<(), LocalError> {
+    let (signals, me) = detach().at("prepare the shim in", dir)?;
+    let spec: RunSpec = records::read(dir, SPEC)?
+        .ok_or(io::ErrorKind::NotFound.into())
+        .at("read", &dir.join(SPEC))?;
+    let claim = Claim {
+        run_id: spec.run_id.clone(),
+        tag: procs::unique().at("prepare the shim in", dir)?,
+        shim: Some(me),
+        host: procs::host().at("prepare the shim in", dir)?,
+        claimed_at_ms: records::now_ms(),
+    };
+    // Durable, so that even a power failure can't make a run look as if it had not started.
+    if !records::create_once(dir, CLAIM, &claim, true)? {
+        say(SAY_TAKEN);
+        return Ok(());
+    }
+    say(SAY_CLAIMED);
+    let exit = run_claimed(dir, &spec, &claim, me, signals);
+    write_exit(dir, &exit)?;
+    remove_if_empty(&dir.join(SHIM_ERR));
+    Ok(())
+}
+
+/// Leaves the server's session, so that neither its terminal nor its end reaches the run, and
+/// becomes the parent of every orphan of the command.
+fn detach() -> io::Result<(Signals, ProcessId)> {
+    // Fails only for the leader of a process group, when started by hand: then the shim stays in
+    // its session.
+    let _ = rustix::process::setsid();
+    // Signals that the server or its supervisor blocks would never arrive here, nor at the command.
+    SigSet::empty().thread_set_mask().map_err(io::Error::from)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    Ok((Signals::install()?, ProcessId::current()?))
+}
+
+/// From the claim on there is always an outcome.
+fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals: Signals) -> Exit {
+    let (log, job, output) = match start(dir, spec, claim) {
+        Ok(started) => started,
+        Err(error) => {
+            let outcome = Outcome::FailedToStart { error };
+            return Exit {
+                outcome,
+                started_at_ms: None,
+                ended_at_ms: records::now_ms(),
+            };
+        }
+    };
+    let started_at_ms = records::now_ms();
+    let job_pid = job.as_raw_nonzero().get();
+    say(&format!("{SAY_STARTED} {job_pid}"));
+    // For people and for the server's bookkeeping: a run without this file is as good a run.
+    if let Some(stat) = Stat::of(job_pid)
+        && let Err(error) = records::replace(dir, CHILD, &stat.id)
+    {
+        eprintln!("failed to {error}");
+    }
+    let tree = Tree {
+        tag: claim.tag.clone(),
+        shim: me,
+    };
+    let supervisor = Supervisor::new(
+        job,
+        tree,
+        output,
+        log,
+        signals,
+        spec.grace.unwrap_or(DEFAULT_GRACE),
+    );
+    let outcome = supervisor.run(spec.timeout);
+    Exit {
+        outcome,
+        started_at_ms: Some(started_at_ms),
+        ended_at_ms: records::now_ms().max(started_at_ms),
+    }
+}
+
+fn start(
+    dir: &Path,
+    spec: &RunSpec,
+    claim: &Claim,
+) -> Result<(LogWriter, Pid, PipeReader), String> {
+    let limit = spec.log_limit_bytes.unwrap_or(DEFAULT_LOG_LIMIT);
+    let log = LogWriter::create(dir, limit)
+        .map_err(|error| format!("failed to create the log: {error}"))?;
+    let mut command = command(spec, claim)?;
+    let (output, writer) =
+        io::pipe().map_err(|error| format!("failed to create a pipe: {error}"))?;
+    let second = writer
+        .try_clone()
+        .map_err(|error| format!("failed to create a pipe: {error}"))?;
+    command.stdout(writer).stderr(second);
+    // `command` goes with its ends of the pipe when this function returns, so that the pipe ends
+    // with the job.
+    let child = command
+        .spawn()
+        .map_err(|error| why_not_started(&spec.argv[0], &error))?;
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or("the system gave no process id")?;
+    Ok((log, pid, output))
+}
+
+fn command(spec: &RunSpec, claim: &Claim) -> Result<Command, String> {
+    let (program, args) = spec
+        .argv
+        .split_first()
+        .ok_or("the command is empty, expected at least a program")?;
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).process_group(0);
+    if !spec.inherit_env {
+        command.env_clear();
+    }
+    if let Some(name) = spec
+        .env
+        .keys()
+        .find(|name| name.is_empty() || name.contains(['=', '\0']))
+    {
+        return Err(format!(
+            "the environment name `{}` is not valid",
+            name.escape_debug()
+        ));
+    }
+    command
+        .envs(&spec.env)
+        .env("KELOS_RUN_ID", &spec.run_id)
+        .env(TAG_VARIABLE, &claim.tag);
+    if let Some(cwd) = &spec.cwd {
+        // Looked at beforehand, as the error of the system wouldn't say whether the folder or the
+        // program is missing.
+        match fs::metadata(cwd) {
+            Ok(metadata) if metadata.is_dir() => command.current_dir(cwd),
+            Ok(_) => {
+                return Err(format!(
+                    "the working directory `{}` is not a directory",
+                    cwd.display()
+                ));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(format!(
+                    "the working directory `{}` does not exist",
+                    cwd.display()
+                ));
+            }
+            Err(error) => {
+                return Err(format!(
+                    "failed to enter the working directory `{}`: {error}",
+                    cwd.display()
+                ));
+            }
+        };
+    }
+    Ok(command)
+}
+
+fn why_not_started(program: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound if program.contains('/') => {
+            format!("the program `{program}`, or the interpreter it names, does not exist")
+        }
+        io::ErrorKind::NotFound => format!("the program `{program}` is in no folder of PATH"),
+        io::ErrorKind::PermissionDenied => format!("the program `{program}` is not executable"),
+        _ => format!("failed to start `{program}`: {error}"),
+    }
+}
+
+/// A full disk may have room again in a moment, and the outcome is known only here.
+fn write_exit(dir: &Path, exit: &Exit) -> Result<(), LocalError> {
+    let deadline = Instant::now() + WRITE_EXIT_FOR;
+    loop {
+        match records::create_once(dir, EXIT, exit, true) {
+            // `false`: the server gave this shim up and wrote the outcome itself.
+            Ok(_) => return Ok(()),
+            Err(error) if !dir.is_dir() || Instant::now() > deadline => return Err(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(500)),
+        }
+    }
+}
+
+fn remove_if_empty(path: &Path) {
+    if fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Tells the launcher, if it is still there.
+fn say(words: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = writeln!(stdout, "{words}").and_then(|()| stdout.flush());
+}

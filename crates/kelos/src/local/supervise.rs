@@ -1,0 +1,284 @@
+//! From the start of a command to the end of its last process.
+
+use std::io::{self, PipeReader, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::libc::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
+
+use super::log::LogWriter;
+use super::procs::Tree;
+use super::records::Outcome;
+
+/// What background processes get to finish their output after the command has ended, and again
+/// after they were told to end.
+const TRAILING: Duration = Duration::from_millis(200);
+
+/// Between two rounds of killing, in case a process was started during one.
+const KILL_AGAIN: Duration = Duration::from_millis(10);
+
+/// After this much killing what is left can't be killed (it hangs in the kernel), and the run ends
+/// without it.
+const GIVE_UP: Duration = Duration::from_secs(3);
+
+/// Signals to the shim, as something that `poll` can wait for.
+///
+/// Handlers and not a blocked set read by a signalfd, because the command would inherit the blocked
+/// set.
+pub(crate) struct Signals {
+    wake: UnixStream,
+    stop: Arc<AtomicBool>,
+}
+
+impl Signals {
+    pub(crate) fn install() -> io::Result<Self> {
+        let (wake, sender) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+            // The flag first: by the time of the wake-up it is set.
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+            signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
+        }
+        signal_hook::low_level::pipe::register(SIGCHLD, sender)?;
+        Ok(Self { wake, stop })
+    }
+
+    fn clear(&mut self) {
+        let mut bytes = [0; 64];
+        while matches!(self.wake.read(&mut bytes), Ok(read) if read > 0) {}
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The command runs.
+    Command,
+    /// The command has ended by itself; others may still have something to say.
+    Trailing,
+    /// Everybody was told to end.
+    Polite,
+    /// Everybody is killed, until nobody is left.
+    Hard,
+}
+
+/// Looks after one command and all that it starts.
+pub(crate) struct Supervisor {
+    command: Pid,
+    tree: Tree,
+    grace: Duration,
+    signals: Signals,
+    /// The read end of the output; gone once every writer is.
+    output: Option<PipeReader>,
+    log: LogWriter,
+    buffer: Vec<u8>,
+    /// How the command itself ended.
+    status: Option<WaitStatus>,
+    /// Why it was told to end, if it was.
+    stopped: Option<Outcome>,
+    phase: Phase,
+    /// When the phase is over; never when absent.
+    until: Option<Instant>,
+    give_up: Option<Instant>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(
+        command: Pid,
+        tree: Tree,
+        output: PipeReader,
+        log: LogWriter,
+        signals: Signals,
+        grace: Duration,
+    ) -> Self {
+        Self {
+            command,
+            tree,
+            grace,
+            signals,
+            output: Some(output),
+            log,
+            buffer: vec![0; 64 * 1024],
+            status: None,
+            stopped: None,
+            phase: Phase::Command,
+            until: None,
+            give_up: None,
+        }
+    }
+
+    /// Waits for the end of the run.
+    pub(crate) fn run(mut self, timeout: Option<Duration>) -> Outcome {
+        // A timeout beyond what the clock can say is none.
+        self.until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let wait = self
+                .until
+                .map(|until| until.saturating_duration_since(Instant::now()));
+            self.wait_for_something(wait);
+            let anybody_left = self.reap();
+            if !anybody_left || !self.advance(Instant::now()) {
+                break;
+            }
+        }
+        self.read_the_rest();
+        self.outcome()
+    }
+
+    /// Waits for output, a signal, or the time to be up; takes what there is.
+    fn wait_for_something(&mut self, wait: Option<Duration>) {
+        let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
+        let mut fds = Vec::with_capacity(2);
+        fds.push(PollFd::new(&self.signals.wake, PollFlags::IN));
+        if let Some(output) = &self.output {
+            fds.push(PollFd::new(output, PollFlags::IN));
+        }
+        if poll(&mut fds, timeout.as_ref()).is_err() {
+            return; // Interrupted by a signal: the next round sees it.
+        }
+        let signalled = !fds[0].revents().is_empty();
+        let has_output = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        drop(fds);
+        if signalled {
+            self.signals.clear();
+        }
+        if has_output {
+            self.read_output();
+        }
+    }
+
+    fn read_output(&mut self) {
+        let Some(output) = &mut self.output else {
+            return;
+        };
+        match output.read(&mut self.buffer) {
+            Ok(0) => self.output = None,
+            Ok(read) => self.log.write(&self.buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.output = None,
+        }
+    }
+
+    /// Collects whoever has ended. `false`: nobody is left. As the shim adopts every orphan, that
+    /// is exact: no child means no descendant.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.command => self.status = Some(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Moves on to the next phase when it is time. `false`: nothing more can be done.
+    fn advance(&mut self, now: Instant) -> bool {
+        let is_due = self.until.is_some_and(|until| now >= until);
+        match self.phase {
+            Phase::Command if self.status.is_some() => self.enter(Phase::Trailing, now + TRAILING),
+            Phase::Command if self.signals.stop.load(Ordering::SeqCst) => {
+                self.stop(Outcome::Killed, now)
+            }
+            Phase::Command if is_due => self.stop(Outcome::TimedOut, now),
+            Phase::Trailing if is_due => {
+                self.tell_to_end();
+                self.enter(Phase::Polite, now + TRAILING);
+            }
+            Phase::Polite | Phase::Hard if is_due => {
+                let give_up = *self.give_up.get_or_insert(now + GIVE_UP);
+                if now >= give_up {
+                    eprintln!("failed to kill all processes of the run");
+                    return false;
+                }
+                self.kill();
+                self.enter(Phase::Hard, now + KILL_AGAIN);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn enter(&mut self, phase: Phase, until: Instant) {
+        self.phase = phase;
+        self.until = Some(until);
+    }
+
+    fn stop(&mut self, why: Outcome, now: Instant) {
+        self.stopped = Some(why);
+        self.tell_to_end();
+        self.phase = Phase::Polite;
+        self.until = now.checked_add(self.grace);
+    }
+
+    /// Asks the whole tree to end: the command's group at once, then whoever has left it.
+    fn tell_to_end(&self) {
+        self.signal_group(Signal::TERM);
+        let group = self.command.as_raw_nonzero().get();
+        let told = self.status.is_none();
+        for member in self.tree.members() {
+            if !(told && member.group == group) {
+                let _ = member.id.signal(Signal::TERM);
+            }
+        }
+    }
+
+    fn kill(&self) {
+        self.signal_group(Signal::KILL);
+        for member in self.tree.members() {
+            let _ = member.id.signal(Signal::KILL);
+        }
+    }
+
+    /// Only while the command is not reaped: until then its number, and so the group's, can't
+    /// belong to anybody else.
+    fn signal_group(&self, signal: Signal) {
+        if self.status.is_none() {
+            let _ = kill_process_group(self.command, signal);
+        }
+    }
+
+    /// What is still in the pipe. Bounded in time, as a process outside the tree may hold the pipe
+    /// for ever.
+    fn read_the_rest(&mut self) {
+        let until = Instant::now() + TRAILING;
+        while self.output.is_some() && Instant::now() < until {
+            let Some(output) = &self.output else { return };
+            let mut fds = [PollFd::new(output, PollFlags::IN)];
+            match poll(
+                &mut fds,
+                Some(&Timespec {
+                    tv_sec: 0,
+                    tv_nsec: 0,
+                }),
+            ) {
+                Ok(0) => return,
+                Ok(_) => self.read_output(),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        if let Some(stopped) = self.stopped {
+            return stopped;
+        }
+        let Some(status) = self.status else {
+            return Outcome::Unknown {
+                why: "the command was reaped by somebody else".to_owned(),
+            };
+        };
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Outcome::Exited { code },
+            (None, Some(signal)) => Outcome::Signalled { signal },
+            (None, None) => Outcome::Unknown {
+                why: format!("the command ended with the status {status:?}"),
+            },
+        }
+    }
+}

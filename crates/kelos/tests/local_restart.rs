@@ -1,0 +1,179 @@
+//! What becomes of local commands when servers and shims die.
+
+mod local_support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use kelos::local::{Check, Outcome, RunSpec};
+use local_support::{Fixture, SHIM, code, is_alive, kill, launcher, read};
+use nix::sys::signal::Signal;
+
+/// Counts itself and ends with status 9 once it may.
+const UNTIL_GO: &str = "echo ran >> count; while [ ! -e go ]; do sleep 0.01; done; exit 9";
+
+/// A server of its own, killed without warning as soon as the run is started.
+fn start_by_a_server_that_dies(fixture: &Fixture, spec: &RunSpec) {
+    let text = serde_json::to_string(spec).unwrap();
+    let mut server = Command::new(SHIM)
+        .arg("serve")
+        .arg(fixture.root())
+        .arg(text)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert!(line.starts_with("started "), "{line:?}");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn a_new_runtime_adopts_the_run() {
+    let fixture = Fixture::new();
+    let spec = fixture.script(UNTIL_GO);
+    let first = tokio::runtime::Runtime::new().unwrap();
+    let started = first.block_on(fixture.launcher.start(&spec)).unwrap();
+    drop(first);
+    let second = tokio::runtime::Runtime::new().unwrap();
+    second.block_on(async {
+        let launcher = launcher(&fixture.root());
+        assert_eq!(
+            launcher.check(&spec.run).await.unwrap(),
+            Check::Running {
+                external_id: started.external_id
+            }
+        );
+        let waiting = tokio::spawn({
+            let (launcher, run) = (launcher.clone(), spec.run.clone());
+            async move { launcher.wait(&run).await }
+        });
+        std::fs::write(fixture.work("go"), "").unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap().outcome, code(9));
+    });
+}
+
+#[tokio::test]
+async fn a_run_outlives_its_server() {
+    let fixture = Fixture::new();
+    let spec = fixture.script(UNTIL_GO);
+    start_by_a_server_that_dies(&fixture, &spec);
+    assert!(matches!(
+        fixture.launcher.check(&spec.run).await.unwrap(),
+        Check::Running { .. }
+    ));
+    assert!(fixture.launcher.start(&spec).await.unwrap().adopted);
+    std::fs::write(fixture.work("go"), "").unwrap();
+    assert_eq!(
+        fixture.launcher.wait(&spec.run).await.unwrap().outcome,
+        code(9)
+    );
+    assert_eq!(read(&fixture.work("count")), "ran\n");
+}
+
+#[tokio::test]
+async fn an_adopted_run_can_be_cancelled() {
+    let fixture = Fixture::new();
+    let spec = fixture.script(UNTIL_GO);
+    start_by_a_server_that_dies(&fixture, &spec);
+    assert_eq!(
+        fixture.launcher.cancel(&spec.run).await.unwrap().outcome,
+        Outcome::Killed
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_ended_without_a_server_is_known() {
+    let fixture = Fixture::new();
+    let spec = fixture.script(UNTIL_GO);
+    start_by_a_server_that_dies(&fixture, &spec);
+    std::fs::write(fixture.work("go"), "").unwrap();
+    let shim = fixture.shim_pid(&spec.run);
+    local_support::until("the end of the shim", || !is_alive(shim));
+    assert!(fixture.launcher.start(&spec).await.unwrap().adopted);
+    match fixture.launcher.check(&spec.run).await.unwrap() {
+        Check::Ended(exit) => assert_eq!(exit.outcome, code(9)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(read(&fixture.work("count")), "ran\n");
+}
+
+#[tokio::test]
+async fn a_dead_shim_makes_the_outcome_unknown_and_leaves_nobody() {
+    let fixture = Fixture::new();
+    // A child of the group, one in a session of its own, and one without the environment.
+    let spec = fixture.script(
+        "echo ran >> count
+         setsid sh -c 'echo $$ > escaped; exec sleep 1000' &
+         env -i /bin/sh -c 'echo $$ > bare; exec /bin/sleep 1000' &
+         echo $$ > main; wait",
+    );
+    fixture.launcher.start(&spec).await.unwrap();
+    let pids = ["main", "escaped", "bare"].map(|file| fixture.pid(file));
+    let waiting = tokio::spawn({
+        let (launcher, run) = (fixture.launcher.clone(), spec.run.clone());
+        async move { launcher.wait(&run).await }
+    });
+    kill(fixture.shim_pid(&spec.run), Signal::SIGKILL);
+    let exit = waiting.await.unwrap().unwrap();
+    let Outcome::Unknown { why } = &exit.outcome else {
+        panic!("{exit:?}")
+    };
+    assert_eq!(why, "the process that looked after the command died");
+    assert!(!pids.into_iter().any(is_alive));
+    assert!(fixture.launcher.start(&spec).await.unwrap().adopted);
+    assert_eq!(
+        fixture.launcher.check(&spec.run).await.unwrap(),
+        Check::Ended(exit.clone())
+    );
+    assert_eq!(fixture.launcher.cancel(&spec.run).await.unwrap(), exit);
+    assert_eq!(read(&fixture.work("count")), "ran\n");
+}
+
+#[tokio::test]
+async fn a_shim_that_hangs_is_killed_with_its_run() {
+    let fixture = Fixture::new();
+    let mut spec = fixture.script("echo $$ > main; exec sleep 1000");
+    spec.grace = Some(Duration::from_millis(10));
+    fixture.launcher.start(&spec).await.unwrap();
+    let (main, shim) = (fixture.pid("main"), fixture.shim_pid(&spec.run));
+    kill(shim, Signal::SIGSTOP);
+    assert_eq!(
+        fixture.launcher.cancel(&spec.run).await.unwrap().outcome,
+        Outcome::Killed
+    );
+    assert!(!is_alive(main) && !is_alive(shim));
+}
+
+#[tokio::test]
+async fn a_claim_of_another_boot_is_unknown_and_nobody_is_killed() {
+    let fixture = Fixture::new();
+    let spec = fixture.script(UNTIL_GO);
+    fixture.launcher.start(&spec).await.unwrap();
+    let mut claim = fixture.json(&spec.run, "claim");
+    claim["host"] = "another boot".into();
+    let path = fixture.launcher.dirs().path(&spec.run).join("claim");
+    std::fs::write(path, claim.to_string()).unwrap();
+    let shim = fixture.shim_pid(&spec.run);
+    match fixture.launcher.check(&spec.run).await.unwrap() {
+        Check::Ended(exit) => assert!(matches!(exit.outcome, Outcome::Unknown { .. }), "{exit:?}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(
+        is_alive(shim),
+        "in truth it is this boot's, and must not be touched"
+    );
+    std::fs::write(fixture.work("go"), "").unwrap();
+    local_support::until("the end of the shim", || !is_alive(shim));
+    match fixture.launcher.check(&spec.run).await.unwrap() {
+        Check::Ended(exit) => assert!(
+            matches!(exit.outcome, Outcome::Unknown { .. }),
+            "an outcome never changes"
+        ),
+        other => panic!("{other:?}"),
+    }
+}
