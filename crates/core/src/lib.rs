@@ -1,1 +1,192 @@
-//! (being written)
+//! The scheduler as a deterministic state machine.
+//!
+//! [`Core::step`] takes the time and one input, and says what happened (events, past tense) and what
+//! is to be done (commands). It is total: whatever comes in, it answers. What is *absent*: clock, IO,
+//! async, randomness, `Result`. Cost follows what changed: waiting slots are indexed by what can wake
+//! them, and finished slots are not in memory.
+//!
+//! Every change goes through `record`, which applies the event with the model's one `apply` and keeps
+//! all indices in step with it.
+
+mod asks;
+mod definitions;
+mod dispatch;
+mod gate;
+mod memory;
+mod plan;
+mod port;
+mod probes;
+mod record;
+mod restore;
+mod runs;
+mod tick;
+mod timers;
+mod upstream;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+use kelos_model::workflow::Backfill;
+use kelos_model::{BackfillId, EventRecord, Run, SlotRef, WorkflowId};
+use serde_json::Value;
+
+pub use port::{
+    Ask, BackfillRequest, Command, Config, Done, Input, Inspection, Only, Recall, Refusal, Reply, Restored, Rows, Step,
+};
+
+use memory::{Live, Task};
+use probes::Probes;
+use timers::Timers;
+use upstream::Upstream;
+
+/// The scheduler's state, and the outcome of the turn that is going on.
+pub struct Core {
+    config: Config,
+    now: Timestamp,
+    seq: u64,
+    tasks: BTreeMap<WorkflowId, Task>,
+    timers: Timers,
+    probes: Probes,
+    upstream: Upstream,
+    /// Slots to be looked at.
+    dirty: BTreeSet<SlotRef>,
+    /// Workflows whose schedule may have new times.
+    to_plan: BTreeSet<WorkflowId>,
+    /// Workflows that may have a free place and a queued slot.
+    to_dispatch: BTreeSet<WorkflowId>,
+    /// Workflows whose queued slots only the limit on all runs holds back, longest first.
+    starved: VecDeque<WorkflowId>,
+    /// Live runs of all workflows.
+    running: u32,
+    turn: Turn,
+}
+
+/// What belongs to the turn that is going on, and is gone when it settles.
+#[derive(Default)]
+struct Turn {
+    step: Step,
+    slots: BTreeSet<SlotRef>,
+    runs: BTreeMap<u64, Run>,
+    workflows: BTreeSet<WorkflowId>,
+    backfills: BTreeMap<BackfillId, Backfill>,
+    registers: Vec<(String, String, Option<Value>)>,
+    /// Slots that the store gave for this turn only.
+    cold: BTreeSet<SlotRef>,
+    /// Slots that the store was asked for and does not have.
+    absent: BTreeSet<SlotRef>,
+    /// Ranges that the store was asked for, so that all their slots are in memory.
+    recalled: Vec<Recall>,
+    /// Inputs that wait for what the store was asked for.
+    parked: Vec<(Recall, Input)>,
+    /// Upstream slots to ask the store for.
+    to_recall: BTreeSet<SlotRef>,
+}
+
+impl Core {
+    /// An empty scheduler.
+    #[must_use]
+    pub fn new(config: Config) -> Core {
+        Core {
+            config,
+            now: Timestamp::UNIX_EPOCH,
+            seq: 0,
+            tasks: BTreeMap::new(),
+            timers: Timers::default(),
+            probes: Probes::default(),
+            upstream: Upstream::default(),
+            dirty: BTreeSet::new(),
+            to_plan: BTreeSet::new(),
+            to_dispatch: BTreeSet::new(),
+            starved: VecDeque::new(),
+            running: 0,
+            turn: Turn::default(),
+        }
+    }
+
+    /// Takes one input at a moment. A turn is any number of steps; the events of all of them are
+    /// committed together with [`Core::rows`], and [`Core::settle`] ends it.
+    ///
+    /// Commands that recall are to be answered within the same turn, by [`Input::Recalled`].
+    pub fn step(&mut self, now: Timestamp, input: Input) -> Step {
+        self.now = now;
+        match input {
+            Input::Woke { only, look_again } => self.tick(&only, look_again),
+            Input::Definitions { all } => self.define(all),
+            Input::ProbeAnswered { probe, answer } => self.probe_answered(&probe, answer),
+            Input::RunReported { run, report } => self.run_reported(&run, report),
+            Input::Asked { token, by, ask } => self.asked(token, by, ask),
+            Input::Recalled { recall, rows } => self.recalled(recall, rows),
+        }
+        std::mem::take(&mut self.turn.step)
+    }
+
+    /// The rows that the turn changed, as they are now.
+    #[must_use]
+    pub fn rows(&self) -> Rows {
+        let slots = self.turn.slots.iter().filter_map(|id| {
+            let live = self.tasks.get(&id.workflow)?.slots.get(&id.key)?;
+            Some((id.clone(), live.slot.clone()))
+        });
+        let workflows = self.turn.workflows.iter().filter_map(|id| Some(self.tasks.get(id)?.row.clone()));
+        Rows {
+            slots: slots.collect(),
+            runs: self.turn.runs.values().cloned().collect(),
+            workflows: workflows.collect(),
+            backfills: self.turn.backfills.values().cloned().collect(),
+            registers: self.turn.registers.clone(),
+        }
+    }
+
+    /// Ends the turn after its commit: forgets finished slots.
+    pub fn settle(&mut self) {
+        let turn = std::mem::take(&mut self.turn);
+        for id in turn.slots.iter().chain(&turn.cold) {
+            self.evict(id);
+        }
+    }
+
+    /// Whether a tick at this moment would find something to do.
+    #[must_use]
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        let due = self.next_wake().is_some_and(|at| at <= now);
+        due || !(self.dirty.is_empty() && self.to_plan.is_empty() && self.to_dispatch.is_empty())
+            || (!self.starved.is_empty() && self.running < self.config.max_running)
+    }
+
+    /// When time alone will give it something to do.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        self.timers.next()
+    }
+
+    /// How many slots are in memory: live ones, between turns.
+    #[must_use]
+    pub fn live_slots(&self) -> usize {
+        self.tasks.values().map(|task| task.slots.len()).sum()
+    }
+
+    /// How many runs are alive.
+    #[must_use]
+    pub fn live_runs(&self) -> u32 {
+        self.running
+    }
+
+    fn evict(&mut self, id: &SlotRef) {
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        if task.slots.get(&id.key).is_some_and(|live| !live.slot.is_live()) {
+            task.slots.remove(&id.key);
+        }
+    }
+
+    fn live(&self, id: &SlotRef) -> Option<&Live> {
+        self.tasks.get(&id.workflow)?.slots.get(&id.key)
+    }
+
+    fn command(&mut self, command: Command) {
+        self.turn.step.commands.push(command);
+    }
+
+    fn push_event(&mut self, record: EventRecord) {
+        self.turn.step.events.push(record);
+    }
+}

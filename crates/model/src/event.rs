@@ -114,6 +114,13 @@ pub enum SlotEvent {
         /// Number of the run.
         run: u32,
     },
+    /// The executor could not start it now; it is asked again.
+    Deferred {
+        /// Number of the run.
+        run: u32,
+        /// In words.
+        reason: String,
+    },
     /// The executor confirmed the start.
     Started {
         /// Number of the run.

@@ -164,6 +164,11 @@ pub enum Report {
         /// What the executor calls it.
         external_id: String,
     },
+    /// It could not be started now, and can be later: the executor's server is down. The intent stands.
+    Deferred {
+        /// In words.
+        reason: String,
+    },
     /// It has ended.
     Ended {
         /// How.

@@ -90,6 +90,7 @@ impl SlotState {
             (Waiting, SlotEvent::Expired { .. }) => Expired,
             (Waiting, SlotEvent::Skipped { .. }) => Skipped,
             (Queued, SlotEvent::Dispatched { .. }) => Dispatched,
+            (Dispatched, SlotEvent::Deferred { .. }) => Dispatched,
             (Dispatched, SlotEvent::Started { .. }) => Running,
             (Dispatched | Running, SlotEvent::Succeeded { .. }) => Succeeded,
             (Dispatched | Running, SlotEvent::BackedOff { .. }) => Backoff,
@@ -195,7 +196,8 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         }
         SlotEvent::Planned { .. } => return None,
         SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
-        SlotEvent::TriggerMet { .. }
+        SlotEvent::Deferred { .. }
+        | SlotEvent::TriggerMet { .. }
         | SlotEvent::Expired { .. }
         | SlotEvent::Skipped { .. } => {}
     }

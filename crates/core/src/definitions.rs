@@ -1,0 +1,118 @@
+//! Definitions come, change and go, without a restart.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelos_model::event::WorkflowEvent;
+use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::time::{CronSchedule, resolve};
+use kelos_model::workflow::{Keys, Planned, WorkflowRow};
+use kelos_model::{SlotKey, SlotRef, Workflow, WorkflowId};
+
+use crate::Core;
+use crate::memory::Task;
+
+impl Core {
+    /// Takes the whole set of definitions; what is not in it has been removed.
+    pub(crate) fn define(&mut self, all: Vec<Arc<Workflow>>) {
+        let all: BTreeMap<WorkflowId, Arc<Workflow>> = all.into_iter().map(|one| (one.id.clone(), one)).collect();
+        let gone: Vec<_> = self.tasks.iter().filter(|(id, task)| task.row.present && !all.contains_key(*id)).map(|(id, _)| id.clone()).collect();
+        for id in gone {
+            self.remove(&id);
+        }
+        let schedules = all.iter().map(|(id, one)| (id.clone(), schedule_of(one))).collect();
+        let schedules = resolve(&schedules);
+        for (id, workflow) in &all {
+            let changed = self.define_one(id, workflow);
+            let schedule = schedules.get(id).cloned().map_or_else(
+                || Err("it has no schedule".to_owned()),
+                |resolved| resolved.map_err(|problem| problem.to_string()),
+            );
+            let rescheduled = self.reschedule(id, schedule);
+            if changed || rescheduled {
+                self.wake_all(id);
+            }
+        }
+    }
+
+    fn remove(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        task.row.present = false;
+        self.record_workflow(id, WorkflowEvent::Removed);
+        self.wake_all(id);
+    }
+
+    /// Says whether anything changed, be it only that the workflow was not loaded before.
+    fn define_one(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>) -> bool {
+        let Some(task) = self.tasks.get_mut(id) else {
+            let row = WorkflowRow {
+                id: id.clone(),
+                definition: workflow.clone(),
+                version: 1,
+                present: true,
+                paused: false,
+                planned: Planned::default(),
+            };
+            self.tasks.insert(id.clone(), Task::new(row));
+            self.record_workflow(id, WorkflowEvent::Defined { version: 1 });
+            return true;
+        };
+        let row = &mut task.row;
+        if row.present && Arc::ptr_eq(&row.definition, workflow) {
+            return false;
+        }
+        let same = row.definition == *workflow;
+        if !same {
+            row.version += 1;
+        }
+        row.definition = workflow.clone();
+        if same && row.present {
+            return false;
+        }
+        row.present = true;
+        let version = row.version;
+        self.record_workflow(id, WorkflowEvent::Defined { version });
+        true
+    }
+
+    /// Says whether the resolved schedule is another one than before, or was not known before.
+    fn reschedule(&mut self, id: &WorkflowId, schedule: Result<CronSchedule, String>) -> bool {
+        let Some(task) = self.tasks.get_mut(id) else { return false };
+        if task.schedule == schedule {
+            return false;
+        }
+        task.schedule = schedule;
+        let Ok(schedule) = &task.schedule else { return true };
+        let words = serde_json::to_string(schedule).unwrap_or_default();
+        if task.row.planned.schedule == words {
+            return true;
+        }
+        // What was covered under the other schedule says nothing about the times of this one.
+        let covered = std::mem::take(&mut task.row.planned.ranges);
+        task.row.planned.schedule = words;
+        self.turn.workflows.insert(id.clone());
+        if let Some(range) = hull(&covered) {
+            self.record_workflow(id, WorkflowEvent::Replanned { range });
+        }
+        true
+    }
+
+    /// Has all live slots of a workflow looked at, its schedule planned, its queue dispatched.
+    pub(crate) fn wake_all(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get(id) else { return };
+        let slots = task.slots.keys().map(|key: &SlotKey| SlotRef::new(id.clone(), key.clone()));
+        self.dirty.extend(slots);
+        self.to_plan.insert(id.clone());
+        self.to_dispatch.insert(id.clone());
+    }
+}
+
+fn schedule_of(workflow: &Workflow) -> &kelos_model::time::schedule::Schedule {
+    let Keys::Schedule(schedule) = &workflow.keys;
+    schedule
+}
+
+fn hull(ranges: &RangeSet) -> Option<Range> {
+    let first = ranges.ranges().first()?;
+    Some(Range::new(first.start, ranges.end()?))
+}

@@ -1,0 +1,71 @@
+//! What is kept in memory of a workflow and of a slot.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelos_model::time::schedule::CronSchedule;
+use kelos_model::trigger::Waker;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Run, Slot, SlotKey};
+
+/// A workflow: its row, and what is derived from it and its live slots.
+pub(crate) struct Task {
+    pub(crate) row: WorkflowRow,
+    /// Its schedule after following what it depends on, or why that can't be done.
+    pub(crate) schedule: Result<CronSchedule, String>,
+    pub(crate) slots: BTreeMap<SlotKey, Live>,
+    /// Queued slots in the order in which they go: priority, then oldest first.
+    pub(crate) queue: BTreeSet<(Reverse<i32>, SlotKey)>,
+    /// Live runs.
+    pub(crate) active: u32,
+}
+
+/// A slot in memory: live, or recalled for this turn.
+pub(crate) struct Live {
+    pub(crate) slot: Slot,
+    /// What can wake it, while it waits.
+    pub(crate) wakers: Vec<Waker>,
+    /// Its latest run, while that is alive.
+    pub(crate) run: Option<Run>,
+    /// Why the executor put off the start, and how often it did.
+    pub(crate) deferred: Option<(String, u32)>,
+}
+
+impl Live {
+    pub(crate) fn new(slot: Slot) -> Live {
+        Live { slot, wakers: Vec::new(), run: None, deferred: None }
+    }
+
+    pub(crate) fn place(&self, key: &SlotKey) -> (Reverse<i32>, SlotKey) {
+        (Reverse(self.slot.priority), key.clone())
+    }
+}
+
+impl Task {
+    pub(crate) fn new(row: WorkflowRow) -> Task {
+        Task {
+            row,
+            schedule: Err("it has not been loaded yet".to_owned()),
+            slots: BTreeMap::new(),
+            queue: BTreeSet::new(),
+            active: 0,
+        }
+    }
+
+    /// Why the scheduler leaves a slot alone, in words; none when it doesn't.
+    pub(crate) fn dormant(&self, key: &SlotKey) -> Option<String> {
+        if self.row.paused {
+            return Some("its workflow is paused".to_owned());
+        }
+        if !self.row.present {
+            return Some("its workflow is not defined any more".to_owned());
+        }
+        match (&self.schedule, key) {
+            (Err(why), _) => Some(why.clone()),
+            (Ok(schedule), SlotKey::Time(at)) if !schedule.contains(*at) => {
+                Some("its time is not in the workflow's schedule any more".to_owned())
+            }
+            (Ok(_), SlotKey::Time(_)) => None,
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What goes into the scheduler and what comes out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::ranges::Range;
+use kelos_model::run::Report;
+use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
+use kelos_model::{
+    BackfillId, EventRecord, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, SlotState, Workflow, WorkflowId,
+};
+use serde_json::Value;
+
+/// What an operator may tune.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How far back from now slots are planned. A slot that exists is never forgotten because it is old.
+    pub planning_window: SignedDuration,
+    /// Wait between the first two looks at a probe.
+    pub probe_first: SignedDuration,
+    /// The wait grows by half with each look, up to this.
+    pub probe_longest: SignedDuration,
+    /// Live runs of all workflows together.
+    pub max_running: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            planning_window: SignedDuration::from_hours(7 * 24),
+            probe_first: SignedDuration::from_secs(1),
+            probe_longest: SignedDuration::from_secs(30),
+            max_running: 256,
+        }
+    }
+}
+
+/// Which workflows a tick is about; none means all.
+pub type Only = Option<Arc<BTreeSet<WorkflowId>>>;
+
+/// What happened.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// Time passed, or something may have become possible: plan, look, dispatch. All other inputs
+    /// only note what they change; nothing is gated or dispatched between ticks.
+    Woke {
+        /// Which workflows it is about.
+        only: Only,
+        /// Ask every probe again and plan every workflow anew, whatever the timers say: one step of a
+        /// server that is stepped by hand.
+        look_again: bool,
+    },
+    /// These are the definitions, all of them.
+    Definitions {
+        /// Each workflow once.
+        all: Vec<Arc<Workflow>>,
+    },
+    /// The outside world answered.
+    ProbeAnswered {
+        /// What was asked.
+        probe: Probe,
+        /// What it said.
+        answer: ProbeAnswer,
+    },
+    /// An executor reported. Reports may come late, twice, or not at all.
+    RunReported {
+        /// About which run.
+        run: RunId,
+        /// What.
+        report: Report,
+    },
+    /// Somebody asked for something.
+    Asked {
+        /// Comes back with the reply.
+        token: u64,
+        /// Who.
+        by: String,
+        /// What.
+        ask: Ask,
+    },
+    /// The store answered.
+    Recalled {
+        /// What was asked.
+        recall: Recall,
+        /// What it has.
+        rows: Vec<(SlotRef, Slot)>,
+    },
+}
+
+/// A question to the store, to be answered within the turn.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Recall {
+    /// These slots, where they exist.
+    Slots(Vec<SlotRef>),
+    /// All slots of a workflow with a time in `[start, end)`.
+    Range {
+        /// Whose slots.
+        workflow: WorkflowId,
+        /// Inclusive.
+        start: Timestamp,
+        /// Exclusive.
+        end: Timestamp,
+    },
+}
+
+/// What somebody may ask for.
+#[derive(Debug, Clone)]
+pub enum Ask {
+    /// Open a final slot again, or open one that was never planned.
+    Rerun {
+        /// Which.
+        slot: SlotRef,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// End a slot and its run, or see to it that it never goes.
+    Kill {
+        /// Which.
+        slot: SlotRef,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// Leave a workflow alone: no planning, no looking, no dispatching. Runs that go on are recorded.
+    Pause(WorkflowId),
+    /// End a pause.
+    Resume(WorkflowId),
+    /// Open the slots of a range.
+    Backfill(BackfillRequest),
+    /// Kill what a backfill has waiting.
+    CancelBackfill(Backfill),
+    /// Set a register, or delete it with none.
+    SetRegister {
+        /// Its bucket.
+        bucket: String,
+        /// Its key.
+        key: String,
+        /// Its new value.
+        value: Option<Value>,
+    },
+    /// Say what only the scheduler's memory knows about a slot.
+    Inspect(SlotRef),
+}
+
+/// A backfill that somebody asks for.
+#[derive(Debug, Clone)]
+pub struct BackfillRequest {
+    /// Its name.
+    pub id: BackfillId,
+    /// Whose slots.
+    pub workflow: WorkflowId,
+    /// Which.
+    pub range: Range,
+    /// Which existing ones are opened again.
+    pub mode: BackfillMode,
+    /// Larger goes first; below 0 goes after current work.
+    pub priority: i32,
+    /// Only say what would happen.
+    pub dry_run: bool,
+}
+
+/// What was done for somebody who asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Done {
+    /// It was done.
+    Plainly,
+    /// The slots of a backfill.
+    Backfill {
+        /// Never planned before.
+        created: Vec<SlotRef>,
+        /// Final, opened again.
+        reopened: Vec<SlotRef>,
+        /// Live, taken over.
+        adopted: Vec<SlotRef>,
+        /// Left as they are.
+        untouched: u32,
+    },
+    /// What memory knows about a slot.
+    Inspected(Inspection),
+}
+
+/// What only the scheduler's memory knows about a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inspection {
+    /// When it is looked at next by itself; none when only an event can wake it.
+    pub next_look: Option<Timestamp>,
+    /// Queued slots of its workflow that go first.
+    pub ahead: u32,
+    /// Live runs of its workflow.
+    pub active: u32,
+    /// Whether all places for runs, of all workflows, are taken.
+    pub at_global_limit: bool,
+    /// Why the scheduler leaves it alone, in words: paused, removed, not in the schedule any more.
+    pub dormant: Option<String>,
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// No such workflow.
+    NoWorkflow(WorkflowId),
+    /// Its schedule has no such time.
+    NotInSchedule(SlotRef),
+    /// Its schedule can't be resolved.
+    NoSchedule(WorkflowId, String),
+    /// Only final slots can be opened again.
+    StillLive(SlotRef, SlotState),
+    /// Only live slots can be killed.
+    AlreadyFinal(SlotRef, SlotState),
+    /// More slots than one request may touch.
+    TooMany {
+        /// How many it would be.
+        slots: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::NoWorkflow(id) => write!(f, "no workflow is named \"{id}\""),
+            Refusal::NotInSchedule(slot) => write!(f, "{} is not a time of its workflow's schedule", slot.short()),
+            Refusal::NoSchedule(id, why) => write!(f, "the schedule of \"{id}\" can't be resolved: {why}"),
+            Refusal::StillLive(slot, state) => write!(f, "{} is {state}: only a slot that has ended can be rerun", slot.short()),
+            Refusal::AlreadyFinal(slot, state) => write!(f, "{} is {state}: only a slot that has not ended can be killed", slot.short()),
+            Refusal::TooMany { slots, limit } => write!(f, "it would touch {slots} slots, expected at most {limit}: ask for a shorter range"),
+        }
+    }
+}
+
+/// The answer to an [`Ask`].
+pub type Reply = Result<Done, Refusal>;
+
+/// What is to be done, after the commit.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// Ask the outside world.
+    Probe(Probe),
+    /// Start a run. The same run may be started again after a crash: its id tells.
+    StartRun {
+        /// Which.
+        run: RunId,
+        /// Whose job.
+        workflow: Arc<Workflow>,
+    },
+    /// Find out how a run stands that another process started.
+    CheckRun {
+        /// Which.
+        run: RunId,
+        /// By which executor.
+        executor: String,
+        /// What the executor calls it, where that was recorded.
+        external_id: Option<String>,
+    },
+    /// End a run.
+    CancelRun {
+        /// Which.
+        run: RunId,
+        /// By which executor.
+        executor: String,
+        /// What the executor calls it, where that was recorded.
+        external_id: Option<String>,
+    },
+    /// Ask the store, and feed the answer back at once: the only command that is performed before the commit.
+    Recall(Recall),
+    /// Answer somebody who asked.
+    Reply {
+        /// Theirs.
+        token: u64,
+        /// The answer.
+        reply: Reply,
+    },
+}
+
+/// What one step led to.
+#[derive(Debug, Default)]
+pub struct Step {
+    /// What happened, in order.
+    pub events: Vec<EventRecord>,
+    /// What is to be done.
+    pub commands: Vec<Command>,
+}
+
+/// Rows that a turn changed.
+#[derive(Debug, Default)]
+pub struct Rows {
+    /// Slots.
+    pub slots: Vec<(SlotRef, Slot)>,
+    /// Runs.
+    pub runs: Vec<Run>,
+    /// Workflows.
+    pub workflows: Vec<WorkflowRow>,
+    /// Backfills.
+    pub backfills: Vec<Backfill>,
+    /// Registers.
+    pub registers: Vec<(String, String, Option<Value>)>,
+}
+
+/// What a store remembers, for [`crate::Core::restore`].
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// Position of the last event.
+    pub seq: u64,
+    /// Every workflow that ever was.
+    pub workflows: Vec<WorkflowRow>,
+    /// The live slots.
+    pub slots: Vec<(SlotRef, Slot)>,
+    /// Their runs that have not ended.
+    pub runs: Vec<Run>,
+}

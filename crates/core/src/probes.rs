@@ -1,0 +1,94 @@
+//! Questions to the outside world: each asked once for all slots that wait on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+use kelos_model::{Probe, ProbeAnswer, SlotRef};
+
+use crate::timers::Timer;
+use crate::{Command, Core, Only};
+
+#[derive(Default)]
+struct Asking {
+    answer: Option<ProbeAnswer>,
+    in_flight: bool,
+    looks: u32,
+    waiting: BTreeSet<SlotRef>,
+}
+
+#[derive(Default)]
+pub(crate) struct Probes {
+    asked: BTreeMap<Probe, Asking>,
+}
+
+impl Probes {
+    pub(crate) fn answer(&self, probe: &Probe) -> Option<ProbeAnswer> {
+        self.asked.get(probe)?.answer.clone()
+    }
+}
+
+impl Core {
+    pub(crate) fn watch_probe(&mut self, probe: &Probe, slot: &SlotRef) {
+        let asking = self.probes.asked.entry(probe.clone()).or_default();
+        asking.waiting.insert(slot.clone());
+        if asking.answer.is_none() && !asking.in_flight {
+            self.ask_probe(probe);
+        }
+    }
+
+    pub(crate) fn unwatch_probe(&mut self, probe: &Probe, slot: &SlotRef) {
+        let Some(asking) = self.probes.asked.get_mut(probe) else { return };
+        asking.waiting.remove(slot);
+        if asking.waiting.is_empty() {
+            self.probes.asked.remove(probe);
+            self.timers.clear(&Timer::Probe(probe.clone()));
+        }
+    }
+
+    /// Sends the question, unless it is on its way already.
+    pub(crate) fn ask_probe(&mut self, probe: &Probe) {
+        let Some(asking) = self.probes.asked.get_mut(probe) else { return };
+        if !asking.in_flight {
+            asking.in_flight = true;
+            self.timers.clear(&Timer::Probe(probe.clone()));
+            self.command(Command::Probe(probe.clone()));
+        }
+    }
+
+    /// Asks again whatever slots of these workflows wait on.
+    pub(crate) fn ask_all_probes(&mut self, only: &Only) {
+        let concerned = |asking: &Asking| {
+            only.as_ref().is_none_or(|only| asking.waiting.iter().any(|slot| only.contains(&slot.workflow)))
+        };
+        let asked = self.probes.asked.iter().filter(|(_, asking)| concerned(asking));
+        for probe in asked.map(|(probe, _)| probe.clone()).collect::<Vec<_>>() {
+            self.ask_probe(&probe);
+        }
+    }
+
+    /// Notes an answer, whether it was asked for or pushed, and wakes those to whom it is news.
+    pub(crate) fn probe_answered(&mut self, probe: &Probe, answer: ProbeAnswer) {
+        let wait = self.config.probe_wait(self.probes.asked.get(probe).map_or(0, |asking| asking.looks));
+        let Some(asking) = self.probes.asked.get_mut(probe) else { return };
+        let news = asking.answer.as_ref().is_none_or(|before| before.verdict != answer.verdict);
+        asking.in_flight = false;
+        asking.looks = asking.looks.saturating_add(1);
+        asking.answer = Some(answer);
+        if news {
+            self.dirty.extend(asking.waiting.iter().cloned());
+        }
+        if let Ok(at) = self.now.checked_add(wait) {
+            self.timers.set(Timer::Probe(probe.clone()), at);
+        }
+    }
+}
+
+impl crate::Config {
+    pub(crate) fn probe_wait(&self, looks: u32) -> SignedDuration {
+        let grown = (0..looks.min(64)).try_fold(self.probe_first, |wait, _| {
+            let longer = wait.checked_add(wait / 2)?;
+            (longer < self.probe_longest).then_some(longer)
+        });
+        grown.unwrap_or(self.probe_longest)
+    }
+}

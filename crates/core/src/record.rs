@@ -1,0 +1,163 @@
+//! The one door through which state changes: an event is applied, logged, and all indices follow.
+
+use kelos_model::event::{BackfillEvent, Event, SlotEvent, WorkflowEvent};
+use kelos_model::trigger::Waker;
+use kelos_model::{BackfillId, EventRecord, Run, RunId, RunState, SlotRef, SlotState, WorkflowId, slot};
+
+use crate::Core;
+use crate::memory::Live;
+use crate::timers::Timer;
+
+impl Core {
+    fn log(&mut self, previous: u64, event: Event) {
+        self.seq += 1;
+        let record = EventRecord { seq: self.seq, at: self.now, previous, event };
+        self.push_event(record);
+    }
+
+    /// Records what happened to a slot. Says whether it could happen; where it could not, nothing changes.
+    pub(crate) fn record(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return false };
+        let before = task.slots.get(&id.key).map(|live| live.slot.clone());
+        let Some(after) = slot::apply(before.clone(), &what, self.now, self.seq + 1) else {
+            return false;
+        };
+        let executor = &task.row.definition.job.executor;
+        let live = task.slots.entry(id.key.clone()).or_insert_with(|| Live::new(after.clone()));
+        if let Some(run) = follow_run(live, id, &what, executor, self.now, self.seq + 1) {
+            self.turn.runs.insert(run.seq, run);
+        }
+        live.slot = after.clone();
+        let previous = before.as_ref().map_or(0, |slot| slot.last_event);
+        self.turn.absent.remove(id);
+        self.turn.slots.insert(id.clone());
+        self.log(previous, Event::Slot { slot: id.clone(), what });
+        self.reindex(id, before.as_ref(), &after);
+        true
+    }
+
+    fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        let was_alive = before.is_some_and(|slot| slot.run_alive);
+        if was_alive != after.run_alive {
+            let change = |count: u32| if after.run_alive { count + 1 } else { count.saturating_sub(1) };
+            task.active = change(task.active);
+            self.running = change(self.running);
+            self.to_dispatch.insert(id.workflow.clone());
+        }
+        if let Some(before) = before.filter(|slot| slot.state == SlotState::Queued) {
+            task.queue.remove(&(std::cmp::Reverse(before.priority), id.key.clone()));
+        }
+        if after.state == SlotState::Queued {
+            task.queue.insert((std::cmp::Reverse(after.priority), id.key.clone()));
+            self.to_dispatch.insert(id.workflow.clone());
+        }
+        if before.is_some_and(|before| before.state == after.state) {
+            return;
+        }
+        self.enter(id, after);
+    }
+
+    /// What entering a state entails: whoever waits for this slot hears of it, and what can wake it changes.
+    fn enter(&mut self, id: &SlotRef, after: &slot::Slot) {
+        let dependents = self.upstream.learn(id, Some(after.state));
+        self.dirty.extend(dependents);
+        match after.state {
+            SlotState::Waiting => {
+                self.dirty.insert(id.clone());
+            }
+            SlotState::Backoff => {
+                self.forget_deferral(id);
+                self.timers.set(Timer::Slot(id.clone()), after.due.unwrap_or(self.now));
+            }
+            _ => {
+                self.dirty.remove(id);
+                self.forget_deferral(id);
+                self.unsubscribe(id);
+            }
+        }
+    }
+
+    fn forget_deferral(&mut self, id: &SlotRef) {
+        if let Some(live) = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key)) {
+            live.deferred = None;
+        }
+    }
+
+    /// Stops listening to whatever can wake a slot.
+    pub(crate) fn unsubscribe(&mut self, id: &SlotRef) {
+        self.timers.clear(&Timer::Slot(id.clone()));
+        let live = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key));
+        for waker in live.map(|live| std::mem::take(&mut live.wakers)).unwrap_or_default() {
+            self.unlisten(&waker, id);
+        }
+    }
+
+    pub(crate) fn unlisten(&mut self, waker: &Waker, id: &SlotRef) {
+        match waker {
+            Waker::At(_) => {}
+            Waker::Slot(upstream) => self.upstream.unwatch(upstream, id),
+            Waker::Probe(probe) => self.unwatch_probe(probe, id),
+        }
+    }
+
+    /// Records what happened to a workflow; the caller has changed its row accordingly.
+    pub(crate) fn record_workflow(&mut self, id: &WorkflowId, what: WorkflowEvent) {
+        self.turn.workflows.insert(id.clone());
+        self.log(0, Event::Workflow { workflow: id.clone(), what });
+    }
+
+    pub(crate) fn record_backfill(&mut self, id: &BackfillId, what: BackfillEvent) {
+        self.log(0, Event::Backfill { backfill: id.clone(), what });
+    }
+
+    pub(crate) fn record_register(&mut self, bucket: String, key: String, value: Option<serde_json::Value>) {
+        self.turn.registers.push((bucket.clone(), key.clone(), value.clone()));
+        self.log(0, Event::Register { bucket, key, value });
+    }
+}
+
+/// Carries an event over to the record of the slot's run; gives the record if it changed.
+fn follow_run(
+    live: &mut Live,
+    id: &SlotRef,
+    what: &SlotEvent,
+    executor: &str,
+    now: jiff::Timestamp,
+    seq: u64,
+) -> Option<Run> {
+    if let SlotEvent::Dispatched { run: number } = what {
+        live.run = Some(Run {
+            id: RunId { slot: id.clone(), number: *number },
+            seq,
+            previous: live.slot.last_run_seq,
+            state: RunState::Dispatched,
+            executor: executor.to_owned(),
+            external_id: None,
+            dispatched_at: now,
+            started_at: None,
+            ended_at: None,
+            outcome: None,
+        });
+        return live.run.clone();
+    }
+    let outcome = match what {
+        SlotEvent::Started { external_id, .. } => {
+            let run = live.run.as_mut()?;
+            run.state = RunState::Running;
+            run.started_at = Some(now);
+            run.external_id = Some(external_id.clone());
+            return live.run.clone();
+        }
+        SlotEvent::Succeeded { .. } => kelos_model::Outcome::Succeeded,
+        SlotEvent::BackedOff { outcome, .. } | SlotEvent::Failed { outcome, .. } | SlotEvent::RunEnded { outcome, .. } => {
+            outcome.clone()
+        }
+        _ => return None,
+    };
+    let mut run = live.run.take()?;
+    run.state = outcome.state();
+    run.ended_at = Some(now);
+    run.outcome = Some(outcome);
+    Some(run)
+}

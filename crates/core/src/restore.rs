@@ -1,0 +1,75 @@
+//! Recovery: the only way in which a scheduler with a past comes to life.
+
+use jiff::Timestamp;
+use kelos_model::trigger::Waker;
+use kelos_model::{RunId, SlotRef, SlotState};
+
+use crate::memory::{Live, Task};
+use crate::timers::Timer;
+use crate::{Command, Config, Core, Restored};
+
+impl Core {
+    /// A scheduler that goes on where the store's log ends. The commands ask the executors about the
+    /// runs that were alive. Slots are looked at once the definitions have come.
+    #[must_use]
+    pub fn restore(config: Config, restored: Restored) -> (Core, Vec<Command>) {
+        let mut core = Core::new(config);
+        core.seq = restored.seq;
+        for row in restored.workflows {
+            core.tasks.insert(row.id.clone(), Task::new(row));
+        }
+        for (id, slot) in restored.slots {
+            core.restore_slot(&id, slot);
+        }
+        for run in restored.runs {
+            let slot = run.id.slot.clone();
+            let live = core.tasks.get_mut(&slot.workflow).and_then(|task| task.slots.get_mut(&slot.key));
+            if let Some(live) = live.filter(|live| live.slot.last_run == run.id.number) {
+                live.run = Some(run);
+            }
+        }
+        let commands = core.ask_about_runs();
+        (core, commands)
+    }
+
+    fn restore_slot(&mut self, id: &SlotRef, slot: kelos_model::Slot) {
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        let live = Live::new(slot);
+        if live.slot.run_alive {
+            task.active += 1;
+            self.running += 1;
+        }
+        if live.slot.state == SlotState::Queued {
+            task.queue.insert(live.place(&id.key));
+        }
+        task.slots.insert(id.key.clone(), live);
+    }
+
+    fn ask_about_runs(&self) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for (id, task) in &self.tasks {
+            for (key, live) in task.slots.iter().filter(|(_, live)| live.slot.run_alive) {
+                let run = RunId { slot: SlotRef::new(id.clone(), key.clone()), number: live.slot.last_run };
+                let known = live.run.as_ref();
+                let executor = known.map_or_else(|| task.row.definition.job.executor.clone(), |run| run.executor.clone());
+                let external_id = known.and_then(|run| run.external_id.clone());
+                let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
+                commands.push(Command::CheckRun { run: run.clone(), executor: executor.clone(), external_id: external_id.clone() });
+                if !wanted {
+                    commands.push(Command::CancelRun { run, executor, external_id });
+                }
+            }
+        }
+        commands
+    }
+
+    /// When a slot is looked at next by itself.
+    pub(crate) fn next_look(&self, id: &SlotRef, wakers: &[Waker]) -> Option<Timestamp> {
+        let probes = wakers.iter().filter_map(|waker| match waker {
+            Waker::Probe(probe) => self.timers.get(&Timer::Probe(probe.clone())),
+            Waker::At(at) => Some(*at),
+            Waker::Slot(_) => None,
+        });
+        probes.chain(self.timers.get(&Timer::Slot(id.clone()))).min()
+    }
+}

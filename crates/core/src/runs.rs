@@ -1,0 +1,99 @@
+//! Reports of executors: late, doubled, about runs long gone; each is judged.
+
+use kelos_model::retry::{OnUnknown, scramble};
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId, SlotEvent, SlotRef, SlotState};
+
+use crate::timers::Timer;
+use crate::{Command, Core};
+
+impl Core {
+    pub(crate) fn run_reported(&mut self, run: &RunId, report: Report) {
+        let Some(live) = self.live(&run.slot) else { return };
+        if !live.slot.run_alive || live.slot.last_run != run.number {
+            return;
+        }
+        match (live.slot.state, report) {
+            (SlotState::Dispatched, Report::Started { external_id }) => {
+                self.record(&run.slot, SlotEvent::Started { run: run.number, external_id });
+            }
+            (SlotState::Running, Report::Started { .. }) => {}
+            // The kill came before the start was confirmed: now the executor can be told whom to end.
+            (_, Report::Started { external_id }) => self.cancel(run, Some(external_id)),
+            (SlotState::Dispatched, Report::NeverStarted) => self.start_again(&run.slot),
+            (SlotState::Dispatched, Report::Deferred { reason }) => self.deferred(run, reason),
+            (SlotState::Running, Report::Deferred { .. }) => {}
+            (SlotState::Running, Report::NeverStarted) => {
+                let reason = "the executor does not know the run any more".to_owned();
+                self.ended(run, Outcome::Unknown { reason });
+            }
+            (SlotState::Dispatched | SlotState::Running, Report::Ended { outcome }) => self.ended(run, outcome),
+            (_, Report::NeverStarted | Report::Deferred { .. }) => {
+                self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome: Outcome::Killed });
+            }
+            (_, Report::Ended { outcome }) => {
+                self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome });
+            }
+        }
+    }
+
+    /// Asks the executor once more to start a run whose intent is stored.
+    pub(crate) fn start_again(&mut self, slot: &SlotRef) {
+        let Some(task) = self.tasks.get(&slot.workflow) else { return };
+        let Some(live) = task.slots.get(&slot.key) else { return };
+        let run = RunId { slot: slot.clone(), number: live.slot.last_run };
+        let workflow = task.row.definition.clone();
+        self.command(Command::StartRun { run, workflow });
+    }
+
+    /// The executor can't start it now: log the reason where it is a new one, and ask again later.
+    fn deferred(&mut self, run: &RunId, reason: String) {
+        let id = &run.slot;
+        let Some(live) = self.live(id) else { return };
+        let (before, times) = live.deferred.clone().map_or((None, 0), |(before, times)| (Some(before), times));
+        if before.as_ref() != Some(&reason) {
+            self.record(id, SlotEvent::Deferred { run: run.number, reason: reason.clone() });
+        }
+        let wait = self.config.probe_wait(times);
+        if let Some(live) = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key)) {
+            live.deferred = Some((reason, times.saturating_add(1)));
+        }
+        if let Ok(at) = self.now.checked_add(wait) {
+            self.timers.set(Timer::Slot(id.clone()), at);
+        }
+    }
+
+    /// Tells the executor to end a run.
+    pub(crate) fn cancel(&mut self, run: &RunId, external_id: Option<String>) {
+        let known = self.live(&run.slot).and_then(|live| live.run.as_ref());
+        let Some(executor) = known.map(|run| run.executor.clone()) else { return };
+        self.command(Command::CancelRun { run: run.clone(), executor, external_id });
+    }
+
+    /// A run that was wanted came to its end.
+    fn ended(&mut self, run: &RunId, outcome: Outcome) {
+        let number = run.number;
+        if outcome == Outcome::Succeeded {
+            self.record(&run.slot, SlotEvent::Succeeded { run: number });
+            return;
+        }
+        let Some(task) = self.tasks.get(&run.slot.workflow) else { return };
+        let Some(live) = task.slots.get(&run.slot.key) else { return };
+        let policy = task.row.definition.retry;
+        let retry = live.slot.retries + 1;
+        let given_up = matches!(outcome, Outcome::Unknown { .. }) && policy.on_unknown == OnUnknown::Fail;
+        if retry > policy.count || given_up {
+            self.record(&run.slot, SlotEvent::Failed { run: number, outcome });
+            return;
+        }
+        let due = policy.due(retry, self.now, seed(run));
+        self.record(&run.slot, SlotEvent::BackedOff { run: number, outcome, due });
+    }
+}
+
+/// A draw of its own for each run, the same whenever it is drawn.
+fn seed(run: &RunId) -> u64 {
+    let named = run.slot.workflow.as_str().bytes().fold(0_u64, |hash, byte| scramble(hash ^ u64::from(byte)));
+    let at = run.slot.key.scheduled_at().as_millisecond().cast_unsigned();
+    scramble(named ^ at ^ u64::from(run.number).rotate_left(40))
+}

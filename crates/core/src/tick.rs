@@ -1,0 +1,75 @@
+//! A tick: fire timers, plan, look, dispatch, until nothing more can happen at this moment.
+
+use std::collections::BTreeSet;
+
+use kelos_model::{SlotRef, WorkflowId};
+
+use crate::timers::Timer;
+use crate::{Command, Core, Only, Recall};
+
+impl Core {
+    pub(crate) fn tick(&mut self, only: &Only, look_again: bool) {
+        self.fire_timers();
+        if look_again {
+            self.to_plan.extend(self.tasks.keys().cloned());
+            self.ask_all_probes(only);
+        }
+        for id in take(&mut self.to_plan, only) {
+            self.plan(&id);
+        }
+        // Looking can change a state that others look at; each slot changes state a bounded number of times.
+        while let Some(slots) = self.take_dirty(only) {
+            for slot in slots {
+                self.look(&slot);
+            }
+        }
+        for id in take(&mut self.to_dispatch, only) {
+            self.dispatch(&id);
+        }
+        if only.is_none() {
+            self.dispatch_starved();
+        }
+        self.recall_upstream();
+    }
+
+    fn fire_timers(&mut self) {
+        while let Some(timer) = self.timers.pop(self.now) {
+            match timer {
+                Timer::Plan(id) => {
+                    self.to_plan.insert(id);
+                }
+                Timer::Slot(slot) => {
+                    self.dirty.insert(slot);
+                }
+                Timer::Probe(probe) => self.ask_probe(&probe),
+            }
+        }
+    }
+
+    fn take_dirty(&mut self, only: &Only) -> Option<BTreeSet<SlotRef>> {
+        let taken = match only {
+            None => std::mem::take(&mut self.dirty),
+            Some(only) => {
+                let (mine, others) = std::mem::take(&mut self.dirty).into_iter().partition(|slot| only.contains(&slot.workflow));
+                self.dirty = others;
+                mine
+            }
+        };
+        (!taken.is_empty()).then_some(taken)
+    }
+
+    /// Asks the store for upstream slots that looking came across, all in one question.
+    fn recall_upstream(&mut self) {
+        let wanted = std::mem::take(&mut self.turn.to_recall);
+        if !wanted.is_empty() {
+            self.command(Command::Recall(Recall::Slots(wanted.into_iter().collect())));
+        }
+    }
+}
+
+fn take(set: &mut BTreeSet<WorkflowId>, only: &Only) -> BTreeSet<WorkflowId> {
+    let Some(only) = only else { return std::mem::take(set) };
+    let taken = set.intersection(only).cloned().collect();
+    set.retain(|id| !only.contains(id));
+    taken
+}

@@ -1,0 +1,54 @@
+//! Which slots wait for which others, and what is known of those.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelos_model::{SlotRef, SlotState};
+
+/// A slot that others look at.
+#[derive(Default)]
+struct Watched {
+    /// Its state, an inner none where it does not exist; an outer none while the store is being asked.
+    known: Option<Option<SlotState>>,
+    dependents: BTreeSet<SlotRef>,
+}
+
+#[derive(Default)]
+pub(crate) struct Upstream {
+    watched: BTreeMap<SlotRef, Watched>,
+}
+
+impl Upstream {
+    pub(crate) fn known(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
+        self.watched.get(slot)?.known
+    }
+
+    /// Makes `dependent` a listener; says whether the state is not known and must be asked for.
+    pub(crate) fn watch(&mut self, slot: &SlotRef, dependent: &SlotRef, in_memory: Option<SlotState>) -> bool {
+        let watched = self.watched.entry(slot.clone()).or_default();
+        watched.dependents.insert(dependent.clone());
+        if let Some(state) = in_memory {
+            watched.known = Some(Some(state));
+        }
+        watched.known.is_none()
+    }
+
+    pub(crate) fn unwatch(&mut self, slot: &SlotRef, dependent: &SlotRef) {
+        if let Some(watched) = self.watched.get_mut(slot) {
+            watched.dependents.remove(dependent);
+            if watched.dependents.is_empty() {
+                self.watched.remove(slot);
+            }
+        }
+    }
+
+    /// Notes a state; gives the listeners if that is news to them.
+    pub(crate) fn learn(&mut self, slot: &SlotRef, state: Option<SlotState>) -> Vec<SlotRef> {
+        match self.watched.get_mut(slot) {
+            Some(watched) if watched.known != Some(state) => {
+                watched.known = Some(state);
+                watched.dependents.iter().cloned().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
