@@ -1,3 +1,23 @@
-//! (being written)
+//! Kelos as a library: plan, gate, run and explain recurring data work.
+//!
+//! [`engine::start`] gives a [`Handle`]; a [`scripts::ScriptFolder`] feeds it definitions, executors do the
+//! runs, and [`why`] says why a slot stands where it stands, at any moment.
 
+pub mod clock;
+pub mod engine;
+pub mod executor;
+pub mod job;
 pub mod local;
+pub mod node;
+pub mod prober;
+pub mod scripts;
+pub mod turn;
+pub mod why;
+
+pub use engine::{AskError, EngineParts, Handle, Pace, Status};
+pub use node::{Node, NodeConfig, NodeError};
+
+pub use kelos_core as core;
+pub use kelos_model as model;
+pub use kelos_script as script;
+pub use kelos_store as store;

@@ -1,0 +1,147 @@
+//! What the rest of the program holds of an engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use jiff::Timestamp;
+use kelos_core::{Ask, Done, Input, Only, Refusal};
+use kelos_model::Workflow;
+use kelos_store::Reader;
+use tokio::sync::{oneshot, watch};
+
+use super::{Definitions, Message, Pace, Shown, Status};
+use crate::clock::Clock;
+
+/// Why an engine did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// It may not, or can't, be done.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// Another process leads on the same data.
+    #[error("reach the scheduler: another server leads on this database and this one is its standby; ask that one")]
+    Standby,
+    /// The store fails, or the engine is ending. It may or may not have been done.
+    #[error("hear from the scheduler: {0}; look before you ask again")]
+    NoAnswer(String),
+}
+
+/// A handle on an engine. Cheap to clone; the engine ends when told to, or with the process.
+#[derive(Clone)]
+pub struct Handle {
+    send: Sender<Message>,
+    reader: Arc<dyn Reader>,
+    shown: Arc<Shown>,
+    clock: Clock,
+    pace: Pace,
+}
+
+impl Handle {
+    pub(super) fn new(send: Sender<Message>, reader: Arc<dyn Reader>, shown: Arc<Shown>, clock: Clock, pace: Pace) -> Self {
+        Self { send, reader, shown, clock, pace }
+    }
+
+    /// Reads past the engine.
+    #[must_use]
+    pub fn reader(&self) -> &Arc<dyn Reader> {
+        &self.reader
+    }
+
+    /// Who moves the engine's clock.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// The machine's time, in whole milliseconds.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// What the engine is doing.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.shown.status.borrow().clone()
+    }
+
+    /// Follows what the engine is doing.
+    #[must_use]
+    pub fn watch_status(&self) -> watch::Receiver<Status> {
+        self.shown.status.subscribe()
+    }
+
+    /// Changes with each commit.
+    #[must_use]
+    pub fn watch_commits(&self) -> watch::Receiver<u64> {
+        self.shown.commits.subscribe()
+    }
+
+    /// Asks for something, and waits until it is done and committed.
+    ///
+    /// # Errors
+    /// When it is refused, or this engine does not lead, or does not answer.
+    pub async fn ask(&self, by: &str, ask: Ask) -> Result<Done, AskError> {
+        if self.status() == Status::Standby {
+            return Err(AskError::Standby);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.post(Message::Ask { by: by.to_owned(), ask, reply })?;
+        match answer.await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(refusal)) => Err(AskError::Refused(refusal)),
+            Err(_) => Err(self.silence()),
+        }
+    }
+
+    /// Steps an engine at a moment, until nothing more can happen at that moment: every probe has
+    /// answered, every dispatched run has started or ended. Runs that go on are not waited for.
+    ///
+    /// # Errors
+    /// When this engine does not lead, or does not answer.
+    pub async fn step(&self, at: Timestamp, only: Only) -> Result<(), AskError> {
+        if self.status() == Status::Standby {
+            return Err(AskError::Standby);
+        }
+        let (done, finished) = oneshot::channel();
+        self.post(Message::Step { at, only, done })?;
+        finished.await.map_err(|_| self.silence())
+    }
+
+    /// Gives the engine its definitions, all of them.
+    ///
+    /// # Errors
+    /// When the engine has ended.
+    pub fn define(&self, all: Vec<Arc<Workflow>>, sources: BTreeMap<String, Arc<str>>) -> Result<(), AskError> {
+        self.post(Message::Definitions(Definitions { all, sources }))
+    }
+
+    /// Delivers an input, such as a pushed probe answer.
+    ///
+    /// # Errors
+    /// When the engine has ended.
+    pub fn deliver(&self, input: Input) -> Result<(), AskError> {
+        self.post(Message::Input(input))
+    }
+
+    /// Ends the engine in good order. Runs go on; the next engine adopts them.
+    pub async fn stop(&self) {
+        let (done, finished) = oneshot::channel();
+        if self.post(Message::Stop(done)).is_ok() {
+            let _ = finished.await;
+        }
+    }
+
+    fn post(&self, message: Message) -> Result<(), AskError> {
+        self.send.send(message).map_err(|_| AskError::NoAnswer("it has ended".to_owned()))
+    }
+
+    fn silence(&self) -> AskError {
+        match self.status() {
+            Status::Standby => AskError::Standby,
+            Status::Troubled { reason } => AskError::NoAnswer(reason),
+            _ => AskError::NoAnswer("it is ending".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The engine's thread: stand by, lead, take turns, and start over when the store fails.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use kelos_core::{Command, Input, Reply};
+use kelos_model::run::Report;
+use kelos_model::{Outcome, Probe, RunId, Workflow};
+use kelos_store::{Lease, StoreError};
+use tokio::sync::oneshot;
+
+use super::stepping::{Stepping, Wanted};
+use super::{Definitions, EngineParts, Message, Pace, Shown, Status};
+use crate::executor::Reports;
+use crate::job;
+use crate::prober::Prober;
+use crate::turn::Turns;
+
+/// How often a standby asks for the lease, and a troubled engine tries its store again.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+
+/// Messages that one turn takes at the most, so that a commit stays short.
+const LARGEST_TURN: usize = 4096;
+
+pub(super) struct Leader {
+    parts: EngineParts,
+    receive: Receiver<Message>,
+    shown: Arc<Shown>,
+    reports: Reports,
+    prober: Prober,
+    definitions: Option<Definitions>,
+    stepping: Stepping,
+    replies: BTreeMap<u64, oneshot::Sender<Reply>>,
+    next_token: u64,
+}
+
+/// Why the thread stopped taking turns.
+enum Left {
+    /// It was told to end.
+    Stop(Option<oneshot::Sender<()>>),
+    /// The store failed, or somebody else leads.
+    Store(StoreError),
+}
+
+/// What a batch of messages amounts to.
+#[derive(Default)]
+struct Batch {
+    inputs: Vec<Input>,
+    stop: Option<oneshot::Sender<()>>,
+    defined: bool,
+}
+
+impl Leader {
+    pub(super) fn new(parts: EngineParts, send: Sender<Message>, receive: Receiver<Message>, shown: Arc<Shown>) -> Self {
+        let reports = Reports::new(move |input| {
+            // When the engine has ended nobody needs to know: the next one asks.
+            let _ = send.send(Message::Input(input));
+        });
+        let prober = Prober::new(parts.runtime.clone(), parts.clock.clone(), parts.functions.clone());
+        Self {
+            parts,
+            receive,
+            shown,
+            reports,
+            prober,
+            definitions: None,
+            stepping: Stepping::default(),
+            replies: BTreeMap::new(),
+            next_token: 0,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let left = match self.stand_by() {
+                Ok(Ok(lease)) => self.lead(lease),
+                Ok(Err(stop)) => Left::Stop(stop),
+                Err(error) => Left::Store(error),
+            };
+            // Whoever waits for an answer hears that there is none.
+            self.replies.clear();
+            self.stepping = Stepping::default();
+            match left {
+                Left::Stop(done) => {
+                    self.show(Status::Stopped);
+                    drop(self.parts.store);
+                    let _ = done.map(|done| done.send(()));
+                    return;
+                }
+                Left::Store(error) => {
+                    tracing::error!("failed to {error}; starting over from what is stored");
+                    self.show(Status::Troubled { reason: error.to_string() });
+                    if let Some(done) = self.idle(TRY_AGAIN) {
+                        self.show(Status::Stopped);
+                        let _ = done.send(());
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the lease. An inner error is the word to stop.
+    fn stand_by(&mut self) -> Result<Result<Lease, Option<oneshot::Sender<()>>>, StoreError> {
+        loop {
+            if let Some(lease) = self.take_lease()? {
+                return Ok(Ok(lease));
+            }
+            self.show(Status::Standby);
+            if let Some(done) = self.idle(TRY_AGAIN) {
+                return Ok(Err(Some(done)));
+            }
+        }
+    }
+
+    fn take_lease(&mut self) -> Result<Option<Lease>, StoreError> {
+        let millis = u64::try_from(self.parts.lease.as_millis()).unwrap_or(u64::MAX);
+        let now = (self.parts.clock)();
+        self.parts.store.lease(&self.parts.node, now, millis)
+    }
+
+    /// Waits while not leading: definitions are kept, requests dropped, which tells the askers.
+    fn idle(&mut self, wait: Duration) -> Option<oneshot::Sender<()>> {
+        let until = Instant::now() + wait;
+        loop {
+            match self.receive.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Message::Stop(done)) => return Some(done),
+                Ok(Message::Definitions(definitions)) => self.definitions = Some(definitions),
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn lead(&mut self, lease: Lease) -> Left {
+        match self.take_turns(lease) {
+            Ok(done) => {
+                if let Err(error) = self.parts.store.release(lease) {
+                    tracing::warn!("failed to {error}");
+                }
+                Left::Stop(done)
+            }
+            Err(error) => Left::Store(error),
+        }
+    }
+
+    fn take_turns(&mut self, lease: Lease) -> Result<Option<oneshot::Sender<()>>, StoreError> {
+        let (mut turns, commands) = Turns::restore(self.parts.config.clone(), &mut *self.parts.store, lease)?;
+        tracing::info!(epoch = lease.epoch, slots = turns.core().live_slots(), "leading");
+        self.perform(commands);
+        let mut first = Vec::new();
+        if let Some(definitions) = self.definitions.clone() {
+            turns.set_sources(definitions.sources);
+            first.push(Input::Definitions { all: definitions.all });
+        }
+        self.take_turn(&mut turns, first)?;
+        self.show(Status::Leading { epoch: lease.epoch });
+        let mut renew_at = Instant::now() + self.parts.lease / 3;
+        loop {
+            let batch = self.collect(&turns, renew_at);
+            if batch.defined
+                && let Some(definitions) = &self.definitions
+            {
+                turns.set_sources(definitions.sources.clone());
+            }
+            self.take_turn(&mut turns, batch.inputs)?;
+            if let Some(done) = batch.stop {
+                return Ok(Some(done));
+            }
+            if Instant::now() >= renew_at {
+                self.renew(lease)?;
+                renew_at = Instant::now() + self.parts.lease / 3;
+            }
+        }
+    }
+
+    fn renew(&mut self, lease: Lease) -> Result<(), StoreError> {
+        match self.take_lease()? {
+            Some(held) if held == lease => Ok(()),
+            other => Err(StoreError::Deposed { held: lease.epoch, current: other.map_or(0, |held| held.epoch) }),
+        }
+    }
+
+    /// Waits for the first message or moment, and drains what else has come.
+    fn collect(&mut self, turns: &Turns, renew_at: Instant) -> Batch {
+        let mut batch = Batch::default();
+        let wait = self.wait(turns).min(renew_at.saturating_duration_since(Instant::now()));
+        match self.receive.recv_timeout(wait) {
+            Ok(message) => self.take(message, &mut batch),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return batch,
+        }
+        while batch.inputs.len() < LARGEST_TURN && batch.stop.is_none() {
+            match self.receive.try_recv() {
+                Ok(message) => self.take(message, &mut batch),
+                Err(_) => break,
+            }
+        }
+        batch
+    }
+
+    /// How long nothing is to be done if nobody says anything.
+    fn wait(&self, turns: &Turns) -> Duration {
+        const LONG: Duration = Duration::from_secs(3600);
+        if self.stepping.is_waiting() {
+            return Duration::ZERO;
+        }
+        if self.parts.pace == Pace::Stepped {
+            return LONG;
+        }
+        let now = (self.parts.clock)();
+        if turns.core().is_due(now) {
+            return Duration::ZERO;
+        }
+        let until = turns.core().next_wake().map(|at| at.duration_since(now));
+        until.and_then(|wait| Duration::try_from(wait).ok()).map_or(LONG, |wait| wait.min(LONG))
+    }
+
+    fn take(&mut self, message: Message, batch: &mut Batch) {
+        match message {
+            Message::Input(input) => {
+                self.stepping.came_back(&input);
+                batch.inputs.push(input);
+            }
+            Message::Ask { by, ask, reply } => {
+                self.next_token += 1;
+                self.replies.insert(self.next_token, reply);
+                batch.inputs.push(Input::Asked { token: self.next_token, by, ask });
+            }
+            Message::Step { at, only, done } => self.stepping.want(Wanted { at, only, done }),
+            Message::Definitions(definitions) => {
+                batch.inputs.push(Input::Definitions { all: definitions.all.clone() });
+                batch.defined = true;
+                self.definitions = Some(definitions);
+            }
+            Message::Stop(done) => batch.stop = Some(done),
+        }
+    }
+
+    /// Takes one turn for all inputs, with the tick that the pace asks for, and performs its commands.
+    fn take_turn(&mut self, turns: &mut Turns, mut inputs: Vec<Input>) -> Result<(), StoreError> {
+        match self.parts.pace {
+            Pace::ByItself => {
+                inputs.push(Input::Woke { only: None, look_again: false });
+                // Someone may step an engine that schedules by itself, too: look at everything now.
+                inputs.extend(self.stepping.tick());
+            }
+            Pace::Stepped => inputs.extend(self.stepping.tick()),
+        }
+        if inputs.is_empty() {
+            return Ok(());
+        }
+        let now = self.now();
+        let acted = turns.turn(&mut *self.parts.store, now, inputs)?;
+        self.perform(acted.commands);
+        if acted.events > 0 {
+            self.shown.commits.send_modify(|commits| *commits += 1);
+        }
+        self.stepping.finish_if_quiet();
+        Ok(())
+    }
+
+    /// The moment of a turn: the machine's, or the latest step's.
+    fn now(&self) -> Timestamp {
+        if self.parts.pace == Pace::ByItself {
+            return (self.parts.clock)();
+        }
+        let mut stepped_at = self.shown.stepped_at.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(at) = self.stepping.now() {
+            *stepped_at = Some(at);
+        }
+        stepped_at.unwrap_or_else(|| (self.parts.clock)())
+    }
+
+    fn perform(&mut self, commands: Vec<Command>) {
+        let mut probes: Vec<Probe> = Vec::new();
+        for command in commands {
+            self.stepping.sent(&command);
+            match command {
+                Command::Probe(probe) => probes.push(probe),
+                Command::StartRun { run, workflow } => self.start_run(run, workflow),
+                Command::CheckRun { run, executor, external_id } => {
+                    self.parts.executors.get(&executor).check(&run, external_id.as_deref(), self.reports.clone());
+                }
+                Command::CancelRun { run, executor, external_id } => {
+                    self.parts.executors.get(&executor).cancel(&run, external_id.as_deref(), self.reports.clone());
+                }
+                Command::Reply { token, reply } => {
+                    if let Some(asker) = self.replies.remove(&token) {
+                        let _ = asker.send(reply);
+                    }
+                }
+                Command::Recall(_) => unreachable!("turns answer recalls themselves"),
+            }
+        }
+        if !probes.is_empty() {
+            self.prober.ask(probes, &self.reports);
+        }
+    }
+
+    fn start_run(&self, run: RunId, workflow: Arc<Workflow>) {
+        let (functions, reports) = (self.parts.functions.clone(), self.reports.clone());
+        let executor = self.parts.executors.get(&workflow.job.executor);
+        // A script's function may take its time; everything else is filled in here.
+        let calls_a_script = job::calls_a_script(&workflow);
+        let go = move || match job::fill(&run, &workflow, &*functions) {
+            Ok(start) => executor.start(start, reports),
+            Err(reason) => reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } }),
+        };
+        if calls_a_script {
+            self.parts.runtime.spawn_blocking(go);
+        } else {
+            go();
+        }
+    }
+
+    fn show(&self, status: Status) {
+        self.shown.status.send_if_modified(|shown| {
+            let changed = *shown != status;
+            *shown = status;
+            changed
+        });
+    }
+}

@@ -1,0 +1,121 @@
+//! The engine: one thread that owns the store's writing side and takes turns.
+//!
+//! Whoever wants something sends a message; whoever did something reports one. The thread drains what
+//! has come, takes one turn for all of it, and then performs the commands. Reads go past it.
+
+mod handle;
+mod leader;
+mod stepping;
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kelos_core::{Ask, Config, Input, Only, Reply};
+use kelos_model::Workflow;
+use kelos_store::{Reader, Store};
+use tokio::runtime::Handle as Runtime;
+use tokio::sync::{oneshot, watch};
+
+pub use handle::{AskError, Handle};
+
+use crate::clock::Clock;
+use crate::executor::Executors;
+use crate::job::Functions;
+
+/// Who moves the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// The engine: it schedules by itself.
+    ByItself,
+    /// Somebody outside, by [`Handle::step`]: between steps what happens is recorded, and nothing is
+    /// planned, looked at or dispatched.
+    Stepped,
+}
+
+/// What an engine is made of.
+pub struct EngineParts {
+    /// Where the state lives.
+    pub store: Box<dyn Store>,
+    /// Name of this process among those that may lead.
+    pub node: String,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Who moves it.
+    pub pace: Pace,
+    /// The scheduler's tunables.
+    pub config: Config,
+    /// Who does the runs.
+    pub executors: Executors,
+    /// Functions of scripts.
+    pub functions: Arc<dyn Functions>,
+    /// Where probes and blocking calls work.
+    pub runtime: Runtime,
+    /// How long a lease lasts that is not renewed.
+    pub lease: Duration,
+}
+
+/// What an engine is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    /// It has not led yet.
+    Starting,
+    /// It writes.
+    Leading {
+        /// The epoch of its lease.
+        epoch: u64,
+    },
+    /// Another process leads on the same data; it waits.
+    Standby,
+    /// The store fails; it tries again.
+    Troubled {
+        /// What the store said.
+        reason: String,
+    },
+    /// It has ended.
+    Stopped,
+}
+
+/// A definition set as the engine was given it.
+#[derive(Clone, Default)]
+pub(crate) struct Definitions {
+    all: Vec<Arc<Workflow>>,
+    sources: BTreeMap<String, Arc<str>>,
+}
+
+pub(crate) enum Message {
+    Input(Input),
+    Ask { by: String, ask: Ask, reply: oneshot::Sender<Reply> },
+    Step { at: Timestamp, only: Only, done: oneshot::Sender<()> },
+    Definitions(Definitions),
+    Stop(oneshot::Sender<()>),
+}
+
+/// What the engine's thread shows to the outside.
+pub(crate) struct Shown {
+    pub(crate) status: watch::Sender<Status>,
+    /// Grows with each commit: followers read on from the log.
+    pub(crate) commits: watch::Sender<u64>,
+    /// The moment of the latest step, where the engine is stepped.
+    pub(crate) stepped_at: RwLock<Option<Timestamp>>,
+}
+
+/// Starts an engine on a thread of its own.
+///
+/// # Errors
+/// When the thread can't be started.
+pub fn start(parts: EngineParts) -> std::io::Result<Handle> {
+    let (send, receive) = mpsc::channel();
+    let reader: Arc<dyn Reader> = parts.store.reader();
+    let shown = Arc::new(Shown {
+        status: watch::Sender::new(Status::Starting),
+        commits: watch::Sender::new(0),
+        stepped_at: RwLock::new(None),
+    });
+    let handle = Handle::new(send.clone(), reader, shown.clone(), parts.clock.clone(), parts.pace);
+    let leader = leader::Leader::new(parts, send, receive, shown);
+    std::thread::Builder::new().name("kelos-engine".to_owned()).spawn(move || leader.run())?;
+    Ok(handle)
+}

@@ -1,0 +1,89 @@
+//! Steps asked for from outside: which one goes on, and what it still waits for.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+use kelos_core::{Command, Input, Only};
+use kelos_model::run::Report;
+use kelos_model::{Probe, RunId};
+use tokio::sync::oneshot;
+
+/// A step that somebody asked for.
+pub(super) struct Wanted {
+    pub(super) at: Timestamp,
+    pub(super) only: Only,
+    pub(super) done: oneshot::Sender<()>,
+}
+
+/// Questions and starts that have been sent out and not been answered.
+#[derive(Default)]
+pub(super) struct Stepping {
+    waiting: VecDeque<Wanted>,
+    current: Option<Wanted>,
+    probes: BTreeSet<Probe>,
+    starts: BTreeSet<RunId>,
+}
+
+impl Stepping {
+    pub(super) fn want(&mut self, wanted: Wanted) {
+        self.waiting.push_back(wanted);
+    }
+
+    /// Notes what was sent out.
+    pub(super) fn sent(&mut self, command: &Command) {
+        match command {
+            Command::Probe(probe) => {
+                self.probes.insert(probe.clone());
+            }
+            Command::StartRun { run, .. } | Command::CheckRun { run, .. } => {
+                self.starts.insert(run.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what came back.
+    pub(super) fn came_back(&mut self, input: &Input) {
+        match input {
+            Input::ProbeAnswered { probe, .. } => {
+                self.probes.remove(probe);
+            }
+            // It did not start yet, and the next thing sent out is a start.
+            Input::RunReported { report: Report::NeverStarted, .. } => {}
+            Input::RunReported { run, .. } => {
+                self.starts.remove(run);
+            }
+            _ => {}
+        }
+    }
+
+    /// The moment of the step that goes on.
+    pub(super) fn now(&self) -> Option<Timestamp> {
+        self.current.as_ref().map(|current| current.at)
+    }
+
+    /// The tick that the step needs after other inputs; the first one of a step looks again at everything.
+    pub(super) fn tick(&mut self) -> Option<Input> {
+        if let Some(current) = &self.current {
+            return Some(Input::Woke { only: current.only.clone(), look_again: false });
+        }
+        let next = self.waiting.pop_front()?;
+        let tick = Input::Woke { only: next.only.clone(), look_again: true };
+        self.current = Some(next);
+        Some(tick)
+    }
+
+    /// Ends the step once nothing is out any more. Says whether it did.
+    pub(super) fn finish_if_quiet(&mut self) -> bool {
+        if !(self.probes.is_empty() && self.starts.is_empty()) {
+            return false;
+        }
+        let Some(current) = self.current.take() else { return false };
+        let _ = current.done.send(());
+        true
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.current.is_none() && !self.waiting.is_empty()
+    }
+}

@@ -1,0 +1,44 @@
+//! The executor for jobs that this server can't do: it puts them off, and says why.
+
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId};
+
+use super::{Executor, Reports, Start};
+
+/// Stands in for an executor that is not there. Slots stay where they are until it is.
+pub struct AbsentExecutor {
+    reason: String,
+}
+
+impl AbsentExecutor {
+    /// Says that no executor has this name.
+    #[must_use]
+    pub fn new(name: &str, known: Vec<String>) -> Self {
+        let known = known.join(", ");
+        Self { reason: format!("this server has no executor named \"{name}\"; it has: {known}") }
+    }
+
+    /// Says why an executor that people expect is not there.
+    #[must_use]
+    pub fn because(reason: &str) -> Self {
+        Self { reason: reason.to_owned() }
+    }
+}
+
+impl Executor for AbsentExecutor {
+    fn start(&self, start: Start, reports: Reports) {
+        reports.run(&start.run, Report::Deferred { reason: self.reason.clone() });
+    }
+
+    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        let report = match external_id {
+            None => Report::NeverStarted,
+            Some(_) => Report::Ended { outcome: Outcome::Unknown { reason: self.reason.clone() } },
+        };
+        reports.run(run, report);
+    }
+
+    fn cancel(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
+        reports.run(run, Report::Ended { outcome: Outcome::Killed });
+    }
+}

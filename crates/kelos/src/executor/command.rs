@@ -1,0 +1,165 @@
+//! The executor for local commands.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId, template};
+use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+
+use super::{Executor, Reports, Start};
+use crate::local::{self, Check, Exit, Launcher, RunRef, RunSpec, StartError};
+
+/// Runs local commands through shims, so that they outlive the server.
+#[derive(Clone)]
+pub struct CommandExecutor {
+    launcher: Launcher,
+    runtime: Handle,
+}
+
+impl CommandExecutor {
+    /// Runs commands with a launcher, watching them on a runtime.
+    #[must_use]
+    pub fn new(launcher: Launcher, runtime: Handle) -> Self {
+        Self { launcher, runtime }
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(work);
+    }
+}
+
+/// The folder of a run's files.
+#[must_use]
+pub fn run_ref(run: &RunId) -> RunRef {
+    RunRef::new(run.slot.workflow.as_str(), run.slot.key.to_string(), u64::from(run.number))
+}
+
+impl Executor for CommandExecutor {
+    fn start(&self, start: Start, reports: Reports) {
+        let launcher = self.launcher.clone();
+        self.spawn(async move {
+            let run = start.run.clone();
+            let spec = match spec_of(&start) {
+                Ok(spec) => spec,
+                Err(reason) => return reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } }),
+            };
+            match launcher.start(&spec).await {
+                Ok(started) => {
+                    reports.run(&run, Report::Started { external_id: started.external_id });
+                    watch(&launcher, &run, &reports).await;
+                }
+                Err(StartError::EmptyCommand(_)) => {
+                    let reason = "its command is empty, expected a program and its arguments".to_owned();
+                    reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } });
+                }
+                Err(error) => reports.run(&run, Report::Deferred { reason: format!("failed to {error}") }),
+            }
+        });
+    }
+
+    fn check(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
+        let (launcher, run) = (self.launcher.clone(), run.clone());
+        self.spawn(async move {
+            match launcher.check(&run_ref(&run)).await {
+                Ok(Check::NotStarted) => reports.run(&run, Report::NeverStarted),
+                Ok(Check::Running { external_id }) => {
+                    reports.run(&run, Report::Started { external_id });
+                    watch(&launcher, &run, &reports).await;
+                }
+                Ok(Check::Ended(exit)) => reports.run(&run, Report::Ended { outcome: outcome_of(exit) }),
+                Err(error) => unreadable(&run, &error, &reports),
+            }
+        });
+    }
+
+    fn cancel(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
+        let (launcher, run) = (self.launcher.clone(), run.clone());
+        self.spawn(async move {
+            match launcher.cancel(&run_ref(&run)).await {
+                Ok(exit) => reports.run(&run, Report::Ended { outcome: outcome_of(exit) }),
+                Err(error) => unreadable(&run, &error, &reports),
+            }
+        });
+    }
+}
+
+async fn watch(launcher: &Launcher, run: &RunId, reports: &Reports) {
+    match launcher.wait(&run_ref(run)).await {
+        Ok(exit) => reports.run(run, Report::Ended { outcome: outcome_of(exit) }),
+        Err(error) => unreadable(run, &error, reports),
+    }
+}
+
+fn unreadable(run: &RunId, error: &local::LocalError, reports: &Reports) {
+    let reason = format!("failed to {error}");
+    reports.run(run, Report::Ended { outcome: Outcome::Unknown { reason } });
+}
+
+fn outcome_of(exit: Exit) -> Outcome {
+    let failed = |reason: String, exit_status| Outcome::Failed { reason, exit_status };
+    match exit.outcome {
+        local::Outcome::Exited { code: 0 } => Outcome::Succeeded,
+        local::Outcome::Exited { code } => failed(format!("exited with status {code}"), Some(code)),
+        local::Outcome::Signalled { signal } => failed(format!("ended by signal {signal}"), None),
+        local::Outcome::TimedOut => failed("took longer than its timeout allows and was ended".to_owned(), None),
+        local::Outcome::Killed => Outcome::Killed,
+        local::Outcome::FailedToStart { error } => Outcome::Refused { reason: error },
+        local::Outcome::Unknown { why } => Outcome::Unknown { reason: why },
+    }
+}
+
+/// What the settings of a `command` job ask for.
+fn spec_of(start: &Start) -> Result<RunSpec, String> {
+    // A job that is a function of the slot gives its settings as properties.
+    let mut settings = start.settings.clone();
+    settings.extend(start.properties.clone());
+    let argv = match (settings.get("shell"), settings.get("command")) {
+        (Some(Value::String(text)), None) => vec!["/bin/sh".to_owned(), "-c".to_owned(), text.clone()],
+        (None, Some(command)) => strings(command).ok_or("`command` must be a list of strings")?,
+        (Some(_), Some(_)) => return Err("it has both `command` and `shell`, expected one of them".to_owned()),
+        _ => return Err("it has neither `command` (a list of strings) nor `shell` (a text)".to_owned()),
+    };
+    let mut spec = RunSpec::new(run_ref(&start.run), start.run.to_string(), argv);
+    spec.env = environment(start, &settings)?;
+    spec.cwd = settings.get("cwd").and_then(Value::as_str).map(Into::into);
+    spec.timeout = seconds(&settings, "timeoutSeconds")?;
+    spec.grace = seconds(&settings, "graceSeconds")?;
+    spec.log_limit_bytes = settings.get("logLimitBytes").and_then(Value::as_u64);
+    Ok(spec)
+}
+
+fn strings(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|one| one.as_str().map(str::to_owned)).collect()
+}
+
+fn seconds(settings: &Map<String, Value>, name: &str) -> Result<Option<Duration>, String> {
+    let Some(value) = settings.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
+    let seconds = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.map(Some).ok_or_else(|| format!("`{name}` is {value}, expected a number of seconds"))
+}
+
+/// The slot's values under their own names (so that `${year}` means the same in a shell text as in a
+/// template), the run's under `KELOS_…`, and then what the job sets.
+fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<String, String>, String> {
+    let slot = &start.run.slot;
+    let mut env: BTreeMap<String, String> =
+        template::values(&slot.key).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    env.insert("KELOS_WORKFLOW".to_owned(), slot.workflow.to_string());
+    env.insert("KELOS_SLOT".to_owned(), slot.short());
+    env.insert("KELOS_TIME".to_owned(), slot.key.to_string());
+    env.insert("KELOS_RUN".to_owned(), start.run.number.to_string());
+    let Some(own) = settings.get("env") else { return Ok(env) };
+    let own = own.as_object().ok_or("`env` must be an object of strings")?;
+    for (name, value) in own {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            _ => return Err(format!("`env.{name}` is {value}, expected a string")),
+        };
+        env.insert(name.clone(), value);
+    }
+    Ok(env)
+}

@@ -1,0 +1,101 @@
+//! Executors do runs.
+//!
+//! An executor is told to start, check or cancel a run, and reports what becomes of it, from whatever
+//! task or thread it likes. It must recognise a repeated start by the run's id, because delivery is at
+//! least once: after a crash the engine may ask for the same start again.
+
+mod absent;
+mod command;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelos_core::Input;
+use kelos_model::run::Report;
+use kelos_model::{RunId, Workflow};
+use serde_json::{Map, Value};
+
+pub use absent::AbsentExecutor;
+pub use command::CommandExecutor;
+
+/// A run to be started, with everything filled in for its slot.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Its name, the same each time it is asked for.
+    pub run: RunId,
+    /// Whose job it is.
+    pub workflow: Arc<Workflow>,
+    /// The job's settings, templates filled.
+    pub settings: Map<String, Value>,
+    /// The job's properties, templates filled.
+    pub properties: Map<String, Value>,
+}
+
+/// Where an executor reports to. Cheap to clone; reporting never blocks.
+#[derive(Clone)]
+pub struct Reports {
+    deliver: Arc<dyn Fn(Input) + Send + Sync>,
+}
+
+impl Reports {
+    /// Reports that end up in a function.
+    pub fn new(deliver: impl Fn(Input) + Send + Sync + 'static) -> Self {
+        Self { deliver: Arc::new(deliver) }
+    }
+
+    /// Says what became of a run.
+    pub fn run(&self, run: &RunId, report: Report) {
+        (self.deliver)(Input::RunReported { run: run.clone(), report });
+    }
+
+    /// Delivers any input, such as a probe's answer.
+    pub fn deliver(&self, input: Input) {
+        (self.deliver)(input);
+    }
+}
+
+/// Does runs of one kind.
+pub trait Executor: Send + Sync {
+    /// Starts a run and reports [`Report::Started`], then [`Report::Ended`] — or [`Report::Deferred`]
+    /// where it can't be started now. Must not block.
+    fn start(&self, start: Start, reports: Reports);
+
+    /// Finds out how a run stands that another process started: reports [`Report::NeverStarted`], or
+    /// goes on as [`Executor::start`] would. Must not block.
+    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports);
+
+    /// Ends a run; its end is reported as any other. Must not block.
+    fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports);
+}
+
+/// Executors by name.
+#[derive(Clone, Default)]
+pub struct Executors {
+    by_name: BTreeMap<String, Arc<dyn Executor>>,
+}
+
+impl Executors {
+    /// Adds or replaces one.
+    #[must_use]
+    pub fn with(mut self, name: &str, executor: impl Executor + 'static) -> Self {
+        self.by_name.insert(name.to_owned(), Arc::new(executor));
+        self
+    }
+
+    /// Adds or replaces all of another set.
+    #[must_use]
+    pub fn and(mut self, others: Executors) -> Self {
+        self.by_name.extend(others.by_name);
+        self
+    }
+
+    /// The executor of a name; for an unknown name one that puts every start off and says why.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Arc<dyn Executor> {
+        self.by_name.get(name).cloned().unwrap_or_else(|| Arc::new(AbsentExecutor::new(name, self.names())))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.by_name.keys().cloned().collect()
+    }
+}

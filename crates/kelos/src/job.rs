@@ -1,0 +1,76 @@
+//! Filling a job in for a slot: templates, and the functions that a script left behind.
+
+use std::sync::Arc;
+
+use kelos_model::trigger::Verdict;
+use kelos_model::workflow::{FunctionRef, Properties};
+use kelos_model::{RunId, SlotKey, Workflow, WorkflowId, template};
+use serde_json::{Map, Value};
+
+use crate::executor::Start;
+
+/// Functions that stayed in scripts. Calls block, within their time limit.
+pub trait Functions: Send + Sync {
+    /// The properties of a job for a slot.
+    ///
+    /// # Errors
+    /// In words, when the function fails or gives something else than an object.
+    fn properties(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Map<String, Value>, String>;
+
+    /// What a custom trigger says about a slot.
+    ///
+    /// # Errors
+    /// In words, when the function fails or gives something else than an answer.
+    fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, String>;
+}
+
+/// For programs without scripts: there is no function to call.
+pub struct NoFunctions;
+
+impl Functions for NoFunctions {
+    fn properties(&self, function: &FunctionRef, _: &WorkflowId, _: &SlotKey) -> Result<Map<String, Value>, String> {
+        Err(format!("no scripts are loaded, so function {} of {} can't be called", function.index, function.file))
+    }
+
+    fn ask(&self, function: &FunctionRef, _: &WorkflowId, _: &SlotKey) -> Result<Verdict, String> {
+        Err(format!("no scripts are loaded, so function {} of {} can't be called", function.index, function.file))
+    }
+}
+
+/// Whether filling the job in calls a script.
+pub(crate) fn calls_a_script(workflow: &Workflow) -> bool {
+    matches!(workflow.job.properties, Properties::Function(_))
+}
+
+/// Fills a job in for a run.
+pub(crate) fn fill(run: &RunId, workflow: &Arc<Workflow>, functions: &dyn Functions) -> Result<Start, String> {
+    let key = &run.slot.key;
+    let properties = match &workflow.job.properties {
+        Properties::Fixed(properties) => properties.clone(),
+        Properties::Function(function) => functions.properties(function, &run.slot.workflow, key)?,
+    };
+    Ok(Start {
+        run: run.clone(),
+        workflow: workflow.clone(),
+        settings: fill_map(&workflow.job.settings, key),
+        properties: fill_map(&properties, key),
+    })
+}
+
+/// Fills every text, but for shell scripts: those get the values as variables, never pasted in.
+fn fill_map(map: &Map<String, Value>, key: &SlotKey) -> Map<String, Value> {
+    let fill = |(name, value): (&String, &Value)| {
+        let value = if name == "shell" { value.clone() } else { fill_value(value, key) };
+        (name.clone(), value)
+    };
+    map.iter().map(fill).collect()
+}
+
+fn fill_value(value: &Value, key: &SlotKey) -> Value {
+    match value {
+        Value::String(text) => Value::String(template::fill(text, key).into_owned()),
+        Value::Array(items) => Value::Array(items.iter().map(|item| fill_value(item, key)).collect()),
+        Value::Object(map) => Value::Object(fill_map(map, key)),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,165 @@
+//! A whole Kelos in one process: store, scripts, executors and engine, wired together.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelos_core::Config;
+use kelos_script::{Folders, Limits, Problem};
+use kelos_store::{Reader, Store, StoreError};
+use tokio::runtime::Handle as Runtime;
+
+use crate::clock::{Clock, system_clock};
+use crate::engine::{self, AskError, EngineParts, Handle, Pace};
+use crate::executor::{AbsentExecutor, CommandExecutor, Executors};
+use crate::job::{Functions, NoFunctions};
+use crate::local::{self, Launcher, LocalError};
+use crate::scripts::ScriptFolder;
+
+/// Why a node could not be started. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The folder of runs.
+    #[error(transparent)]
+    Runs(#[from] LocalError),
+    /// A thread.
+    #[error("start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// What a node is to be.
+pub struct NodeConfig {
+    /// Where the files of runs go.
+    pub runs: PathBuf,
+    /// The program, and its first arguments, that becomes a run's guardian: this program's own hidden subcommand.
+    pub shim: Vec<OsString>,
+    /// Where the scripts are; none for a node that gets its definitions otherwise.
+    pub folders: Option<Folders>,
+    /// How often the scripts are looked at for changes.
+    pub reload_every: Duration,
+    /// Who moves the clock.
+    pub pace: Pace,
+    /// The scheduler's tunables.
+    pub core: Config,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Executors beside the built-in ones, or in their place.
+    pub executors: Executors,
+}
+
+impl NodeConfig {
+    /// A node with default tunables that schedules by itself.
+    #[must_use]
+    pub fn new(runs: PathBuf, shim: Vec<OsString>) -> Self {
+        Self {
+            runs,
+            shim,
+            folders: None,
+            reload_every: Duration::from_secs(1),
+            pace: Pace::ByItself,
+            core: Config::default(),
+            clock: system_clock(),
+            executors: Executors::default(),
+        }
+    }
+}
+
+/// A running Kelos. Cheap to clone.
+#[derive(Clone)]
+pub struct Node {
+    handle: Handle,
+    scripts: Option<ScriptFolder>,
+    launcher: Launcher,
+}
+
+impl Node {
+    /// Starts a node on a store.
+    ///
+    /// # Errors
+    /// When the store can't be read, the folder of runs can't be used, or a thread can't be started.
+    pub fn start(config: NodeConfig, store: Box<dyn Store>, runtime: Runtime) -> Result<Node, NodeError> {
+        let launcher = Launcher::new(&config.runs, config.shim, local::Limits::default())?;
+        let reader: Arc<dyn Reader> = store.reader();
+        let scripts = config.folders.map(|folders| ScriptFolder::open(folders, Limits::default(), reader)).transpose()?;
+        let functions: Arc<dyn Functions> = match &scripts {
+            Some(scripts) => Arc::new(scripts.clone()),
+            None => Arc::new(NoFunctions),
+        };
+        let oozie = AbsentExecutor::because(
+            "this version can't submit to Oozie yet; use celos.commandExternalService for local commands",
+        );
+        let executors = Executors::default()
+            .with("oozie", oozie)
+            .with("command", CommandExecutor::new(launcher.clone(), runtime.clone()))
+            .and(config.executors);
+        let handle = engine::start(EngineParts {
+            store,
+            node: format!("{}@{}", std::process::id(), hostname()),
+            clock: config.clock,
+            pace: config.pace,
+            config: config.core,
+            executors,
+            functions,
+            runtime,
+            lease: Duration::from_secs(10),
+        })?;
+        if let Some(scripts) = &scripts {
+            scripts.reload(&handle);
+            scripts.watch(handle.clone(), config.reload_every)?;
+        }
+        Ok(Node { handle, scripts, launcher })
+    }
+
+    /// The engine.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Reads past the engine.
+    #[must_use]
+    pub fn reader(&self) -> &Arc<dyn Reader> {
+        self.handle.reader()
+    }
+
+    /// Where the output of local commands is.
+    #[must_use]
+    pub fn launcher(&self) -> &Launcher {
+        &self.launcher
+    }
+
+    /// Loads the scripts that changed, now.
+    pub async fn reload(&self) {
+        let Some(scripts) = self.scripts.clone() else { return };
+        let handle = self.handle.clone();
+        let _ = tokio::task::spawn_blocking(move || scripts.reload(&handle)).await;
+    }
+
+    /// What is wrong with the scripts.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default()
+    }
+
+    /// Steps at a moment, after loading the scripts that changed.
+    ///
+    /// # Errors
+    /// When this node does not lead, or its engine does not answer.
+    pub async fn step(&self, at: jiff::Timestamp, only: kelos_core::Only) -> Result<(), AskError> {
+        self.reload().await;
+        self.handle.step(at, only).await
+    }
+
+    /// Ends the node in good order. Runs go on.
+    pub async fn stop(&self) {
+        self.handle.stop().await;
+    }
+}
+
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+}

@@ -1,0 +1,232 @@
+//! Why a slot stands where it stands, now or at any past moment: read from the log, not guessed.
+
+use jiff::Timestamp;
+use kelos_core::{Ask, Done, Inspection};
+use kelos_model::event::Event;
+use kelos_model::time::text;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Answer, EventRecord, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, slot};
+use kelos_store::StoreError;
+use serde::Serialize;
+
+use crate::engine::Handle;
+
+/// The account of a slot at a moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Why {
+    /// Which slot.
+    pub slot: SlotRef,
+    /// The moment it is about.
+    pub at: Timestamp,
+    /// The state then; none where the slot did not exist.
+    pub state: Option<SlotState>,
+    /// Since when it was in that state.
+    pub since: Option<Timestamp>,
+    /// The answer in one sentence.
+    pub headline: String,
+    /// The event that put it into that state.
+    pub decision: Option<EventRecord>,
+    /// The trigger's tree as it was last found to answer, with each leaf's evidence.
+    pub trigger: Option<Explanation>,
+    /// When that was found.
+    pub found_at: Option<Timestamp>,
+    /// What stands in the way, in words; what would unblock it is that these change.
+    pub blockers: Vec<String>,
+    /// When it is looked at next by itself; only for the present, and only while this server leads.
+    pub next_look: Option<Timestamp>,
+    /// The runs that had been dispatched by then, oldest first.
+    pub runs: Vec<Run>,
+}
+
+/// Explains a slot at a moment; none means now.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn why(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Result<Why, StoreError> {
+    let inspection = match at {
+        None => inspect(handle, slot).await,
+        Some(_) => None,
+    };
+    let now = at.unwrap_or_else(|| handle.now());
+    let (reader, slot) = (handle.reader().clone(), slot.clone());
+    let read = move || -> Result<Why, StoreError> {
+        let history = reader.history(&slot)?;
+        let runs = reader.slot_runs(&slot)?;
+        let workflow = reader.workflow(&slot.workflow)?;
+        Ok(account(&slot, now, history, runs, workflow.as_ref(), inspection.as_ref()))
+    };
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
+        Err(StoreError::Medium { doing: "read the history of a slot".to_owned(), cause: error.to_string() })
+    })
+}
+
+async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
+    // What memory knows is an extra: an engine that is busy or stands by does not hold the answer back.
+    let asked = handle.ask("why", Ask::Inspect(slot.clone()));
+    match tokio::time::timeout(std::time::Duration::from_secs(1), asked).await {
+        Ok(Ok(Done::Inspected(inspection))) => Some(inspection),
+        _ => None,
+    }
+}
+
+/// Builds the account from what was read.
+#[must_use]
+pub fn account(
+    id: &SlotRef,
+    at: Timestamp,
+    history: Vec<EventRecord>,
+    runs: Vec<Run>,
+    workflow: Option<&WorkflowRow>,
+    inspection: Option<&Inspection>,
+) -> Why {
+    let history: Vec<_> = history.into_iter().filter(|record| record.at <= at).collect();
+    let folded = fold(&history);
+    let (trigger, found_at) = last_explanation(&history).unzip();
+    let runs = runs.into_iter().filter(|run| run.dispatched_at <= at).collect();
+    let mut why = Why {
+        slot: id.clone(),
+        at,
+        state: folded.as_ref().map(|(slot, _)| slot.state),
+        since: folded.as_ref().map(|(slot, _)| slot.since),
+        headline: String::new(),
+        decision: folded.as_ref().map(|(_, decision)| (*decision).clone()),
+        blockers: Vec::new(),
+        trigger,
+        found_at,
+        next_look: inspection.and_then(|inspection| inspection.next_look),
+        runs,
+    };
+    why.blockers = blockers(&why, workflow, inspection);
+    why.headline = headline(&why, folded.as_ref().map(|(slot, _)| slot), workflow, at);
+    why
+}
+
+/// The slot at the end of a history, and the event that put it into its state.
+fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
+    let mut folded: Option<(Slot, &EventRecord)> = None;
+    for record in history {
+        let Event::Slot { what, .. } = &record.event else { continue };
+        let before = folded.as_ref().map(|(slot, _)| slot.clone());
+        let Some(after) = slot::apply(before.clone(), what, record.at, record.seq) else { continue };
+        let moved = before.is_none_or(|before| before.state != after.state);
+        let decision = if moved { record } else { folded.as_ref().map_or(record, |(_, decision)| decision) };
+        folded = Some((after, decision));
+    }
+    folded
+}
+
+/// The latest trigger tree since the slot was last opened.
+fn last_explanation(history: &[EventRecord]) -> Option<(Explanation, Timestamp)> {
+    history.iter().rev().find_map(|record| {
+        let Event::Slot { what, .. } = &record.event else { return None };
+        match what {
+            SlotEvent::Looked { explanation }
+            | SlotEvent::TriggerMet { explanation }
+            | SlotEvent::Skipped { explanation }
+            | SlotEvent::Expired { explanation, .. } => Some((explanation.clone(), record.at)),
+            _ => None,
+        }
+    })
+}
+
+fn blockers(why: &Why, workflow: Option<&WorkflowRow>, inspection: Option<&Inspection>) -> Vec<String> {
+    let mut blockers = Vec::new();
+    let live = why.state.is_some_and(|state| !state.is_final());
+    if live && let Some(dormant) = inspection.and_then(|inspection| inspection.dormant.clone()) {
+        blockers.push(dormant);
+    }
+    match why.state {
+        Some(SlotState::Waiting) => blockers.extend(why.trigger.iter().flat_map(Explanation::blockers)),
+        Some(SlotState::Queued) => blockers.extend(queue_blockers(workflow, inspection)),
+        _ => {}
+    }
+    blockers
+}
+
+fn queue_blockers(workflow: Option<&WorkflowRow>, inspection: Option<&Inspection>) -> Vec<String> {
+    let concurrency = workflow.map_or(1, |workflow| workflow.definition.concurrency);
+    let Some(inspection) = inspection else {
+        return vec![format!("its workflow runs {concurrency} slots at a time, by priority and then oldest first")];
+    };
+    let mut blockers = Vec::new();
+    if inspection.active >= concurrency {
+        blockers.push(format!("{} of {concurrency} places of its workflow are taken", inspection.active));
+    }
+    if inspection.ahead > 0 {
+        blockers.push(format!("{} queued slots of its workflow go first", inspection.ahead));
+    }
+    if inspection.at_global_limit {
+        blockers.push("all places for runs on this server are taken".to_owned());
+    }
+    blockers
+}
+
+fn headline(why: &Why, slot: Option<&Slot>, workflow: Option<&WorkflowRow>, at: Timestamp) -> String {
+    let Some(slot) = slot else { return not_there(why, workflow, at) };
+    let since = text::format_short(slot.since);
+    match why.decision.as_ref().map(|record| &record.event) {
+        Some(Event::Slot { what, .. }) => decided(slot, what, why, &since),
+        _ => format!("{} since {since}", slot.state),
+    }
+}
+
+/// A slot that does not exist: no time of the schedule, not yet its time, or outside what was planned.
+fn not_there(why: &Why, workflow: Option<&WorkflowRow>, at: Timestamp) -> String {
+    let Some(workflow) = workflow else {
+        return format!("no workflow has ever been named \"{}\"", why.slot.workflow);
+    };
+    let time = why.slot.key.scheduled_at();
+    if time >= at {
+        return "its time had not come".to_owned();
+    }
+    if workflow.planned.ranges.contains(time) {
+        return "it was planned later than that, or its workflow's schedule has no such time".to_owned();
+    }
+    "it was never planned: its time is not in the schedule, or lies before the planning window or the workflow's start time; \
+     rerun it, or backfill a range, to open it"
+        .to_owned()
+}
+
+fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
+    match what {
+        SlotEvent::Planned { .. } | SlotEvent::BackoffEnded if !why.blockers.is_empty() => {
+            format!("waiting since {since}: {}", why.blockers.join("; "))
+        }
+        SlotEvent::Planned { .. } | SlotEvent::BackoffEnded => format!("waiting since {since}"),
+        SlotEvent::Reopened { by, .. } => {
+            let rest = if why.blockers.is_empty() { String::new() } else { format!(": {}", why.blockers.join("; ")) };
+            format!("waiting since {since}, when {by} reopened it{rest}")
+        }
+        SlotEvent::TriggerMet { .. } if why.blockers.is_empty() => format!("queued since {since}"),
+        SlotEvent::TriggerMet { .. } => format!("queued since {since}: {}", why.blockers.join("; ")),
+        SlotEvent::Dispatched { run } => format!("run {run} was dispatched at {since}; its executor has not confirmed the start"),
+        SlotEvent::Started { run, external_id } => format!("run {run} ({external_id}) goes on since {since}"),
+        SlotEvent::Succeeded { run } => format!("run {run} succeeded at {since}"),
+        SlotEvent::BackedOff { run, outcome, due } => {
+            format!("run {run} {}; retry {} is due at {}", failed_words(outcome), slot.retries, text::format_full(*due))
+        }
+        SlotEvent::Failed { run, outcome } => format!("run {run} {} at {since}, and no retry is left", failed_words(outcome)),
+        SlotEvent::Killed { by, reason } => format!("killed by {by} at {since}{}", reason_words(reason.as_deref())),
+        SlotEvent::Expired { timeout_seconds, .. } => {
+            format!("expired at {since}: it still waited {timeout_seconds} s after its time")
+        }
+        SlotEvent::Skipped { explanation } => format!("skipped at {since}: {}", never_words(explanation)),
+        _ => format!("{} since {since}", slot.state),
+    }
+}
+
+fn failed_words(outcome: &kelos_model::Outcome) -> String {
+    match outcome {
+        kelos_model::Outcome::Failed { reason, .. } => format!("failed ({reason})"),
+        other => other.to_string(),
+    }
+}
+
+fn reason_words(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+}
+
+fn never_words(explanation: &Explanation) -> String {
+    let deepest = explanation.nested.iter().find(|nested| nested.answer == Answer::Never);
+    deepest.map_or_else(|| explanation.text.clone(), never_words)
+}
