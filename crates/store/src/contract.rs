@@ -6,7 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, Workflow, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_model::{
+    BackfillId, Event, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,6 +40,12 @@ pub enum StoreError {
         place: String,
         /// What is wrong.
         what: String,
+    },
+    /// A cursor that no page gave.
+    #[error("read on from \"{cursor}\": expected the `next` of an earlier page")]
+    Cursor {
+        /// The cursor as given.
+        cursor: Cursor,
     },
     /// The medium failed: disk full, no permission, server gone.
     #[error("{doing}: {cause}")]
@@ -78,7 +86,7 @@ pub struct Snapshot {
     pub workflows: Vec<WorkflowRow>,
     /// The live slots ([`Slot::is_live`]), in no particular order.
     pub slots: Vec<SlotRow>,
-    /// The runs of those slots that have not ended.
+    /// The runs that have not ended, in no particular order.
     pub runs: Vec<Run>,
 }
 
@@ -100,7 +108,8 @@ pub enum Recall {
     Backfill(BackfillId),
 }
 
-/// One turn: what happened, and the rows as they are after it.
+/// One turn: what happened, and the rows as they are after it. Times are kept in whole milliseconds;
+/// what is finer is cut off.
 #[derive(Debug, Clone, Default)]
 pub struct Commit {
     /// The events, in order; the first follows the last of the commit before.
@@ -160,7 +169,7 @@ pub trait Store: Send {
     /// When the medium fails.
     fn recall(&mut self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError>;
 
-    /// Reads runs by the log position of their dispatch.
+    /// Reads runs by the log position of their dispatch, in the order of the question.
     ///
     /// # Errors
     /// When the medium fails or one does not exist.
@@ -169,8 +178,8 @@ pub trait Store: Send {
     /// Writes a turn, all of it or nothing, durably.
     ///
     /// # Errors
-    /// [`StoreError::Deposed`] when the lease is stale; otherwise when the medium fails. In either
-    /// case nothing was written.
+    /// [`StoreError::Deposed`] when the lease is stale, [`StoreError::Corrupt`] when the events do not
+    /// follow the log; otherwise when the medium fails. In each case nothing was written.
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError>;
 
     /// A reader of the same data, for any number of threads.
@@ -180,7 +189,8 @@ pub trait Store: Send {
 /// Where a page starts: opaque to callers, who hand back what [`Page::next`] gave them.
 pub type Cursor = String;
 
-/// A page of rows.
+/// A page of rows. A filter may let few rows through: a page may then hold fewer rows than asked for, even
+/// none, although the list goes on. Only `next` tells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
     /// The rows.
@@ -225,7 +235,8 @@ pub struct PastDefinition {
 }
 
 /// Anybody's side: never waits for the writer, may lag behind it by the turn that is being written.
-/// Every list is paged by key, so that a deep page costs what the first one costs.
+/// Every list is paged by key, so that a deep page costs what the first one costs, and rows that come
+/// while somebody pages neither shift nor double the others.
 pub trait Reader: Send + Sync {
     /// Every workflow that ever was, ascending by id.
     ///
@@ -251,7 +262,8 @@ pub trait Reader: Send + Sync {
     /// When the medium fails.
     fn slot(&self, id: &SlotRef) -> Result<Option<Slot>, StoreError>;
 
-    /// Slots, newest time first (then by workflow, ascending).
+    /// Slots, newest time first; those of one time in the order in which the store first met their
+    /// workflows, then ascending by key.
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
@@ -312,4 +324,25 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// When the medium fails.
     fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError>;
+}
+
+/// Whether events go on from a log that ends at `last`, without gaps; if not, why, in words.
+pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
+    let mut expected = last;
+    for record in events {
+        expected += 1;
+        if record.seq != expected {
+            return Err(format!("event {} was to be written as number {expected} of the log", record.seq));
+        }
+    }
+    Ok(())
+}
+
+/// When the definition of a row came into force: the moment of the turn that brought it.
+pub(crate) fn defined_at(row: &WorkflowRow, events: &[EventRecord]) -> Timestamp {
+    let defines = |record: &&EventRecord| {
+        matches!(&record.event, Event::Workflow { workflow, what: WorkflowEvent::Defined { .. } } if *workflow == row.id)
+    };
+    let event = events.iter().find(defines).or(events.first());
+    event.map_or(Timestamp::UNIX_EPOCH, |record| record.at)
 }

@@ -4,7 +4,13 @@
 //! one [`Commit`] is one transaction: the events and the rows that they fold to, or neither.
 
 pub mod contract;
+mod cursor;
+pub mod memory;
+pub mod sqlite;
 
 pub use contract::{
-    Commit, Cursor, Lease, Page, Reader, Recall, RunFilter, SlotFilter, SlotRow, Snapshot, Store, StoreError,
+    Commit, Cursor, Lease, Page, PastDefinition, Reader, Recall, RunFilter, SlotFilter, SlotRow, Snapshot, Store,
+    StoreError,
 };
+pub use memory::{MemoryDisk, MemoryStore};
+pub use sqlite::SqliteStore;

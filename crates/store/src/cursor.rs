@@ -1,0 +1,79 @@
+//! Where a page starts, as text: opaque to callers, read back with care.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+use kelos_model::SlotKey;
+
+use crate::contract::{Cursor, StoreError};
+
+/// A slot's place in the listing of all slots: newest time first, then by the order in which the store
+/// met the workflows, then by what is left of the key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SlotPlace {
+    /// The slot's time, in milliseconds.
+    pub(crate) at: Reverse<i64>,
+    /// The number that the store gave to the workflow.
+    pub(crate) workflow: i64,
+    /// [`beyond_time`] of its key.
+    pub(crate) key: String,
+}
+
+impl SlotPlace {
+    pub(crate) fn new(workflow: i64, key: &SlotKey) -> Self {
+        let at = Reverse(key.scheduled_at().as_millisecond());
+        Self { at, workflow, key: beyond_time(key).to_owned() }
+    }
+
+    pub(crate) fn cursor(&self) -> Cursor {
+        format!("{}.{}.{}", self.at.0, self.workflow, self.key)
+    }
+
+    pub(crate) fn parse(cursor: &str) -> Result<Self, StoreError> {
+        Self::read(cursor).ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
+    }
+
+    fn read(cursor: &str) -> Option<Self> {
+        let mut parts = cursor.splitn(3, '.');
+        let at = Reverse(parts.next()?.parse().ok()?);
+        let workflow = parts.next()?.parse().ok()?;
+        Some(Self { at, workflow, key: parts.next()?.to_owned() })
+    }
+}
+
+/// What a key says beyond its [`SlotKey::scheduled_at`]: nothing for a time key. With that time it
+/// is the whole key, so that keys are stored and compared as a number and a mostly empty text.
+pub(crate) fn beyond_time(key: &SlotKey) -> &str {
+    match key {
+        SlotKey::Time(_) => "",
+    }
+}
+
+/// The key of a time and what [`beyond_time`] kept; none when no key is so.
+pub(crate) fn whole_key(at: Timestamp, beyond: &str) -> Option<SlotKey> {
+    beyond.is_empty().then_some(SlotKey::Time(at))
+}
+
+/// The position in the log that a cursor over runs names.
+pub(crate) fn parse_seq(cursor: &str) -> Result<u64, StoreError> {
+    let seq = cursor.parse::<u64>().ok().filter(|seq| i64::try_from(*seq).is_ok());
+    seq.ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_reads_back_and_nonsense_is_named() {
+        for (at, workflow, key) in [(0, 1, ""), (-5, 7, ""), (1_700_000_000_000, 2, "a.b.c")] {
+            let place = SlotPlace { at: Reverse(at), workflow, key: key.to_owned() };
+            assert_eq!(SlotPlace::parse(&place.cursor()).unwrap(), place);
+        }
+        for nonsense in ["", "1", "1.2", "x.2.", "1.y.", "99999999999999999999.1."] {
+            let words = SlotPlace::parse(nonsense).unwrap_err().to_string();
+            assert_eq!(words, format!("read on from \"{nonsense}\": expected the `next` of an earlier page"));
+        }
+        assert!(parse_seq("-1").is_err() && parse_seq("18446744073709551615").is_err() && parse_seq("12").is_ok());
+    }
+}

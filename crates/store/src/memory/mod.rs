@@ -1,0 +1,101 @@
+//! The store in memory: for tests, and for programs that need nothing after their end.
+
+mod reader;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::Run;
+
+use crate::contract::{Commit, Lease, Reader, Recall, SlotRow, Snapshot, Store, StoreError};
+use state::State;
+
+/// What outlives a [`MemoryStore`], as a disk outlives a process.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryDisk(Arc<Mutex<State>>);
+
+impl MemoryDisk {
+    /// An empty disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The store in memory. Several may share a [`MemoryDisk`]: one leads, the others stand by. Dropping the
+/// one that leads is the crash of its process: the next may lead at once. One that lives on may be
+/// overtaken once its lease has run out.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    disk: MemoryDisk,
+    epoch: Option<u64>,
+}
+
+impl MemoryStore {
+    /// A store on a disk of its own.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A store on a disk that may hold something already.
+    #[must_use]
+    pub fn on(disk: &MemoryDisk) -> Self {
+        Self { disk: disk.clone(), epoch: None }
+    }
+
+    /// The disk, to open another store on it.
+    #[must_use]
+    pub fn disk(&self) -> MemoryDisk {
+        self.disk.clone()
+    }
+}
+
+impl Store for MemoryStore {
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+        let ttl = SignedDuration::from_millis(i64::try_from(ttl_millis).unwrap_or(i64::MAX));
+        let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
+        self.epoch = self.disk.state().lease(self.epoch, node, now, until);
+        Ok(self.epoch.map(|epoch| Lease { epoch }))
+    }
+
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
+        self.disk.state().release(lease.epoch);
+        self.epoch = self.epoch.filter(|epoch| *epoch != lease.epoch);
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<Snapshot, StoreError> {
+        Ok(self.disk.state().restore())
+    }
+
+    fn recall(&mut self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError> {
+        Ok(self.disk.state().recall(recall))
+    }
+
+    fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
+        let state = self.disk.state();
+        seqs.iter().map(|seq| state.run(*seq).cloned()).collect()
+    }
+
+    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        self.disk.state().commit(lease, commit)
+    }
+
+    fn reader(&self) -> Arc<dyn Reader> {
+        Arc::new(self.disk.clone())
+    }
+}
+
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        if let Some(epoch) = self.epoch {
+            self.disk.state().abandon(epoch);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The tables, as maps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::{BackfillId, Event, EventRecord, Run, Slot, SlotKey, SlotRef, WorkflowId};
+use serde_json::Value;
+
+use crate::contract::{
+    Commit, Lease, PastDefinition, Recall, SlotRow, Snapshot, StoreError, defined_at, follows,
+};
+use crate::cursor::SlotPlace;
+
+/// A workflow's slots, in the order of the listing.
+pub(super) type Slots = BTreeMap<SlotPlace, (SlotKey, Slot)>;
+
+/// All that there is.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    epoch: u64,
+    /// Until when the lease of the epoch holds; none when nobody holds it.
+    held_until: Option<Timestamp>,
+    /// A workflow's place is its number, in the order in which they were met.
+    pub(super) names: Vec<WorkflowId>,
+    numbers: BTreeMap<WorkflowId, usize>,
+    pub(super) slots: Vec<Slots>,
+    pub(super) workflows: BTreeMap<WorkflowId, WorkflowRow>,
+    pub(super) definitions: BTreeMap<WorkflowId, BTreeMap<u32, (PastDefinition, Option<Arc<str>>)>>,
+    pub(super) runs: BTreeMap<u64, Run>,
+    pub(super) events: Vec<EventRecord>,
+    backfills: BTreeMap<BackfillId, (usize, Backfill)>,
+    pub(super) registers: BTreeMap<(String, String), Value>,
+}
+
+impl State {
+    pub(super) fn lease(&mut self, mine: Option<u64>, _node: &str, now: Timestamp, until: Timestamp) -> Option<u64> {
+        let renewed = mine == Some(self.epoch) && self.held_until.is_some();
+        if !renewed {
+            if self.held_until.is_some_and(|until| now < until) {
+                return None;
+            }
+            self.epoch += 1;
+        }
+        self.held_until = Some(until);
+        Some(self.epoch)
+    }
+
+    /// The epoch moves on, so that nothing more can be written under it.
+    pub(super) fn release(&mut self, epoch: u64) {
+        if self.epoch == epoch {
+            self.epoch += 1;
+            self.held_until = None;
+        }
+    }
+
+    /// Whoever held the lease is gone.
+    pub(super) fn abandon(&mut self, epoch: u64) {
+        if self.epoch == epoch {
+            self.held_until = None;
+        }
+    }
+
+    fn meet(&mut self, name: &WorkflowId) -> usize {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.names.len();
+        self.names.push(name.clone());
+        self.numbers.insert(name.clone(), number);
+        self.slots.push(Slots::new());
+        number
+    }
+
+    /// Checks everything first, so that what follows can't fail halfway.
+    pub(super) fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        if lease.epoch != self.epoch {
+            return Err(StoreError::Deposed { held: lease.epoch, current: self.epoch });
+        }
+        follows(self.last_seq(), &commit.events).map_err(corrupt)?;
+        for row in &commit.workflows {
+            self.write_workflow(row, commit);
+        }
+        for row in &commit.slots {
+            self.write_slot(row);
+        }
+        for run in &commit.runs {
+            self.meet(&run.id.slot.workflow);
+            self.runs.insert(run.seq, run_in_millis(run));
+        }
+        for record in &commit.events {
+            if let Some(workflow) = subject(&record.event) {
+                self.meet(workflow);
+            }
+            self.events.push(EventRecord { at: in_millis(record.at), ..record.clone() });
+        }
+        for backfill in &commit.backfills {
+            self.meet(&backfill.workflow);
+            let next = self.backfills.len();
+            let place = self.backfills.get(&backfill.id).map_or(next, |(place, _)| *place);
+            self.backfills.insert(backfill.id.clone(), (place, backfill_in_millis(backfill)));
+        }
+        for (bucket, key, value) in &commit.registers {
+            let name = (bucket.clone(), key.clone());
+            match value {
+                Some(value) => self.registers.insert(name, value.clone()),
+                None => self.registers.remove(&name),
+            };
+        }
+        Ok(())
+    }
+
+    fn write_workflow(&mut self, row: &WorkflowRow, commit: &Commit) {
+        self.meet(&row.id);
+        let past = PastDefinition {
+            version: row.version,
+            at: in_millis(defined_at(row, &commit.events)),
+            definition: (*row.definition).clone(),
+            source: None,
+        };
+        let source = commit.sources.get(&row.definition.source.file).cloned();
+        self.definitions.entry(row.id.clone()).or_default().entry(row.version).or_insert((past, source));
+        self.workflows.insert(row.id.clone(), row.clone());
+    }
+
+    fn write_slot(&mut self, row: &SlotRow) {
+        let number = self.meet(&row.id.workflow);
+        let mut slot = row.slot.clone();
+        slot.since = in_millis(slot.since);
+        slot.due = slot.due.map(in_millis);
+        self.slots[number].insert(place(number, &row.id.key), (row.id.key.clone(), slot));
+    }
+
+    pub(super) fn last_seq(&self) -> u64 {
+        self.events.len() as u64
+    }
+
+    pub(super) fn restore(&self) -> Snapshot {
+        let live = |row: &SlotRow| row.slot.is_live();
+        Snapshot {
+            last_seq: self.last_seq(),
+            last_at: self.events.last().map(|record| record.at),
+            workflows: self.workflows.values().cloned().collect(),
+            slots: (0..self.slots.len()).flat_map(|number| self.rows(number)).filter(live).collect(),
+            runs: self.runs.values().filter(|run| !run.state.is_final()).cloned().collect(),
+        }
+    }
+
+    /// A workflow's slots, newest first.
+    pub(super) fn rows(&self, number: usize) -> impl Iterator<Item = SlotRow> + '_ {
+        self.slots[number].values().map(move |(key, slot)| self.row(number, key, slot))
+    }
+
+    pub(super) fn row(&self, number: usize, key: &SlotKey, slot: &Slot) -> SlotRow {
+        SlotRow { id: SlotRef::new(self.names[number].clone(), key.clone()), slot: slot.clone() }
+    }
+
+    pub(super) fn number(&self, name: &WorkflowId) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
+    pub(super) fn slot(&self, id: &SlotRef) -> Option<&Slot> {
+        let number = self.number(&id.workflow)?;
+        self.slots[number].get(&place(number, &id.key)).map(|(_, slot)| slot)
+    }
+
+    pub(super) fn recall(&self, recall: &Recall) -> Vec<SlotRow> {
+        let mut rows: Vec<SlotRow> = match recall {
+            Recall::Slots(refs) => {
+                let known = |id: &SlotRef| self.slot(id).map(|slot| SlotRow { id: id.clone(), slot: slot.clone() });
+                refs.iter().filter_map(known).collect()
+            }
+            Recall::Range { workflow, start, end } => {
+                let inside = |row: &SlotRow| (*start..*end).contains(&row.id.key.scheduled_at());
+                self.number(workflow).into_iter().flat_map(|number| self.rows(number)).filter(inside).collect()
+            }
+            Recall::Backfill(backfill) => {
+                let asked_for = |row: &SlotRow| row.slot.backfill.as_ref() == Some(backfill);
+                (0..self.slots.len()).flat_map(|number| self.rows(number)).filter(asked_for).collect()
+            }
+        };
+        rows.sort_by(|a, b| a.id.cmp(&b.id));
+        rows.dedup_by(|a, b| a.id == b.id);
+        rows
+    }
+
+    pub(super) fn run(&self, seq: u64) -> Result<&Run, StoreError> {
+        self.runs.get(&seq).ok_or_else(|| corrupt(format!("there is no run number {seq}")))
+    }
+
+    pub(super) fn event(&self, seq: u64) -> Result<&EventRecord, StoreError> {
+        let index = usize::try_from(seq).ok().and_then(|seq| seq.checked_sub(1));
+        let record = index.and_then(|index| self.events.get(index));
+        record.ok_or_else(|| corrupt(format!("event {seq} is missing")))
+    }
+
+    /// Newest first.
+    pub(super) fn backfills(&self) -> Vec<Backfill> {
+        let mut backfills = self.backfills.values().collect::<Vec<_>>();
+        backfills.sort_by_key(|(place, backfill)| std::cmp::Reverse((backfill.created_at, *place)));
+        backfills.into_iter().map(|(_, backfill)| backfill.clone()).collect()
+    }
+}
+
+pub(super) fn corrupt(what: String) -> StoreError {
+    StoreError::Corrupt { place: "the memory".to_owned(), what }
+}
+
+fn place(number: usize, key: &SlotKey) -> SlotPlace {
+    SlotPlace::new(number as i64, key)
+}
+
+/// Whose event it is.
+pub(super) fn subject(event: &Event) -> Option<&WorkflowId> {
+    match event {
+        Event::Slot { slot, .. } => Some(&slot.workflow),
+        Event::Workflow { workflow, .. } => Some(workflow),
+        Event::Backfill { .. } | Event::Register { .. } => None,
+    }
+}
+
+fn in_millis(at: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
+}
+
+fn run_in_millis(run: &Run) -> Run {
+    let mut run = run.clone();
+    run.dispatched_at = in_millis(run.dispatched_at);
+    run.started_at = run.started_at.map(in_millis);
+    run.ended_at = run.ended_at.map(in_millis);
+    run
+}
+
+fn backfill_in_millis(backfill: &Backfill) -> Backfill {
+    let mut backfill = backfill.clone();
+    backfill.range.start = in_millis(backfill.range.start);
+    backfill.range.end = in_millis(backfill.range.end);
+    backfill.created_at = in_millis(backfill.created_at);
+    backfill.cancelled_at = backfill.cancelled_at.map(in_millis);
+    backfill
+}

@@ -1,0 +1,66 @@
+//! What goes wrong inside, and how it is told outside.
+
+use rusqlite::ErrorCode;
+
+use crate::contract::StoreError;
+
+/// A failure before it is known what was being done.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// SQLite's own.
+    Sql(rusqlite::Error),
+    /// The data makes no sense.
+    Nonsense(String),
+    /// Already in words.
+    Told(StoreError),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::Sql(error)
+    }
+}
+
+impl From<rusqlite::types::FromSqlError> for Fault {
+    fn from(error: rusqlite::types::FromSqlError) -> Self {
+        Fault::Nonsense(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        Fault::Nonsense(error.to_string())
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Fault::Told(error)
+    }
+}
+
+impl Fault {
+    /// Tells it: `doing` completes "failed to …", `place` is the path of the data.
+    pub(super) fn tell(self, doing: &str, place: &str) -> StoreError {
+        match self {
+            Fault::Told(error) => error,
+            Fault::Nonsense(what) => StoreError::Corrupt { place: place.to_owned(), what },
+            Fault::Sql(error) => tell_sql(&error, doing, place),
+        }
+    }
+}
+
+fn tell_sql(error: &rusqlite::Error, doing: &str, place: &str) -> StoreError {
+    use rusqlite::Error;
+    let corrupt = |what: String| StoreError::Corrupt { place: place.to_owned(), what };
+    match error {
+        Error::FromSqlConversionFailure(..) | Error::IntegralValueOutOfRange(..) | Error::InvalidColumnType(..) => {
+            corrupt(error.to_string())
+        }
+        _ => match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => corrupt("it is not a database of Kelos".to_owned()),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::ConstraintViolation) => corrupt(error.to_string()),
+            _ => StoreError::Medium { doing: format!("{doing} {place}"), cause: error.to_string() },
+        },
+    }
+}

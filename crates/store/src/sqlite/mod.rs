@@ -1,0 +1,96 @@
+//! The store in one SQLite file: the default.
+//!
+//! One connection writes, owned by the leader's thread; a few more read, each in a transaction of its own,
+//! and never wait for the writer (write-ahead log). Every commit reaches the disk before it returns.
+
+mod fault;
+mod leader;
+mod open;
+mod pages;
+mod pool;
+mod reader;
+mod rows;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::Run;
+
+use crate::contract::{Commit, Lease, Reader, Recall, SlotRow, Snapshot, Store, StoreError};
+use leader::Leadership;
+use reader::SqliteReader;
+use writer::Writer;
+
+/// The store in a SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    place: Arc<str>,
+    writer: Writer,
+    leadership: Leadership,
+    reader: Arc<SqliteReader>,
+}
+
+impl SqliteStore {
+    /// Opens the file, making it where it is missing and bringing it up to date where it is old. A file
+    /// that is made is readable by its owner alone.
+    ///
+    /// # Errors
+    /// When the folder is missing, the file can't be read and written, is not a database of ours, or was
+    /// written by a newer program; nothing is touched then.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let place: Arc<str> = path.display().to_string().into();
+        let mut leadership = Leadership::of(lock_path(path));
+        let conn = open::writer(path, &mut leadership).map_err(|fault| fault.tell("open", &place))?;
+        let reader = Arc::new(SqliteReader::new(path.to_owned(), Arc::clone(&place)));
+        Ok(Self { place, writer: Writer::new(conn), leadership, reader })
+    }
+
+    fn told<T>(&self, doing: &str, outcome: Result<T, fault::Fault>) -> Result<T, StoreError> {
+        outcome.map_err(|fault| fault.tell(doing, &self.place))
+    }
+}
+
+fn lock_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+impl Store for SqliteStore {
+    fn lease(&mut self, node: &str, now: Timestamp, _ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+        let outcome = self.leadership.take(&mut self.writer, node, now);
+        self.told("take the lead over", outcome)
+    }
+
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
+        let outcome = self.leadership.release(&mut self.writer, lease);
+        self.told("give back the lead over", outcome)
+    }
+
+    fn restore(&mut self) -> Result<Snapshot, StoreError> {
+        self.reader.restore()
+    }
+
+    fn recall(&mut self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError> {
+        self.reader.recall(recall)
+    }
+
+    fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
+        self.reader.recall_runs(seqs)
+    }
+
+    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        let outcome = self.writer.commit(lease, commit);
+        self.told("write to", outcome)
+    }
+
+    fn reader(&self) -> Arc<dyn Reader> {
+        Arc::clone(&self.reader) as Arc<dyn Reader>
+    }
+}

@@ -1,0 +1,88 @@
+//! Opening the file, carefully.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::Fault;
+use super::leader::Leadership;
+use super::schema;
+use crate::contract::StoreError;
+
+const BUSY: Duration = Duration::from_secs(5);
+
+/// The connection that writes. Looks at the file first, without touching it.
+pub(super) fn writer(path: &Path, leadership: &mut Leadership) -> Result<Connection, Fault> {
+    let place = path.display().to_string();
+    let known = u32::try_from(schema::STEPS.len()).unwrap_or(u32::MAX);
+    let found = if make(path)? { 0 } else { look(path, known, &place)? };
+    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(BUSY)?;
+    set_up_writer(&conn)?;
+    if found != known {
+        migrate(&mut conn, found, leadership, &place)?;
+    }
+    Ok(conn)
+}
+
+/// A connection that only reads.
+pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(BUSY)?;
+    conn.pragma_update(None, "cache_size", -4096)?;
+    conn.set_prepared_statement_cache_capacity(48);
+    Ok(conn)
+}
+
+/// Makes the file, for its owner alone; false when it is there.
+fn make(path: &Path) -> Result<bool, Fault> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => {
+            let missing = error.kind() == ErrorKind::NotFound;
+            let cause = if missing { "its folder does not exist".to_owned() } else { error.to_string() };
+            Err(StoreError::Medium { doing: format!("make {}", path.display()), cause }.into())
+        }
+    }
+}
+
+fn look(path: &Path, known: u32, place: &str) -> Result<u32, Fault> {
+    let conn = reader(path)?;
+    schema::check(&conn, known, place)
+}
+
+fn set_up_writer(conn: &Connection) -> Result<(), Fault> {
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    // 64 MB of pages at most; they are given back when nothing is written for a while.
+    conn.pragma_update(None, "cache_size", -65_536)?;
+    // Pages that many commits touch reach the main file once: 32 MB of log before they are moved there.
+    conn.pragma_update(None, "wal_autocheckpoint", 8_192)?;
+    conn.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.set_prepared_statement_cache_capacity(48);
+    Ok(())
+}
+
+/// An old schema is not changed under a leader of the old program.
+fn migrate(conn: &mut Connection, found: u32, leadership: &mut Leadership, place: &str) -> Result<(), Fault> {
+    let guarded = found > 0;
+    if guarded && !leadership.try_lock()? {
+        let doing = format!("bring {place} from version {found} of its schema up to date");
+        let cause = "another program works with it; stop that one first".to_owned();
+        return Err(StoreError::Medium { doing, cause }.into());
+    }
+    let outcome = schema::migrate(conn, schema::STEPS, place);
+    if guarded {
+        leadership.unlock();
+    }
+    outcome
+}

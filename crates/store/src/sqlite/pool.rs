@@ -1,0 +1,61 @@
+//! A few connections that only read, opened when they are wanted.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, Transaction};
+
+use super::fault::Fault;
+use super::open;
+use super::rows::Names;
+
+/// How many idle connections are kept.
+const KEPT: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct Pool {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    names: Mutex<Arc<Names>>,
+}
+
+impl Pool {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::default(), names: Mutex::default() }
+    }
+
+    /// Reads in one transaction, so that all queries see the same turn, with the names of that turn.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>) -> Result<T, Fault> {
+        let idle = lock(&self.idle).pop();
+        let mut conn = match idle {
+            Some(conn) => conn,
+            None => open::reader(&self.path)?,
+        };
+        let outcome = self.read_with(&mut conn, read);
+        let mut idle = lock(&self.idle);
+        if idle.len() < KEPT && conn.is_autocommit() {
+            idle.push(conn);
+        }
+        outcome
+    }
+
+    fn read_with<T>(
+        &self,
+        conn: &mut Connection,
+        read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let tx = conn.transaction()?;
+        let known = Arc::clone(&lock(&self.names));
+        let names = Names::read(&known, &tx)?;
+        if !Arc::ptr_eq(&known, &names) {
+            *lock(&self.names) = Arc::clone(&names);
+        }
+        let outcome = read(&tx, &names)?;
+        tx.finish()?;
+        Ok(outcome)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,263 @@
+//! Everything that is read.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, Transaction, params};
+use serde_json::Value;
+
+use super::fault::Fault;
+use super::pages;
+use super::pool::Pool;
+use super::rows::{EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow};
+use crate::contract::{
+    Page, PastDefinition, Reader, Recall, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError,
+};
+use crate::cursor::beyond_time;
+
+/// Reads a database file, for any number of threads.
+#[derive(Debug)]
+pub(super) struct SqliteReader {
+    pool: Pool,
+    place: Arc<str>,
+}
+
+impl SqliteReader {
+    pub(super) fn new(path: PathBuf, place: Arc<str>) -> Self {
+        Self { pool: Pool::new(path), place }
+    }
+
+    fn read<T>(
+        &self,
+        what: &str,
+        read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        self.pool.read(read).map_err(|fault| fault.tell(&format!("read {what} of"), &self.place))
+    }
+
+    pub(super) fn restore(&self) -> Result<Snapshot, StoreError> {
+        self.read("the state", |tx, names| {
+            let last = tx.query_row("SELECT max(seq) FROM events", [], |row| row.get::<_, Option<u64>>(0))?.unwrap_or(0);
+            Ok(Snapshot {
+                last_seq: last,
+                last_at: event(tx, names, last)?.map(|record| record.at),
+                workflows: workflows(tx)?,
+                slots: pages::live_slots(tx, names)?,
+                runs: collect(
+                    tx.prepare_cached(&format!("SELECT {RUN} FROM runs INDEXED BY runs_open WHERE state < 2"))?,
+                    [],
+                    |row| names.read_run(row),
+                )?,
+            })
+        })
+    }
+
+    pub(super) fn recall(&self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError> {
+        let mut slots = self.read("slots", |tx, names| match recall {
+            Recall::Slots(refs) => recall_slots(tx, names, refs),
+            Recall::Range { workflow, start, end } => {
+                let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3");
+                let (start, end) = (start.as_millisecond(), end.as_millisecond());
+                let number = names.number(workflow);
+                collect(tx.prepare_cached(&sql)?, params![number, start, end], |row| names.read_slot_row(row))
+            }
+            Recall::Backfill(backfill) => {
+                let sql = format!("SELECT {SLOT} FROM slots INDEXED BY slots_backfill WHERE backfill = ?1");
+                collect(tx.prepare_cached(&sql)?, [backfill.as_str()], |row| names.read_slot_row(row))
+            }
+        })?;
+        slots.sort_by(|a, b| a.id.cmp(&b.id));
+        slots.dedup_by(|a, b| a.id == b.id);
+        Ok(slots)
+    }
+
+    pub(super) fn recall_runs(&self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
+        self.read("runs", |tx, names| seqs.iter().map(|seq| run(tx, names, *seq)).collect())
+    }
+}
+
+/// The rows of a query.
+fn collect<T>(
+    mut statement: CachedStatement<'_>,
+    params: impl Params,
+    read: impl Fn(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut rows = statement.query(params)?;
+    let mut read_rows = Vec::new();
+    while let Some(row) = rows.next()? {
+        read_rows.push(read(row)?);
+    }
+    Ok(read_rows)
+}
+
+fn workflows(conn: &Connection) -> Result<Vec<WorkflowRow>, Fault> {
+    let mut workflows = collect(conn.prepare_cached(WORKFLOW)?, [], read_workflow)?;
+    workflows.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(workflows)
+}
+
+fn recall_slots(conn: &Connection, names: &Names, refs: &[SlotRef]) -> Result<Vec<SlotRow>, Fault> {
+    let mut slots = Vec::new();
+    for id in refs {
+        if let Some(slot) = slot(conn, names, id)? {
+            slots.push(SlotRow { id: id.clone(), slot });
+        }
+    }
+    Ok(slots)
+}
+
+fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Option<Slot>, Fault> {
+    let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let key = (names.number(&id.workflow), id.key.scheduled_at().as_millisecond(), beyond_time(&id.key));
+    let mut rows = statement.query(key)?;
+    rows.next()?.map(read_slot).transpose()
+}
+
+fn run(conn: &Connection, names: &Names, seq: u64) -> Result<Run, Fault> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
+    let mut rows = statement.query([column(seq)])?;
+    let run = rows.next()?.map(|row| names.read_run(row)).transpose()?;
+    run.ok_or_else(|| Fault::Nonsense(format!("there is no run number {seq}")))
+}
+
+fn event(conn: &Connection, names: &Names, seq: u64) -> Result<Option<EventRecord>, Fault> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {EVENT} FROM events WHERE seq = ?1"))?;
+    let mut rows = statement.query([column(seq)])?;
+    rows.next()?.map(|row| names.read_event(row)).transpose()
+}
+
+fn last_seq(conn: &Connection) -> Result<u64, Fault> {
+    let mut last = conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?;
+    Ok(last.query_row([], |row| row.get(0))?)
+}
+
+/// Follows a chain from its newest link back; each link lies before the one that names it.
+fn chain<T>(
+    head: u64,
+    mut link: impl FnMut(u64) -> Result<T, Fault>,
+    previous: impl Fn(&T) -> u64,
+) -> Result<Vec<T>, Fault> {
+    let mut links = Vec::new();
+    let mut seq = head;
+    while seq > 0 {
+        let found = link(seq)?;
+        let before = previous(&found);
+        if before >= seq {
+            return Err(Fault::Nonsense(format!("number {seq} of the log names number {before} as the one before it")));
+        }
+        links.push(found);
+        seq = before;
+    }
+    links.reverse();
+    Ok(links)
+}
+
+impl Reader for SqliteReader {
+    fn workflows(&self) -> Result<Vec<WorkflowRow>, StoreError> {
+        self.read("the workflows", |tx, _| workflows(tx))
+    }
+
+    fn workflow(&self, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
+        self.read("a workflow", |tx, _| {
+            let mut statement = tx.prepare_cached(&format!("{WORKFLOW} WHERE name = ?1"))?;
+            let mut rows = statement.query([id.as_str()])?;
+            rows.next()?.map(read_workflow).transpose()
+        })
+    }
+
+    fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError> {
+        self.read("definitions", |tx, names| {
+            let sql = "SELECT version, at, definition, text FROM definitions LEFT JOIN sources ON sources.id = source \
+                       WHERE workflow = ?1 ORDER BY version DESC";
+            collect(tx.prepare_cached(sql)?, [names.number(id)], read_definition)
+        })
+    }
+
+    fn slot(&self, id: &SlotRef) -> Result<Option<Slot>, StoreError> {
+        self.read("a slot", |tx, names| slot(tx, names, id))
+    }
+
+    fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError> {
+        self.read("slots", |tx, names| pages::slots(tx, names, filter, from, limit))
+    }
+
+    fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
+        self.read("the counts of slots", |tx, names| pages::slot_counts(tx, names, filter))
+    }
+
+    fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
+        self.read("a slot's history", |tx, names| {
+            let head = slot(tx, names, id)?.map_or(0, |slot| slot.last_event);
+            let link = |seq| {
+                let record = event(tx, names, seq)?;
+                record.ok_or_else(|| Fault::Nonsense(format!("event {seq} of {id} is missing")))
+            };
+            chain(head, link, |record| record.previous)
+        })
+    }
+
+    fn slot_runs(&self, id: &SlotRef) -> Result<Vec<Run>, StoreError> {
+        self.read("a slot's runs", |tx, names| {
+            let head = slot(tx, names, id)?.map_or(0, |slot| slot.last_run_seq);
+            chain(head, |seq| run(tx, names, seq), |run| run.previous)
+        })
+    }
+
+    fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError> {
+        self.read("runs", |tx, names| pages::runs(tx, names, filter, from, limit))
+    }
+
+    fn events(&self, after: u64, workflow: Option<&WorkflowId>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
+        self.read("the log", |tx, names| {
+            let to = after.saturating_add(limit.max(1) as u64);
+            let condition = if workflow.is_some() { " AND workflow = ?3" } else { " AND ?3 IS NULL" };
+            let sql = format!("SELECT {EVENT} FROM events WHERE seq > ?1 AND seq <= ?2{condition} ORDER BY seq");
+            let number = workflow.and_then(|name| names.number(name));
+            let values = params![column(after), column(to), number];
+            let rows = collect(tx.prepare_cached(&sql)?, values, |row| names.read_event(row))?;
+            let next = (to < last_seq(tx)?).then(|| to.to_string());
+            Ok(Page { rows, next })
+        })
+    }
+
+    fn last_seq(&self) -> Result<u64, StoreError> {
+        self.read("the log", |tx, _| last_seq(tx))
+    }
+
+    fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {
+        self.read("the backfills", |tx, names| {
+            let sql = "SELECT name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots \
+                       FROM backfills ORDER BY created_at DESC, id DESC";
+            collect(tx.prepare_cached(sql)?, [], |row| names.read_backfill(row))
+        })
+    }
+
+    fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {
+        self.read("a register", |tx, _| {
+            let mut statement = tx.prepare_cached("SELECT value FROM registers WHERE bucket = ?1 AND key = ?2")?;
+            let value = statement.query_row((bucket, key), |row| row.get::<_, String>(0)).optional()?;
+            Ok(value.map(|value| serde_json::from_str(&value)).transpose()?)
+        })
+    }
+
+    fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError> {
+        self.read("registers", |tx, _| {
+            let sql = "SELECT key, value FROM registers WHERE bucket = ?1 AND key >= ?2 ORDER BY key";
+            let mut statement = tx.prepare_cached(sql)?;
+            let mut rows = statement.query((bucket, prefix))?;
+            let mut registers = Vec::new();
+            while let Some(row) = rows.next()? {
+                let key = row.get::<_, String>(0)?;
+                if !key.starts_with(prefix) {
+                    break;
+                }
+                registers.push((key, serde_json::from_str(row.get_ref(1)?.as_str()?)?));
+            }
+            Ok(registers)
+        })
+    }
+}

@@ -1,0 +1,290 @@
+//! Rows to nouns and back.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::ranges::Range;
+use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
+use kelos_model::{BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+
+use super::fault::Fault;
+use crate::contract::{PastDefinition, SlotRow};
+use crate::cursor::{SlotPlace, whole_key};
+
+pub(super) type Rowed<T> = Result<T, Fault>;
+
+pub(super) const SLOT: &str = "workflow, scheduled_at, key, state, since, retries, last_run, last_run_seq, run_alive, \
+     external_id, priority, backfill, due, said, last_event";
+pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
+     dispatched_at, started_at, ended_at, outcome";
+pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body";
+pub(super) const WORKFLOW: &str =
+    "SELECT name, w.version, present, paused, planned, definition FROM workflows AS w JOIN definitions AS d \
+     ON d.workflow = w.id AND d.version = w.version";
+
+/// The number of a slot's state in the tables. Never change a number: old databases hold it.
+pub(super) fn slot_state(state: SlotState) -> i64 {
+    match state {
+        SlotState::Waiting => 0,
+        SlotState::Held => 1,
+        SlotState::Queued => 2,
+        SlotState::Dispatched => 3,
+        SlotState::Running => 4,
+        SlotState::Backoff => 5,
+        SlotState::Succeeded => 6,
+        SlotState::Failed => 7,
+        SlotState::Expired => 8,
+        SlotState::Skipped => 9,
+        SlotState::Killed => 10,
+    }
+}
+
+/// The number of a run's state in the tables. Never change a number: old databases hold it.
+pub(super) fn run_state(state: RunState) -> i64 {
+    match state {
+        RunState::Dispatched => 0,
+        RunState::Running => 1,
+        RunState::Succeeded => 2,
+        RunState::Failed => 3,
+        RunState::Killed => 4,
+        RunState::Unknown => 5,
+    }
+}
+
+pub(super) fn read_slot_state(row: &Row<'_>, column: usize) -> Rowed<SlotState> {
+    let number = row.get::<_, i64>(column)?;
+    let state = usize::try_from(number).ok().and_then(|index| SlotState::ALL.get(index));
+    state.copied().ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a slot")))
+}
+
+pub(super) fn read_run_state(row: &Row<'_>, column: usize) -> Rowed<RunState> {
+    let number = row.get::<_, i64>(column)?;
+    let state = usize::try_from(number).ok().and_then(|index| RunState::ALL.get(index));
+    state.copied().ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a run")))
+}
+
+/// Positions in the log fit a column: there are no more than 2^63.
+pub(super) fn column(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}
+
+pub(super) fn millis(at: Option<Timestamp>) -> Option<i64> {
+    at.map(|at| at.as_millisecond())
+}
+
+fn moment(millis: i64) -> Rowed<Timestamp> {
+    Timestamp::from_millisecond(millis).map_err(|_| Fault::Nonsense(format!("{millis} ms is out of time")))
+}
+
+fn read_moment(row: &Row<'_>, column: usize) -> Rowed<Timestamp> {
+    moment(row.get(column)?)
+}
+
+fn read_moment_if_any(row: &Row<'_>, column: usize) -> Rowed<Option<Timestamp>> {
+    row.get::<_, Option<i64>>(column)?.map(moment).transpose()
+}
+
+fn read_key(row: &Row<'_>, at: usize, beyond: usize) -> Rowed<SlotKey> {
+    let beyond = row.get_ref(beyond)?.as_str()?;
+    whole_key(read_moment(row, at)?, beyond).ok_or_else(|| Fault::Nonsense(format!("\"{beyond}\" is not the rest of a key")))
+}
+
+fn read_text(row: &Row<'_>, column: usize) -> Rowed<Option<String>> {
+    Ok(row.get_ref(column)?.as_str_or_null()?.map(str::to_owned))
+}
+
+fn read_workflow_name(row: &Row<'_>, column: usize) -> Rowed<WorkflowId> {
+    WorkflowId::new(row.get_ref(column)?.as_str()?).map_err(|error| Fault::Nonsense(error.to_string()))
+}
+
+fn read_backfill_name(row: &Row<'_>, column: usize) -> Rowed<Option<BackfillId>> {
+    let name = row.get_ref(column)?.as_str_or_null()?;
+    name.map(BackfillId::new).transpose().map_err(|error| Fault::Nonsense(error.to_string()))
+}
+
+/// The numbers that stand for the workflows' names, as of one transaction.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Names {
+    by_number: Vec<Option<WorkflowId>>,
+    by_name: HashMap<WorkflowId, i64>,
+}
+
+impl Names {
+    /// Reads what came since `known`: names never change and never go.
+    pub(super) fn read(known: &Arc<Names>, conn: &Connection) -> Rowed<Arc<Names>> {
+        let last = conn.prepare_cached("SELECT max(id) FROM workflows")?.query_row([], |row| row.get::<_, Option<i64>>(0))?;
+        let unread = known.by_number.len();
+        if last.is_none_or(|last| last < column(unread as u64)) {
+            return Ok(Arc::clone(known));
+        }
+        let mut names = Names::clone(known);
+        let mut statement = conn.prepare_cached("SELECT id, name FROM workflows WHERE id >= ?1 ORDER BY id")?;
+        let mut rows = statement.query([column(unread as u64)])?;
+        while let Some(row) = rows.next()? {
+            let number = row.get::<_, i64>(0)?;
+            let index = usize::try_from(number).map_err(|_| Fault::Nonsense(format!("workflow number {number}")))?;
+            let name = read_workflow_name(row, 1)?;
+            names.by_number.resize(index, None);
+            names.by_number.push(Some(name.clone()));
+            names.by_name.insert(name, number);
+        }
+        Ok(Arc::new(names))
+    }
+
+    pub(super) fn number(&self, name: &WorkflowId) -> Option<i64> {
+        self.by_name.get(name).copied()
+    }
+
+    fn name(&self, number: i64) -> Rowed<&WorkflowId> {
+        let name = usize::try_from(number).ok().and_then(|index| self.by_number.get(index));
+        name.and_then(Option::as_ref).ok_or_else(|| Fault::Nonsense(format!("workflow number {number} has no name")))
+    }
+
+    fn read_ref(&self, row: &Row<'_>, workflow: usize) -> Rowed<SlotRef> {
+        let name = self.name(row.get(workflow)?)?.clone();
+        Ok(SlotRef::new(name, read_key(row, workflow + 1, workflow + 2)?))
+    }
+
+    /// Reads the columns [`SLOT`].
+    pub(super) fn read_slot_row(&self, row: &Row<'_>) -> Rowed<SlotRow> {
+        Ok(SlotRow { id: self.read_ref(row, 0)?, slot: read_slot(row)? })
+    }
+
+    /// Reads the columns [`RUN`].
+    pub(super) fn read_run(&self, row: &Row<'_>) -> Rowed<Run> {
+        let outcome = match row.get_ref(12)? {
+            ValueRef::Null => None,
+            json => Some(serde_json::from_str(json.as_str()?)?),
+        };
+        Ok(Run {
+            id: RunId { slot: self.read_ref(row, 1)?, number: row.get(4)? },
+            seq: row.get(0)?,
+            previous: row.get(5)?,
+            state: read_run_state(row, 6)?,
+            executor: row.get(7)?,
+            external_id: read_text(row, 8)?,
+            dispatched_at: read_moment(row, 9)?,
+            started_at: read_moment_if_any(row, 10)?,
+            ended_at: read_moment_if_any(row, 11)?,
+            outcome,
+        })
+    }
+
+    /// Reads the columns [`EVENT`].
+    pub(super) fn read_event(&self, row: &Row<'_>) -> Rowed<EventRecord> {
+        let body = row.get_ref(6)?.as_str()?;
+        let event = match (row.get_ref(3)?, row.get_ref(4)?) {
+            (ValueRef::Null, _) => serde_json::from_str(body)?,
+            (number, ValueRef::Null) => {
+                let workflow = self.name(number.as_i64()?)?.clone();
+                Event::Workflow { workflow, what: serde_json::from_str(body)? }
+            }
+            _ => Event::Slot { slot: self.read_ref(row, 3)?, what: serde_json::from_str(body)? },
+        };
+        Ok(EventRecord { seq: row.get(0)?, at: read_moment(row, 1)?, previous: row.get(2)?, event })
+    }
+
+    /// Reads name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots.
+    pub(super) fn read_backfill(&self, row: &Row<'_>) -> Rowed<Backfill> {
+        let mode = row.get_ref(4)?.as_str()?;
+        let id = read_backfill_name(row, 0)?.ok_or_else(|| Fault::Nonsense("a backfill has no name".to_owned()))?;
+        Ok(Backfill {
+            id,
+            workflow: self.name(row.get(1)?)?.clone(),
+            range: Range::new(read_moment(row, 2)?, read_moment(row, 3)?),
+            mode: read_mode(mode).ok_or_else(|| Fault::Nonsense(format!("\"{mode}\" is not the mode of a backfill")))?,
+            priority: row.get(5)?,
+            by: row.get(6)?,
+            created_at: read_moment(row, 7)?,
+            cancelled_at: read_moment_if_any(row, 8)?,
+            slots: row.get(9)?,
+        })
+    }
+}
+
+/// Reads the columns [`SLOT`], but for the name.
+pub(super) fn read_slot(row: &Row<'_>) -> Rowed<Slot> {
+    Ok(Slot {
+        state: read_slot_state(row, 3)?,
+        since: read_moment(row, 4)?,
+        retries: row.get(5)?,
+        last_run: row.get(6)?,
+        last_run_seq: row.get(7)?,
+        run_alive: row.get(8)?,
+        external_id: read_text(row, 9)?,
+        priority: row.get(10)?,
+        backfill: read_backfill_name(row, 11)?,
+        due: read_moment_if_any(row, 12)?,
+        said: row.get(13)?,
+        last_event: row.get(14)?,
+    })
+}
+
+/// Reads where a slot with the columns [`SLOT`] stands in the listing.
+pub(super) fn read_place(row: &Row<'_>) -> Rowed<SlotPlace> {
+    Ok(SlotPlace { at: Reverse(row.get(1)?), workflow: row.get(0)?, key: row.get(2)? })
+}
+
+/// Reads the columns of [`WORKFLOW`].
+pub(super) fn read_workflow(row: &Row<'_>) -> Rowed<WorkflowRow> {
+    Ok(WorkflowRow {
+        id: read_workflow_name(row, 0)?,
+        definition: Arc::new(serde_json::from_str(row.get_ref(5)?.as_str()?)?),
+        version: row.get(1)?,
+        present: row.get(2)?,
+        paused: row.get(3)?,
+        planned: serde_json::from_str(row.get_ref(4)?.as_str()?)?,
+    })
+}
+
+/// Reads version, at, definition, source text.
+pub(super) fn read_definition(row: &Row<'_>) -> Rowed<PastDefinition> {
+    Ok(PastDefinition {
+        version: row.get(0)?,
+        at: read_moment(row, 1)?,
+        definition: serde_json::from_str(row.get_ref(2)?.as_str()?)?,
+        source: read_text(row, 3)?,
+    })
+}
+
+const MODES: [(BackfillMode, &str); 3] =
+    [(BackfillMode::Missing, "missing"), (BackfillMode::Unsuccessful, "unsuccessful"), (BackfillMode::All, "all")];
+
+/// The name of a backfill's mode in the tables.
+pub(super) fn mode_name(mode: BackfillMode) -> &'static str {
+    match mode {
+        BackfillMode::Missing => MODES[0].1,
+        BackfillMode::Unsuccessful => MODES[1].1,
+        BackfillMode::All => MODES[2].1,
+    }
+}
+
+fn read_mode(name: &str) -> Option<BackfillMode> {
+    MODES.iter().find(|(_, known)| *known == name).map(|(mode, _)| *mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_numbered_in_the_order_in_which_they_are_read_back() {
+        for (number, state) in SlotState::ALL.into_iter().enumerate() {
+            assert_eq!(slot_state(state), number as i64);
+        }
+        for (number, state) in RunState::ALL.into_iter().enumerate() {
+            assert_eq!(run_state(state), number as i64);
+        }
+    }
+
+    #[test]
+    fn modes_read_back() {
+        for mode in [BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All] {
+            assert_eq!(read_mode(mode_name(mode)), Some(mode));
+        }
+    }
+}
