@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kelos::local::{Launcher, Limits, RunRef, RunSpec, shim_main};
+use kelos::local::{Launcher, Limits, RunRef, RunSpec, own_shim, shim_main};
 
 const SEQUENTIAL: u64 = 40;
 const SIDE_BY_SIDE: u64 = 100;
@@ -19,8 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .enable_all()
         .build()?;
     let root = std::env::temp_dir().join(format!("kelos-local-bench-{}", std::process::id()));
-    let shim = vec!["/proc/self/exe".into(), "__shim".into()];
-    let launcher = Launcher::new(&root, shim, Limits::default())?;
+    let launcher = Launcher::new(&root, own_shim(), Limits::default())?;
     for round in 1..=ROUNDS {
         let sequential = runtime.block_on(sequential(&launcher, round))?;
         let side_by_side = runtime.block_on(side_by_side(&launcher, round))?;

@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use kelos::local::{Check, Outcome, RunSpec};
-use local_support::{Fixture, SHIM, code, is_alive, kill, launcher, read};
+use kelos::local::{Check, Limits, Outcome, RunSpec};
+use local_support::{Fixture, SHIM, code, is_alive, kill, launcher, launcher_with, read};
 use nix::sys::signal::Signal;
 
 /// Counts itself and ends with status 9 once it may.
@@ -137,16 +137,28 @@ async fn a_dead_shim_makes_the_outcome_unknown_and_leaves_nobody() {
 #[tokio::test]
 async fn a_shim_that_hangs_is_killed_with_its_run() {
     let fixture = Fixture::new();
-    let mut spec = fixture.script("echo $$ > main; exec sleep 1000");
+    let mut spec = fixture.script(
+        "env -i PATH=\"$PATH\" setsid sh -c 'echo $$ > bare; exec sleep 1000' &
+         echo $$ > main; exec sleep 1000",
+    );
     spec.grace = Some(Duration::from_millis(10));
-    fixture.launcher.start(&spec).await.unwrap();
-    let (main, shim) = (fixture.pid("main"), fixture.shim_pid(&spec.run));
-    kill(shim, Signal::SIGSTOP);
+    let limits = Limits {
+        shim_margin: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let launcher = launcher_with(&fixture.root(), limits);
+    launcher.start(&spec).await.unwrap();
+    let pids = [
+        fixture.pid("main"),
+        fixture.pid("bare"),
+        fixture.shim_pid(&spec.run),
+    ];
+    kill(pids[2], Signal::SIGSTOP);
     assert_eq!(
-        fixture.launcher.cancel(&spec.run).await.unwrap().outcome,
+        launcher.cancel(&spec.run).await.unwrap().outcome,
         Outcome::Killed
     );
-    assert!(!is_alive(main) && !is_alive(shim));
+    assert!(!pids.into_iter().any(is_alive));
 }
 
 #[tokio::test]

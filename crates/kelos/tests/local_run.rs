@@ -234,8 +234,7 @@ async fn what_is_cancelled_before_it_starts_never_runs() {
         (&exit.outcome, exit.started_at_ms),
         (&Outcome::Killed, None)
     );
-    let started = fixture.launcher.start(&spec).await;
-    assert!(matches!(started, Err(StartError::Conflict { .. })) || started.unwrap().adopted);
+    assert!(fixture.launcher.start(&spec).await.unwrap().adopted);
     assert_eq!(fixture.launcher.wait(&spec.run).await.unwrap(), exit);
     assert_eq!(read(&fixture.work("count")), "");
 }

@@ -2,10 +2,10 @@
 //! behind.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,23 +14,19 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncBufReadExt, BufReader, Interest};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::task::spawn_blocking;
 
 use super::error::{At, LocalError, StartError};
 use super::log::{self, LogChunk};
-use super::paths::{RunDirs, RunRef};
-use super::procs::{self, ProcessId, Tree};
-use super::records::{
-    self, CHILD, CLAIM, Claim, EXIT, Exit, HARD_KILLED, Outcome, RunSpec, SHIM_ERR, SPEC,
-};
+use super::paths::{RunDirs, RunRef, make_dir, remove_dir};
+use super::procs::ProcessId;
+use super::records::{self, CLAIM, Claim, Exit, RunSpec, SHIM_ERR, SPEC};
 use super::shim::{DEFAULT_GRACE, DEFAULT_LOG_LIMIT, SAY_CLAIMED, SAY_STARTED, SAY_TAKEN};
+use super::state::{Look, bury, external_id, kill_below, look};
 
 /// How often to look where the kernel has no pidfds to wait on.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-
-/// How often making a folder is tried when the removal of a neighbour takes its parents away.
-const MAKE_DIR_ATTEMPTS: usize = 10;
 
 /// What holds for a run whose spec doesn't say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +70,7 @@ pub enum Check {
         /// See [`Started::external_id`].
         external_id: String,
     },
-    /// It is over; the outcome may be [`Outcome::Unknown`].
+    /// It is over; the outcome may be [`Outcome::Unknown`](super::Outcome::Unknown).
     Ended(Exit),
 }
 
@@ -93,8 +89,8 @@ struct Inner {
 
 impl Launcher {
     /// Keeps its runs below `root`. `shim_command` is the program and the leading arguments that
-    /// end up in [`shim_main`](super::shim_main) with the folder of the run as the last argument;
-    /// `/proc/self/exe` as the program stays right when the executable is replaced by a newer one.
+    /// end up in [`shim_main`](super::shim_main) with the folder of the run as the last argument:
+    /// mostly [`own_shim`].
     pub fn new(
         root: impl AsRef<Path>,
         shim_command: Vec<OsString>,
@@ -119,7 +115,8 @@ impl Launcher {
     /// Hands a run to a shim and returns once the run is claimed, and started if it can be.
     ///
     /// May be repeated: a run that was claimed before is adopted, whatever has become of it. A
-    /// command that can't be started is no error here but an [`Outcome::FailedToStart`].
+    /// command that can't be started is no error here but an
+    /// [`Outcome::FailedToStart`](super::Outcome::FailedToStart).
     pub async fn start(&self, spec: &RunSpec) -> Result<Started, StartError> {
         if spec.argv.is_empty() {
             return Err(StartError::EmptyCommand(spec.run_id.clone()));
@@ -132,10 +129,15 @@ impl Launcher {
         let Some(mut shim) = prepared else {
             return self.adopt(spec, dir).await;
         };
-        let heard = listen(&mut shim).await;
+        let mut voice = shim.stdout.take();
+        let heard = listen(&mut voice).await;
         let shim_pid = shim.id();
-        // Only to reap it: the outcome is in the folder.
-        tokio::spawn(async move { shim.wait().await });
+        tokio::spawn(async move {
+            // Only to reap it: the outcome is in the folder. Its voice is kept so that it can tell
+            // that there is a server.
+            let _ = shim.wait().await;
+            drop(voice);
+        });
         match heard {
             Heard::Started(pid) => Ok(Started {
                 external_id: pid,
@@ -146,6 +148,8 @@ impl Launcher {
                 adopted: false,
             }),
             Heard::Taken => self.adopt(spec, dir).await,
+            // It died right after claiming: the run is settled as any other whose shim died.
+            Heard::Nothing if dir.join(CLAIM).exists() => self.adopt(spec, dir).await,
             Heard::Nothing => Err(StartError::Shim {
                 run_id: spec.run_id.clone(),
                 why: last_words(&dir),
@@ -156,15 +160,15 @@ impl Launcher {
     /// What is known of a run. Where a shim has died without an outcome, this ends what it left
     /// running and writes the outcome down.
     pub async fn check(&self, run: &RunRef) -> Result<Check, LocalError> {
-        let (dir, run) = (self.inner.dirs.path(run), run.clone());
-        blocking(move || look(&dir, &run).map(Look::into_check)).await
+        let dir = self.inner.dirs.path(run);
+        blocking(move || look(&dir).map(Look::into_check)).await
     }
 
     /// Waits for the end of a run that was started, by this launcher or by an earlier one.
     pub async fn wait(&self, run: &RunRef) -> Result<Exit, LocalError> {
         loop {
-            let (dir, this) = (self.inner.dirs.path(run), run.clone());
-            match blocking(move || look(&dir, &this)).await? {
+            let dir = self.inner.dirs.path(run);
+            match blocking(move || look(&dir)).await? {
                 Look::Ended(exit) => return Ok(exit),
                 Look::NotStarted => return Err(LocalError::NotStarted(run.to_string())),
                 Look::Running { shim, .. } => gone(shim).await,
@@ -175,12 +179,12 @@ impl Launcher {
     /// Ends a run, politely first, and returns how it ended once it has: not necessarily as killed,
     /// as it may have ended by itself just before. A run that was not started yet never will be.
     pub async fn cancel(&self, run: &RunRef) -> Result<Exit, LocalError> {
-        let (dir, this) = (self.inner.dirs.path(run), run.clone());
+        let dir = self.inner.dirs.path(run);
         let seen = blocking(move || {
             loop {
-                match look(&dir, &this)? {
-                    Look::NotStarted if !bury(&dir, &this)? => {}
-                    Look::NotStarted => return look(&dir, &this),
+                match look(&dir)? {
+                    Look::NotStarted if !bury(&dir)? => {}
+                    Look::NotStarted => return look(&dir),
                     other => return Ok(other),
                 }
             }
@@ -215,7 +219,7 @@ impl Launcher {
     /// was started.
     pub async fn remove(&self, run: &RunRef) -> Result<(), LocalError> {
         let (dir, run) = (self.inner.dirs.path(run), run.clone());
-        blocking(move || match look(&dir, &run)? {
+        blocking(move || match look(&dir)? {
             Look::Running { .. } => Err(LocalError::StillRunning(run.to_string())),
             Look::NotStarted | Look::Ended(_) => remove_dir(&dir),
         })
@@ -228,7 +232,8 @@ impl Launcher {
             let claim: Claim = records::read(&dir, CLAIM)?
                 .ok_or(io::ErrorKind::NotFound.into())
                 .at("read", &dir)?;
-            if claim.run_id != run_id {
+            // One that was cancelled before it started is nobody's.
+            if claim.run_id != run_id && claim.shim.is_some() {
                 return Err(StartError::Conflict {
                     run_id,
                     owner: claim.run_id,
@@ -268,8 +273,7 @@ impl Launcher {
             return exit;
         }
         tracing::warn!(%run, "the shim of a cancelled run does not end, it is killed");
-        // First the note, so that whoever finds the shim dead knows that the run was killed.
-        blocking(move || records::create_once(&dir, HARD_KILLED, &true, false)).await?;
+        blocking(move || kill_below(&dir, shim)).await?;
         shim.signal(Signal::KILL).map_err(stop)?;
         self.wait(run).await
     }
@@ -286,10 +290,8 @@ impl Inner {
         spec.log_limit_bytes
             .get_or_insert(self.limits.log_limit_bytes);
         records::replace(dir, SPEC, &spec)?;
-        let (program, args) = match self.shim_command.split_first() {
-            Some((program, args)) => (program.clone(), args),
-            None => (OsString::from("/proc/self/exe"), &[][..]),
-        };
+        let mut shim_command = self.shim_command.iter();
+        let program = shim_command.next().cloned().unwrap_or_default();
         let errors = dir.join(SHIM_ERR);
         let errors = OpenOptions::new()
             .append(true)
@@ -300,7 +302,7 @@ impl Inner {
         // No process group and no session here: those would need code between fork and exec, which
         // costs this big process dearly. The shim does both as soon as it runs.
         Command::new(&program)
-            .args(args)
+            .args(shim_command)
             .arg(dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -315,6 +317,13 @@ impl Inner {
     }
 }
 
+/// The shim command of a program that calls [`shim_main`](super::shim_main) for the hidden
+/// subcommand `__shim`. Names the program by what runs now, so it stays right when the executable
+/// is replaced by a newer one.
+pub fn own_shim() -> Vec<OsString> {
+    vec!["/proc/self/exe".into(), "__shim".into()]
+}
+
 /// What a shim said before it fell silent.
 enum Heard {
     /// The command runs, with this process id.
@@ -327,11 +336,11 @@ enum Heard {
     Nothing,
 }
 
-async fn listen(shim: &mut Child) -> Heard {
-    let Some(stdout) = shim.stdout.take() else {
+async fn listen(voice: &mut Option<ChildStdout>) -> Heard {
+    let Some(voice) = voice else {
         return Heard::Nothing;
     };
-    let mut lines = BufReader::with_capacity(64, stdout).lines();
+    let mut lines = BufReader::with_capacity(64, voice).lines();
     match lines.next_line().await {
         Ok(Some(line)) if line == SAY_CLAIMED => {}
         Ok(Some(line)) if line == SAY_TAKEN => return Heard::Taken,
@@ -354,134 +363,6 @@ fn last_words(dir: &Path) -> String {
         .find(|line| !line.trim().is_empty())
         .unwrap_or("it said nothing")
         .to_owned()
-}
-
-/// [`Check`] with what the launcher needs to act on it.
-enum Look {
-    NotStarted,
-    Running {
-        shim: ProcessId,
-        external_id: String,
-    },
-    Ended(Exit),
-}
-
-impl Look {
-    fn into_check(self) -> Check {
-        match self {
-            Self::NotStarted => Check::NotStarted,
-            Self::Running { external_id, .. } => Check::Running { external_id },
-            Self::Ended(exit) => Check::Ended(exit),
-        }
-    }
-}
-
-fn look(dir: &Path, run: &RunRef) -> Result<Look, LocalError> {
-    if let Some(exit) = read_exit(dir)? {
-        return Ok(Look::Ended(exit));
-    }
-    let claim = match records::read::<Claim>(dir, CLAIM) {
-        Ok(Some(claim)) => claim,
-        Ok(None) => return Ok(Look::NotStarted),
-        // It is created whole, so only a damaged disk gets here; there is nobody to watch and
-        // nobody to kill.
-        Err(LocalError::BadRecord { source, .. }) => {
-            return settle(
-                dir,
-                Outcome::Unknown {
-                    why: format!("the claim of the run is damaged: {source}"),
-                },
-            );
-        }
-        Err(error) => return Err(error),
-    };
-    let Some(shim) = claim.shim else {
-        return settle(dir, Outcome::Killed);
-    };
-    let is_here = procs::host().at("read", Path::new("/proc"))? == claim.host;
-    if is_here && shim.is_alive() {
-        return Ok(Look::Running {
-            shim,
-            external_id: external_id(dir, Some(shim)),
-        });
-    }
-    // The shim may have written the outcome and ended between the two looks.
-    if let Some(exit) = read_exit(dir)? {
-        return Ok(Look::Ended(exit));
-    }
-    if !is_here {
-        let why = "the machine or the container was restarted while it ran".to_owned();
-        return settle(dir, Outcome::Unknown { why });
-    }
-    let tree = Tree {
-        tag: claim.tag,
-        shim,
-    };
-    tree.kill().map_err(|source| LocalError::Process {
-        doing: "kill",
-        run: run.to_string(),
-        source,
-    })?;
-    if dir.join(HARD_KILLED).exists() {
-        return settle(dir, Outcome::Killed);
-    }
-    settle(
-        dir,
-        Outcome::Unknown {
-            why: "the process that looked after the command died".to_owned(),
-        },
-    )
-}
-
-/// A damaged outcome is one that nobody knows.
-fn read_exit(dir: &Path) -> Result<Option<Exit>, LocalError> {
-    match records::read(dir, EXIT) {
-        Err(LocalError::BadRecord { source, .. }) => {
-            let outcome = Outcome::Unknown {
-                why: format!("the record of its end is damaged: {source}"),
-            };
-            Ok(Some(Exit {
-                outcome,
-                started_at_ms: None,
-                ended_at_ms: records::now_ms(),
-            }))
-        }
-        other => other,
-    }
-}
-
-/// Writes down the outcome of a run without a shim, unless somebody else was first: then theirs
-/// holds.
-fn settle(dir: &Path, outcome: Outcome) -> Result<Look, LocalError> {
-    let exit = Exit {
-        outcome,
-        started_at_ms: None,
-        ended_at_ms: records::now_ms(),
-    };
-    records::create_once(dir, EXIT, &exit, true)?;
-    Ok(Look::Ended(read_exit(dir)?.unwrap_or(exit)))
-}
-
-/// Claims a run for nobody, so that no shim ever runs it. `false`: a shim was faster.
-fn bury(dir: &Path, run: &RunRef) -> Result<bool, LocalError> {
-    make_dir(dir)?;
-    let spec: Option<RunSpec> = records::read(dir, SPEC)?;
-    let claim = Claim {
-        run_id: spec.map_or_else(|| run.to_string(), |spec| spec.run_id),
-        tag: String::new(),
-        shim: None,
-        host: String::new(),
-        claimed_at_ms: records::now_ms(),
-    };
-    records::create_once(dir, CLAIM, &claim, true)
-}
-
-fn external_id(dir: &Path, shim: Option<ProcessId>) -> String {
-    let command: Option<ProcessId> = records::read(dir, CHILD).unwrap_or_default();
-    command
-        .or(shim)
-        .map(|process| process.pid.to_string())
-        .unwrap_or_default()
 }
 
 /// Waits until a process has ended, whoever's child it is.
@@ -508,52 +389,6 @@ fn watch(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open and stays the same descriptor until it is dropped, and the
     // `AsyncFd` owns it.
     Ok(unsafe { AsyncFd::register_with_interest(handle, Interest::READABLE) }?)
-}
-
-/// Makes the folder of a run, for its owner alone.
-fn make_dir(dir: &Path) -> Result<(), LocalError> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    let mut attempt = 1;
-    loop {
-        match builder.create(dir) {
-            Err(error)
-                if error.kind() == io::ErrorKind::NotFound && attempt < MAKE_DIR_ATTEMPTS =>
-            {
-                attempt += 1
-            }
-            result => return result.at("create", dir),
-        }
-    }
-}
-
-/// Takes the folder out of sight first, so that a crash in between doesn't leave half of one that
-/// looks like a run that never started. Its parents go with the last of their runs.
-fn remove_dir(dir: &Path) -> Result<(), LocalError> {
-    let Some(name) = dir.file_name() else {
-        return Ok(());
-    };
-    let mut hidden = OsString::from(".gone-");
-    hidden.push(name);
-    let hidden = dir.with_file_name(hidden);
-    remove_if_there(&hidden)?;
-    match fs::rename(dir, &hidden) {
-        Ok(()) => remove_if_there(&hidden)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error).at("remove", dir),
-    }
-    for parent in dir.ancestors().skip(1).take(2) {
-        // Refused while there are other runs.
-        let _ = fs::remove_dir(parent);
-    }
-    Ok(())
-}
-
-fn remove_if_there(dir: &Path) -> Result<(), LocalError> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result.at("remove", dir),
-    }
 }
 
 /// Runs file and process work off the async threads.

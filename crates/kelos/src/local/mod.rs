@@ -36,10 +36,11 @@ mod paths;
 mod procs;
 mod records;
 mod shim;
+mod state;
 mod supervise;
 
 pub use error::{LocalError, StartError};
-pub use launcher::{Check, Launcher, Limits, Started};
+pub use launcher::{Check, Launcher, Limits, Started, own_shim};
 pub use log::{LogChunk, log_len, read_log};
 pub use paths::{RunDirs, RunRef};
 pub use records::{Exit, Outcome, RunSpec};

@@ -1,11 +1,17 @@
 //! Where the folder of a run is: a name from outside becomes one path component that can't leave
 //! the root.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
+
+use super::error::{At, LocalError};
 
 /// What stays as it is in a path component. `%` is not in it, so the encoding is unambiguous.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
@@ -95,6 +101,55 @@ fn fnv1a_128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(BASIS, |hash, &byte| {
         (hash ^ u128::from(byte)).wrapping_mul(PRIME)
     })
+}
+
+/// How often making a folder is tried when the removal of a neighbour takes its parents away.
+const MAKE_DIR_ATTEMPTS: usize = 10;
+
+/// Makes the folder of a run, for its owner alone.
+pub(crate) fn make_dir(dir: &Path) -> Result<(), LocalError> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    let mut attempt = 1;
+    loop {
+        match builder.create(dir) {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && attempt < MAKE_DIR_ATTEMPTS =>
+            {
+                attempt += 1
+            }
+            result => return result.at("create", dir),
+        }
+    }
+}
+
+/// Takes the folder out of sight first, so that a crash in between doesn't leave half of one that
+/// looks like a run that never started. Its parents go with the last of their runs.
+pub(crate) fn remove_dir(dir: &Path) -> Result<(), LocalError> {
+    let Some(name) = dir.file_name() else {
+        return Ok(());
+    };
+    let mut hidden = OsString::from(".gone-");
+    hidden.push(name);
+    let hidden = dir.with_file_name(hidden);
+    remove_if_there(&hidden)?;
+    match fs::rename(dir, &hidden) {
+        Ok(()) => remove_if_there(&hidden)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).at("remove", dir),
+    }
+    for parent in dir.ancestors().skip(1).take(2) {
+        // Refused while there are other runs.
+        let _ = fs::remove_dir(parent);
+    }
+    Ok(())
+}
+
+fn remove_if_there(dir: &Path) -> Result<(), LocalError> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result.at("remove", dir),
+    }
 }
 
 #[cfg(test)]

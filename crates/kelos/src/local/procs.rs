@@ -204,10 +204,7 @@ impl Tree {
                 let _ = member.id.signal(Signal::KILL);
             }
             if Instant::now() > deadline {
-                return Err(io::Error::other(format!(
-                    "{} of them do not end",
-                    members.len()
-                )));
+                return Err(io::Error::other(format!("{} do not end", members.len())));
             }
             std::thread::sleep(Duration::from_millis(2));
         }

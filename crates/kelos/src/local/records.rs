@@ -46,11 +46,11 @@ pub struct RunSpec {
     /// The folder the command starts in; the server's own when absent.
     pub cwd: Option<PathBuf>,
     /// How long the command may take; without end when absent.
-    #[serde(rename = "timeout_ms", with = "millis")]
+    #[serde(rename = "timeout_ms", with = "millis", default)]
     pub timeout: Option<Duration>,
     /// How long a command that was told to end may take before it is killed; the launcher's limit
     /// when absent.
-    #[serde(rename = "grace_ms", with = "millis")]
+    #[serde(rename = "grace_ms", with = "millis", default)]
     pub grace: Option<Duration>,
     /// How many bytes of output are kept; the launcher's limit when absent. Never less than 4 KiB.
     pub log_limit_bytes: Option<u64>,
@@ -145,36 +145,36 @@ pub(crate) struct Claim {
 pub(crate) const TAG_VARIABLE: &str = "KELOS_RUN_TAG";
 
 /// Creates a file that can be created only once, complete from its first moment. `false`: it was
-/// there already.
-///
-/// The hard link makes both true at once, where `O_EXCL` alone would show an empty file for a
-/// moment. With `durable` the file also survives a power failure: syncing after linking covers the
-/// name too, as both are changes of the inode.
+/// there already. The hard link makes both true at once, where `O_EXCL` alone would show an empty
+/// file for a moment.
 pub(crate) fn create_once<T: Serialize>(
     dir: &Path,
     name: &str,
     value: &T,
-    durable: bool,
 ) -> Result<bool, LocalError> {
     let target = dir.join(name);
-    let (temp, file) = write_temp(dir, name, value)?;
+    let temp = write_temp(dir, name, value)?;
     let linked = fs::hard_link(&temp, &target);
     let _ = fs::remove_file(&temp);
     match linked {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-        Err(error) => return Err(error).at("create", &target),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).at("create", &target),
     }
-    if durable {
-        file.sync_all().at("sync", &target)?;
-    }
-    Ok(true)
+}
+
+/// Makes a file survive a power failure, its name included: that is a change of the same inode.
+pub(crate) fn sync(dir: &Path, name: &str) -> Result<(), LocalError> {
+    let path = dir.join(name);
+    File::open(&path)
+        .and_then(|file| file.sync_all())
+        .at("sync", &path)
 }
 
 /// Replaces a file whole: a reader sees the old or the new one.
 pub(crate) fn replace<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), LocalError> {
     let target = dir.join(name);
-    let (temp, _) = write_temp(dir, name, value)?;
+    let temp = write_temp(dir, name, value)?;
     fs::rename(&temp, &target).at("create", &target)
 }
 
@@ -192,11 +192,7 @@ pub(crate) fn read<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Option
 }
 
 /// Writes a file that nobody looks for, readable by its owner alone.
-fn write_temp<T: Serialize>(
-    dir: &Path,
-    name: &str,
-    value: &T,
-) -> Result<(PathBuf, File), LocalError> {
+fn write_temp<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<PathBuf, LocalError> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
     let path = dir.join(format!(".{name}.{}.{count}", std::process::id()));
@@ -215,7 +211,7 @@ fn write_temp<T: Serialize>(
         let _ = fs::remove_file(&path);
         return Err(error).at("write", &path);
     }
-    Ok((path, file))
+    Ok(path)
 }
 
 /// The wall clock, in milliseconds since 1970.
@@ -271,8 +267,8 @@ mod tests {
     #[test]
     fn a_file_is_created_once() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(create_once(dir.path(), "claim", &1, true).unwrap());
-        assert!(!create_once(dir.path(), "claim", &2, true).unwrap());
+        assert!(create_once(dir.path(), "claim", &1).unwrap());
+        assert!(!create_once(dir.path(), "claim", &2).unwrap());
         assert_eq!(read::<i32>(dir.path(), "claim").unwrap(), Some(1));
         assert_eq!(
             fs::read_dir(dir.path()).unwrap().count(),

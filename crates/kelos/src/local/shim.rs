@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::SigSet;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::error::{At, LocalError};
@@ -63,13 +64,16 @@ fn run(dir: &Path) -> Result<(), LocalError> {
         host: procs::host().at("prepare the shim in", dir)?,
         claimed_at_ms: records::now_ms(),
     };
-    // Durable, so that even a power failure can't make a run look as if it had not started.
-    if !records::create_once(dir, CLAIM, &claim, true)? {
+    if !records::create_once(dir, CLAIM, &claim)? {
         say(SAY_TAKEN);
         return Ok(());
     }
     say(SAY_CLAIMED);
-    let exit = run_claimed(dir, &spec, &claim, me, signals);
+    // Durable, so that even a power failure can't make a run look as if it had not started.
+    let exit = match records::sync(dir, CLAIM) {
+        Ok(()) => run_claimed(dir, &spec, &claim, me, signals),
+        Err(error) => not_started(format!("failed to {error}")),
+    };
     write_exit(dir, &exit)?;
     remove_if_empty(&dir.join(SHIM_ERR));
     Ok(())
@@ -91,24 +95,17 @@ fn detach() -> io::Result<(Signals, ProcessId)> {
 fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals: Signals) -> Exit {
     let (log, job, output) = match start(dir, spec, claim) {
         Ok(started) => started,
-        Err(error) => {
-            let outcome = Outcome::FailedToStart { error };
-            return Exit {
-                outcome,
-                started_at_ms: None,
-                ended_at_ms: records::now_ms(),
-            };
-        }
+        Err(error) => return not_started(error),
     };
     let started_at_ms = records::now_ms();
     let job_pid = job.as_raw_nonzero().get();
-    say(&format!("{SAY_STARTED} {job_pid}"));
     // For people and for the server's bookkeeping: a run without this file is as good a run.
     if let Some(stat) = Stat::of(job_pid)
         && let Err(error) = records::replace(dir, CHILD, &stat.id)
     {
         eprintln!("failed to {error}");
     }
+    say(&format!("{SAY_STARTED} {job_pid}"));
     let tree = Tree {
         tag: claim.tag.clone(),
         shim: me,
@@ -126,6 +123,14 @@ fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals
         outcome,
         started_at_ms: Some(started_at_ms),
         ended_at_ms: records::now_ms().max(started_at_ms),
+    }
+}
+
+fn not_started(error: String) -> Exit {
+    Exit {
+        outcome: Outcome::FailedToStart { error },
+        started_at_ms: None,
+        ended_at_ms: records::now_ms(),
     }
 }
 
@@ -223,9 +228,13 @@ fn why_not_started(program: &str, error: &io::Error) -> String {
 fn write_exit(dir: &Path, exit: &Exit) -> Result<(), LocalError> {
     let deadline = Instant::now() + WRITE_EXIT_FOR;
     loop {
-        match records::create_once(dir, EXIT, exit, true) {
-            // `false`: the server gave this shim up and wrote the outcome itself.
-            Ok(_) => return Ok(()),
+        match records::create_once(dir, EXIT, exit) {
+            // A server that is there keeps the outcome durably in a moment; then syncing here would
+            // only hold it up. A power failure in that moment makes the outcome unknown.
+            Ok(true) if server_listens() => return Ok(()),
+            Ok(true) => return records::sync(dir, EXIT),
+            // The server gave this shim up and wrote the outcome itself.
+            Ok(false) => return Ok(()),
             Err(error) if !dir.is_dir() || Instant::now() > deadline => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(500)),
         }
@@ -236,6 +245,18 @@ fn remove_if_empty(path: &Path) {
     if fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0) {
         let _ = fs::remove_file(path);
     }
+}
+
+/// Whether somebody still holds the other end of standard output.
+fn server_listens() -> bool {
+    let stdout = io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let polled = poll(&mut fds, Some(&now));
+    polled.is_ok() && !fds[0].revents().contains(PollFlags::ERR)
 }
 
 /// Tells the launcher, if it is still there.

@@ -81,10 +81,10 @@ impl Fixture {
 }
 
 pub fn launcher(root: &Path) -> Launcher {
-    let limits = Limits {
-        shim_margin: Duration::from_millis(300),
-        ..Limits::default()
-    };
+    launcher_with(root, Limits::default())
+}
+
+pub fn launcher_with(root: &Path, limits: Limits) -> Launcher {
     Launcher::new(root, vec![SHIM.into(), "__shim".into()], limits).unwrap()
 }
 

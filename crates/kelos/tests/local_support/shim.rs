@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use kelos::local::{Launcher, Limits, RunSpec, shim_main};
+use kelos::local::{Launcher, Limits, RunSpec, own_shim, shim_main};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
@@ -22,8 +22,7 @@ fn serve(root: &Path, spec: RunSpec) -> Result<(), Box<dyn std::error::Error>> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let shim = vec!["/proc/self/exe".into(), "__shim".into()];
-        let launcher = Launcher::new(root, shim, Limits::default())?;
+        let launcher = Launcher::new(root, own_shim(), Limits::default())?;
         let started = launcher.start(&spec).await?;
         println!("started {}", started.external_id);
         std::future::pending().await

@@ -1,0 +1,149 @@
+//! What the files of a run say, and the outcome of a run whose shim is gone.
+
+use std::path::Path;
+
+use super::error::{At, LocalError};
+use super::launcher::Check;
+use super::paths::make_dir;
+use super::procs::{self, ProcessId, Tree};
+use super::records::{self, CHILD, CLAIM, Claim, EXIT, Exit, HARD_KILLED, Outcome};
+
+const SHIM_DIED: &str = "the process that looked after the command died";
+
+/// [`Check`] with what the launcher needs to act on it.
+pub(crate) enum Look {
+    NotStarted,
+    Running {
+        shim: ProcessId,
+        external_id: String,
+    },
+    Ended(Exit),
+}
+
+impl Look {
+    pub(crate) fn into_check(self) -> Check {
+        match self {
+            Self::NotStarted => Check::NotStarted,
+            Self::Running { external_id, .. } => Check::Running { external_id },
+            Self::Ended(exit) => Check::Ended(exit),
+        }
+    }
+}
+
+pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
+    if let Some(exit) = read_exit(dir)? {
+        return Ok(Look::Ended(exit));
+    }
+    let claim = match records::read::<Claim>(dir, CLAIM) {
+        Ok(Some(claim)) => claim,
+        Ok(None) => return Ok(Look::NotStarted),
+        // It is created whole, so only a damaged disk gets here; there is nobody to watch and
+        // nobody to kill.
+        Err(LocalError::BadRecord { source, .. }) => {
+            return settle(
+                dir,
+                Outcome::Unknown {
+                    why: format!("the claim of the run is damaged: {source}"),
+                },
+            );
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(shim) = claim.shim else {
+        return settle(dir, Outcome::Killed);
+    };
+    let is_here = procs::host().at("read", Path::new("/proc"))? == claim.host;
+    if is_here && shim.is_alive() {
+        return Ok(Look::Running {
+            shim,
+            external_id: external_id(dir, Some(shim)),
+        });
+    }
+    // The shim may have written the outcome and ended between the two looks.
+    if let Some(exit) = read_exit(dir)? {
+        return Ok(Look::Ended(exit));
+    }
+    if !is_here {
+        let why = "the machine or the container was restarted while it ran".to_owned();
+        return settle(dir, Outcome::Unknown { why });
+    }
+    let tree = Tree {
+        tag: claim.tag,
+        shim,
+    };
+    let outcome = match tree.kill() {
+        Ok(()) if dir.join(HARD_KILLED).exists() => Outcome::Killed,
+        Ok(()) => Outcome::Unknown {
+            why: SHIM_DIED.to_owned(),
+        },
+        Err(error) => Outcome::Unknown {
+            why: format!("{SHIM_DIED}, and of the processes it left, {error}"),
+        },
+    };
+    settle(dir, outcome)
+}
+
+/// A damaged outcome is one that nobody knows.
+fn read_exit(dir: &Path) -> Result<Option<Exit>, LocalError> {
+    match records::read(dir, EXIT) {
+        Err(LocalError::BadRecord { source, .. }) => {
+            let outcome = Outcome::Unknown {
+                why: format!("the record of its end is damaged: {source}"),
+            };
+            Ok(Some(Exit {
+                outcome,
+                started_at_ms: None,
+                ended_at_ms: records::now_ms(),
+            }))
+        }
+        other => other,
+    }
+}
+
+/// Kills what a hanging shim looks after. First the note, so that whoever finds the shim dead knows
+/// that the run was killed; and the tree while the shim is still the ancestor of all of it.
+pub(crate) fn kill_below(dir: &Path, shim: ProcessId) -> Result<(), LocalError> {
+    records::create_once(dir, HARD_KILLED, &true)?;
+    if let Some(Claim { tag, .. }) = records::read(dir, CLAIM)?
+        && let Err(error) = (Tree { tag, shim }).kill()
+    {
+        tracing::warn!(dir = %dir.display(), "of the processes of a cancelled run, {error}");
+    }
+    Ok(())
+}
+
+/// Writes down the outcome of a run without a shim, unless somebody else was first: then theirs
+/// holds.
+fn settle(dir: &Path, outcome: Outcome) -> Result<Look, LocalError> {
+    let exit = Exit {
+        outcome,
+        started_at_ms: None,
+        ended_at_ms: records::now_ms(),
+    };
+    records::create_once(dir, EXIT, &exit)?;
+    records::sync(dir, EXIT)?;
+    Ok(Look::Ended(read_exit(dir)?.unwrap_or(exit)))
+}
+
+/// Claims a run for nobody, so that no shim ever runs it. `false`: a shim was faster.
+pub(crate) fn bury(dir: &Path) -> Result<bool, LocalError> {
+    make_dir(dir)?;
+    let claim = Claim {
+        run_id: String::new(),
+        tag: String::new(),
+        shim: None,
+        host: String::new(),
+        claimed_at_ms: records::now_ms(),
+    };
+    let is_ours = records::create_once(dir, CLAIM, &claim)?;
+    records::sync(dir, CLAIM)?;
+    Ok(is_ours)
+}
+
+pub(crate) fn external_id(dir: &Path, shim: Option<ProcessId>) -> String {
+    let command: Option<ProcessId> = records::read(dir, CHILD).unwrap_or_default();
+    command
+        .or(shim)
+        .map(|process| process.pid.to_string())
+        .unwrap_or_default()
+}
