@@ -28,6 +28,9 @@ use super::state::{Look, bury, external_id, kill_below, look};
 /// How often to look where the kernel has no pidfds to wait on.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// How often in a row, a second apart, a failure to read a run's files is waited out.
+const WAIT_PATIENCE: u32 = 60;
+
 /// What holds for a run whose spec doesn't say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -165,13 +168,26 @@ impl Launcher {
     }
 
     /// Waits for the end of a run that was started, by this launcher or by an earlier one.
+    ///
+    /// Trouble with files, such as too many of them being open, is waited out for a minute: it must
+    /// not make a run look over that isn't.
     pub async fn wait(&self, run: &RunRef) -> Result<Exit, LocalError> {
+        let mut patience = WAIT_PATIENCE;
         loop {
             let dir = self.inner.dirs.path(run);
-            match blocking(move || look(&dir)).await? {
-                Look::Ended(exit) => return Ok(exit),
-                Look::NotStarted => return Err(LocalError::NotStarted(run.to_string())),
-                Look::Running { shim, .. } => gone(shim).await,
+            match blocking(move || look(&dir)).await {
+                Ok(Look::Ended(exit)) => return Ok(exit),
+                Ok(Look::NotStarted) => return Err(LocalError::NotStarted(run.to_string())),
+                Ok(Look::Running { shim, .. }) => {
+                    patience = WAIT_PATIENCE;
+                    gone(shim).await;
+                }
+                Err(error) if patience > 0 => {
+                    tracing::warn!(%run, "failed to {error}; trying again");
+                    patience -= 1;
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                Err(error) => return Err(error),
             }
         }
     }
