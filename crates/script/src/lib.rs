@@ -1,1 +1,33 @@
-//! (being written)
+//! JavaScript definitions: a folder of scripts becomes workflows, in a sandbox.
+//!
+//! Scripts produce data. Each file has a world of its own: a runtime with a memory limit, a time
+//! limit, and nothing of the machine but what [`Host`] hands in. The world is thrown away once the
+//! file is read; the few functions that stay in a script (properties of a slot, custom triggers) are
+//! called in a world that is made again from the same text and the same inputs.
+//!
+//! A file is all or nothing: an error anywhere in it keeps the file's last good version, whole.
+//! That differs from Celos, which keeps what stood before the error.
+
+mod check;
+mod desk;
+mod draft;
+mod fault;
+mod host;
+mod library;
+mod limits;
+mod problem;
+mod realm;
+mod scan;
+mod scripts;
+mod session;
+mod similar;
+mod worker;
+
+pub use check::{check, warnings};
+pub use host::{Host, NoRegisters, Registers};
+pub use limits::{Folders, Limits};
+pub use problem::{Loaded, Problem, Severity};
+pub use scripts::{CallError, Scripts};
+
+/// What editors need for completion and documentation: the text of `kelos.d.ts`.
+pub const TYPES: &str = include_str!("../kelos.d.ts");

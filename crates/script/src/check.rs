@@ -1,0 +1,79 @@
+//! Validating a folder without running anything, and what only all files together can show.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelos_model::time::{Schedule, resolve};
+use kelos_model::workflow::Keys;
+use kelos_model::{Workflow, WorkflowId};
+
+use crate::host::Host;
+use crate::limits::{Folders, Limits};
+use crate::problem::{Loaded, Problem, Severity};
+use crate::scripts::Scripts;
+
+/// Loads a folder once, asking nothing of the outside, and adds the [`warnings`].
+///
+/// # Errors
+/// When the system refuses a thread.
+pub fn check(folders: Folders, limits: Limits) -> std::io::Result<Loaded> {
+    let scripts = Scripts::start(folders, limits, Host::dry())?;
+    let mut loaded = scripts.load();
+    let warnings = warnings(&loaded);
+    loaded.problems.extend(warnings);
+    Ok(loaded)
+}
+
+/// Triggers that wait for a workflow that nobody defines, and schedules that lead nowhere.
+#[must_use]
+pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
+    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
+    let ids = || by_id.keys().map(|id| id.as_str());
+    let mut found = Vec::new();
+    for workflow in &loaded.workflows {
+        let mut missing: Vec<&WorkflowId> = workflow.trigger.upstream();
+        missing.retain(|id| !by_id.contains_key(id));
+        missing.sort();
+        missing.dedup();
+        for id in missing {
+            let close = crate::similar::closest(id.as_str(), ids());
+            let hint = close.map(|close| format!("did you mean \"{close}\"?"));
+            let words = format!("the trigger of \"{}\" waits for workflow \"{id}\", which nobody defines", workflow.id);
+            found.push(warning(loaded, workflow, words, hint));
+        }
+    }
+    found.extend(unresolved(loaded));
+    found
+}
+
+fn unresolved(loaded: &Loaded) -> Vec<Problem> {
+    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
+    let schedules: BTreeMap<WorkflowId, &Schedule> = loaded.workflows.iter().map(|one| (one.id.clone(), schedule(one))).collect();
+    let mut found = Vec::new();
+    for (id, resolved) in resolve(&schedules) {
+        if let (Err(problem), Some(workflow)) = (resolved, by_id.get(&id)) {
+            found.push(warning(loaded, workflow, format!("workflow \"{id}\" has no slots: {problem}"), None));
+        }
+    }
+    found
+}
+
+fn schedule(workflow: &Workflow) -> &Schedule {
+    let Keys::Schedule(schedule) = &workflow.keys;
+    schedule
+}
+
+fn warning(loaded: &Loaded, workflow: &Workflow, message: String, hint: Option<String>) -> Problem {
+    let source = &workflow.source;
+    let line = usize::try_from(source.line).unwrap_or(0).saturating_sub(1);
+    let text = loaded.sources.get(&source.file).and_then(|text| text.lines().nth(line));
+    Problem {
+        severity: Severity::Warning,
+        line: source.line,
+        column: u32::from(source.line > 0),
+        hint,
+        workflow: Some(workflow.id.clone()),
+        source_line: text.map(str::to_owned),
+        ..Problem::error(&source.file, message)
+    }
+}

@@ -1,0 +1,270 @@
+//! What a script's world hands out and takes in while it runs: the Rust side of the prelude.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use kelos_model::time::{Cron, Zone, parse_instant};
+use kelos_model::trigger::{FileSystem, PathCheck};
+use kelos_model::{SlotKey, Workflow, WorkflowId};
+use rquickjs::context::EvalOptions;
+use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
+
+use crate::draft::Draft;
+use crate::fault::{self, Place};
+use crate::problem::Problem;
+use crate::session::{RegisterAsk, Session};
+use crate::similar::closest;
+
+/// The end of a script's time, which the engine asks for while it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    until: Cell<Option<Instant>>,
+    spare: Cell<Duration>,
+    fired: Cell<bool>,
+}
+
+impl Watch {
+    /// Gives the script `time`, and the host `spare` on top.
+    pub(crate) fn start(&self, time: Duration, spare: Duration) {
+        self.until.set(Some(Instant::now() + time));
+        self.spare.set(spare);
+        self.fired.set(false);
+    }
+
+    /// Whether the time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        let over = self.until.get().is_some_and(|until| Instant::now() >= until);
+        if over {
+            self.fired.set(true);
+        }
+        over
+    }
+
+    /// Whether a script was stopped since the start.
+    pub(crate) fn fired(&self) -> bool {
+        self.fired.get()
+    }
+
+    /// Does the host's part, whose time is not the script's, up to what is spare.
+    fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        let given = began.elapsed().min(self.spare.get());
+        self.spare.set(self.spare.get() - given);
+        self.until.set(self.until.get().map(|until| until + given));
+        done
+    }
+}
+
+/// What a file depended on while it was evaluated.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Uses {
+    pub(crate) defaults: BTreeSet<String>,
+    pub(crate) registers: BTreeSet<RegisterAsk>,
+    pub(crate) looked: bool,
+}
+
+/// A function that stayed in a script.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) digest: String,
+    pub(crate) place: Option<Place>,
+}
+
+/// The Rust side of one world.
+pub(crate) struct Desk {
+    file: Arc<str>,
+    text: Arc<str>,
+    session: Arc<Session>,
+    pub(crate) watch: Watch,
+    /// The present time of a call; none while the file is evaluated.
+    pub(crate) calling: Cell<Option<Timestamp>>,
+    importing: RefCell<Vec<String>>,
+    pub(crate) workflows: RefCell<Vec<Workflow>>,
+    pub(crate) warnings: RefCell<Vec<Problem>>,
+    pub(crate) kept: RefCell<Vec<Kept>>,
+    pub(crate) uses: RefCell<Uses>,
+}
+
+impl Desk {
+    pub(crate) fn new(file: Arc<str>, text: Arc<str>, session: Arc<Session>) -> Desk {
+        Desk {
+            file,
+            text,
+            session,
+            watch: Watch::default(),
+            calling: Cell::default(),
+            importing: RefCell::default(),
+            workflows: RefCell::default(),
+            warnings: RefCell::default(),
+            kept: RefCell::default(),
+            uses: RefCell::default(),
+        }
+    }
+
+    /// The text that a place's file name stands for.
+    pub(crate) fn source(&self, file: &str) -> Option<Arc<str>> {
+        if file == &*self.file {
+            return Some(self.text.clone());
+        }
+        let name = file.strip_prefix("defaults/")?.strip_suffix(".js")?;
+        self.uses.borrow().defaults.contains(name).then(|| self.session.defaults_file(name).ok())?
+    }
+
+    fn now(&self) -> Timestamp {
+        self.calling.get().unwrap_or(self.session.now)
+    }
+
+    fn warn(&self, message: String, stack: &str) {
+        if self.calling.get().is_none() {
+            let warning = fault::warning(&self.file, message, stack, &|file| self.source(file));
+            // A loop that repeats a mistake says it once.
+            let mut warnings = self.warnings.borrow_mut();
+            if warnings.len() < 100 && !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+
+    fn keep(&self, source: &str, stack: &str) -> String {
+        let digest = digest(source);
+        let place = fault::places(stack).into_iter().next();
+        self.kept.borrow_mut().push(Kept { digest: digest.clone(), place });
+        digest
+    }
+
+    fn define(&self, json: &str, stack: &str) -> Result<(), String> {
+        if self.calling.get().is_some() {
+            return Err("celos.defineWorkflow: workflows can be defined only while the file is evaluated".to_owned());
+        }
+        let draft = Draft::parse(json)?;
+        let mut workflows = self.workflows.borrow_mut();
+        if let Some(first) = workflows.iter().find(|workflow| workflow.id == draft.id) {
+            let line = first.source.line;
+            return Err(format!("Workflow with this ID already exists: {} (defined in line {line} of this file)", draft.id));
+        }
+        let places = fault::places(stack);
+        let line = places.iter().find(|place| place.file == *self.file).map_or(0, |place| place.line);
+        workflows.push(draft.workflow(&self.file, line)?);
+        Ok(())
+    }
+
+    /// The JSON of registers, or a problem after an exclamation mark.
+    fn register(&self, bucket: String, key: Option<String>) -> String {
+        let ask = (bucket, key);
+        if self.session.dry() {
+            let what = format!("registers of bucket {:?} are taken to be empty: checking reads none", ask.0);
+            self.warn(what, "");
+        }
+        let answer = self.watch.aside(|| match self.calling.get() {
+            Some(_) => self.session.register_now(&ask),
+            None => self.session.register(&ask),
+        });
+        self.uses.borrow_mut().registers.insert(ask);
+        answer.unwrap_or_else(|problem| format!("!{problem}"))
+    }
+
+    fn probe(&self, path: String, base: String, millis: i64) -> Result<bool, String> {
+        let at = Timestamp::from_millisecond(millis).map_err(|error| error.to_string())?;
+        let uri = PathCheck { system: FileSystem::Hdfs, path, base }.uri(&SlotKey::Time(at));
+        if self.session.dry() {
+            self.warn(format!("celos.hdfsCheck of {uri} is taken to be false: checking looks at nothing"), "");
+        }
+        self.uses.borrow_mut().looked = true;
+        self.watch.aside(|| match self.calling.get() {
+            Some(_) => self.session.look_now(&uri),
+            None => self.session.look(&uri),
+        })
+    }
+
+    /// Evaluates a defaults file in the global scope.
+    fn import<'js>(&self, ctx: &Ctx<'js>, name: &str) -> rquickjs::Result<Value<'js>> {
+        let refuse = |words: String| Exception::throw_message(ctx, &words);
+        if self.importing.borrow().iter().any(|open| open == name) {
+            let circle = self.importing.borrow().join(" -> ");
+            return Err(refuse(format!("celos.importDefaults: defaults files import each other: {circle} -> {name}")));
+        }
+        self.uses.borrow_mut().defaults.insert(name.to_owned());
+        let text = self.watch.aside(|| self.session.defaults_file(name));
+        let text = text.map_err(|problem| refuse(format!("celos.importDefaults: {problem}")))?;
+        self.importing.borrow_mut().push(name.to_owned());
+        let done = ctx.eval_with_options(text.as_bytes(), options(format!("defaults/{name}.js")));
+        self.importing.borrow_mut().pop();
+        done
+    }
+}
+
+/// How scripts are evaluated: in the global scope, in the forgiving mode that old scripts need.
+pub(crate) fn options(filename: String) -> EvalOptions {
+    let mut options = EvalOptions::default();
+    options.strict = false;
+    options.filename = Some(filename);
+    options
+}
+
+/// A digest that stays the same from release to release (FNV-1a).
+fn digest(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+/// An answer for the prelude, or a problem as a text.
+fn answer<'js, T: IntoJs<'js>>(ctx: &Ctx<'js>, answer: Result<T, String>) -> rquickjs::Result<Value<'js>> {
+    match answer {
+        Ok(value) => value.into_js(ctx),
+        Err(problem) => problem.into_js(ctx),
+    }
+}
+
+fn words<T, E: ToString>(checked: Result<T, E>) -> Option<String> {
+    checked.err().map(|error| error.to_string())
+}
+
+/// The object that the prelude knows as `host`.
+pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<Object<'js>> {
+    let host = Object::new(ctx.clone())?;
+    host.set("file", &*desk.file)?;
+    let define = |name: &str, function: Function<'js>| host.set(name, function);
+    define("id", Function::new(ctx.clone(), |id: String| words(WorkflowId::new(&id)))?)?;
+    define("cron", Function::new(ctx.clone(), |text: String| words(Cron::parse(&text)))?)?;
+    define("zone", Function::new(ctx.clone(), |name: String| words(Zone::parse(&name)))?)?;
+    define("closest", Function::new(ctx.clone(), |wrong: String, words: Vec<String>| {
+        closest(&wrong, words.iter().map(String::as_str)).map(str::to_owned)
+    })?)?;
+    define("same", Function::new(ctx.clone(), |looked: Option<String>, called: String| {
+        fault::same_statement(looked.as_deref(), &called).then_some(looked).flatten()
+    })?)?;
+    let instant = |ctx: Ctx<'js>, text: String| {
+        let read = parse_instant(&text).map(|at| at.as_millisecond() as f64);
+        answer(&ctx, read.map_err(|error| error.to_string()))
+    };
+    define("instant", Function::new(ctx.clone(), instant)?)?;
+    hand_out_desk(ctx, &host, desk)?;
+    Ok(host)
+}
+
+/// The part that reads or changes the desk.
+fn hand_out_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rquickjs::Result<()> {
+    let d = desk.clone();
+    host.set("now", Function::new(ctx.clone(), move || d.now().as_millisecond() as f64)?)?;
+    let d = desk.clone();
+    host.set("warn", Function::new(ctx.clone(), move |message: String, stack: String| d.warn(message, &stack))?)?;
+    let d = desk.clone();
+    host.set("keep", Function::new(ctx.clone(), move |source: String, stack: String| d.keep(&source, &stack))?)?;
+    let d = desk.clone();
+    host.set("define", Function::new(ctx.clone(), move |json: String, stack: String| words(d.define(&json, &stack)))?)?;
+    let d = desk.clone();
+    host.set("register", Function::new(ctx.clone(), move |bucket: String, key: String| d.register(bucket, Some(key)))?)?;
+    let d = desk.clone();
+    host.set("registers", Function::new(ctx.clone(), move |bucket: String| d.register(bucket, None))?)?;
+    let d = desk.clone();
+    let probe = move |ctx: Ctx<'js>, path: String, base: String, millis: f64| answer(&ctx, d.probe(path, base, millis as i64));
+    host.set("probe", Function::new(ctx.clone(), probe)?)?;
+    let d = desk.clone();
+    let import = move |ctx: Ctx<'js>, name: String| d.import(&ctx, &name);
+    host.set("importDefaults", Function::new(ctx.clone(), import)?)
+}

@@ -1,0 +1,78 @@
+//! What the prelude says about a workflow, and the workflow that it becomes.
+
+use jiff::Timestamp;
+use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::workflow::{About, Keys, Source};
+use kelos_model::{Job, RetryPolicy, Trigger, Workflow, WorkflowId};
+use serde::Deserialize;
+
+/// A workflow as the prelude writes it: everything is checked already, but for what Rust alone can read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Draft {
+    pub(crate) id: WorkflowId,
+    schedule: ScheduleDraft,
+    concurrency: u32,
+    trigger: Trigger,
+    job: Job,
+    #[serde(default)]
+    start_time: Option<i64>,
+    retry: RetryPolicy,
+    #[serde(default)]
+    wait_timeout_seconds: Option<u64>,
+    about: About,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum ScheduleDraft {
+    Dependent {
+        dependent: WorkflowId,
+    },
+    Cron {
+        expression: String,
+        zone: Option<String>,
+        #[serde(default)]
+        gap: Gap,
+        #[serde(default)]
+        fold: Fold,
+    },
+}
+
+impl ScheduleDraft {
+    fn schedule(self) -> Result<Schedule, String> {
+        Ok(match self {
+            ScheduleDraft::Dependent { dependent } => Schedule::Dependent(dependent),
+            ScheduleDraft::Cron { expression, zone, gap, fold } => {
+                let cron = Cron::parse(&expression).map_err(|error| error.to_string())?;
+                let zone = zone.map_or_else(|| Ok(Zone::utc()), |name| Zone::parse(&name));
+                let zone = zone.map_err(|error| error.to_string())?;
+                Schedule::Cron(CronSchedule::new(cron, zone, gap, fold))
+            }
+        })
+    }
+}
+
+impl Draft {
+    pub(crate) fn parse(json: &str) -> Result<Draft, String> {
+        serde_json::from_str(json).map_err(|error| format!("celos.defineWorkflow: {error}"))
+    }
+
+    /// The workflow, defined in `line` of `file`.
+    pub(crate) fn workflow(self, file: &str, line: u32) -> Result<Workflow, String> {
+        let start_time = self.start_time.map(Timestamp::from_millisecond).transpose();
+        Ok(Workflow {
+            id: self.id,
+            project: file.trim_end_matches(".js").to_owned(),
+            source: Source { file: file.to_owned(), line },
+            keys: Keys::Schedule(self.schedule.schedule()?),
+            trigger: self.trigger,
+            concurrency: self.concurrency,
+            retry: self.retry,
+            start_time: start_time.map_err(|error| format!("celos.defineWorkflow: startTime: {error}"))?,
+            wait_timeout_seconds: self.wait_timeout_seconds,
+            job: self.job,
+            about: self.about,
+        })
+    }
+}

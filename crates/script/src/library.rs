@@ -1,0 +1,261 @@
+//! What is known of each file: its text, its latest problems, its last good version.
+
+use std::collections::{BTreeMap, btree_map};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use kelos_model::{Workflow, WorkflowId};
+
+use crate::desk::{Kept, Uses};
+use crate::host::Host;
+use crate::limits::{Folders, Limits};
+use crate::problem::{Loaded, Problem};
+use crate::realm::{Evaluated, Recipe};
+use crate::scan::{self, Stamp};
+use crate::session::Session;
+use crate::worker::Worker;
+
+/// A version of a file that was evaluated without an error, or was one before a restart.
+pub(crate) struct Good {
+    /// None where it is remembered from before a restart: its functions can't be called.
+    pub(crate) recipe: Option<Arc<Recipe>>,
+    pub(crate) kept: Vec<Kept>,
+    pub(crate) workflows: Vec<Arc<Workflow>>,
+}
+
+/// The good version of each file.
+pub(crate) type Published = BTreeMap<String, Arc<Good>>;
+
+/// One file of the folder.
+#[derive(Default)]
+struct Entry {
+    stamp: Option<Stamp>,
+    /// The latest text that was evaluated, and with what.
+    recipe: Option<Arc<Recipe>>,
+    uses: Uses,
+    /// What is wrong with the latest text.
+    problems: Vec<Problem>,
+    failed: bool,
+    /// When a file that was stopped is tried again.
+    retry_at: Option<Instant>,
+    good: Option<Arc<Good>>,
+}
+
+/// All files.
+pub(crate) struct Library {
+    folders: Folders,
+    limits: Limits,
+    host: Host,
+    entries: BTreeMap<String, Entry>,
+    recipes: u64,
+}
+
+impl Library {
+    pub(crate) fn new(folders: Folders, limits: Limits, host: Host) -> Library {
+        Library { folders, limits, host, entries: BTreeMap::new(), recipes: 0 }
+    }
+
+    pub(crate) fn remember(&mut self, file: &str, workflows: Vec<Arc<Workflow>>) {
+        let entry = self.entries.entry(file.to_owned()).or_default();
+        if entry.good.is_none() {
+            entry.good = Some(Arc::new(Good { recipe: None, kept: Vec::new(), workflows }));
+        }
+    }
+
+    pub(crate) fn published(&self) -> Published {
+        self.entries.iter().filter_map(|(name, entry)| Some((name.clone(), entry.good.clone()?))).collect()
+    }
+
+    /// Looks at the folder and evaluates what has changed.
+    pub(crate) fn load(&mut self, workers: &[Worker]) -> Loaded {
+        let session = Session::new(self.folders.defaults.clone(), self.limits.file_bytes, self.host.clone());
+        let session = Arc::new(session);
+        let mut loaded = Loaded::default();
+        let names = match scan::script_names(&self.folders.workflows) {
+            Ok(names) => names,
+            Err(error) => {
+                loaded.problems.push(self.no_folder(&error));
+                self.entries.keys().cloned().collect()
+            }
+        };
+        if loaded.problems.is_empty() {
+            self.entries.retain(|name, _| names.binary_search(name).is_ok());
+        }
+        let due: Vec<Arc<Recipe>> = match loaded.problems.is_empty() {
+            true => names.iter().filter_map(|name| self.look(name, &session)).collect(),
+            false => Vec::new(),
+        };
+        loaded.evaluated = due.len();
+        loaded.unchanged = names.len() - due.len();
+        for (number, evaluated) in evaluate(&due, workers) {
+            self.settle(&due[number], evaluated);
+        }
+        self.merge(&mut loaded);
+        loaded
+    }
+
+    fn no_folder(&self, error: &std::io::Error) -> Problem {
+        let folder = self.folders.workflows.display().to_string();
+        let mut problem = Problem::error(&folder, format!("the folder of workflows can't be read: {error}"));
+        problem.kept_last_good = self.entries.values().any(|entry| entry.good.is_some());
+        problem
+    }
+
+    /// The recipe of a file that has to be evaluated.
+    fn look(&mut self, name: &str, session: &Arc<Session>) -> Option<Arc<Recipe>> {
+        let path: PathBuf = self.folders.workflows.join(name);
+        let entry = self.entries.entry(name.to_owned()).or_default();
+        let stamp = Stamp::of(&path).ok();
+        let same = matches!((&stamp, &entry.stamp), (Some(now), Some(before)) if now.same_content(before));
+        let known = entry.recipe.clone();
+        let text = match &known {
+            Some(recipe) if same => recipe.text.clone(),
+            _ => match scan::read_text(&path, self.limits.file_bytes) {
+                Ok(text) => text,
+                Err(problem) => {
+                    entry.fail(vec![Problem::error(name, format!("the file {problem}"))]);
+                    entry.recipe = None;
+                    entry.stamp = None;
+                    return None;
+                }
+            },
+        };
+        entry.stamp = stamp;
+        if known.is_some_and(|known| known.text == text && entry.is_current(&known.session, session)) {
+            return None;
+        }
+        self.recipes += 1;
+        Some(Arc::new(Recipe { number: self.recipes, file: name.into(), text, session: session.clone() }))
+    }
+
+    /// Takes in what came of evaluating a file.
+    fn settle(&mut self, recipe: &Arc<Recipe>, evaluated: Evaluated) {
+        let wait = Duration::from_millis(self.limits.retry_stopped_millis);
+        let Some(entry) = self.entries.get_mut(&*recipe.file) else {
+            return;
+        };
+        entry.recipe = Some(recipe.clone());
+        entry.uses = evaluated.uses;
+        entry.retry_at = evaluated.timed_out.then(|| Instant::now() + wait);
+        if evaluated.failed {
+            entry.fail(evaluated.problems);
+            return;
+        }
+        entry.failed = false;
+        entry.problems = evaluated.problems;
+        let before = entry.good.take();
+        let before = before.as_ref().map_or(&[][..], |good| &good.workflows);
+        let workflows = evaluated.workflows.into_iter().map(|workflow| same_or_new(before, workflow)).collect();
+        entry.good = Some(Arc::new(Good { recipe: Some(recipe.clone()), kept: evaluated.kept, workflows }));
+    }
+
+    fn merge(&self, loaded: &mut Loaded) {
+        let mut by_id: BTreeMap<WorkflowId, Arc<Workflow>> = BTreeMap::new();
+        for (name, entry) in &self.entries {
+            if let Some(recipe) = &entry.recipe {
+                loaded.sources.insert(name.clone(), recipe.text.clone());
+                for (defaults, text) in recipe.session.read_texts() {
+                    if entry.uses.defaults.contains(&defaults) {
+                        loaded.sources.insert(format!("defaults/{defaults}.js"), text);
+                    }
+                }
+            }
+            loaded.problems.extend(entry.problems.iter().cloned());
+            for workflow in entry.good.iter().flat_map(|good| &good.workflows) {
+                match by_id.entry(workflow.id.clone()) {
+                    btree_map::Entry::Vacant(place) => drop(place.insert(workflow.clone())),
+                    btree_map::Entry::Occupied(first) => loaded.problems.push(duplicate(first.get(), workflow, entry)),
+                }
+            }
+        }
+        loaded.workflows = by_id.into_values().collect();
+    }
+}
+
+impl Entry {
+    fn fail(&mut self, mut problems: Vec<Problem>) {
+        for problem in problems.iter_mut().filter(|problem| problem.is_error()) {
+            problem.kept_last_good = self.good.is_some();
+        }
+        self.problems = problems;
+        self.failed = true;
+    }
+
+    /// Whether evaluating the same text again would yield the same.
+    fn is_current(&self, before: &Session, now: &Session) -> bool {
+        let retry = self.failed && self.retry_at.is_some_and(|at| Instant::now() >= at);
+        let uses = &self.uses;
+        !retry
+            && !uses.looked
+            && uses.defaults.iter().all(|name| before.defaults_file(name) == now.defaults_file(name))
+            && uses.registers.iter().all(|ask| before.register(ask) == now.register(ask))
+    }
+}
+
+/// A definition that did not change stays the very same.
+fn same_or_new(before: &[Arc<Workflow>], workflow: Workflow) -> Arc<Workflow> {
+    match before.iter().find(|old| ***old == workflow) {
+        Some(old) => old.clone(),
+        None => Arc::new(workflow),
+    }
+}
+
+fn duplicate(first: &Workflow, second: &Workflow, entry: &Entry) -> Problem {
+    let (a, b) = (&first.source, &second.source);
+    let message = format!(
+        "Workflow with this ID already exists: {} is defined in {}:{} and in {}:{}; the first one is used",
+        first.id, a.file, a.line, b.file, b.line
+    );
+    let line = usize::try_from(b.line).unwrap_or(0).saturating_sub(1);
+    let text = entry.recipe.as_ref().and_then(|recipe| recipe.text.lines().nth(line));
+    Problem {
+        line: b.line,
+        column: u32::from(b.line > 0),
+        workflow: Some(second.id.clone()),
+        source_line: text.map(str::to_owned),
+        ..Problem::error(&b.file, message)
+    }
+}
+
+/// The worker of a file is always the same, because it keeps the file's world for calls.
+pub(crate) fn worker_of<'a>(file: &str, workers: &'a [Worker]) -> Option<&'a Worker> {
+    let sum = file.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
+    workers.get(sum % workers.len().max(1))
+}
+
+/// Evaluates files on all workers. Each gets one at a time, so that calls need not wait for a whole load.
+fn evaluate(due: &[Arc<Recipe>], workers: &[Worker]) -> Vec<(usize, Evaluated)> {
+    let (reply, answers) = channel();
+    let mut queues: Vec<std::collections::VecDeque<usize>> = vec![Default::default(); workers.len()];
+    let place = |number: usize| {
+        let worker = worker_of(&due[number].file, workers);
+        worker.and_then(|worker| workers.iter().position(|one| std::ptr::eq(one, worker)))
+    };
+    for number in 0..due.len() {
+        if let Some(place) = place(number) {
+            queues[place].push_back(number);
+        }
+    }
+    let mut open = 0;
+    let mut next = |place: usize| match queues[place].pop_front() {
+        Some(number) => usize::from(workers[place].evaluate(due[number].clone(), number, &reply)),
+        None => 0,
+    };
+    for place in 0..workers.len() {
+        open += next(place);
+    }
+    let mut done = Vec::with_capacity(due.len());
+    while open > 0 {
+        let Ok((number, evaluated)) = answers.recv() else {
+            break;
+        };
+        open -= 1;
+        if let Some(place) = place(number) {
+            open += next(place);
+        }
+        done.push((number, evaluated));
+    }
+    done
+}

@@ -1,0 +1,66 @@
+//! Where scripts are, and what they may use up.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The two folders of definitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    /// Every `*.js` directly in it is a file of definitions.
+    pub workflows: PathBuf,
+    /// What `celos.importDefaults` imports from.
+    pub defaults: PathBuf,
+}
+
+/// What one file may use up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory of one file's world. Each file has a budget of its own, so that none starves another.
+    pub memory_bytes: usize,
+    /// Native stack that scripts may use; recursion beyond it is an error of the script.
+    pub stack_bytes: usize,
+    /// Longest text of a file: parsing can't be interrupted, so it is bounded by size.
+    pub file_bytes: u64,
+    /// Time for evaluating one file.
+    pub load_millis: u64,
+    /// Time for one later call of a function.
+    pub call_millis: u64,
+    /// Time that probes and registers may take, per evaluation or call, on top of the above.
+    pub host_millis: u64,
+    /// A file that was stopped for its time is tried again after this long, changed or not.
+    pub retry_stopped_millis: u64,
+    /// Threads that evaluate files.
+    pub threads: usize,
+    /// Worlds that each thread keeps for further calls.
+    pub kept_worlds: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 << 20,
+            stack_bytes: 1 << 20,
+            file_bytes: 4 << 20,
+            load_millis: 1000,
+            call_millis: 500,
+            host_millis: 30_000,
+            retry_stopped_millis: 30_000,
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get().min(2)),
+            kept_worlds: 16,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn load(&self) -> Duration {
+        Duration::from_millis(self.load_millis)
+    }
+
+    pub(crate) fn call(&self) -> Duration {
+        Duration::from_millis(self.call_millis)
+    }
+
+    pub(crate) fn host(&self) -> Duration {
+        Duration::from_millis(self.host_millis)
+    }
+}

@@ -1,0 +1,357 @@
+// The scripts' world: builds plain data out of what a script says, and refuses what makes no sense
+// at the place where it stands. Evaluated once in the fresh realm of each file; `host` is what Rust
+// hands in. Everything here runs in the script's own realm: a script that breaks a built-in object
+// breaks it for itself only.
+
+let host;
+
+/** Functions that stay in the script, by index: { fn, kind }. */
+const functions = [];
+
+/** No trigger is nested deeper, or has more parts, than this. */
+const DEEPEST = 50;
+const LARGEST = 10000;
+
+/** The stack at `celos.defineWorkflow`: the engine reports a call at the end of its arguments. */
+let spot;
+
+function refuse(message) {
+    const error = new Error(message);
+    if (spot !== undefined) error.stack = spot;
+    throw error;
+}
+
+/** The stack that a warning or a definition belongs to. */
+function here() {
+    return spot === undefined ? new Error().stack : spot;
+}
+
+function quote(text) {
+    return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
+}
+
+/** A value in words, for "expected …, not …". */
+function describe(value) {
+    if (typeof value === "string") return quote(value);
+    if (typeof value === "function") return "a function";
+    if (typeof value === "symbol") return "a symbol";
+    if (value === null || typeof value !== "object") return String(value);
+    if (Made.is(value)) return Made.words(value);
+    if (Array.isArray(value)) return "an array";
+    if (value instanceof Promise) return "a promise (is the function async?)";
+    if (ScheduledTime.is(value)) return "a ScheduledTime";
+    if (SlotID.is(value)) return "a SlotID";
+    return "an object";
+}
+
+const EXAMPLES = {
+    trigger: "a trigger such as celos.alwaysTrigger()",
+    schedule: "a schedule such as celos.hourlySchedule()",
+    "scheduling strategy": "a scheduling strategy such as celos.serialSchedulingStrategy()",
+    "external service": "an external service such as celos.oozieExternalService({...})",
+};
+
+/** What a function of `celos` makes: a tree of plain data that knows its kind. */
+class Made {
+    #kind;
+    #maker;
+    #tree;
+    #depth;
+    #size;
+
+    constructor(kind, maker, tree, nested = []) {
+        this.#kind = kind;
+        this.#maker = maker;
+        this.#tree = tree;
+        this.#depth = 1 + nested.reduce((depth, one) => Math.max(depth, one.#depth), 0);
+        this.#size = 1 + nested.reduce((size, one) => size + one.#size, 0);
+        if (this.#depth > DEEPEST) refuse(`celos.${maker}: triggers are nested deeper than ${DEEPEST} levels`);
+        if (this.#size > LARGEST) refuse(`celos.${maker}: the trigger has more than ${LARGEST} parts`);
+        Object.freeze(this);
+    }
+
+    static is(value) {
+        return value !== null && typeof value === "object" && #kind in value;
+    }
+
+    static words(made) {
+        return `a ${made.#kind} (celos.${made.#maker})`.replace("a external", "an external");
+    }
+
+    /** The tree of a value of that kind, or a refusal. */
+    static tree(kind, value, where) {
+        if (Made.is(value) && value.#kind === kind) return value.#tree;
+        const forgotten = typeof value === "function" && Object.keys(api).find((name) => api[name] === value);
+        const advice = forgotten ? ` (is there a () missing after celos.${forgotten}?)` : "";
+        refuse(`${where}: expected ${EXAMPLES[kind]}, not ${describe(value)}${advice}`);
+    }
+
+    toString() {
+        return `[${this.#kind} celos.${this.#maker}]`;
+    }
+
+    toJSON() {
+        return this.#tree;
+    }
+}
+
+/** A text that is not empty. */
+function text(value, where, example) {
+    if (typeof value !== "string" || value === "") {
+        const such = example === undefined ? "a string" : `a string such as ${JSON.stringify(example)}`;
+        refuse(`${where}: expected ${such}, not ${describe(value)}`);
+    }
+    return value;
+}
+
+/** An object of named values; arrays, functions and what `celos` makes are none. */
+function object(value, where, example = "an object") {
+    if (value === null || typeof value !== "object" || Array.isArray(value) || Made.is(value)) {
+        refuse(`${where}: expected ${example}, not ${describe(value)}`);
+    }
+    return value;
+}
+
+function seconds(value, where) {
+    if (typeof value !== "number" || !Number.isSafeInteger(Math.trunc(value))) {
+        refuse(`${where}: expected a number of seconds, not ${describe(value)}`);
+    }
+    return Math.trunc(value);
+}
+
+/** A number from 0 (or `least`) to `most`; a text of digits will do, a fraction is cut. */
+function count(value, where, least = 0, most = 2147483647) {
+    const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+    const cut = typeof number === "number" ? Math.trunc(number) : NaN;
+    if (!(cut >= least && cut <= most)) {
+        refuse(`${where}: expected a number >= ${least}${most < 2147483647 ? ` and <= ${most}` : ""}, not ${describe(value)}`);
+    }
+    return cut;
+}
+
+function among(value, where, words) {
+    if (!words.includes(value)) {
+        refuse(`${where}: expected ${words.map((word) => `"${word}"`).join(" or ")}, not ${describe(value)}`);
+    }
+    return value;
+}
+
+/** Warns of fields that nobody reads: a typing mistake, most likely. */
+function known(options, fields, where) {
+    for (const field of Object.keys(options)) {
+        if (fields.includes(field)) continue;
+        const close = host.closest(field, fields);
+        const advice = close ? `did you mean '${close}'?` : `known fields: ${fields.join(", ")}`;
+        host.warn(`${where}: unknown field '${field}' is ignored; ${advice}`, here());
+    }
+}
+
+/** Refuses with the host's words, where it has any. */
+function agreed(problem, where) {
+    if (typeof problem === "string") refuse(`${where}: ${problem}`);
+    return problem;
+}
+
+function workflowId(value, where) {
+    const id = typeof value === "number" ? String(value) : text(value, where, "my-workflow");
+    agreed(host.id(id), where);
+    return id;
+}
+
+/** Puts a function aside and makes the reference that stands for it in the data. */
+function keep(fn, kind, where) {
+    if (Object.prototype.toString.call(fn) === "[object AsyncFunction]") {
+        refuse(`${where}: expected a plain function, not an async one: its answer is needed at once`);
+    }
+    const digest = host.keep(Function.prototype.toString.call(fn), new Error().stack);
+    functions.push({ fn, kind });
+    return { file: host.file, index: functions.length - 1, digest };
+}
+
+// --- variables of the script ---
+
+// Each is read by name, because a `let` or `const` of a script is no property of the global object.
+const VARIABLES = {
+    CELOS_DEFAULT_HDFS: () => (typeof CELOS_DEFAULT_HDFS === "undefined" ? undefined : CELOS_DEFAULT_HDFS),
+    CELOS_DEFAULT_OOZIE: () => (typeof CELOS_DEFAULT_OOZIE === "undefined" ? undefined : CELOS_DEFAULT_OOZIE),
+    CELOS_DEFAULT_OOZIE_PROPERTIES: () =>
+        (typeof CELOS_DEFAULT_OOZIE_PROPERTIES === "undefined" ? undefined : CELOS_DEFAULT_OOZIE_PROPERTIES),
+};
+
+/** The value of a text variable; undefined where it is not set. */
+function variable(name) {
+    const value = VARIABLES[name]();
+    if (value === undefined || value === null) return undefined;
+    if (typeof value !== "string") refuse(`${name}: expected a string, not ${describe(value)}`);
+    return value;
+}
+
+function defaultProperties() {
+    const value = VARIABLES.CELOS_DEFAULT_OOZIE_PROPERTIES();
+    if (value === undefined || value === null) return {};
+    if (typeof value === "object" && !Array.isArray(value)) return value;
+    host.warn(`CELOS_DEFAULT_OOZIE_PROPERTIES is ignored: expected an object, not ${describe(value)}`, new Error().stack);
+    return {};
+}
+
+// --- triggers ---
+
+const hasScheme = (path) => /^[A-Za-z][A-Za-z0-9+.-]*:/.test(path);
+
+/** The file system of a path: the argument, or the variable; "" where the path names its own. */
+function fileSystem(name, path, fs) {
+    if (fs !== undefined && fs !== null && typeof fs !== "string") {
+        refuse(`celos.${name}: fs: expected a string such as "hdfs://nameservice1", not ${describe(fs)}`);
+    }
+    const base = fs || variable("CELOS_DEFAULT_HDFS");
+    if (base !== undefined) return base;
+    if (hasScheme(path)) return "";
+    refuse(`Undefined fs in ${name} and CELOS_DEFAULT_HDFS not set: expected a file system such as "hdfs://nameservice1", ` +
+        `as the second argument or in the variable`);
+}
+
+function pathOf(name, path) {
+    if (!path) refuse(`Undefined path in ${name}: expected a string such as "/logs/\${year}-\${month}-\${day}/_READY"`);
+    return text(path, `celos.${name}: path`, "/logs/${year}-${month}-${day}/_READY");
+}
+
+function hdfsCheckTrigger(path, fs) {
+    pathOf("hdfsCheckTrigger", path);
+    const base = fileSystem("hdfsCheckTrigger", path, fs);
+    return new Made("trigger", "hdfsCheckTrigger", { type: "path", system: "hdfs", path, base });
+}
+
+function fileCheckTrigger(path) {
+    pathOf("fileCheckTrigger", path);
+    if (!path.startsWith("/") && !/^file:/i.test(path)) {
+        refuse(`celos.fileCheckTrigger: path: expected an absolute path or a file: URI, not ${quote(path)}`);
+    }
+    return new Made("trigger", "fileCheckTrigger", { type: "path", system: "local", path, base: "file:///" });
+}
+
+function combined(maker, type, values) {
+    const triggers = values.map((value, n) => Made.tree("trigger", value, `celos.${maker}: argument ${n + 1}`));
+    return new Made("trigger", maker, { type, triggers }, values);
+}
+
+function notTrigger(trigger) {
+    const tree = Made.tree("trigger", trigger, "celos.notTrigger");
+    return new Made("trigger", "notTrigger", { type: "not", trigger: tree }, [trigger]);
+}
+
+function offsetTrigger(offset, trigger) {
+    const by = seconds(offset, "celos.offsetTrigger: seconds");
+    const tree = Made.tree("trigger", trigger, "celos.offsetTrigger: trigger");
+    return new Made("trigger", "offsetTrigger", { type: "offset", seconds: by, trigger: tree }, [trigger]);
+}
+
+function delayTrigger(delay) {
+    return new Made("trigger", "delayTrigger", { type: "delay", seconds: seconds(delay, "celos.delayTrigger: seconds") });
+}
+
+function successTrigger(workflowID) {
+    const workflow = workflowId(workflowID, "celos.successTrigger: workflowID");
+    return new Made("trigger", "successTrigger", { type: "success", workflow });
+}
+
+function functionTrigger(fn) {
+    if (typeof fn !== "function") {
+        refuse(`celos.functionTrigger: expected a function of a slot and the present time, not ${describe(fn)}`);
+    }
+    return new Made("trigger", "functionTrigger", { type: "function", function: keep(fn, "trigger", "celos.functionTrigger") });
+}
+
+// --- schedules and strategies ---
+
+const ZONE_FIELDS = ["timeZone", "daylightSaving"];
+
+/** The zone and the daylight-saving policy of a schedule or a workflow. */
+function zoneOf(options, where) {
+    const zone = {};
+    if (options.timeZone !== undefined) {
+        zone.zone = text(options.timeZone, `${where}: timeZone`, "Europe/Berlin");
+        agreed(host.zone(zone.zone), `${where}: timeZone`);
+    }
+    if (options.daylightSaving !== undefined) {
+        const policy = object(options.daylightSaving, `${where}: daylightSaving`, 'an object such as {gap: "skip", fold: "first"}');
+        known(policy, ["gap", "fold"], `${where}: daylightSaving`);
+        if (policy.gap !== undefined) zone.gap = among(policy.gap, `${where}: daylightSaving.gap`, ["shift", "skip"]);
+        if (policy.fold !== undefined) {
+            zone.fold = among(policy.fold, `${where}: daylightSaving.fold`, ["auto", "first", "second", "both"]);
+        }
+    }
+    return zone;
+}
+
+function cronSchedule(expression, options = {}) {
+    if (!expression) refuse('Undefined cron expression: expected a string such as "0 15 10 * * ?"');
+    text(expression, "celos.cronSchedule: expression", "0 15 10 * * ?");
+    agreed(host.cron(expression), "celos.cronSchedule");
+    object(options, "celos.cronSchedule: options", 'an object such as {timeZone: "Europe/Berlin"}');
+    known(options, ZONE_FIELDS, "celos.cronSchedule");
+    return new Made("schedule", "cronSchedule", { expression, ...zoneOf(options, "celos.cronSchedule") });
+}
+
+function dependentSchedule(workflowID) {
+    const dependent = workflowId(workflowID, "celos.dependentSchedule: workflowID");
+    return new Made("schedule", "dependentSchedule", { dependent });
+}
+
+function serialSchedulingStrategy(concurrency = 1) {
+    const slots = count(concurrency, "celos.serialSchedulingStrategy: concurrency");
+    return new Made("scheduling strategy", "serialSchedulingStrategy", slots);
+}
+
+// --- the rest of the world ---
+
+function importDefaults(name) {
+    return host.importDefaults(text(name, "celos.importDefaults: name", "defaults"));
+}
+
+function hdfsPath(path) {
+    return pathOf("hdfsPath", path);
+}
+
+/** The moment that a slot or a time stands for. */
+function momentOf(slotID, where) {
+    if (slotID === undefined || slotID === null) return host.now();
+    if (SlotID.is(slotID)) return ScheduledTime.ms(slotID.getScheduledTime());
+    refuse(`${where}: slotID: expected a SlotID, not ${describe(slotID)}`);
+}
+
+function hdfsCheck(path, slotID, fs) {
+    pathOf("hdfsCheck", path);
+    const answer = host.probe(path, fileSystem("hdfsCheck", path, fs), momentOf(slotID, "celos.hdfsCheck"));
+    return agreed(answer, "celos.hdfsCheck");
+}
+
+const CALENDAR = /\$\{(year|month|day|hour|minute|second)\}/g;
+
+function replaceTimeVariables(template, time) {
+    if (typeof template !== "string") {
+        refuse(`celos.replaceTimeVariables: expected a string, not ${describe(template)}`);
+    }
+    if (!ScheduledTime.is(time)) {
+        refuse(`celos.replaceTimeVariables: scheduledTime: expected a ScheduledTime, not ${describe(time)}`);
+    }
+    return template.replace(CALENDAR, (_, name) => time[name]());
+}
+
+function getRegister(bucket, key) {
+    text(bucket, "celos.getRegister: bucket");
+    return registered(host.register(bucket, text(key, "celos.getRegister: key")), "celos.getRegister");
+}
+
+function forEachRegister(bucket, fn) {
+    text(bucket, "celos.forEachRegister: bucket");
+    if (typeof fn !== "function") {
+        refuse(`celos.forEachRegister: expected a function of a key and a value, not ${describe(fn)}`);
+    }
+    for (const [key, value] of registered(host.registers(bucket), "celos.forEachRegister")) fn(key, value);
+}
+
+/** The host answers with JSON, or with a problem after an exclamation mark. */
+function registered(answer, where) {
+    if (answer.startsWith("!")) refuse(`${where}: ${answer.slice(1)}`);
+    return JSON.parse(answer);
+}

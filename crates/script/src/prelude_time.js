@@ -1,0 +1,224 @@
+// The time objects of the scripts' world: ScheduledTime, SlotID, and a Date and a Math.random that
+// answer the same each time. Part of one module with prelude.js, which comes first.
+
+const RealDate = Date;
+
+/** Refuses everything but a whole number. */
+function whole(value, where) {
+    if (typeof value !== "number" || !Number.isInteger(value)) {
+        refuse(`${where}: expected a whole number, not ${describe(value)}`);
+    }
+    return value;
+}
+
+const pad = (value, width = 2) => String(value).padStart(width, "0");
+
+/** Tells the prelude's own calls of a constructor from a script's. */
+const INSIDE = Symbol("inside");
+
+/** A moment in UTC, in whole milliseconds. */
+class ScheduledTime {
+    #ms;
+
+    constructor(value, token) {
+        if (token === INSIDE) {
+            this.#ms = value;
+        } else if (ScheduledTime.is(value)) {
+            this.#ms = value.#ms;
+        } else if (typeof value === "string") {
+            const read = host.instant(value);
+            if (typeof read === "string") refuse(`new ScheduledTime: ${read}`);
+            this.#ms = read;
+        } else {
+            refuse(`new ScheduledTime: expected a time such as "2015-09-13T13:40Z", not ${describe(value)}`);
+        }
+    }
+
+    static now() {
+        return ScheduledTime.at(host.now());
+    }
+
+    static at(ms) {
+        return new ScheduledTime(ms, INSIDE);
+    }
+
+    static is(value) {
+        return value !== null && typeof value === "object" && #ms in value;
+    }
+
+    static ms(time) {
+        return time.#ms;
+    }
+
+    #date() {
+        return new RealDate(this.#ms);
+    }
+
+    #moved(ms, where) {
+        const year = new RealDate(ms).getUTCFullYear();
+        if (!(year >= 0 && year <= 9999)) refuse(`${where}: expected a time from the year 0 to the year 9999`);
+        return ScheduledTime.at(ms);
+    }
+
+    #millis(n, unit, where) {
+        return this.#moved(this.#ms + whole(n, where) * unit, where);
+    }
+
+    // The day of the month is kept where the month has it; otherwise it's the month's last.
+    #months(n, where) {
+        const date = this.#date();
+        const day = date.getUTCDate();
+        date.setUTCDate(1);
+        date.setUTCMonth(date.getUTCMonth() + whole(n, where));
+        const last = new RealDate(date.getTime());
+        last.setUTCMonth(last.getUTCMonth() + 1, 0);
+        date.setUTCDate(Math.min(day, last.getUTCDate()));
+        return this.#moved(date.getTime(), where);
+    }
+
+    getYear() { return this.#date().getUTCFullYear(); }
+    getMonth() { return this.#date().getUTCMonth() + 1; }
+    getDay() { return this.#date().getUTCDate(); }
+    getHour() { return this.#date().getUTCHours(); }
+    getMinute() { return this.#date().getUTCMinutes(); }
+    getSecond() { return this.#date().getUTCSeconds(); }
+    getMillisecond() { return this.#date().getUTCMilliseconds(); }
+    getMillis() { return this.#ms; }
+
+    year() { return pad(this.getYear(), 4); }
+    month() { return pad(this.getMonth()); }
+    day() { return pad(this.getDay()); }
+    hour() { return pad(this.getHour()); }
+    minute() { return pad(this.getMinute()); }
+    second() { return pad(this.getSecond()); }
+    millisecond() { return pad(this.getMillisecond(), 3); }
+
+    plusYears(n) { return this.#months(whole(n, "plusYears") * 12, "plusYears"); }
+    plusMonths(n) { return this.#months(n, "plusMonths"); }
+    plusDays(n) { return this.#millis(n, 86400000, "plusDays"); }
+    plusHours(n) { return this.#millis(n, 3600000, "plusHours"); }
+    plusMinutes(n) { return this.#millis(n, 60000, "plusMinutes"); }
+    plusSeconds(n) { return this.#millis(n, 1000, "plusSeconds"); }
+
+    minusYears(n) { return this.#months(whole(n, "minusYears") * -12, "minusYears"); }
+    minusMonths(n) { return this.#months(-whole(n, "minusMonths"), "minusMonths"); }
+    minusDays(n) { return this.#millis(n, -86400000, "minusDays"); }
+    minusHours(n) { return this.#millis(n, -3600000, "minusHours"); }
+    minusMinutes(n) { return this.#millis(n, -60000, "minusMinutes"); }
+    minusSeconds(n) { return this.#millis(n, -1000, "minusSeconds"); }
+
+    compareTo(other) {
+        if (!ScheduledTime.is(other)) refuse(`compareTo: expected a ScheduledTime, not ${describe(other)}`);
+        return Math.sign(this.#ms - other.#ms);
+    }
+
+    equals(other) {
+        return ScheduledTime.is(other) && other.#ms === this.#ms;
+    }
+
+    toString() {
+        return this.#date().toISOString();
+    }
+
+    toJSON() {
+        return this.toString();
+    }
+
+    [Symbol.toPrimitive](hint) {
+        return hint === "number" ? this.#ms : this.toString();
+    }
+}
+
+/** A slot: whose, and when. */
+class SlotID {
+    #workflow;
+    #time;
+
+    constructor(workflowID, scheduledTime) {
+        if (typeof workflowID !== "string") {
+            refuse(`new SlotID: workflowID: expected a string, not ${describe(workflowID)}`);
+        }
+        if (!ScheduledTime.is(scheduledTime)) {
+            refuse(`new SlotID: scheduledTime: expected a ScheduledTime, not ${describe(scheduledTime)}`);
+        }
+        this.#workflow = workflowID;
+        this.#time = scheduledTime;
+    }
+
+    static is(value) {
+        return value !== null && typeof value === "object" && #time in value;
+    }
+
+    getWorkflowID() { return this.#workflow; }
+    getScheduledTime() { return this.#time; }
+    toString() { return `${this.#workflow}@${this.#time}`; }
+    toJSON() { return this.toString(); }
+}
+
+/** Date in UTC whose "now" is what the host says; made when a script first asks for it. */
+function frozenDate() {
+    const zoned = /(Z|GMT|UTC|[+-]\d\d:?\d\d)(\s*\(.*\))?\s*$/i;
+    const clock = /\d:\d\d/;
+    const inUtc = (text) => (clock.test(text) && !zoned.test(text) ? `${text}${/^\d{4}-.*T/.test(text) ? "Z" : " UTC"}` : text);
+    const parse = (text) => RealDate.parse(inUtc(String(text)));
+    const moment = (args) => {
+        if (args.length === 0) return host.now();
+        if (args.length > 1) return RealDate.UTC(...args);
+        const one = args[0] instanceof RealDate ? args[0].getTime() : args[0];
+        if (ScheduledTime.is(one)) return ScheduledTime.ms(one);
+        return typeof one === "string" ? parse(one) : one;
+    };
+    function FrozenDate(...args) {
+        if (!new.target) return new RealDate(host.now()).toUTCString();
+        return Reflect.construct(RealDate, [moment(args)], new.target);
+    }
+    const proto = RealDate.prototype;
+    const set = (object, name, value) =>
+        Object.defineProperty(object, name, { value, writable: true, configurable: true, enumerable: false });
+    for (const part of ["FullYear", "Month", "Date", "Hours", "Minutes", "Seconds", "Milliseconds"]) {
+        set(proto, `get${part}`, proto[`getUTC${part}`]);
+        set(proto, `set${part}`, proto[`setUTC${part}`]);
+    }
+    set(proto, "getDay", proto.getUTCDay);
+    set(proto, "getTimezoneOffset", () => 0);
+    set(proto, "toString", proto.toUTCString);
+    for (const name of ["toLocaleString", "toLocaleDateString", "toLocaleTimeString", "toDateString", "toTimeString"]) {
+        set(proto, name, proto.toISOString);
+    }
+    set(proto, "constructor", FrozenDate);
+    set(FrozenDate, "name", "Date");
+    set(FrozenDate, "prototype", proto);
+    set(FrozenDate, "now", () => host.now());
+    set(FrozenDate, "parse", parse);
+    set(FrozenDate, "UTC", RealDate.UTC);
+    return FrozenDate;
+}
+
+let randomState = 0x2545f491;
+
+/** Numbers that look random and are the same each time (xorshift). */
+function random() {
+    randomState ^= randomState << 13;
+    randomState ^= randomState >>> 17;
+    randomState ^= randomState << 5;
+    return (randomState >>> 0) / 4294967296;
+}
+
+function installTime() {
+    // Made on first use: few scripts ask for it, and every file has a world of its own.
+    Object.defineProperty(globalThis, "Date", {
+        configurable: true,
+        enumerable: false,
+        get() {
+            const made = frozenDate();
+            Object.defineProperty(globalThis, "Date", { value: made, writable: true, configurable: true, enumerable: false });
+            return made;
+        },
+        set(value) {
+            Object.defineProperty(globalThis, "Date", { value, writable: true, configurable: true, enumerable: true });
+        },
+    });
+    Math.random = random;
+    globalThis.ScheduledTime = ScheduledTime;
+    globalThis.SlotID = SlotID;
+}

@@ -1,0 +1,337 @@
+// Workflows and their jobs, the `celos` object itself, and the two doors through which the host
+// comes in: `install` and `call`. The last part of one module with prelude.js.
+
+/** The text of a property; undefined where there is nothing to pass. */
+function propertyText(value, where) {
+    if (typeof value === "string") return value;
+    if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return String(value);
+    if (ScheduledTime.is(value) || SlotID.is(value)) return String(value);
+    refuse(`${where}: expected a string, not ${describe(value)}`);
+}
+
+/** Copies properties, also inherited ones, over a target. */
+function mergeProperties(source, target) {
+    object(source, "celos.mergeProperties: source");
+    object(target, "celos.mergeProperties: target");
+    for (const name in source) target[name] = source[name];
+    return target;
+}
+
+/** The properties of a job as texts: the defaults of the file first. */
+function textProperties(given, where) {
+    const merged = mergeProperties(given, mergeProperties(defaultProperties(), {}));
+    const texts = {};
+    for (const name of Object.keys(merged)) {
+        if (merged[name] === undefined) {
+            host.warn(`${where}: property '${name}' is undefined and left out`, new Error().stack);
+            continue;
+        }
+        texts[name] = propertyText(merged[name], `${where}: property '${name}'`);
+    }
+    return texts;
+}
+
+const PROPERTIES = 'an object such as {"oozie.wf.application.path": "/my-workflow/workflow.xml"}, or a function of the slot that returns one';
+
+function makePropertiesGen(properties) {
+    if (typeof properties !== "function") object(properties, "celos.makePropertiesGen: properties", PROPERTIES);
+    return function (slotID) {
+        const own = typeof properties === "function" ? properties(slotID) : properties;
+        return textProperties(object(own, "celos.makePropertiesGen: properties"), "celos.makePropertiesGen");
+    };
+}
+
+function oozieExternalService(properties, oozieURL) {
+    const where = "celos.oozieExternalService";
+    const url = oozieURL === undefined ? variable("CELOS_DEFAULT_OOZIE") : oozieURL;
+    if (url === undefined) {
+        refuse('Undefined Oozie URL: expected a URL such as "http://oozie:11000/oozie" as the second argument of ' +
+            `${where}, or in the variable CELOS_DEFAULT_OOZIE`);
+    }
+    text(url, `${where}: oozieURL`, "http://oozie:11000/oozie");
+    const job = { executor: "oozie", settings: { url } };
+    if (typeof properties === "function") {
+        job.properties = { function: keep(properties, "oozie", where) };
+    } else {
+        job.properties = { fixed: textProperties(object(properties, `${where}: properties`, PROPERTIES), where) };
+    }
+    return new Made("external service", "oozieExternalService", job);
+}
+
+const COMMAND_FIELDS = ["command", "shell", "env", "cwd", "timeoutSeconds", "graceSeconds", "logLimitBytes", "properties"];
+const COMMAND = 'an object such as {command: ["program", "${year}"]} or {shell: "echo ${year}"}, or a function of the slot that returns one';
+
+/** A text for the operating system, which can't hold a NUL character. */
+function systemText(value, where) {
+    const made = propertyText(value, where);
+    if (made.includes("\0")) refuse(`${where}: a NUL character can't be passed to a program`);
+    return made;
+}
+
+function programOf(options, where) {
+    const { command, shell } = options;
+    if (command !== undefined && shell !== undefined) refuse(`${where}: expected either command or shell, not both`);
+    if (shell !== undefined) {
+        return { shell: systemText(text(shell, `${where}: shell`, "echo ${year}"), `${where}: shell`) };
+    }
+    if (command === undefined) refuse(`${where}: neither command nor shell is given: expected one of them`);
+    if (!Array.isArray(command) || command.length === 0) {
+        const advice = typeof command === "string" ? "; for the text of a shell script use shell" : "";
+        refuse(`${where}: command: expected an array such as ["program", "argument"], not ` +
+            `${Array.isArray(command) ? "an empty one" : describe(command)}${advice}`);
+    }
+    const words = command.map((word, n) => systemText(word, `${where}: command[${n}]`));
+    if (words[0] === "") refuse(`${where}: command[0]: expected the name of a program, not ""`);
+    return { command: words };
+}
+
+function environmentOf(env, where) {
+    const texts = {};
+    for (const [name, value] of Object.entries(object(env, where, 'an object such as {LANG: "C"}'))) {
+        if (name === "" || /[=\0]/.test(name)) refuse(`${where}: ${quote(name)} can't be the name of a variable`);
+        if (value !== undefined) texts[name] = systemText(value, `${where}.${name}`);
+    }
+    return texts;
+}
+
+/** The settings of a command, and nothing but what was given. */
+function commandSettings(options, where) {
+    known(options, COMMAND_FIELDS, where);
+    const settings = programOf(options, where);
+    const amount = (field, least, most) => {
+        if (options[field] !== undefined) settings[field] = count(options[field], `${where}: ${field}`, least, most);
+    };
+    if (options.env !== undefined) settings.env = environmentOf(options.env, `${where}: env`);
+    if (options.cwd !== undefined) settings.cwd = systemText(text(options.cwd, `${where}: cwd`, "/srv/jobs"), `${where}: cwd`);
+    amount("timeoutSeconds", 1);
+    amount("graceSeconds", 0);
+    amount("logLimitBytes", 0, Number.MAX_SAFE_INTEGER);
+    return settings;
+}
+
+function commandExternalService(options) {
+    const where = "celos.commandExternalService";
+    if (typeof options === "string") {
+        refuse(`${where}: expected ${COMMAND}, not ${quote(options)}; a shell command is written {shell: ${quote(options)}}`);
+    }
+    if (typeof options === "function") {
+        const reference = keep(options, "command", where);
+        return new Made("external service", "commandExternalService", { executor: "command", properties: { function: reference } });
+    }
+    const settings = commandSettings(object(options, where, COMMAND), where);
+    const fixed = {};
+    if (options.properties !== undefined) {
+        const given = object(options.properties, `${where}: properties`);
+        for (const name of Object.keys(given)) fixed[name] = propertyText(given[name], `${where}: properties.${name}`);
+    }
+    return new Made("external service", "commandExternalService", { executor: "command", settings, properties: { fixed } });
+}
+
+// --- workflows ---
+
+const FIELDS = ["id", "schedule", "schedulingStrategy", "trigger", "externalService", "startTime", "maxRetryCount", "retry",
+    "waitTimeoutSeconds", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
+const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
+
+function retryOf(options, where) {
+    if (options.retry === undefined) {
+        return options.maxRetryCount ? { count: count(options.maxRetryCount, `${where}: maxRetryCount`) } : {};
+    }
+    if (options.maxRetryCount !== undefined) {
+        refuse(`${where}: both maxRetryCount and retry are given: expected one of them (retry.count is the same as maxRetryCount)`);
+    }
+    const given = object(options.retry, `${where}: retry`, 'an object such as {count: 3, delaySeconds: 60}');
+    known(given, RETRY_FIELDS, `${where}: retry`);
+    if (given.count === undefined) refuse(`${where}: retry.count is missing: expected a number such as 3`);
+    const retry = { count: count(given.count, `${where}: retry.count`) };
+    const at = (field) => `${where}: retry.${field}`;
+    if (given.delaySeconds !== undefined) retry.delaySeconds = count(given.delaySeconds, at("delaySeconds"));
+    if (given.backoff !== undefined) retry.growth = among(given.backoff, at("backoff"), ["fixed", "exponential"]);
+    if (given.maxDelaySeconds !== undefined) retry.capSeconds = count(given.maxDelaySeconds, at("maxDelaySeconds"));
+    if (given.jitter !== undefined && given.jitterPercent !== undefined) {
+        refuse(`${where}: retry: both jitter and jitterPercent are given: expected one of them`);
+    }
+    if (given.jitterPercent !== undefined) retry.jitterPercent = count(given.jitterPercent, at("jitterPercent"), 0, 100);
+    if (given.jitter !== undefined) {
+        if (!(typeof given.jitter === "number" && given.jitter >= 0 && given.jitter <= 1)) {
+            refuse(`${at("jitter")}: expected a share from 0 to 1, such as 0.2, not ${describe(given.jitter)}`);
+        }
+        retry.jitterPercent = Math.round(given.jitter * 100);
+    }
+    if (given.onUnknown !== undefined) retry.onUnknown = among(given.onUnknown, at("onUnknown"), ["retry", "fail"]);
+    return retry;
+}
+
+function contactsOf(contacts, where) {
+    if (!Array.isArray(contacts)) refuse(`${where}: expected an array such as [{name: "Ann", email: "ann@example.org"}], not ${describe(contacts)}`);
+    return contacts.map((given, n) => {
+        object(given, `${where}[${n}]`, 'an object such as {name: "Ann", email: "ann@example.org"}');
+        known(given, ["name", "email"], `${where}[${n}]`);
+        const part = (field) => (given[field] === undefined || given[field] === null ? null : text(given[field], `${where}[${n}].${field}`));
+        const contact = { name: part("name"), email: part("email") };
+        if (contact.email !== null && /\s/.test(contact.email)) {
+            refuse(`${where}[${n}].email: expected an address such as "ann@example.org", not ${quote(contact.email)}`);
+        }
+        return contact;
+    });
+}
+
+function aboutOf(options, where) {
+    const about = {};
+    const given = (field) => options[field] !== undefined && options[field] !== null;
+    if (given("description")) about.description = text(options.description, `${where}: description`);
+    if (given("url")) {
+        about.url = text(options.url, `${where}: url`, "https://example.org/wiki");
+        if (!/^[A-Za-z][A-Za-z0-9+.-]*:\S+$/.test(about.url)) {
+            refuse(`${where}: url: expected a URL such as "https://example.org/wiki", not ${quote(about.url)}`);
+        }
+    }
+    if (given("contacts")) about.contacts = contactsOf(options.contacts, `${where}: contacts`);
+    if (given("tags")) {
+        if (!Array.isArray(options.tags)) refuse(`${where}: tags: expected an array of strings, not ${describe(options.tags)}`);
+        about.tags = options.tags.map((tag, n) => text(tag, `${where}: tags[${n}]`));
+    }
+    return about;
+}
+
+function startTimeOf(value, where) {
+    if (!value) return undefined;
+    if (ScheduledTime.is(value)) return ScheduledTime.ms(value);
+    if (value instanceof RealDate && !Number.isNaN(value.getTime())) return value.getTime();
+    return agreed(host.instant(text(value, where, "2015-09-13T00:00Z")), where);
+}
+
+function waitTimeoutOf(value, where) {
+    if (value === undefined) return undefined;
+    if (typeof value !== "number" || !(value >= 0) || !Number.isSafeInteger(Math.trunc(value))) {
+        refuse(`${where} must be a number: expected seconds >= 0, not ${describe(value)}`);
+    }
+    return Math.trunc(value);
+}
+
+/** The schedule with the zone of the workflow, where it has none of its own. */
+function scheduleOf(options, where) {
+    const own = required(options, "schedule", "schedule", where);
+    const zone = zoneOf(options, where);
+    if (Object.keys(zone).length === 0) return own;
+    if (own.dependent !== undefined) {
+        refuse(`${where}: timeZone and daylightSaving have no effect on a dependent schedule: set them on workflow ${quote(own.dependent)}`);
+    }
+    return { ...zone, ...own };
+}
+
+/** The tree of a field that has to be there. */
+function required(options, field, kind, where) {
+    if (options[field] !== undefined && options[field] !== null) return Made.tree(kind, options[field], `${where}: ${field}`);
+    const like = host.closest(field, Object.keys(options).filter((name) => !FIELDS.includes(name)));
+    refuse(`${where}: ${field} is ${field in options ? describe(options[field]) : "missing"}: expected ${EXAMPLES[kind]}` +
+        (like ? ` (there is a field '${like}')` : ""));
+}
+
+/** The stack at the latest `celos.defineWorkflow` that was not called yet. */
+let looked;
+
+function defineWorkflow(options) {
+    spot = host.same(looked, new Error().stack);
+    looked = undefined;
+    try {
+        define(options);
+    } finally {
+        spot = undefined;
+    }
+}
+
+function define(options) {
+    object(options, "celos.defineWorkflow", "an object with the fields id, schedule, schedulingStrategy, trigger and externalService");
+    known(options, FIELDS, "celos.defineWorkflow");
+    if (typeof options.id !== "string") {
+        refuse(`Workflow ID must be a string: ${options.id === undefined ? "the field id is missing" : `not ${describe(options.id)}`}`);
+    }
+    agreed(host.id(options.id), "celos.defineWorkflow: id");
+    const where = `celos.defineWorkflow ${quote(options.id)}`;
+    const draft = {
+        id: options.id,
+        schedule: scheduleOf(options, where),
+        concurrency: required(options, "schedulingStrategy", "scheduling strategy", where),
+        trigger: required(options, "trigger", "trigger", where),
+        job: required(options, "externalService", "external service", where),
+        startTime: startTimeOf(options.startTime, `${where}: startTime`),
+        retry: retryOf(options, where),
+        waitTimeoutSeconds: waitTimeoutOf(options.waitTimeoutSeconds, `${where}: waitTimeoutSeconds`),
+        about: aboutOf(options, where),
+    };
+    const problem = host.define(JSON.stringify(draft), here());
+    if (typeof problem === "string") refuse(problem);
+}
+
+// --- the `celos` object ---
+
+const api = {
+    defineWorkflow,
+    addWorkflow: defineWorkflow,
+    importDefaults,
+    hourlySchedule: () => new Made("schedule", "hourlySchedule", { expression: "0 0 * * * ?" }),
+    minutelySchedule: () => new Made("schedule", "minutelySchedule", { expression: "0 * * * * ?" }),
+    cronSchedule,
+    dependentSchedule,
+    serialSchedulingStrategy,
+    alwaysTrigger: () => new Made("trigger", "alwaysTrigger", { type: "always" }),
+    hdfsCheckTrigger,
+    fileCheckTrigger,
+    successTrigger,
+    andTrigger: (...triggers) => combined("andTrigger", "and", triggers),
+    orTrigger: (...triggers) => combined("orTrigger", "or", triggers),
+    notTrigger,
+    delayTrigger,
+    offsetTrigger,
+    functionTrigger,
+    oozieExternalService,
+    commandExternalService,
+    makePropertiesGen,
+    mergeProperties,
+    hdfsCheck,
+    hdfsPath,
+    databaseName: (name) => text(name, "celos.databaseName: name"),
+    isRunningInTestMode: () => false,
+    replaceTimeVariables,
+    getRegister,
+    forEachRegister,
+};
+
+const GONE = {
+    commandTrigger: "use celos.functionTrigger or celos.fileCheckTrigger",
+    putRegister: "registers are written through the HTTP API",
+    deleteRegister: "registers are deleted through the HTTP API",
+};
+
+const celos = new Proxy(api, {
+    get(target, name) {
+        if (name === "defineWorkflow" || name === "addWorkflow") looked = new Error().stack;
+        if (name in target || typeof name === "symbol" || name === "then" || name === "toJSON") return target[name];
+        const close = host.closest(name, Object.keys(target));
+        const advice = GONE[name] || (close ? `did you mean '${close}'?` : `it has ${Object.keys(target).join(", ")}`);
+        refuse(`celos has no function '${name}'; ${advice}`);
+    },
+});
+
+/** Opens the script's world. */
+export function install(handed) {
+    host = handed;
+    globalThis.celos = celos;
+    globalThis.importDefaults = importDefaults;
+    installTime();
+}
+
+/** Calls a function that a script left behind; the answer is JSON. */
+export function call(index, workflow, ms, now) {
+    const { fn, kind } = functions[index];
+    randomState = (0x2545f491 ^ ms) | 1;
+    const answer = fn(new SlotID(workflow, ScheduledTime.at(ms)), ScheduledTime.at(now));
+    if (kind === "trigger") {
+        if (answer === true || answer === false || answer === "never") return JSON.stringify(answer);
+        refuse(`the function of celos.functionTrigger has to return true, false or "never", not ${describe(answer)}`);
+    }
+    const where = kind === "oozie" ? "celos.oozieExternalService" : "celos.commandExternalService";
+    object(answer, `${where}: what the function returned`);
+    return JSON.stringify(kind === "oozie" ? textProperties(answer, where) : commandSettings(answer, where));
+}

@@ -1,0 +1,104 @@
+//! What is wrong with a script, and where; and what a load yields.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use kelos_model::{Workflow, WorkflowId};
+use serde::{Deserialize, Serialize};
+
+/// How bad a problem is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// The file, or the workflow it names, is not loaded as it stands.
+    Error,
+    /// Everything is loaded, but something is probably not what was meant.
+    Warning,
+}
+
+/// Something wrong with a script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where: a file of the folder, or `defaults/x.js` for a defaults file.
+    pub file: String,
+    /// Line, from 1; 0 where unknown.
+    pub line: u32,
+    /// Column, from 1; 0 where unknown.
+    pub column: u32,
+    /// What is wrong and what was expected.
+    pub message: String,
+    /// What could be done about it.
+    pub hint: Option<String>,
+    /// The workflow it is about, where it is about one.
+    pub workflow: Option<WorkflowId>,
+    /// Whether an earlier, good version of the file is in use in its place.
+    pub kept_last_good: bool,
+    /// The text of that line.
+    pub source_line: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn error(file: &str, message: String) -> Problem {
+        Problem {
+            severity: Severity::Error,
+            file: file.to_owned(),
+            line: 0,
+            column: 0,
+            message,
+            hint: None,
+            workflow: None,
+            kept_last_good: false,
+            source_line: None,
+        }
+    }
+
+    /// Whether it is an error, not a warning.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// `wordcount.js:3:7: what is wrong (hint)`.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        let kind = if self.is_error() { "" } else { "warning: " };
+        write!(f, ": {kind}{}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the folder holds now.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// All workflows by id, those of the last good version of a broken file included. A definition
+    /// that did not change is the same `Arc` as in the load before.
+    pub workflows: Vec<Arc<Workflow>>,
+    /// The text of each file that was read, by name; `defaults/x.js` for defaults files.
+    pub sources: BTreeMap<String, Arc<str>>,
+    /// What is wrong, by file.
+    pub problems: Vec<Problem>,
+    /// Files that were evaluated in this load.
+    pub evaluated: usize,
+    /// Files that were not, because nothing they depend on has changed.
+    pub unchanged: usize,
+}
+
+impl Loaded {
+    /// Whether a problem is more than a warning.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.problems.iter().any(Problem::is_error)
+    }
+}

@@ -1,0 +1,215 @@
+//! One file's world: a runtime of its own, limited in memory, stack and time.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kelos_model::{SlotKey, Workflow, WorkflowId};
+use rquickjs::context::intrinsic;
+use rquickjs::{Context, Ctx, Function, Module, Persistent, Runtime, Value};
+
+use crate::desk::{self, Desk, Kept, Uses};
+use crate::fault::{self, PRELUDE, Stopped, Thrown};
+use crate::limits::Limits;
+use crate::problem::{Problem, Severity};
+use crate::session::Session;
+
+/// The built-in objects of a world. Left out: typed arrays (and with them `Atomics.wait`, which
+/// blocks where nothing can stop it), weak references, `performance` (a clock), DOM errors.
+type Builtins = (
+    intrinsic::Date,
+    intrinsic::Eval,
+    intrinsic::RegExpCompiler,
+    intrinsic::RegExp,
+    intrinsic::Json,
+    intrinsic::Proxy,
+    intrinsic::MapSet,
+    intrinsic::Promise,
+);
+
+const PRELUDE_TEXT: &str =
+    concat!(include_str!("prelude.js"), include_str!("prelude_time.js"), include_str!("prelude_workflow.js"));
+
+/// A file's text and all that its evaluation depends on: evaluating it again yields the same.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    /// Tells recipes apart.
+    pub(crate) number: u64,
+    pub(crate) file: Arc<str>,
+    pub(crate) text: Arc<str>,
+    pub(crate) session: Arc<Session>,
+}
+
+/// What came of evaluating a file.
+#[derive(Debug, Default)]
+pub(crate) struct Evaluated {
+    /// Empty where the file failed.
+    pub(crate) workflows: Vec<Workflow>,
+    pub(crate) kept: Vec<Kept>,
+    /// Warnings, and the error of a file that failed.
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) failed: bool,
+    /// Whether it was stopped for its time: it may fare better another time.
+    pub(crate) timed_out: bool,
+    pub(crate) uses: Uses,
+}
+
+/// A world with a script in it. The fields are dropped in order: a function must not outlive its runtime.
+pub(crate) struct Realm {
+    call: Option<Persistent<Function<'static>>>,
+    context: Context,
+    runtime: Runtime,
+    desk: Rc<Desk>,
+    limits: Limits,
+    file: Arc<str>,
+    timed_out: Cell<bool>,
+    /// Whether its script was never stopped for its time or its memory.
+    sound: Cell<bool>,
+}
+
+/// The prelude, compiled once per process: compiling it takes longer than all the rest of a world.
+fn prelude() -> rquickjs::Result<&'static [u8]> {
+    static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(compiled) = COMPILED.get() {
+        return Ok(compiled);
+    }
+    let context = Context::custom::<Builtins>(&Runtime::new()?)?;
+    let compiled = context.with(|ctx| Module::declare(ctx, PRELUDE, PRELUDE_TEXT)?.write(rquickjs::WriteOptions::default()))?;
+    Ok(COMPILED.get_or_init(|| compiled))
+}
+
+#[allow(unsafe_code)]
+fn load_prelude<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Module<'js, rquickjs::module::Evaluated>> {
+    let compiled = prelude()?;
+    // SAFETY: the bytes are what this very process's engine has just written, and they are never freed.
+    let module = unsafe { Module::load(ctx.clone(), compiled) }?;
+    Ok(module.eval()?.0)
+}
+
+impl Realm {
+    fn empty(recipe: &Recipe, limits: &Limits) -> rquickjs::Result<Realm> {
+        let runtime = Runtime::new()?;
+        runtime.set_memory_limit(limits.memory_bytes);
+        runtime.set_max_stack_size(limits.stack_bytes);
+        runtime.set_gc_threshold(limits.memory_bytes / 8);
+        let context = Context::custom::<Builtins>(&runtime)?;
+        let desk = Rc::new(Desk::new(recipe.file.clone(), recipe.text.clone(), recipe.session.clone()));
+        let watched = desk.clone();
+        runtime.set_interrupt_handler(Some(Box::new(move || watched.watch.is_over())));
+        Ok(Realm { call: None, context, runtime, desk, limits: limits.clone(), file: recipe.file.clone(), timed_out: Cell::new(false), sound: Cell::new(true) })
+    }
+
+    /// Makes a world and evaluates the file in it.
+    pub(crate) fn evaluate(recipe: &Recipe, limits: &Limits) -> (Option<Realm>, Evaluated) {
+        let opened = Realm::empty(recipe, limits).and_then(|mut realm| {
+            realm.open()?;
+            Ok(realm)
+        });
+        match opened {
+            Ok(realm) => {
+                let evaluated = realm.run(&recipe.text);
+                (Some(realm), evaluated)
+            }
+            Err(error) => {
+                let problem = Problem::error(&recipe.file, format!("failed to make a world for the script: {error}"));
+                (None, Evaluated { problems: vec![problem], failed: true, ..Evaluated::default() })
+            }
+        }
+    }
+
+    fn open(&mut self) -> rquickjs::Result<()> {
+        let call = self.context.with(|ctx| {
+            let prelude = load_prelude(&ctx)?;
+            let host = desk::hand_out(&ctx, &self.desk)?;
+            prelude.get::<_, Function<'_>>("install")?.call::<_, ()>((host,))?;
+            rquickjs::Result::Ok(Persistent::save(&ctx, prelude.get::<_, Function<'_>>("call")?))
+        })?;
+        self.call = Some(call);
+        Ok(())
+    }
+
+    fn run(&self, text: &str) -> Evaluated {
+        self.desk.watch.start(self.limits.load(), self.limits.host());
+        let options = desk::options(self.file.to_string());
+        let done = self.context.with(|ctx| {
+            let done = ctx.eval_with_options::<Value<'_>, _>(text.as_bytes(), options);
+            done.map(drop).map_err(|error| self.thrown(&ctx, &error))
+        });
+        let done = done.map_err(|thrown| self.problem(thrown, self.limits.load_millis));
+        let desk = &self.desk;
+        let mut evaluated = Evaluated {
+            workflows: desk.workflows.take(),
+            kept: desk.kept.borrow().clone(),
+            problems: desk.warnings.take(),
+            uses: desk.uses.borrow().clone(),
+            ..Evaluated::default()
+        };
+        if self.runtime.is_job_pending() {
+            let words = "the file left promises behind, which are never resolved: workflows have to be defined at once";
+            let warning = Problem { severity: Severity::Warning, ..Problem::error(&self.file, words.to_owned()) };
+            evaluated.problems.push(warning);
+        }
+        if let Err(problem) = done {
+            evaluated.workflows.clear();
+            evaluated.problems.push(problem);
+            evaluated.failed = true;
+            evaluated.timed_out = self.timed_out.get();
+        }
+        evaluated
+    }
+
+    /// Calls a kept function; the answer is JSON.
+    pub(crate) fn call(&self, index: u32, workflow: &WorkflowId, key: &SlotKey, now: Timestamp) -> Result<String, Problem> {
+        self.desk.calling.set(Some(now));
+        self.desk.watch.start(self.limits.call(), self.limits.host());
+        let answer = self.context.with(|ctx| {
+            let ms = key.scheduled_at().as_millisecond() as f64;
+            let arguments = (index, workflow.as_str(), ms, now.as_millisecond() as f64);
+            let answer = match self.call.clone() {
+                Some(call) => call.restore(&ctx).and_then(|call| call.call::<_, String>(arguments)),
+                None => Err(rquickjs::Error::Unknown),
+            };
+            answer.map_err(|error| self.thrown(&ctx, &error))
+        });
+        answer.map_err(|thrown| {
+            let mut problem = self.problem(thrown, self.limits.call_millis);
+            let kept = self.desk.kept.borrow();
+            let place = usize::try_from(index).ok().and_then(|index| kept.get(index)?.place.clone());
+            if problem.line == 0 {
+                fault::locate(&mut problem, place.as_slice(), &|file| self.desk.source(file));
+            }
+            problem.workflow = Some(workflow.clone());
+            problem
+        })
+    }
+
+    /// Whether the world may be used again: not after it ran out of time or memory.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.sound.get()
+    }
+
+    fn thrown(&self, ctx: &Ctx<'_>, error: &rquickjs::Error) -> Thrown {
+        if self.desk.watch.fired() {
+            self.timed_out.set(true);
+        }
+        if !error.is_exception() {
+            return Thrown::words(format!("failed to run the script: {error}"));
+        }
+        // Reading the exception may run the script's code, which gets a little more time.
+        self.desk.watch.start(self.limits.call(), Duration::ZERO);
+        Thrown::take(ctx)
+    }
+
+    fn problem(&self, thrown: Thrown, millis: u64) -> Problem {
+        let limit = self.limits.memory_bytes;
+        let full = || usize::try_from(self.runtime.memory_usage().malloc_size).is_ok_and(|used| used > limit / 4);
+        let stopped = match self.timed_out.get() {
+            true => Some(Stopped::Time(millis)),
+            false => thrown.is_memory(full).then_some(Stopped::Memory(limit)),
+        };
+        self.sound.set(stopped.is_none());
+        thrown.problem(&self.file, stopped, &|file| self.desk.source(file))
+    }
+}

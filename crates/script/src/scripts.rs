@@ -1,0 +1,148 @@
+//! The handle to all scripts.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use kelos_model::trigger::Verdict;
+use kelos_model::workflow::FunctionRef;
+use kelos_model::{SlotKey, Workflow, WorkflowId};
+use serde_json::{Map, Value};
+
+use crate::host::Host;
+use crate::library::{Good, Library, Published, worker_of};
+use crate::limits::{Folders, Limits};
+use crate::problem::{Loaded, Problem};
+use crate::worker::{Call, Worker};
+
+/// Why a function of a script gave no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CallError {
+    /// The function is not there, or not the one that was meant.
+    #[error("function {index} of {file} is not there: {reason}")]
+    Unknown {
+        /// The file that defined it.
+        file: String,
+        /// Its place among the functions of the file.
+        index: u32,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The function threw, was stopped, or answered with something else than was expected.
+    #[error("{0}")]
+    Failed(Box<Problem>),
+    /// The threads of the scripts are gone.
+    #[error("scripts are not run any more")]
+    Ended,
+}
+
+/// The scripts of a folder: loads them, and calls the functions that stay in them. All methods
+/// block; clones share everything.
+#[derive(Clone)]
+pub struct Scripts {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    library: Mutex<Library>,
+    published: RwLock<Published>,
+    host: Host,
+    workers: Vec<Worker>,
+}
+
+impl Scripts {
+    /// Starts the threads that scripts run on. Nothing is loaded yet.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn start(folders: Folders, limits: Limits, host: Host) -> std::io::Result<Scripts> {
+        let workers = (0..limits.threads.max(1)).map(|n| Worker::start(&limits, n)).collect::<Result<_, _>>()?;
+        let library = Library::new(folders, limits, host.clone());
+        let inner = Inner { library: Mutex::new(library), published: RwLock::default(), host, workers };
+        Ok(Scripts { inner: Arc::new(inner) })
+    }
+
+    /// Seeds the last good version of a file after a restart: it is in use while the file is broken.
+    /// Without effect once a good version was loaded.
+    pub fn remember(&self, file: &str, workflows: Vec<Arc<Workflow>>) {
+        let mut library = self.inner.library.lock().unwrap_or_else(PoisonError::into_inner);
+        library.remember(file, workflows);
+    }
+
+    /// Looks at the folder and evaluates the files that changed, or whose defaults files, registers
+    /// or looks at paths may have.
+    #[must_use]
+    pub fn load(&self) -> Loaded {
+        let mut library = self.inner.library.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = library.load(&self.inner.workers);
+        *self.inner.published.write().unwrap_or_else(PoisonError::into_inner) = library.published();
+        loaded
+    }
+
+    /// Asks a function for the properties of a slot's job.
+    ///
+    /// # Errors
+    /// When the function is not there, throws, takes too long, or answers with something else.
+    pub fn properties(
+        &self,
+        function: &FunctionRef,
+        workflow: &WorkflowId,
+        key: &SlotKey,
+    ) -> Result<Map<String, Value>, CallError> {
+        match self.call(function, workflow, key)? {
+            Value::Object(properties) => Ok(properties),
+            other => Err(unexpected(function, "an object of properties", &other)),
+        }
+    }
+
+    /// Asks a custom trigger about a slot.
+    ///
+    /// # Errors
+    /// When the function is not there, throws, takes too long, or answers with something else.
+    pub fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, CallError> {
+        match self.call(function, workflow, key)? {
+            Value::Bool(true) => Ok(Verdict::Yes),
+            Value::Bool(false) => Ok(Verdict::No),
+            Value::String(word) if word == "never" => Ok(Verdict::Never),
+            other => Err(unexpected(function, "true, false or \"never\"", &other)),
+        }
+    }
+
+    fn call(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Value, CallError> {
+        let published = self.inner.published.read().unwrap_or_else(PoisonError::into_inner);
+        let good = published.get(&function.file).cloned();
+        drop(published);
+        let recipe = find(good.as_deref(), function).map_err(|reason| CallError::Unknown {
+            file: function.file.clone(),
+            index: function.index,
+            reason,
+        })?;
+        let call = Call {
+            recipe,
+            index: function.index,
+            workflow: workflow.clone(),
+            key: key.clone(),
+            now: (self.inner.host.clock)(),
+        };
+        let worker = worker_of(&function.file, &self.inner.workers).ok_or(CallError::Ended)?;
+        let json = worker.call(call).ok_or(CallError::Ended)?.map_err(|problem| CallError::Failed(Box::new(problem)))?;
+        serde_json::from_str(&json).map_err(|error| failed(function, error.to_string()))
+    }
+}
+
+fn find(good: Option<&Good>, function: &FunctionRef) -> Result<Arc<crate::realm::Recipe>, &'static str> {
+    let good = good.ok_or("the file is not loaded")?;
+    let recipe = good.recipe.as_ref().ok_or("the file was broken when Kelos started, and only its data is remembered")?;
+    let index = usize::try_from(function.index).unwrap_or(usize::MAX);
+    let kept = good.kept.get(index).ok_or("the file defines fewer functions now")?;
+    match kept.digest == function.digest {
+        true => Ok(recipe.clone()),
+        false => Err("the function was changed since"),
+    }
+}
+
+fn failed(function: &FunctionRef, words: String) -> CallError {
+    CallError::Failed(Box::new(Problem::error(&function.file, words)))
+}
+
+fn unexpected(function: &FunctionRef, expected: &str, found: &Value) -> CallError {
+    failed(function, format!("expected function {} to return {expected}, not {found}", function.index))
+}
