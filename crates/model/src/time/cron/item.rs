@@ -38,10 +38,10 @@ pub(super) struct Draft {
 
 /// Reads one item, in upper case, into the draft of its field.
 pub(super) fn read(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Fault> {
-    draft.any = true;
+    let already = std::mem::replace(&mut draft.any, true);
     match item.as_bytes()[0] {
         b'A'..=b'Z' if !is_last(item) => read_name(draft, item, field),
-        b'L' => read_last(draft, item, field),
+        b'L' => read_last(draft, item, field, already),
         b'?' => read_unspecified(draft, item, field),
         b'*' | b'/' => read_wildcard(draft, item, field),
         b'0'..=b'9' => read_number(draft, item, field),
@@ -117,7 +117,7 @@ fn read_wildcard(draft: &mut Draft, item: &str, field: CronField) -> Result<(), 
     fill(draft, field, min, None, step.max(1))
 }
 
-fn read_last(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Fault> {
+fn read_last(draft: &mut Draft, item: &str, field: CronField, already: bool) -> Result<(), Fault> {
     match field {
         CronField::DayOfMonth => {
             let rest = &item[1..];
@@ -140,7 +140,8 @@ fn read_last(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Faul
             draft.last = Some(offset);
         }
         CronField::DayOfWeek => insert(draft, field, 7),
-        _ => return fault("takes no \"L\"", field.values()),
+        // Quartz passes over it; a field that has nothing else is refused as empty.
+        _ => draft.any = already,
     }
     Ok(())
 }
