@@ -31,7 +31,7 @@ async fn the_exit_status_is_the_commands() {
         Check::Ended(exit)
     );
     let complaints = fixture.launcher.dirs().path(&spec.run).join("shim.err");
-    until("the shim to tidy up", || !complaints.exists());
+    assert!(!complaints.exists(), "{}", read(&complaints));
 }
 
 #[tokio::test]

@@ -2,10 +2,8 @@
 //! behind.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -13,20 +11,23 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncBufReadExt, BufReader, Interest};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Interest};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::task::spawn_blocking;
 
 use super::error::{At, LocalError, StartError};
 use super::log::{self, LogChunk};
 use super::paths::{RunDirs, RunRef, make_dir, remove_dir};
 use super::procs::ProcessId;
-use super::records::{self, CLAIM, Claim, Exit, RunSpec, SHIM_ERR, SPEC};
+use super::records::{self, CLAIM, Exit, RunSpec, SPEC};
 use super::shim::{DEFAULT_GRACE, DEFAULT_LOG_LIMIT, SAY_CLAIMED, SAY_STARTED, SAY_TAKEN};
 use super::state::{Look, bury, external_id, kill_below, look};
 
 /// How often to look where the kernel has no pidfds to wait on.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How much of a shim's complaint is read.
+const LONGEST_WORDS: u64 = 4096;
 
 /// How often in a row, a second apart, a failure to read a run's files is waited out.
 const WAIT_PATIENCE: u32 = 60;
@@ -132,7 +133,7 @@ impl Launcher {
         let Some(mut shim) = prepared else {
             return self.adopt(spec, dir).await;
         };
-        let mut voice = shim.stdout.take();
+        let (mut voice, errors) = (shim.stdout.take(), shim.stderr.take());
         let heard = listen(&mut voice).await;
         let shim_pid = shim.id();
         tokio::spawn(async move {
@@ -155,7 +156,7 @@ impl Launcher {
             Heard::Nothing if dir.join(CLAIM).exists() => self.adopt(spec, dir).await,
             Heard::Nothing => Err(StartError::Shim {
                 run_id: spec.run_id.clone(),
-                why: last_words(&dir),
+                why: last_words(errors).await,
             }),
         }
     }
@@ -245,7 +246,7 @@ impl Launcher {
     async fn adopt(&self, spec: &RunSpec, dir: PathBuf) -> Result<Started, StartError> {
         let run_id = spec.run_id.clone();
         blocking(move || {
-            let claim: Claim = records::read(&dir, CLAIM)?
+            let (claim, command) = records::read_claim(&dir)?
                 .ok_or(io::ErrorKind::NotFound.into())
                 .at("read", &dir)?;
             // One that was cancelled before it started is nobody's.
@@ -257,7 +258,7 @@ impl Launcher {
                 });
             }
             Ok(Started {
-                external_id: external_id(&dir, claim.shim),
+                external_id: external_id(command, claim.shim),
                 adopted: true,
             })
         })
@@ -308,13 +309,6 @@ impl Inner {
         records::replace(dir, SPEC, &spec)?;
         let mut shim_command = self.shim_command.iter();
         let program = shim_command.next().cloned().unwrap_or_default();
-        let errors = dir.join(SHIM_ERR);
-        let errors = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&errors)
-            .at("create", &errors)?;
         // No process group and no session here: those would need code between fork and exec, which
         // costs this big process dearly. The shim does both as soon as it runs.
         Command::new(&program)
@@ -322,7 +316,7 @@ impl Inner {
             .arg(dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(errors)
+            .stderr(Stdio::piped())
             .spawn()
             .map(Some)
             .map_err(|source| StartError::Spawn {
@@ -371,8 +365,12 @@ async fn listen(voice: &mut Option<ChildStdout>) -> Heard {
     }
 }
 
-fn last_words(dir: &Path) -> String {
-    let said = fs::read(dir.join(SHIM_ERR)).unwrap_or_default();
+/// The last line that a shim which has ended wrote to its standard error.
+async fn last_words(errors: Option<ChildStderr>) -> String {
+    let mut said = Vec::new();
+    if let Some(errors) = errors {
+        let _ = errors.take(LONGEST_WORDS).read_to_end(&mut said).await;
+    }
     let said = String::from_utf8_lossy(&said);
     said.lines()
         .rev()

@@ -147,7 +147,7 @@ fn start_of(name: &str) -> Option<u64> {
 /// it.
 pub(crate) struct LogWriter {
     dir: PathBuf,
-    segment_limit: u64,
+    limit: u64,
     /// Bytes seen so far.
     offset: u64,
     /// The open file and how much still fits into it.
@@ -159,17 +159,16 @@ pub(crate) struct LogWriter {
 
 impl LogWriter {
     /// Starts an empty log: half of the limit for the head, a quarter for each segment of the tail.
-    pub(crate) fn create(dir: &Path, limit: u64) -> io::Result<Self> {
-        let limit = limit.max(SMALLEST_LIMIT);
-        let head = File::create(dir.join(HEAD))?;
-        Ok(Self {
+    /// Files come with the first byte.
+    pub(crate) fn new(dir: &Path, limit: u64) -> Self {
+        Self {
             dir: dir.to_owned(),
-            segment_limit: limit / 4,
+            limit: limit.max(SMALLEST_LIMIT),
             offset: 0,
-            current: Some((head, limit / 2)),
+            current: None,
             tail: Vec::new(),
             complained: false,
-        })
+        }
     }
 
     /// Takes the next bytes of the output.
@@ -178,7 +177,7 @@ impl LogWriter {
             match self.write_some(bytes) {
                 Ok(written) => bytes = &bytes[written..],
                 Err(error) => {
-                    self.complain(&error);
+                    self.complain_once(&error);
                     self.current = None;
                     self.offset += bytes.len() as u64;
                     return;
@@ -193,9 +192,18 @@ impl LogWriter {
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match &mut self.current {
             Some((file, room)) => write_up_to(file, bytes, room)?,
+            None if self.offset == 0 => self.open_head(bytes)?,
             None => self.open_segment(bytes)?,
         };
         self.offset += written as u64;
+        Ok(written)
+    }
+
+    fn open_head(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = File::create(self.dir.join(HEAD))?;
+        let mut room = self.limit / 2;
+        let written = write_up_to(&mut file, bytes, &mut room)?;
+        self.current = Some((file, room));
         Ok(written)
     }
 
@@ -203,7 +211,7 @@ impl LogWriter {
     /// that is there.
     fn open_segment(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let path = self.dir.join(format!("{TAIL_PREFIX}{}", self.offset));
-        let mut room = self.segment_limit;
+        let mut room = self.limit / 4;
         let mut file = File::create(&path)?;
         let written = write_up_to(&mut file, bytes, &mut room)
             .inspect_err(|_| drop(fs::remove_file(&path)))?;
@@ -215,11 +223,18 @@ impl LogWriter {
         Ok(written)
     }
 
-    fn complain(&mut self, error: &io::Error) {
+    fn complain_once(&mut self, error: &io::Error) {
         if !self.complained {
             self.complained = true;
-            eprintln!("failed to write the log, some output is lost: {error}");
+            self.complain(&format!(
+                "failed to write the log, some output is lost: {error}"
+            ));
         }
+    }
+
+    /// Keeps what is wrong with the run next to its log.
+    pub(crate) fn complain(&self, complaint: &str) {
+        records::complain(&self.dir, complaint);
     }
 }
 
@@ -250,7 +265,7 @@ mod tests {
     }
 
     fn written(dir: &Path, limit: u64, total: u64, piece: usize) {
-        let mut writer = LogWriter::create(dir, limit).unwrap();
+        let mut writer = LogWriter::new(dir, limit);
         let bytes: Vec<u8> = (0..total).map(byte).collect();
         bytes.chunks(piece).for_each(|piece| writer.write(piece));
     }

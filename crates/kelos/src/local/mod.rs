@@ -20,9 +20,9 @@
 //!   background gets a fifth of a second to finish its output, is then told to end, and is then
 //!   killed.
 //!
-//! The files of a run: `spec.json` (what to run), `claim`, `child.json` (the command's process),
-//! `log` and `log.tail.*` (its output), `exit.json` (its outcome), `shim.err` (what the shim had to
-//! complain about).
+//! The files of a run: `spec.json` (what to run), `claim` (who looks after it, and the command's
+//! process), `log` and `log.tail.*` (its output), `exit.json` (its outcome), `shim.err` (what went
+//! wrong around the command). Few on purpose, and each only when there is something to say.
 //!
 //! A supervisor that ends the server must leave its other processes alone (`KillMode=process` for
 //! systemd): a shim that is told to end, ends its run as killed.

@@ -17,16 +17,15 @@ use super::procs::ProcessId;
 
 /// The file that says what to run. It may hold secrets of the environment.
 pub(crate) const SPEC: &str = "spec.json";
-/// The file that exactly one process can create, before anything runs.
+/// The file that exactly one process can create, before anything runs. Once the command runs, a
+/// second line names its process.
 pub(crate) const CLAIM: &str = "claim";
-/// The file that names the command's process.
-pub(crate) const CHILD: &str = "child.json";
 /// The file that says how the run ended.
 pub(crate) const EXIT: &str = "exit.json";
 /// The file that says that the server killed a shim that would not end: then the outcome is known
 /// to be *killed*.
 pub(crate) const HARD_KILLED: &str = "hard-killed";
-/// What the shim writes when something goes wrong around the command.
+/// The file for what goes wrong around the command; mostly there is none.
 pub(crate) const SHIM_ERR: &str = "shim.err";
 
 /// What to run.
@@ -178,17 +177,64 @@ pub(crate) fn replace<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result
     fs::rename(&temp, &target).at("create", &target)
 }
 
+/// Reads the claim of a run, and the process of its command if there is one by now.
+pub(crate) fn read_claim(dir: &Path) -> Result<Option<(Claim, Option<ProcessId>)>, LocalError> {
+    let Some(bytes) = read_bytes(dir, CLAIM)? else {
+        return Ok(None);
+    };
+    let mut lines = bytes.split(|&byte| byte == b'\n');
+    let claim = parse(dir, CLAIM, lines.next().unwrap_or_default())?;
+    // Half a line, or none: the command has only just started.
+    let command = lines
+        .next()
+        .and_then(|line| serde_json::from_slice(line).ok());
+    Ok(Some((claim, command)))
+}
+
+/// Adds the process of the command to the claim. No file of its own: the number of files is what
+/// most of the cost of a short run depends on.
+pub(crate) fn add_command(dir: &Path, command: ProcessId) -> io::Result<()> {
+    let mut line = vec![b'\n'];
+    serde_json::to_writer(&mut line, &command)?;
+    OpenOptions::new()
+        .append(true)
+        .open(dir.join(CLAIM))?
+        .write_all(&line)
+}
+
+/// Keeps what went wrong around the command, as far as possible.
+pub(crate) fn complain(dir: &Path, complaint: &str) {
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(dir.join(SHIM_ERR));
+    if let Ok(mut file) = file {
+        let _ = writeln!(file, "{complaint}");
+    }
+}
+
 /// Reads a record; `None` when the file isn't there.
 pub(crate) fn read<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Option<T>, LocalError> {
+    read_bytes(dir, name)?
+        .map(|bytes| parse(dir, name, &bytes))
+        .transpose()
+}
+
+fn read_bytes(dir: &Path, name: &str) -> Result<Option<Vec<u8>>, LocalError> {
     let path = dir.join(name);
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).at("read", &path),
-    };
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|source| LocalError::BadRecord { path, source })
+    match fs::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).at("read", &path),
+    }
+}
+
+fn parse<T: DeserializeOwned>(dir: &Path, name: &str, bytes: &[u8]) -> Result<T, LocalError> {
+    serde_json::from_slice(bytes).map_err(|source| LocalError::BadRecord {
+        path: dir.join(name),
+        source,
+    })
 }
 
 /// Writes a file that nobody looks for, readable by its owner alone.

@@ -15,9 +15,7 @@ use rustix::process::Pid;
 use super::error::{At, LocalError};
 use super::log::LogWriter;
 use super::procs::{self, ProcessId, Stat, Tree};
-use super::records::{
-    self, CHILD, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SHIM_ERR, SPEC, TAG_VARIABLE,
-};
+use super::records::{self, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SPEC, TAG_VARIABLE};
 use super::supervise::{Signals, Supervisor};
 
 /// The first word to the launcher: this shim holds the claim.
@@ -42,11 +40,16 @@ const WRITE_EXIT_FOR: Duration = Duration::from_secs(60);
 /// any thread or runtime, when it was started with the arguments that the launcher was given plus a
 /// folder.
 pub fn shim_main(run_dir: &Path) -> i32 {
+    let dir = run_dir.to_owned();
+    std::panic::set_hook(Box::new(move |panic| {
+        records::complain(&dir, &panic.to_string())
+    }));
     match run(run_dir) {
         Ok(()) => 0,
         Err(error) => {
-            // Standard error is the file `shim.err` in the folder of the run.
-            eprintln!("failed to {error}");
+            // For a launcher that waits for the claim; a later one finds it in the folder.
+            let _ = writeln!(io::stderr(), "{error}");
+            records::complain(run_dir, &format!("failed to {error}"));
             1
         }
     }
@@ -74,9 +77,7 @@ fn run(dir: &Path) -> Result<(), LocalError> {
         Ok(()) => run_claimed(dir, &spec, &claim, me, signals),
         Err(error) => not_started(format!("failed to {error}")),
     };
-    write_exit(dir, &exit)?;
-    remove_if_empty(&dir.join(SHIM_ERR));
-    Ok(())
+    write_exit(dir, &exit)
 }
 
 /// Leaves the server's session, so that neither its terminal nor its end reaches the run, and
@@ -99,11 +100,14 @@ fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals
     };
     let started_at_ms = records::now_ms();
     let job_pid = job.as_raw_nonzero().get();
-    // For people and for the server's bookkeeping: a run without this file is as good a run.
+    // For people and for the server's bookkeeping: a run without this note is as good a run.
     if let Some(stat) = Stat::of(job_pid)
-        && let Err(error) = records::replace(dir, CHILD, &stat.id)
+        && let Err(error) = records::add_command(dir, stat.id)
     {
-        eprintln!("failed to {error}");
+        records::complain(
+            dir,
+            &format!("failed to note the command's process: {error}"),
+        );
     }
     say(&format!("{SAY_STARTED} {job_pid}"));
     let tree = Tree {
@@ -140,8 +144,7 @@ fn start(
     claim: &Claim,
 ) -> Result<(LogWriter, Pid, PipeReader), String> {
     let limit = spec.log_limit_bytes.unwrap_or(DEFAULT_LOG_LIMIT);
-    let log = LogWriter::create(dir, limit)
-        .map_err(|error| format!("failed to create the log: {error}"))?;
+    let log = LogWriter::new(dir, limit);
     let mut command = command(spec, claim)?;
     let (output, writer) =
         io::pipe().map_err(|error| format!("failed to create a pipe: {error}"))?;
@@ -238,12 +241,6 @@ fn write_exit(dir: &Path, exit: &Exit) -> Result<(), LocalError> {
             Err(error) if !dir.is_dir() || Instant::now() > deadline => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(500)),
         }
-    }
-}
-
-fn remove_if_empty(path: &Path) {
-    if fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0) {
-        let _ = fs::remove_file(path);
     }
 }
 

@@ -6,7 +6,7 @@ use super::error::{At, LocalError};
 use super::launcher::Check;
 use super::paths::make_dir;
 use super::procs::{self, ProcessId, Tree};
-use super::records::{self, CHILD, CLAIM, Claim, EXIT, Exit, HARD_KILLED, Outcome};
+use super::records::{self, CLAIM, Claim, EXIT, Exit, HARD_KILLED, Outcome};
 
 const SHIM_DIED: &str = "the process that looked after the command died";
 
@@ -34,8 +34,8 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
     if let Some(exit) = read_exit(dir)? {
         return Ok(Look::Ended(exit));
     }
-    let claim = match records::read::<Claim>(dir, CLAIM) {
-        Ok(Some(claim)) => claim,
+    let (claim, command) = match records::read_claim(dir) {
+        Ok(Some(claimed)) => claimed,
         Ok(None) => return Ok(Look::NotStarted),
         // It is created whole, so only a damaged disk gets here; there is nobody to watch and
         // nobody to kill.
@@ -56,7 +56,7 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
     if is_here && shim.is_alive() {
         return Ok(Look::Running {
             shim,
-            external_id: external_id(dir, Some(shim)),
+            external_id: external_id(command, Some(shim)),
         });
     }
     // The shim may have written the outcome and ended between the two looks.
@@ -104,7 +104,7 @@ fn read_exit(dir: &Path) -> Result<Option<Exit>, LocalError> {
 /// that the run was killed; and the tree while the shim is still the ancestor of all of it.
 pub(crate) fn kill_below(dir: &Path, shim: ProcessId) -> Result<(), LocalError> {
     records::create_once(dir, HARD_KILLED, &true)?;
-    if let Some(Claim { tag, .. }) = records::read(dir, CLAIM)?
+    if let Some((Claim { tag, .. }, _)) = records::read_claim(dir)?
         && let Err(error) = (Tree { tag, shim }).kill()
     {
         tracing::warn!(dir = %dir.display(), "of the processes of a cancelled run, {error}");
@@ -140,8 +140,7 @@ pub(crate) fn bury(dir: &Path) -> Result<bool, LocalError> {
     Ok(is_ours)
 }
 
-pub(crate) fn external_id(dir: &Path, shim: Option<ProcessId>) -> String {
-    let command: Option<ProcessId> = records::read(dir, CHILD).unwrap_or_default();
+pub(crate) fn external_id(command: Option<ProcessId>, shim: Option<ProcessId>) -> String {
     command
         .or(shim)
         .map(|process| process.pid.to_string())

@@ -193,7 +193,7 @@ impl Supervisor {
             Phase::Polite | Phase::Hard if is_due => {
                 let give_up = *self.give_up.get_or_insert(now + GIVE_UP);
                 if now >= give_up {
-                    eprintln!("failed to kill all processes of the run");
+                    self.log.complain("failed to kill all processes of the run");
                     return false;
                 }
                 self.kill();

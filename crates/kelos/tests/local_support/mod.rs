@@ -76,7 +76,8 @@ impl Fixture {
     }
 
     pub fn json(&self, run: &RunRef, name: &str) -> serde_json::Value {
-        serde_json::from_str(&read(&self.launcher.dirs().path(run).join(name))).unwrap()
+        let text = read(&self.launcher.dirs().path(run).join(name));
+        serde_json::from_str(text.lines().next().unwrap()).unwrap()
     }
 }
 
