@@ -75,6 +75,34 @@ async fn a_run_outlives_its_server() {
     assert_eq!(read(&fixture.work("count")), "ran\n");
 }
 
+/// The server dies before, while and after its shim takes the claim; the next server starts the run
+/// again, as it can't know.
+#[tokio::test]
+async fn whenever_the_server_dies_nothing_is_run_twice() {
+    let fixture = Fixture::new();
+    for number in 0..40 {
+        let mut spec = fixture.script(&format!("echo ran >> count-{number}; exit 9"));
+        (spec.run.number, spec.run_id) = (number, format!("flow@key#{number}"));
+        let text = serde_json::to_string(&spec).unwrap();
+        let mut server = Command::new(SHIM)
+            .arg("serve")
+            .arg(fixture.root())
+            .arg(text)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Not to wait for something, but to hit every moment of a start.
+        std::thread::sleep(Duration::from_micros(250) * u32::try_from(number).unwrap());
+        server.kill().unwrap();
+        server.wait().unwrap();
+        fixture.launcher.start(&spec).await.unwrap();
+        let exit = fixture.launcher.wait(&spec.run).await.unwrap();
+        assert_eq!(exit.outcome, code(9), "run {number}");
+        let count = read(&fixture.work(&format!("count-{number}")));
+        assert_eq!(count, "ran\n", "run {number}");
+    }
+}
+
 #[tokio::test]
 async fn an_adopted_run_can_be_cancelled() {
     let fixture = Fixture::new();
