@@ -34,6 +34,8 @@ pub use port::{
     Ask, BackfillRequest, Command, Config, Done, Input, Inspection, Only, Recall, Refusal, Reply, Restored, Rows, Step,
 };
 
+pub use runs::jitter_seed;
+
 use memory::{Live, Task};
 use probes::Probes;
 use timers::Timers;

@@ -55,13 +55,18 @@ impl Core {
         }
     }
 
-    /// Asks again whatever slots of these workflows wait on.
+    /// Asks again whatever slots of these workflows wait on. What was known is forgotten, so that no
+    /// slot goes by an answer from before.
     pub(crate) fn ask_all_probes(&mut self, only: &Only) {
         let concerned = |asking: &Asking| {
             only.as_ref().is_none_or(|only| asking.waiting.iter().any(|slot| only.contains(&slot.workflow)))
         };
-        let asked = self.probes.asked.iter().filter(|(_, asking)| concerned(asking));
-        for probe in asked.map(|(probe, _)| probe.clone()).collect::<Vec<_>>() {
+        let asked = self.probes.asked.iter_mut().filter(|(_, asking)| concerned(asking));
+        let forget = |(probe, asking): (&Probe, &mut Asking)| {
+            asking.answer = None;
+            probe.clone()
+        };
+        for probe in asked.map(forget).collect::<Vec<_>>() {
             self.ask_probe(&probe);
         }
     }

@@ -52,6 +52,9 @@ impl Core {
             task.queue.insert((std::cmp::Reverse(after.priority), id.key.clone()));
             self.to_dispatch.insert(id.workflow.clone());
         }
+        if was_alive != after.run_alive {
+            self.watch_run(id, after.run_alive);
+        }
         if before.is_some_and(|before| before.state == after.state) {
             return;
         }

@@ -12,8 +12,9 @@ impl Core {
     /// A scheduler that goes on where the store's log ends. The commands ask the executors about the
     /// runs that were alive. Slots are looked at once the definitions have come.
     #[must_use]
-    pub fn restore(config: Config, restored: Restored) -> (Core, Vec<Command>) {
+    pub fn restore(config: Config, restored: Restored, now: Timestamp) -> (Core, Vec<Command>) {
         let mut core = Core::new(config);
+        core.now = now;
         core.seq = restored.seq;
         for row in restored.workflows {
             core.tasks.insert(row.id.clone(), Task::new(row));
@@ -42,7 +43,10 @@ impl Core {
         if live.slot.state == SlotState::Queued {
             task.queue.insert(live.place(&id.key));
         }
+        let alive = live.slot.run_alive;
         task.slots.insert(id.key.clone(), live);
+        // The executors are asked at once; this is for the case that the answer gets lost.
+        self.watch_run(id, alive);
     }
 
     fn ask_about_runs(&self) -> Vec<Command> {

@@ -63,6 +63,28 @@ impl Core {
         }
     }
 
+    /// Sets or clears the watch over a run that may fall silent.
+    pub(crate) fn watch_run(&mut self, slot: &SlotRef, alive: bool) {
+        let timer = Timer::Run(slot.clone());
+        match self.now.checked_add(self.config.run_silence) {
+            Ok(at) if alive => self.timers.set(timer, at),
+            _ => self.timers.clear(&timer),
+        }
+    }
+
+    /// Asks the executor how a run stands that was not heard of for long: its report may be lost.
+    pub(crate) fn ask_about(&mut self, slot: &SlotRef) {
+        let Some(live) = self.live(slot).filter(|live| live.slot.run_alive) else { return };
+        let Some(run) = live.run.clone() else { return };
+        let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
+        let (id, executor, external_id) = (run.id, run.executor, run.external_id);
+        self.watch_run(slot, true);
+        if !wanted {
+            self.command(Command::CancelRun { run: id.clone(), executor: executor.clone(), external_id: external_id.clone() });
+        }
+        self.command(Command::CheckRun { run: id, executor, external_id });
+    }
+
     /// Tells the executor to end a run.
     pub(crate) fn cancel(&mut self, run: &RunId, external_id: Option<String>) {
         let known = self.live(&run.slot).and_then(|live| live.run.as_ref());
@@ -86,13 +108,14 @@ impl Core {
             self.record(&run.slot, SlotEvent::Failed { run: number, outcome });
             return;
         }
-        let due = policy.due(retry, self.now, seed(run));
+        let due = policy.due(retry, self.now, jitter_seed(run));
         self.record(&run.slot, SlotEvent::BackedOff { run: number, outcome, due });
     }
 }
 
-/// A draw of its own for each run, the same whenever it is drawn.
-fn seed(run: &RunId) -> u64 {
+/// The draw that a run's jitter is taken from: its own for each run, the same whenever it is drawn.
+#[must_use]
+pub fn jitter_seed(run: &RunId) -> u64 {
     let named = run.slot.workflow.as_str().bytes().fold(0_u64, |hash, byte| scramble(hash ^ u64::from(byte)));
     let at = run.slot.key.scheduled_at().as_millisecond().cast_unsigned();
     scramble(named ^ at ^ u64::from(run.number).rotate_left(40))

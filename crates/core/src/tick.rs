@@ -23,13 +23,17 @@ impl Core {
                 self.look(&slot);
             }
         }
+        self.recall_upstream();
+        // What the store is about to answer may have to go first; the turn ticks again after it.
+        if self.turn.step.commands.iter().any(|command| matches!(command, Command::Recall(_))) {
+            return;
+        }
         for id in take(&mut self.to_dispatch, only) {
             self.dispatch(&id);
         }
         if only.is_none() {
             self.dispatch_starved();
         }
-        self.recall_upstream();
     }
 
     fn fire_timers(&mut self) {
@@ -41,6 +45,7 @@ impl Core {
                 Timer::Slot(slot) => {
                     self.dirty.insert(slot);
                 }
+                Timer::Run(slot) => self.ask_about(&slot),
                 Timer::Probe(probe) => self.ask_probe(&probe),
             }
         }

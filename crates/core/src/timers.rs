@@ -12,6 +12,8 @@ pub(crate) enum Timer {
     Plan(WorkflowId),
     /// A slot's delay, timeout or back-off has passed.
     Slot(SlotRef),
+    /// A run has not been heard of for long.
+    Run(SlotRef),
     /// A probe is due to be asked again.
     Probe(Probe),
 }

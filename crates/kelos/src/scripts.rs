@@ -7,7 +7,7 @@ use std::time::Duration;
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::FunctionRef;
 use kelos_model::{SlotKey, Workflow, WorkflowId};
-use kelos_script::{Folders, Limits, Loaded, Problem, Registers, Scripts};
+use kelos_script::{Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
 use kelos_store::{Reader, StoreError};
 use serde_json::{Map, Value};
 
@@ -42,8 +42,11 @@ impl ScriptFolder {
     /// When the store can't be read.
     pub fn open(folders: Folders, limits: Limits, reader: Arc<dyn Reader>) -> Result<ScriptFolder, StoreError> {
         let remembered = reader.workflows()?;
-        let look_now = Arc::new(|uri: &str| crate::prober::is_there(uri));
-        let scripts = Scripts::start(folders, limits, Arc::new(StoredRegisters(reader)), look_now);
+        let host = Host::new(Arc::new(StoredRegisters(reader)), crate::prober::is_there);
+        let scripts = Scripts::start(folders, limits, host).map_err(|error| StoreError::Medium {
+            doing: "start a thread for scripts".to_owned(),
+            cause: error.to_string(),
+        })?;
         let mut files: BTreeMap<String, Vec<Arc<Workflow>>> = BTreeMap::new();
         for row in remembered.into_iter().filter(|row| row.present) {
             files.entry(row.definition.source.file.clone()).or_default().push(row.definition);
@@ -59,7 +62,8 @@ impl ScriptFolder {
         // One at a time, so that an older load never overwrites a newer one.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = self.scripts.load();
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = loaded.problems.clone();
+        let problems = loaded.problems.iter().cloned().chain(kelos_script::warnings(&loaded)).collect();
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = problems;
         let same = last.as_ref().is_some_and(|last| {
             last.len() == loaded.workflows.len() && last.iter().zip(&loaded.workflows).all(|(a, b)| Arc::ptr_eq(a, b))
         });

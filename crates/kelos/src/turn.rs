@@ -34,7 +34,12 @@ impl Turns {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub fn restore(config: Config, store: &mut dyn Store, lease: Lease) -> Result<(Turns, Vec<Command>), StoreError> {
+    pub fn restore(
+        config: Config,
+        store: &mut dyn Store,
+        lease: Lease,
+        now: Timestamp,
+    ) -> Result<(Turns, Vec<Command>), StoreError> {
         let snapshot = store.restore()?;
         let restored = Restored {
             seq: snapshot.last_seq,
@@ -42,7 +47,7 @@ impl Turns {
             slots: snapshot.slots.into_iter().map(|row| (row.id, row.slot)).collect(),
             runs: snapshot.runs,
         };
-        let (core, commands) = Core::restore(config, restored);
+        let (core, commands) = Core::restore(config, restored, now);
         Ok((Turns { core, lease, sources: BTreeMap::new() }, commands))
     }
 

@@ -148,7 +148,8 @@ impl Leader {
     }
 
     fn take_turns(&mut self, lease: Lease) -> Result<Option<oneshot::Sender<()>>, StoreError> {
-        let (mut turns, commands) = Turns::restore(self.parts.config.clone(), &mut *self.parts.store, lease)?;
+        let now = self.now();
+        let (mut turns, commands) = Turns::restore(self.parts.config.clone(), &mut *self.parts.store, lease, now)?;
         tracing::info!(epoch = lease.epoch, slots = turns.core().live_slots(), "leading");
         self.perform(commands);
         let mut first = Vec::new();

@@ -16,7 +16,7 @@ use kelos_model::{RunId, Workflow};
 use serde_json::{Map, Value};
 
 pub use absent::AbsentExecutor;
-pub use command::CommandExecutor;
+pub use command::{CommandExecutor, run_ref};
 
 /// A run to be started, with everything filled in for its slot.
 #[derive(Debug, Clone)]

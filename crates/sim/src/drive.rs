@@ -1,0 +1,262 @@
+//! A seed's workload and faults, through the real loop.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos::turn::Turns;
+use kelos_core::{Command, Input};
+use kelos_model::run::Report;
+use kelos_model::{Probe, RunId};
+use kelos_store::{MemoryDisk, Store, StoreError};
+
+use crate::Figures;
+use crate::faulty::FaultyStore;
+use crate::judge;
+use crate::rng::Rng;
+use crate::workload::Workload;
+use crate::world::World;
+
+/// How long after the last fault everything must have come to rest.
+const SETTLING: SignedDuration = SignedDuration::from_hours(8);
+
+enum Action {
+    Input(Input),
+    Look(Probe),
+    Crash,
+    Jump,
+}
+
+/// A scheduler in its simulated surroundings.
+pub struct Drive {
+    workload: Workload,
+    world: World,
+    rng: Rng,
+    disk: MemoryDisk,
+    store: FaultyStore,
+    turns: Turns,
+    agenda: BTreeMap<(Timestamp, u64), Action>,
+    count: u64,
+    /// The true time.
+    now: Timestamp,
+    /// What the scheduler's clock is off by.
+    skew: SignedDuration,
+    next_definitions: usize,
+    figures: Figures,
+}
+
+/// Runs a seed with faults, and judges.
+///
+/// # Errors
+/// What the judges found.
+pub fn run(seed: u64) -> Result<Figures, String> {
+    let mut drive = Drive::new(seed)?;
+    drive.until(drive.workload.end)?;
+    drive.calm()?;
+    drive.until(drive.workload.end + SETTLING)?;
+    judge::at_rest(&drive.workload, &drive.world, &drive.disk, drive.turns.core(), drive.now)?;
+    Ok(drive.figures)
+}
+
+impl Drive {
+    fn new(seed: u64) -> Result<Drive, String> {
+        let workload = Workload::new(seed);
+        let mut rng = Rng::new(seed ^ 0xFA17);
+        let disk = MemoryDisk::new();
+        let per_mille = *rng.pick(&[0, 5, 30]);
+        let (store, turns, commands) = open(&disk, &workload, rng.bits(), per_mille, workload.start)?;
+        let now = workload.start;
+        let world = World::new(seed);
+        let mut drive = Drive {
+            workload,
+            world,
+            rng,
+            disk,
+            store,
+            turns,
+            agenda: BTreeMap::new(),
+            count: 0,
+            now,
+            skew: SignedDuration::ZERO,
+            next_definitions: 0,
+            figures: Figures::default(),
+        };
+        drive.perform(commands);
+        drive.plan_faults();
+        Ok(drive)
+    }
+
+    fn plan_faults(&mut self) {
+        let span = self.workload.end.as_second() - self.workload.start.as_second();
+        for (token, (at, ask)) in self.workload.asks.clone().into_iter().enumerate() {
+            self.at(at, Action::Input(Input::Asked { token: token as u64, by: "somebody".to_owned(), ask }));
+        }
+        for _ in 0..self.rng.below(4) {
+            let at = self.workload.start + SignedDuration::from_secs(self.rng.between(0, span));
+            self.at(at, Action::Crash);
+        }
+        for _ in 0..self.rng.below(3) {
+            let at = self.workload.start + SignedDuration::from_secs(self.rng.between(0, span));
+            self.at(at, Action::Jump);
+        }
+    }
+
+    fn at(&mut self, at: Timestamp, action: Action) {
+        self.count += 1;
+        self.agenda.insert((at, self.count), action);
+    }
+
+    fn after(&mut self, millis: i64, action: Action) {
+        self.at(self.now + SignedDuration::from_millis(millis), action);
+    }
+
+    /// Takes turns until a moment.
+    fn until(&mut self, end: Timestamp) -> Result<(), String> {
+        while let Some(next) = self.next_moment().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            let mut inputs = self.definitions_due();
+            while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                match entry.remove() {
+                    Action::Input(input) => inputs.push(input),
+                    Action::Look(probe) => {
+                        let answer = self.world.answer(&probe, self.now);
+                        inputs.push(Input::ProbeAnswered { probe, answer });
+                    }
+                    Action::Crash => self.recover()?,
+                    Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
+                }
+            }
+            self.turn(inputs)?;
+            if self.figures.turns > 200_000 {
+                return Err("it takes turns without end".to_owned());
+            }
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn next_moment(&self) -> Option<Timestamp> {
+        if self.turns.core().is_due(self.clock()) {
+            return Some(self.now);
+        }
+        let agenda = self.agenda.first_key_value().map(|((at, _), _)| *at);
+        let wake = self.turns.core().next_wake().map(|at| at - self.skew);
+        let definitions = self.workload.definitions.get(self.next_definitions).map(|(at, _)| *at);
+        [agenda, wake, definitions].into_iter().flatten().min()
+    }
+
+    /// What the scheduler takes for the time.
+    fn clock(&self) -> Timestamp {
+        kelos::clock::whole_millis(self.now + self.skew)
+    }
+
+    fn definitions_due(&mut self) -> Vec<Input> {
+        let due = self.workload.definitions[self.next_definitions..].iter().take_while(|(at, _)| *at <= self.now);
+        let inputs: Vec<_> = due.map(|(_, all)| Input::Definitions { all: all.clone() }).collect();
+        self.next_definitions += inputs.len();
+        inputs
+    }
+
+    fn turn(&mut self, mut inputs: Vec<Input>) -> Result<(), String> {
+        inputs.push(Input::Woke { only: None, look_again: false });
+        self.figures.turns += 1;
+        let clock = self.clock();
+        match self.turns.turn(&mut self.store, clock, inputs) {
+            Ok(acted) => {
+                self.figures.events += acted.events as u64;
+                judge::after_turn(&self.workload, &self.world, self.now)?;
+                // A crash between the commit and the commands loses any tail of them.
+                if self.store.per_mille > 0 && self.rng.below(1000) < 10 {
+                    let kept = usize::try_from(self.rng.below(acted.commands.len() as u64 + 1)).unwrap_or(0);
+                    self.perform(acted.commands.into_iter().take(kept).collect());
+                    return self.recover();
+                }
+                self.perform(acted.commands);
+                Ok(())
+            }
+            Err(StoreError::Medium { .. }) => self.recover(),
+            Err(other) => Err(format!("failed to {other}")),
+        }
+    }
+
+    /// Starts over from what is stored. What was under way inside the process is gone.
+    fn recover(&mut self) -> Result<(), String> {
+        self.figures.recoveries += 1;
+        self.agenda.retain(|_, action| matches!(action, Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump));
+        let per_mille = self.store.per_mille;
+        let seed = self.rng.bits();
+        let (store, turns, commands) = open(&self.disk, &self.workload, seed, per_mille, self.clock())?;
+        self.store = store;
+        self.turns = turns;
+        self.next_definitions = self.next_definitions.saturating_sub(1);
+        self.perform(commands);
+        Ok(())
+    }
+
+    /// From here on nothing fails.
+    fn calm(&mut self) -> Result<(), String> {
+        self.store.per_mille = 0;
+        self.skew = SignedDuration::ZERO;
+        self.recover()
+    }
+
+    fn perform(&mut self, commands: Vec<Command>) {
+        for command in commands {
+            match command {
+                Command::Probe(probe) => {
+                    let wait = self.rng.between(1, 3000);
+                    self.after(wait, Action::Look(probe));
+                }
+                Command::StartRun { run, .. } => {
+                    self.figures.runs += u64::from(self.world.start(&run, self.now));
+                    self.report_on(&run);
+                }
+                Command::CheckRun { run, .. } if !self.world.runs.contains_key(&run) => {
+                    self.report(0, &run, Report::NeverStarted);
+                }
+                Command::CheckRun { run, .. } => self.report_on(&run),
+                Command::CancelRun { run, .. } => {
+                    self.world.cancel(&run, self.now);
+                    self.report_on(&run);
+                }
+                Command::Recall(_) | Command::Reply { .. } => {}
+            }
+        }
+    }
+
+    fn report_on(&mut self, run: &RunId) {
+        let Some(execution) = self.world.runs.get(run).cloned() else { return };
+        self.report(0, run, Report::Started { external_id: format!("x-{run}") });
+        let left = (execution.ends_at.as_millisecond() - self.now.as_millisecond()).max(0);
+        self.report(left, run, Report::Ended { outcome: execution.outcome });
+    }
+
+    /// Reports arrive late, sometimes twice, sometimes not at all.
+    fn report(&mut self, after: i64, run: &RunId, report: Report) {
+        let input = Input::RunReported { run: run.clone(), report };
+        let faulty = self.store.per_mille > 0;
+        let times = match self.rng.below(100) {
+            0..=2 if faulty => 0,
+            3..=7 if faulty => 2,
+            _ => 1,
+        };
+        for _ in 0..times {
+            let late = if faulty { self.rng.between(0, 2000) } else { 1 };
+            self.after(after + late, Action::Input(input.clone()));
+        }
+    }
+}
+
+fn open(
+    disk: &MemoryDisk,
+    workload: &Workload,
+    seed: u64,
+    per_mille: u64,
+    now: Timestamp,
+) -> Result<(FaultyStore, Turns, Vec<Command>), String> {
+    let mut store = FaultyStore::on(disk, seed, per_mille);
+    let lease = store.lease("simulated", now, 10_000).map_err(|error| format!("failed to {error}"))?;
+    let lease = lease.ok_or("a standby could not lead after a crash")?;
+    let restored = Turns::restore(workload.config.clone(), &mut store, lease, now);
+    let (turns, commands) = restored.map_err(|error| format!("failed to {error}"))?;
+    Ok((store, turns, commands))
+}

@@ -1,0 +1,197 @@
+//! The incremental core and the full scan, side by side, without faults: after every step all slots agree.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos::turn::Turns;
+use kelos_core::{Ask, Command, Input};
+use kelos_model::run::Report;
+use kelos_model::{Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow};
+use kelos_store::{MemoryStore, SlotFilter, Store};
+
+use crate::rng::Rng;
+use crate::spec::Spec;
+use crate::workload::Workload;
+use crate::world::World;
+
+struct Pair {
+    turns: Turns,
+    store: MemoryStore,
+    spec: Spec,
+    world: World,
+    now: Timestamp,
+    /// Runs that both know of, and how they end.
+    going: BTreeMap<RunId, (Timestamp, Outcome)>,
+}
+
+/// Runs a seed in lockstep. Gives how many slot states were compared.
+///
+/// # Errors
+/// Where the two disagree.
+pub fn run(seed: u64) -> Result<u64, String> {
+    let mut workload = Workload::new(seed);
+    workload.config.max_running = u32::MAX;
+    for (_, all) in &mut workload.definitions {
+        all.iter_mut().for_each(unlimited_where_probes_race);
+    }
+    let mut pair = Pair::new(seed, &workload)?;
+    let mut rng = Rng::new(seed ^ 0x57E9);
+    let mut compared = 0;
+    let mut now = workload.start;
+    while now <= workload.end + SignedDuration::from_hours(3) {
+        let next = now + SignedDuration::from_secs(rng.between(20, 5400));
+        pair.between(&workload, now, next)?;
+        pair.step(next)?;
+        compared += pair.compare()?;
+        now = next;
+    }
+    Ok(compared)
+}
+
+/// While a probe is on its way another slot may take its place: a matter of timing, not of the rules.
+fn unlimited_where_probes_race(workflow: &mut std::sync::Arc<Workflow>) {
+    fn probes(trigger: &Trigger) -> bool {
+        matches!(trigger, Trigger::Path(_)) || trigger.nested().iter().any(probes)
+    }
+    if probes(&workflow.trigger) {
+        std::sync::Arc::make_mut(workflow).concurrency = u32::MAX;
+    }
+}
+
+impl Pair {
+    fn new(seed: u64, workload: &Workload) -> Result<Pair, String> {
+        let mut store = MemoryStore::new();
+        let lease = store.lease("lockstep", workload.start, 10_000).map_err(|error| error.to_string())?;
+        let lease = lease.ok_or("an empty store has a leader")?;
+        let restored = Turns::restore(workload.config.clone(), &mut store, lease, workload.start);
+        let (turns, _) = restored.map_err(|error| error.to_string())?;
+        let spec = Spec::new(workload.config.planning_window, workload.config.max_running);
+        Ok(Pair { turns, store, spec, world: World::new(seed), now: workload.start, going: BTreeMap::new() })
+    }
+
+    /// What happens between two steps: it is recorded, and nothing follows from it yet.
+    fn between(&mut self, workload: &Workload, after: Timestamp, until: Timestamp) -> Result<(), String> {
+        let first = after == workload.start;
+        let within = |at: Timestamp| (after < at || (first && at == after)) && at <= until;
+        let mut happenings: Vec<(Timestamp, u8, Happening)> = Vec::new();
+        happenings.extend(workload.definitions.iter().filter(|(at, _)| within(*at)).map(|(at, all)| (*at, 0, Happening::Defined(all.clone()))));
+        happenings.extend(workload.asks.iter().filter(|(at, _)| within(*at)).map(|(at, ask)| (*at, 1, Happening::Asked(ask.clone()))));
+        happenings.extend(self.going.iter().filter(|(_, (at, _))| within(*at)).map(|(run, (at, _))| (*at, 2, Happening::Ended(run.clone()))));
+        happenings.sort_by_key(|(at, order, _)| (*at, *order));
+        for (at, _, happening) in happenings {
+            self.now = at;
+            match happening {
+                Happening::Defined(all) => {
+                    self.spec.define(&all);
+                    self.feed(vec![Input::Definitions { all }])?;
+                }
+                Happening::Asked(ask) => {
+                    if let Some(run) = self.spec.asked(&ask) {
+                        self.world.cancel(&run, at);
+                        if self.going.remove(&run).is_some() {
+                            self.spec.ended(&run, &Outcome::Killed, at);
+                        }
+                    }
+                    self.feed(vec![Input::Asked { token: 0, by: "somebody".to_owned(), ask }])?;
+                }
+                Happening::Ended(run) => self.end(&run)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, run: &RunId) -> Result<(), String> {
+        let Some((_, outcome)) = self.going.remove(run) else { return Ok(()) };
+        self.spec.ended(run, &outcome, self.now);
+        self.feed(vec![Input::RunReported { run: run.clone(), report: Report::Ended { outcome } }])?;
+        Ok(())
+    }
+
+    /// Steps both at a moment until nothing more can happen at it.
+    fn step(&mut self, now: Timestamp) -> Result<(), String> {
+        self.now = now;
+        let mut look_again = true;
+        loop {
+            let mut from_spec = self.spec.step(now, &self.world);
+            let mut from_core = self.feed(vec![Input::Woke { only: None, look_again }])?;
+            look_again = false;
+            from_spec.sort();
+            from_core.sort();
+            if from_spec != from_core {
+                return Err(format!("at {now} the full scan starts {from_spec:?}, the core {from_core:?}"));
+            }
+            if from_core.is_empty() {
+                return Ok(());
+            }
+            for run in &from_core {
+                self.world.start(run, now);
+                let execution = &self.world.runs[run];
+                self.going.insert(run.clone(), (execution.ends_at, execution.outcome.clone()));
+            }
+            let world = &self.world;
+            let over: Vec<_> = from_core.iter().filter(|run| world.runs[*run].ends_at <= now).collect();
+            for run in over {
+                self.end(run)?;
+            }
+        }
+    }
+
+    /// Feeds inputs to the core and answers its probes and starts at once. Gives the runs it started.
+    fn feed(&mut self, inputs: Vec<Input>) -> Result<Vec<RunId>, String> {
+        let ticking = inputs.iter().any(|input| matches!(input, Input::Woke { .. }));
+        let mut started = Vec::new();
+        let mut inputs = inputs;
+        while !inputs.is_empty() {
+            let acted = self.turns.turn(&mut self.store, self.now, inputs).map_err(|error| error.to_string())?;
+            inputs = Vec::new();
+            for command in acted.commands {
+                match command {
+                    Command::Probe(probe) => {
+                        let answer = self.world.answer(&probe, self.now);
+                        inputs.push(Input::ProbeAnswered { probe, answer });
+                    }
+                    Command::StartRun { run, .. } => {
+                        let external_id = format!("x-{run}");
+                        inputs.push(Input::RunReported { run: run.clone(), report: Report::Started { external_id } });
+                        started.push(run);
+                    }
+                    Command::CancelRun { run, .. } => {
+                        inputs.push(Input::RunReported { run, report: Report::Ended { outcome: Outcome::Killed } });
+                    }
+                    _ => {}
+                }
+            }
+            if ticking && !inputs.is_empty() {
+                inputs.push(Input::Woke { only: None, look_again: false });
+            }
+        }
+        Ok(started)
+    }
+
+    fn compare(&self) -> Result<u64, String> {
+        let reader = self.store.reader();
+        let page = reader.slots(&SlotFilter::default(), None, usize::MAX).map_err(|error| error.to_string())?;
+        let core: BTreeMap<SlotRef, _> = page.rows.into_iter().map(|row| (row.id, row.slot)).collect();
+        for (id, wanted) in &self.spec.slots {
+            let Some(found) = core.get(id) else { return Err(format!("at {} the core has no {id}: {wanted:?}", self.now)) };
+            let same = found.state == wanted.state
+                && found.last_run == wanted.last_run
+                && found.run_alive == wanted.alive
+                && (found.retries == wanted.retries || wanted.state == SlotState::Killed);
+            if !same {
+                let runs: Vec<Run> = reader.slot_runs(id).unwrap_or_default();
+                return Err(format!("at {} the full scan has {id} as {wanted:?}, the core as {found:?}; runs {runs:?}", self.now));
+            }
+        }
+        if let Some(extra) = core.keys().find(|id| !self.spec.slots.contains_key(id)) {
+            return Err(format!("at {} the core has {extra}, the full scan has not", self.now));
+        }
+        Ok(core.len() as u64)
+    }
+}
+
+enum Happening {
+    Defined(Vec<std::sync::Arc<Workflow>>),
+    Asked(Ask),
+    Ended(RunId),
+}

@@ -1,0 +1,261 @@
+//! The executable specification: one step as a plain full scan over all workflows and slots, as Celos
+//! does it, but for what Kelos promises beyond it: nothing unfinished is forgotten because it is old,
+//! and a step goes on until nothing more can happen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::{Ask, BackfillRequest};
+use kelos_model::time::{CronSchedule, resolve};
+use kelos_model::trigger::{Facts, evaluate};
+use kelos_model::workflow::{BackfillMode, Keys};
+use kelos_model::retry::OnUnknown;
+use kelos_model::{Answer, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Workflow, WorkflowId};
+
+use crate::world::World;
+
+/// A slot as the specification sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecSlot {
+    /// Its state; queued slots and those whose run goes on.
+    pub state: SlotState,
+    /// Failed attempts since it was last opened.
+    pub retries: u32,
+    /// Number of its latest run.
+    pub last_run: u32,
+    /// Whether a run of it goes on, be it one that was killed.
+    pub alive: bool,
+    /// Larger goes first.
+    pub priority: i32,
+    due: Option<Timestamp>,
+}
+
+/// The whole state.
+pub struct Spec {
+    window: SignedDuration,
+    max_running: usize,
+    workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
+    paused: BTreeMap<WorkflowId, bool>,
+    /// Every slot.
+    pub slots: BTreeMap<SlotRef, SpecSlot>,
+    /// Definitions as they last were, of removed workflows too: their runs still end.
+    known: BTreeMap<WorkflowId, Arc<Workflow>>,
+}
+
+/// The resolved schedules of a set of definitions.
+#[must_use]
+pub fn schedules(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedule> {
+    let named = all.iter().map(|one| {
+        let Keys::Schedule(schedule) = &one.keys;
+        (one.id.clone(), schedule)
+    });
+    resolve(&named.collect()).into_iter().filter_map(|(id, resolved)| Some((id, resolved.ok()?))).collect()
+}
+
+struct Seen<'a> {
+    now: Timestamp,
+    world: &'a World,
+    slots: &'a BTreeMap<SlotRef, SpecSlot>,
+}
+
+impl Facts for Seen<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
+        Some(self.slots.get(slot).map(|slot| slot.state))
+    }
+
+    fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
+        Some(self.world.answer(probe, self.now))
+    }
+}
+
+impl Spec {
+    /// Nothing defined, nothing planned.
+    #[must_use]
+    pub fn new(window: SignedDuration, max_running: u32) -> Spec {
+        Spec {
+            window,
+            max_running: max_running as usize,
+            workflows: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// The definitions, all of them.
+    pub fn define(&mut self, all: &[Arc<Workflow>]) {
+        self.known.extend(all.iter().map(|one| (one.id.clone(), one.clone())));
+        self.workflows = all.iter().map(|one| (one.id.clone(), one.clone())).collect();
+    }
+
+    fn schedules(&self) -> BTreeMap<WorkflowId, CronSchedule> {
+        schedules(&self.workflows.values().cloned().collect::<Vec<_>>())
+    }
+
+    /// One step. Gives the runs that it starts.
+    pub fn step(&mut self, now: Timestamp, world: &World) -> Vec<RunId> {
+        let schedules = self.schedules();
+        let ids: Vec<_> = self.workflows.keys().filter(|id| !self.is_paused(id) && schedules.contains_key(*id)).cloned().collect();
+        for id in &ids {
+            self.plan(id, &schedules[id], now);
+        }
+        for id in &ids {
+            self.gate(id, &schedules[id], now, world);
+        }
+        let mut started = Vec::new();
+        for id in &ids {
+            self.dispatch(id, &schedules[id], &mut started);
+        }
+        started
+    }
+
+    fn is_paused(&self, id: &WorkflowId) -> bool {
+        self.paused.get(id).copied().unwrap_or(false)
+    }
+
+    fn plan(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) {
+        let start = self.workflows[id].start_time.unwrap_or(Timestamp::MIN).max(now - self.window);
+        for at in schedule.times(start, now) {
+            self.slots.entry(SlotRef::at(id.clone(), at)).or_insert_with(|| SpecSlot::waiting(0));
+        }
+    }
+
+    /// Looks at every slot of a workflow.
+    fn gate(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp, world: &World) {
+        let workflow = self.workflows[id].clone();
+        let mine = self.slots.keys().filter(|slot| slot.workflow == *id && schedule.contains(slot.key.scheduled_at()));
+        for slot in mine.cloned().collect::<Vec<_>>() {
+            let state = &self.slots[&slot];
+            let backed_off = state.state == SlotState::Backoff && state.due.is_some_and(|due| due <= now);
+            if state.state != SlotState::Waiting && !backed_off {
+                continue;
+            }
+            let seen = Seen { now, world, slots: &self.slots };
+            let answer = evaluate(&workflow.trigger, id, &slot.key, &seen).explanation.answer;
+            let late = workflow.wait_timeout_seconds.is_some_and(|seconds| {
+                now > slot.key.scheduled_at() + SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX))
+            });
+            let next = match answer {
+                Answer::Met => SlotState::Queued,
+                Answer::Never => SlotState::Skipped,
+                Answer::NotYet if late => SlotState::Expired,
+                Answer::NotYet => SlotState::Waiting,
+            };
+            if let Some(state) = self.slots.get_mut(&slot) {
+                state.state = next;
+            }
+        }
+    }
+
+    fn dispatch(&mut self, id: &WorkflowId, schedule: &CronSchedule, started: &mut Vec<RunId>) {
+        let mine = |slot: &&SlotRef| slot.workflow == *id;
+        let active = self.slots.iter().filter(|(slot, state)| mine(slot) && state.alive).count();
+        let all_active = self.slots.values().filter(|state| state.alive).count();
+        let places = (self.workflows[id].concurrency as usize).saturating_sub(active);
+        let free = self.max_running.saturating_sub(all_active);
+        let mut queue: Vec<_> = self
+            .slots
+            .iter()
+            .filter(|(slot, state)| mine(slot) && state.state == SlotState::Queued && !state.alive && schedule.contains(slot.key.scheduled_at()))
+            .map(|(slot, state)| (std::cmp::Reverse(state.priority), slot.clone()))
+            .collect();
+        queue.sort();
+        for (_, slot) in queue.into_iter().take(places.min(free)) {
+            if let Some(state) = self.slots.get_mut(&slot) {
+                state.state = SlotState::Running;
+                state.last_run += 1;
+                state.alive = true;
+                started.push(RunId { slot, number: state.last_run });
+            }
+        }
+    }
+
+    /// A run ended.
+    pub fn ended(&mut self, run: &RunId, outcome: &Outcome, now: Timestamp) {
+        let Some(workflow) = self.known.get(&run.slot.workflow).cloned() else { return };
+        let Some(state) = self.slots.get_mut(&run.slot) else { return };
+        state.alive = false;
+        if state.state != SlotState::Running {
+            return;
+        }
+        let given_up = matches!(outcome, Outcome::Unknown { .. }) && workflow.retry.on_unknown == OnUnknown::Fail;
+        if *outcome == Outcome::Succeeded {
+            state.state = SlotState::Succeeded;
+        } else if state.retries < workflow.retry.count && !given_up {
+            state.retries += 1;
+            state.state = SlotState::Backoff;
+            state.due = Some(workflow.retry.due(state.retries, now, kelos_core::jitter_seed(run)));
+        } else {
+            state.state = SlotState::Failed;
+        }
+    }
+
+    /// Somebody asked. Gives the run that a kill ends.
+    pub fn asked(&mut self, ask: &Ask) -> Option<RunId> {
+        match ask {
+            Ask::Pause(id) | Ask::Resume(id) if self.workflows.contains_key(id) => {
+                self.paused.insert(id.clone(), matches!(ask, Ask::Pause(_)));
+            }
+            Ask::Rerun { slot, .. } if self.has(slot) => match self.slots.get_mut(slot) {
+                None => {
+                    self.slots.insert(slot.clone(), SpecSlot::waiting(0));
+                }
+                Some(state) if state.state.is_final() => state.reopen(0),
+                Some(_) => {}
+            },
+            Ask::Kill { slot, .. } if self.has(slot) => return self.kill(slot),
+            Ask::Backfill(request) if !request.dry_run => self.backfill(request),
+            _ => {}
+        }
+        None
+    }
+
+    fn has(&self, slot: &SlotRef) -> bool {
+        self.schedules().get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
+    }
+
+    fn kill(&mut self, slot: &SlotRef) -> Option<RunId> {
+        let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0));
+        if state.state.is_final() {
+            return None;
+        }
+        state.state = SlotState::Killed;
+        state.retries = 0;
+        state.alive.then(|| RunId { slot: slot.clone(), number: state.last_run })
+    }
+
+    fn backfill(&mut self, request: &BackfillRequest) {
+        let schedules = self.schedules();
+        let Some(schedule) = schedules.get(&request.workflow) else { return };
+        for at in schedule.times(request.range.start, request.range.end) {
+            let slot = SlotRef::at(request.workflow.clone(), at);
+            match self.slots.get_mut(&slot) {
+                None => {
+                    self.slots.insert(slot, SpecSlot::waiting(request.priority));
+                }
+                Some(state) if !state.state.is_final() => state.priority = request.priority,
+                Some(state) => match (request.mode, state.state) {
+                    (BackfillMode::Missing, _) | (BackfillMode::Unsuccessful, SlotState::Succeeded) => {}
+                    _ => state.reopen(request.priority),
+                },
+            }
+        }
+    }
+}
+
+impl SpecSlot {
+    fn waiting(priority: i32) -> SpecSlot {
+        SpecSlot { state: SlotState::Waiting, retries: 0, last_run: 0, alive: false, priority, due: None }
+    }
+
+    fn reopen(&mut self, priority: i32) {
+        self.state = SlotState::Waiting;
+        self.retries = 0;
+        self.priority = priority;
+    }
+}

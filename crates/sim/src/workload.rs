@@ -1,0 +1,154 @@
+//! What people define and ask for in a simulated day or two.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::{Ask, BackfillRequest, Config};
+use kelos_model::ranges::Range;
+use kelos_model::retry::{Growth, OnUnknown};
+use kelos_model::time::{CronSchedule, Gap, Fold, Schedule, Cron, Zone};
+use kelos_model::trigger::{FileSystem, PathCheck};
+use kelos_model::workflow::{About, BackfillMode, Job, Keys, Source};
+use kelos_model::{BackfillId, RetryPolicy, SlotRef, Trigger, Workflow, WorkflowId};
+
+use crate::rng::Rng;
+
+/// A seed's definitions and requests.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// When it begins.
+    pub start: Timestamp,
+    /// When faults and requests end.
+    pub end: Timestamp,
+    /// The scheduler's tunables.
+    pub config: Config,
+    /// Sets of definitions and when each comes into force; the first at the start.
+    pub definitions: Vec<(Timestamp, Vec<Arc<Workflow>>)>,
+    /// What people ask for, and when.
+    pub asks: Vec<(Timestamp, Ask)>,
+}
+
+const CRONS: [&str; 6] = ["0 0 * * * ?", "0 0/20 * * * ?", "0 0 0/3 * * ?", "0 30 2 * * ?", "0 15,45 6-18 * * ?", "0 0/7 5 * * ?"];
+
+impl Workload {
+    /// The workload of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Workload {
+        let mut rng = Rng::new(seed);
+        let start = Timestamp::from_second(1_459_000_000 + rng.between(0, 86_400)).unwrap_or(Timestamp::UNIX_EPOCH);
+        let end = start + SignedDuration::from_hours(rng.between(4, 16));
+        let config = Config {
+            planning_window: SignedDuration::from_hours(rng.between(3, 18)),
+            max_running: u32::try_from(rng.between(1, 12)).unwrap_or(4),
+            ..Config::default()
+        };
+        let count = rng.between(1, 5);
+        let names: Vec<WorkflowId> = (0..count).filter_map(|n| WorkflowId::new(&format!("w{n}")).ok()).collect();
+        let mut set: Vec<_> = names.iter().enumerate().map(|(n, id)| Arc::new(workflow(&mut rng, id, &names, n, start))).collect();
+        let mut definitions = vec![(start, set.clone())];
+        for _ in 0..rng.below(3) {
+            change(&mut rng, &mut set, &names, start);
+            definitions.push((moment(&mut rng, start, end), set.clone()));
+        }
+        definitions.sort_by_key(|(at, _)| *at);
+        let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
+        asks.sort_by_key(|(at, _)| *at);
+        Workload { start, end, config, definitions, asks }
+    }
+}
+
+fn moment(rng: &mut Rng, start: Timestamp, end: Timestamp) -> Timestamp {
+    let span = end.as_millisecond() - start.as_millisecond();
+    start + SignedDuration::from_millis(rng.between(0, span))
+}
+
+fn change(rng: &mut Rng, set: &mut Vec<Arc<Workflow>>, names: &[WorkflowId], start: Timestamp) {
+    let n = usize::try_from(rng.below(names.len() as u64)).unwrap_or(0);
+    let id = &names[n];
+    set.retain(|workflow| workflow.id != *id);
+    if rng.percent(70) {
+        set.push(Arc::new(workflow(rng, id, names, n, start)));
+    }
+}
+
+fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, start: Timestamp) -> Workflow {
+    // Only on earlier ones, so that no cycle arises.
+    let schedule = if n > 0 && rng.percent(30) {
+        Schedule::Dependent(rng.pick(&names[..n]).clone())
+    } else {
+        Schedule::Cron(cron(rng))
+    };
+    Workflow {
+        id: id.clone(),
+        project: "sim".to_owned(),
+        source: Source { file: "sim.js".to_owned(), line: 1 },
+        keys: Keys::Schedule(schedule),
+        trigger: trigger(rng, names, 0),
+        concurrency: if rng.percent(5) { 0 } else { u32::try_from(rng.between(1, 4)).unwrap_or(1) },
+        retry: retry(rng),
+        start_time: rng.percent(20).then(|| start - SignedDuration::from_hours(rng.between(-3, 12))),
+        wait_timeout_seconds: rng.percent(40).then(|| rng.below(20_000)),
+        job: Job { executor: "fake".to_owned(), settings: serde_json::Map::new(), properties: Default::default() },
+        about: About::default(),
+    }
+}
+
+fn cron(rng: &mut Rng) -> CronSchedule {
+    let cron = Cron::parse(*rng.pick(&CRONS)).unwrap_or_else(|error| panic!("a constant expression: {error}"));
+    let zone = if rng.percent(70) { Zone::utc() } else { Zone::parse("Europe/Berlin").unwrap_or_else(|_| Zone::utc()) };
+    CronSchedule::new(cron, zone, Gap::default(), Fold::default())
+}
+
+fn retry(rng: &mut Rng) -> RetryPolicy {
+    RetryPolicy {
+        count: u32::try_from(rng.between(0, 3)).unwrap_or(0),
+        delay_seconds: if rng.percent(50) { 0 } else { rng.below(900) },
+        growth: if rng.percent(50) { Growth::Fixed } else { Growth::Exponential },
+        cap_seconds: rng.percent(50).then_some(1200),
+        jitter_percent: if rng.percent(50) { 0 } else { 30 },
+        on_unknown: if rng.percent(50) { OnUnknown::Retry } else { OnUnknown::Fail },
+    }
+}
+
+fn trigger(rng: &mut Rng, names: &[WorkflowId], depth: u32) -> Trigger {
+    let leaf = depth >= 3 || rng.percent(50);
+    let many = |rng: &mut Rng| (0..rng.below(4)).map(|_| trigger(rng, names, depth + 1)).collect();
+    match (leaf, rng.below(4)) {
+        (true, 0) => Trigger::Always,
+        (true, 1) => Trigger::Delay { seconds: rng.between(-600, 7200) },
+        (true, 2) => Trigger::Success { workflow: rng.pick(names).clone() },
+        (true, _) => Trigger::Path(PathCheck {
+            system: FileSystem::Local,
+            path: format!("/d{}/${{year}}-${{month}}-${{day}}T${{hour}}:${{minute}}:${{second}}Z", rng.below(3)),
+            base: "file:".to_owned(),
+        }),
+        (false, 0) => Trigger::And { triggers: many(rng) },
+        (false, 1) => Trigger::Or { triggers: many(rng) },
+        (false, 2) => Trigger::Not { trigger: Box::new(trigger(rng, names, depth + 1)) },
+        (false, _) => Trigger::Offset { seconds: rng.between(-2, 2) * 3600, trigger: Box::new(trigger(rng, names, depth + 1)) },
+    }
+}
+
+fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> (Timestamp, Ask) {
+    let at = moment(rng, start, end);
+    let workflow = rng.pick(names).clone();
+    // Around the moment, on the hour: most schedules have it.
+    let hour = at.as_second() / 3600 * 3600 + rng.between(-20, 2) * 3600;
+    let time = Timestamp::from_second(hour).unwrap_or(at);
+    let slot = SlotRef::at(workflow.clone(), time);
+    let ask = match rng.below(8) {
+        0..=2 => Ask::Rerun { slot, reason: None },
+        3 | 4 => Ask::Kill { slot, reason: None },
+        5 => Ask::Pause(workflow),
+        6 => Ask::Resume(workflow),
+        _ => Ask::Backfill(BackfillRequest {
+            id: BackfillId::new(&format!("b{}", rng.below(1000))).unwrap_or_else(|_| unreachable!("a plain name")),
+            workflow,
+            range: Range::new(time, time + SignedDuration::from_hours(rng.between(1, 8))),
+            mode: *rng.pick(&[BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All]),
+            priority: i32::try_from(rng.between(-2, 2)).unwrap_or(0),
+            dry_run: rng.percent(20),
+        }),
+    };
+    (at, ask)
+}

@@ -1,0 +1,103 @@
+//! The outside: files that appear and vanish, runs that take their time and end somehow. Pure functions
+//! of the seed, so that every observer sees the same.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::time::parse_instant;
+use kelos_model::trigger::Verdict;
+use kelos_model::{Outcome, Probe, ProbeAnswer, RunId};
+
+use crate::rng::draw;
+
+/// What surrounds the scheduler.
+#[derive(Debug, Clone)]
+pub struct World {
+    seed: u64,
+    /// What executors know of runs; survives every crash of the scheduler.
+    pub runs: BTreeMap<RunId, Execution>,
+}
+
+/// What an executor knows of a run.
+#[derive(Debug, Clone)]
+pub struct Execution {
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ends or ended.
+    pub ends_at: Timestamp,
+    /// How.
+    pub outcome: Outcome,
+}
+
+fn seconds(seconds: u64) -> SignedDuration {
+    SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(0))
+}
+
+impl World {
+    /// The world of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> World {
+        World { seed, runs: BTreeMap::new() }
+    }
+
+    /// Whether something is at a path at a moment. The path ends in the time it belongs to: most
+    /// appear around it or some hours later, some never, some vanish again.
+    #[must_use]
+    pub fn is_there(&self, uri: &str, now: Timestamp) -> bool {
+        let draw = draw(self.seed, uri);
+        let time = uri.rsplit('/').next().and_then(|tail| parse_instant(tail).ok());
+        let Some(time) = time else { return draw.is_multiple_of(2) };
+        let appears = time + seconds(draw % 9000) - seconds(1800);
+        let vanishes = appears + seconds(3 * 3600);
+        !draw.is_multiple_of(11) && now >= appears && (!draw.is_multiple_of(7) || now < vanishes)
+    }
+
+    /// The answer to a probe.
+    #[must_use]
+    pub fn answer(&self, probe: &Probe, now: Timestamp) -> ProbeAnswer {
+        let Probe::Path { uri } = probe else {
+            return ProbeAnswer { verdict: Verdict::Failed, detail: "no such probe".to_owned(), at: now };
+        };
+        let verdict = if self.is_there(uri, now) { Verdict::Yes } else { Verdict::No };
+        ProbeAnswer { verdict, detail: String::new(), at: now }
+    }
+
+    /// How long a run takes and how it ends.
+    #[must_use]
+    pub fn fate(&self, run: &RunId) -> (SignedDuration, Outcome) {
+        let draw = draw(self.seed, &run.to_string());
+        let takes = if draw.is_multiple_of(3) { 0 } else { (draw >> 8) % 5400 };
+        let failed = |reason: &str| Outcome::Failed { reason: reason.to_owned(), exit_status: Some(1) };
+        let outcome = match (draw >> 32) % 20 {
+            0..=13 => Outcome::Succeeded,
+            14..=17 => failed("exited with status 1"),
+            18 => Outcome::Refused { reason: "not like this".to_owned() },
+            _ => Outcome::Unknown { reason: "lost sight of it".to_owned() },
+        };
+        (seconds(takes), outcome)
+    }
+
+    /// Starts a run, unless it has been started. Says whether it did.
+    pub fn start(&mut self, run: &RunId, now: Timestamp) -> bool {
+        if self.runs.contains_key(run) {
+            return false;
+        }
+        let (takes, outcome) = self.fate(run);
+        self.runs.insert(run.clone(), Execution { started_at: now, ends_at: now + takes, outcome });
+        true
+    }
+
+    /// Ends a run at a moment, if it would have gone on.
+    pub fn cancel(&mut self, run: &RunId, now: Timestamp) {
+        let execution = self.runs.entry(run.clone()).or_insert(Execution { started_at: now, ends_at: now, outcome: Outcome::Killed });
+        if execution.ends_at > now {
+            execution.ends_at = now;
+            execution.outcome = Outcome::Killed;
+        }
+    }
+
+    /// Runs that go on at a moment.
+    pub fn alive(&self, now: Timestamp) -> impl Iterator<Item = &RunId> {
+        self.runs.iter().filter(move |(_, run)| run.ends_at > now).map(|(id, _)| id)
+    }
+}
