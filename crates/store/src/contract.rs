@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, Workflow, WorkflowRow};
 use kelos_model::{
-    BackfillId, Event, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId,
+    BackfillId, Event, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent,
+    WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,7 +25,9 @@ pub enum StoreError {
         current: u64,
     },
     /// The data was written by a newer version of the program. Nothing was touched.
-    #[error("open {place}: its schema is version {found}, this program knows up to {known}; use the newer program, or another folder")]
+    #[error(
+        "open {place}: its schema is version {found}, this program knows up to {known}; use the newer program, or another folder"
+    )]
     TooNew {
         /// Where the data is.
         place: String,
@@ -149,7 +152,12 @@ pub trait Store: Send {
     ///
     /// # Errors
     /// When the medium fails.
-    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError>;
+    fn lease(
+        &mut self,
+        node: &str,
+        now: Timestamp,
+        ttl_millis: u64,
+    ) -> Result<Option<Lease>, StoreError>;
 
     /// Gives the right to write back, so that a standby need not wait for it to run out.
     ///
@@ -267,7 +275,12 @@ pub trait Reader: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
-    fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError>;
+    fn slots(
+        &self,
+        filter: &SlotFilter,
+        from: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<SlotRow>, StoreError>;
 
     /// How many slots of a filter are in each state.
     ///
@@ -291,7 +304,12 @@ pub trait Reader: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
-    fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError>;
+    fn runs(
+        &self,
+        filter: &RunFilter,
+        from: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<Run>, StoreError>;
 
     /// Events after a log position, ascending. At most `limit` lines of the log are looked at where
     /// a workflow is named, so a page may be empty and the log go on: `Page::next` holds the position to
@@ -299,7 +317,12 @@ pub trait Reader: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails.
-    fn events(&self, after: u64, workflow: Option<&WorkflowId>, limit: usize) -> Result<Page<EventRecord>, StoreError>;
+    fn events(
+        &self,
+        after: u64,
+        workflow: Option<&WorkflowId>,
+        limit: usize,
+    ) -> Result<Page<EventRecord>, StoreError>;
 
     /// Position of the last event; 0 when there is none.
     ///
@@ -332,7 +355,10 @@ pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
     for record in events {
         expected += 1;
         if record.seq != expected {
-            return Err(format!("event {} was to be written as number {expected} of the log", record.seq));
+            return Err(format!(
+                "event {} was to be written as number {expected} of the log",
+                record.seq
+            ));
         }
     }
     Ok(())
@@ -340,9 +366,7 @@ pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
 
 /// When the definition of a row came into force: the moment of the turn that brought it.
 pub(crate) fn defined_at(row: &WorkflowRow, events: &[EventRecord]) -> Timestamp {
-    let defines = |record: &&EventRecord| {
-        matches!(&record.event, Event::Workflow { workflow, what: WorkflowEvent::Defined { .. } } if *workflow == row.id)
-    };
+    let defines = |record: &&EventRecord| matches!(&record.event, Event::Workflow { workflow, what: WorkflowEvent::Defined { .. } } if *workflow == row.id);
     let event = events.iter().find(defines).or(events.first());
     event.map_or(Timestamp::UNIX_EPOCH, |record| record.at)
 }

@@ -46,7 +46,10 @@ impl MemoryStore {
     /// A store on a disk that may hold something already.
     #[must_use]
     pub fn on(disk: &MemoryDisk) -> Self {
-        Self { disk: disk.clone(), epoch: None }
+        Self {
+            disk: disk.clone(),
+            epoch: None,
+        }
     }
 
     /// The disk, to open another store on it.
@@ -57,7 +60,12 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+    fn lease(
+        &mut self,
+        node: &str,
+        now: Timestamp,
+        ttl_millis: u64,
+    ) -> Result<Option<Lease>, StoreError> {
         let ttl = SignedDuration::from_millis(i64::try_from(ttl_millis).unwrap_or(i64::MAX));
         let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
         self.epoch = self.disk.state().lease(self.epoch, node, now, until);

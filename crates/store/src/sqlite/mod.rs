@@ -46,9 +46,15 @@ impl SqliteStore {
         let path = path.as_ref();
         let place: Arc<str> = path.display().to_string().into();
         let mut leadership = Leadership::of(lock_path(path));
-        let conn = open::writer(path, &mut leadership).map_err(|fault| fault.tell("open", &place))?;
+        let conn =
+            open::writer(path, &mut leadership).map_err(|fault| fault.tell("open", &place))?;
         let reader = Arc::new(SqliteReader::new(path.to_owned(), Arc::clone(&place)));
-        Ok(Self { place, writer: Writer::new(conn), leadership, reader })
+        Ok(Self {
+            place,
+            writer: Writer::new(conn),
+            leadership,
+            reader,
+        })
     }
 
     fn told<T>(&self, doing: &str, outcome: Result<T, fault::Fault>) -> Result<T, StoreError> {
@@ -63,7 +69,12 @@ fn lock_path(path: &Path) -> PathBuf {
 }
 
 impl Store for SqliteStore {
-    fn lease(&mut self, node: &str, now: Timestamp, _ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+    fn lease(
+        &mut self,
+        node: &str,
+        now: Timestamp,
+        _ttl_millis: u64,
+    ) -> Result<Option<Lease>, StoreError> {
         let outcome = self.leadership.take(&mut self.writer, node, now);
         self.told("take the lead over", outcome)
     }

@@ -18,8 +18,15 @@ const BUSY: Duration = Duration::from_secs(5);
 pub(super) fn writer(path: &Path, leadership: &mut Leadership) -> Result<Connection, Fault> {
     let place = path.display().to_string();
     let known = u32::try_from(schema::STEPS.len()).unwrap_or(u32::MAX);
-    let found = if make(path)? { 0 } else { look(path, known, &place)? };
-    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let found = if make(path)? {
+        0
+    } else {
+        look(path, known, &place)?
+    };
+    let mut conn = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
     conn.busy_timeout(BUSY)?;
     set_up_writer(&conn)?;
     if found != known {
@@ -30,7 +37,10 @@ pub(super) fn writer(path: &Path, leadership: &mut Leadership) -> Result<Connect
 
 /// A connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
-    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let conn = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
     conn.busy_timeout(BUSY)?;
     conn.pragma_update(None, "cache_size", -4096)?;
     conn.set_prepared_statement_cache_capacity(48);
@@ -45,13 +55,25 @@ fn make(path: &Path) -> Result<bool, Fault> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => {
-            let missing = error.kind() == ErrorKind::NotFound;
-            let cause = if missing { "its folder does not exist".to_owned() } else { error.to_string() };
-            Err(StoreError::Medium { doing: format!("make {}", path.display()), cause }.into())
-        }
+        Err(_) if path.is_dir() => Err(unusable("open", path, "it is a folder".to_owned())),
+        Err(error) => match error.kind() {
+            ErrorKind::AlreadyExists => Ok(false),
+            ErrorKind::NotFound => Err(unusable(
+                "make",
+                path,
+                "its folder does not exist".to_owned(),
+            )),
+            _ => Err(unusable("make", path, error.to_string())),
+        },
     }
+}
+
+fn unusable(doing: &str, path: &Path, cause: String) -> Fault {
+    StoreError::Medium {
+        doing: format!("{doing} {}", path.display()),
+        cause,
+    }
+    .into()
 }
 
 fn look(path: &Path, known: u32, place: &str) -> Result<u32, Fault> {
@@ -73,7 +95,12 @@ fn set_up_writer(conn: &Connection) -> Result<(), Fault> {
 }
 
 /// An old schema is not changed under a leader of the old program.
-fn migrate(conn: &mut Connection, found: u32, leadership: &mut Leadership, place: &str) -> Result<(), Fault> {
+fn migrate(
+    conn: &mut Connection,
+    found: u32,
+    leadership: &mut Leadership,
+    place: &str,
+) -> Result<(), Fault> {
     let guarded = found > 0;
     if guarded && !leadership.try_lock()? {
         let doing = format!("bring {place} from version {found} of its schema up to date");

@@ -25,7 +25,11 @@ struct Road {
 
 impl Road {
     fn new(index: &'static str, prefix: impl Into<String>) -> Self {
-        Self { index, prefix: prefix.into(), text: None }
+        Self {
+            index,
+            prefix: prefix.into(),
+            text: None,
+        }
     }
 }
 
@@ -33,27 +37,47 @@ impl Road {
 type Bounds = (i64, i64);
 
 fn bounds(filter: &SlotFilter) -> Bounds {
-    filter.range.map_or((i64::MIN, i64::MAX), |range| (range.start.as_millisecond(), range.end.as_millisecond()))
+    filter.range.map_or((i64::MIN, i64::MAX), |range| {
+        (range.start.as_millisecond(), range.end.as_millisecond())
+    })
 }
 
 /// Which indexes lead to the slots of a filter. Several are merged.
 fn slot_roads(filter: &SlotFilter, workflow: Option<i64>) -> Vec<Road> {
     let states = &filter.states;
-    let only_troubled = !states.is_empty() && states.iter().all(|state| *state > SlotState::Succeeded);
+    let only_troubled =
+        !states.is_empty() && states.iter().all(|state| *state > SlotState::Succeeded);
     match (&filter.backfill, workflow) {
         (Some(backfill), _) => {
             let text = Some(backfill.as_str().to_owned());
-            vec![Road { text, ..Road::new("INDEXED BY slots_backfill", "backfill = ?1 AND ") }]
+            vec![Road {
+                text,
+                ..Road::new("INDEXED BY slots_backfill", "backfill = ?1 AND ")
+            }]
         }
         (None, Some(workflow)) if only_troubled => {
-            vec![Road::new("INDEXED BY slots_troubled", format!("state > 6 AND workflow = {workflow} AND "))]
+            vec![Road::new(
+                "INDEXED BY slots_troubled",
+                format!("state > 6 AND workflow = {workflow} AND "),
+            )]
         }
-        (None, Some(workflow)) => vec![Road::new("NOT INDEXED", format!("workflow = {workflow} AND "))],
+        (None, Some(workflow)) => vec![Road::new(
+            "NOT INDEXED",
+            format!("workflow = {workflow} AND "),
+        )],
         (None, None) if !states.is_empty() && !states.contains(&SlotState::Succeeded) => {
-            let mut numbers = states.iter().map(|state| slot_state(*state)).collect::<Vec<_>>();
+            let mut numbers = states
+                .iter()
+                .map(|state| slot_state(*state))
+                .collect::<Vec<_>>();
             numbers.sort_unstable();
             numbers.dedup();
-            let road = |state| Road::new("INDEXED BY slots_unsucceeded", format!("state <> 6 AND state = {state} AND "));
+            let road = |state| {
+                Road::new(
+                    "INDEXED BY slots_unsucceeded",
+                    format!("state <> 6 AND state = {state} AND "),
+                )
+            };
             numbers.into_iter().map(road).collect()
         }
         (None, None) => vec![Road::new("INDEXED BY slots_newest", "")],
@@ -72,7 +96,12 @@ struct Found<K, T> {
 impl<K: Ord + Clone, T> Found<K, T> {
     /// One row more than fits the page tells that the list goes on.
     fn new(limit: usize) -> Self {
-        Self { rows: Vec::new(), stopped: None, passed_over: 0, wanted: limit.saturating_add(1) }
+        Self {
+            rows: Vec::new(),
+            stopped: None,
+            passed_over: 0,
+            wanted: limit.saturating_add(1),
+        }
     }
 
     fn is_full(&self) -> bool {
@@ -89,15 +118,25 @@ impl<K: Ord + Clone, T> Found<K, T> {
     /// The page that several roads lead to.
     fn page(roads: Vec<Self>, limit: usize, cursor: impl Fn(&K) -> String) -> Page<T> {
         let stopped = roads.iter().filter_map(|found| found.stopped.clone()).min();
-        let mut rows = roads.into_iter().flat_map(|found| found.rows).collect::<Vec<_>>();
+        let mut rows = roads
+            .into_iter()
+            .flat_map(|found| found.rows)
+            .collect::<Vec<_>>();
         rows.sort_by(|a, b| a.0.cmp(&b.0));
         if let Some(stopped) = &stopped {
             rows.retain(|(place, _)| place <= stopped);
         }
         let full = rows.len() > limit;
         rows.truncate(limit);
-        let next = if full { rows.last().map(|(place, _)| cursor(place)) } else { stopped.as_ref().map(cursor) };
-        Page { rows: rows.into_iter().map(|(_, row)| row).collect(), next }
+        let next = if full {
+            rows.last().map(|(place, _)| cursor(place))
+        } else {
+            stopped.as_ref().map(cursor)
+        };
+        Page {
+            rows: rows.into_iter().map(|(_, row)| row).collect(),
+            next,
+        }
     }
 }
 
@@ -111,13 +150,23 @@ pub(super) fn slots(
 ) -> Result<Page<SlotRow>, Fault> {
     let after = from.map(SlotPlace::parse).transpose()?;
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
-        return Ok(Page { rows: Vec::new(), next: None });
+        return Ok(Page {
+            rows: Vec::new(),
+            next: None,
+        });
     };
     let limit = limit.max(1);
     let mut roads = Vec::new();
     for road in slot_roads(filter, workflow) {
         let mut found = Found::new(limit);
-        let mut walk = SlotWalk { conn, names, filter, workflow, road: &road, found: &mut found };
+        let mut walk = SlotWalk {
+            conn,
+            names,
+            filter,
+            workflow,
+            road: &road,
+            found: &mut found,
+        };
         walk.walk(after.as_ref())?;
         roads.push(found);
     }
@@ -146,14 +195,21 @@ impl SlotWalk<'_> {
     /// stretch of the index each.
     fn walk(&mut self, after: Option<&SlotPlace>) -> Result<(), Fault> {
         let (start, mut end) = bounds(self.filter);
-        if let Some(SlotPlace { at: Reverse(at), workflow, key }) = after {
+        if let Some(SlotPlace {
+            at: Reverse(at),
+            workflow,
+            key,
+        }) = after
+        {
             if (start..end).contains(at) {
-                let rest = "scheduled_at = ?2 AND (workflow, key) > (?3, ?4) ORDER BY workflow, key";
+                let rest =
+                    "scheduled_at = ?2 AND (workflow, key) > (?3, ?4) ORDER BY workflow, key";
                 self.stretch(rest, &[at, workflow, key])?;
             }
             end = end.min(*at);
         }
-        let earlier = "scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY scheduled_at DESC, workflow, key";
+        let earlier =
+            "scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY scheduled_at DESC, workflow, key";
         self.stretch(earlier, &[&start, &end])
     }
 
@@ -161,7 +217,11 @@ impl SlotWalk<'_> {
         if self.found.is_full() {
             return Ok(());
         }
-        let Road { index, prefix, text } = self.road;
+        let Road {
+            index,
+            prefix,
+            text,
+        } = self.road;
         let sql = format!("SELECT {SLOT} FROM slots {index} WHERE {prefix}{condition}");
         let mut statement = self.conn.prepare_cached(&sql)?;
         if let Some(text) = text {
@@ -174,7 +234,9 @@ impl SlotWalk<'_> {
         while !self.found.is_full() {
             let Some(row) = rows.next()? else { break };
             if self.passes(row)? {
-                self.found.rows.push((read_place(row)?, self.names.read_slot_row(row)?));
+                self.found
+                    .rows
+                    .push((read_place(row)?, self.names.read_slot_row(row)?));
             } else {
                 self.found.pass_over(read_place(row)?);
             }
@@ -185,13 +247,19 @@ impl SlotWalk<'_> {
     fn passes(&self, row: &rusqlite::Row<'_>) -> Result<bool, Fault> {
         let states = &self.filter.states;
         let right_state = states.is_empty() || states.contains(&read_slot_state(row, 3)?);
-        let right_workflow = self.workflow.is_none_or(|workflow| row.get(0) == Ok(workflow));
+        let right_workflow = self
+            .workflow
+            .is_none_or(|workflow| row.get(0) == Ok(workflow));
         Ok(right_state && right_workflow)
     }
 }
 
 /// How many slots of a filter are in each state.
-pub(super) fn slot_counts(conn: &Connection, names: &Names, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, Fault> {
+pub(super) fn slot_counts(
+    conn: &Connection,
+    names: &Names,
+    filter: &SlotFilter,
+) -> Result<BTreeMap<SlotState, u64>, Fault> {
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
         return Ok(BTreeMap::new());
     };
@@ -219,7 +287,9 @@ pub(super) fn slot_counts(conn: &Connection, names: &Names, filter: &SlotFilter)
             read_counts(statement.raw_query())?
         }
     };
-    counts.retain(|state, count| *count > 0 && (filter.states.is_empty() || filter.states.contains(state)));
+    counts.retain(|state, count| {
+        *count > 0 && (filter.states.is_empty() || filter.states.contains(state))
+    });
     Ok(counts)
 }
 
@@ -264,7 +334,10 @@ fn run_roads(filter: &RunFilter, workflow: Option<i64>) -> Vec<Road> {
     }
     if states.iter().any(|state| *state > RunState::Succeeded) {
         roads.push(match workflow {
-            Some(workflow) => Road::new("INDEXED BY runs_troubled_of", format!("state > 2 AND workflow = {workflow} AND ")),
+            Some(workflow) => Road::new(
+                "INDEXED BY runs_troubled_of",
+                format!("state > 2 AND workflow = {workflow} AND "),
+            ),
             None => Road::new("INDEXED BY runs_troubled", "state > 2 AND "),
         });
     }
@@ -281,14 +354,26 @@ pub(super) fn runs(
 ) -> Result<Page<Run>, Fault> {
     let before = from.map_or(Ok(i64::MAX as u64), parse_seq)?;
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
-        return Ok(Page { rows: Vec::new(), next: None });
+        return Ok(Page {
+            rows: Vec::new(),
+            next: None,
+        });
     };
     let limit = limit.max(1);
     let mut roads = Vec::new();
     for road in run_roads(filter, workflow) {
-        roads.push(walk_runs(conn, names, filter, workflow, &road, (before, limit))?);
+        roads.push(walk_runs(
+            conn,
+            names,
+            filter,
+            workflow,
+            &road,
+            (before, limit),
+        )?);
     }
-    Ok(Found::page(roads, limit, |Reverse(seq): &Reverse<u64>| seq.to_string()))
+    Ok(Found::page(roads, limit, |Reverse(seq): &Reverse<u64>| {
+        seq.to_string()
+    }))
 }
 
 fn walk_runs(
@@ -307,7 +392,8 @@ fn walk_runs(
     while !found.is_full() {
         let Some(row) = rows.next()? else { break };
         let seq = Reverse(row.get(0)?);
-        let right_state = filter.states.is_empty() || filter.states.contains(&read_run_state(row, 6)?);
+        let right_state =
+            filter.states.is_empty() || filter.states.contains(&read_run_state(row, 6)?);
         let right_workflow = workflow.is_none_or(|workflow| row.get(1) == Ok(workflow));
         if right_state && right_workflow {
             found.rows.push((seq, names.read_run(row)?));
@@ -320,8 +406,11 @@ fn walk_runs(
 
 /// The live slots' share of all decides whether to go through the index or through the table.
 pub(super) fn live_slots(conn: &Connection, names: &Names) -> Result<Vec<SlotRow>, Fault> {
-    let count = "SELECT count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6";
-    let live = conn.prepare_cached(count)?.query_row([], |row| row.get::<_, u64>(0))?;
+    let count =
+        "SELECT count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6";
+    let live = conn
+        .prepare_cached(count)?
+        .query_row([], |row| row.get::<_, u64>(0))?;
     let mut slots = Vec::with_capacity(usize::try_from(live).unwrap_or(0));
     let mut read = |sql: &str| -> Result<(), Fault> {
         let mut statement = conn.prepare(sql)?;
@@ -332,16 +421,23 @@ pub(super) fn live_slots(conn: &Connection, names: &Names) -> Result<Vec<SlotRow
         Ok(())
     };
     if live > total_slots(conn)? / 4 {
-        read(&format!("SELECT {SLOT} FROM slots NOT INDEXED WHERE state < 6"))?;
+        read(&format!(
+            "SELECT {SLOT} FROM slots NOT INDEXED WHERE state < 6"
+        ))?;
     } else {
-        read(&format!("SELECT {SLOT} FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6"))?;
+        read(&format!(
+            "SELECT {SLOT} FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6"
+        ))?;
     }
-    read(&format!("SELECT {SLOT} FROM slots INDEXED BY slots_ending WHERE run_alive = 1 AND state >= 6"))?;
+    read(&format!(
+        "SELECT {SLOT} FROM slots INDEXED BY slots_ending WHERE run_alive = 1 AND state >= 6"
+    ))?;
     Ok(slots)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::run_state;
     use super::*;
 
     #[test]

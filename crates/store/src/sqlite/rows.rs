@@ -7,7 +7,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
-use kelos_model::{BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{
+    BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState,
+    WorkflowId,
+};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
@@ -22,8 +25,7 @@ pub(super) const SLOT: &str = "workflow, scheduled_at, key, state, since, retrie
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
      dispatched_at, started_at, ended_at, outcome";
 pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body";
-pub(super) const WORKFLOW: &str =
-    "SELECT name, w.version, present, paused, planned, definition FROM workflows AS w JOIN definitions AS d \
+pub(super) const WORKFLOW: &str = "SELECT name, w.version, present, paused, planned, definition FROM workflows AS w JOIN definitions AS d \
      ON d.workflow = w.id AND d.version = w.version";
 
 /// The number of a slot's state in the tables. Never change a number: old databases hold it.
@@ -57,14 +59,22 @@ pub(super) fn run_state(state: RunState) -> i64 {
 
 pub(super) fn read_slot_state(row: &Row<'_>, column: usize) -> Rowed<SlotState> {
     let number = row.get::<_, i64>(column)?;
-    let state = usize::try_from(number).ok().and_then(|index| SlotState::ALL.get(index));
-    state.copied().ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a slot")))
+    let state = usize::try_from(number)
+        .ok()
+        .and_then(|index| SlotState::ALL.get(index));
+    state
+        .copied()
+        .ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a slot")))
 }
 
 pub(super) fn read_run_state(row: &Row<'_>, column: usize) -> Rowed<RunState> {
     let number = row.get::<_, i64>(column)?;
-    let state = usize::try_from(number).ok().and_then(|index| RunState::ALL.get(index));
-    state.copied().ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a run")))
+    let state = usize::try_from(number)
+        .ok()
+        .and_then(|index| RunState::ALL.get(index));
+    state
+        .copied()
+        .ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a run")))
 }
 
 /// Positions in the log fit a column: there are no more than 2^63.
@@ -77,7 +87,8 @@ pub(super) fn millis(at: Option<Timestamp>) -> Option<i64> {
 }
 
 fn moment(millis: i64) -> Rowed<Timestamp> {
-    Timestamp::from_millisecond(millis).map_err(|_| Fault::Nonsense(format!("{millis} ms is out of time")))
+    Timestamp::from_millisecond(millis)
+        .map_err(|_| Fault::Nonsense(format!("{millis} ms is out of time")))
 }
 
 fn read_moment(row: &Row<'_>, column: usize) -> Rowed<Timestamp> {
@@ -90,7 +101,8 @@ fn read_moment_if_any(row: &Row<'_>, column: usize) -> Rowed<Option<Timestamp>> 
 
 fn read_key(row: &Row<'_>, at: usize, beyond: usize) -> Rowed<SlotKey> {
     let beyond = row.get_ref(beyond)?.as_str()?;
-    whole_key(read_moment(row, at)?, beyond).ok_or_else(|| Fault::Nonsense(format!("\"{beyond}\" is not the rest of a key")))
+    whole_key(read_moment(row, at)?, beyond)
+        .ok_or_else(|| Fault::Nonsense(format!("\"{beyond}\" is not the rest of a key")))
 }
 
 fn read_text(row: &Row<'_>, column: usize) -> Rowed<Option<String>> {
@@ -98,12 +110,15 @@ fn read_text(row: &Row<'_>, column: usize) -> Rowed<Option<String>> {
 }
 
 fn read_workflow_name(row: &Row<'_>, column: usize) -> Rowed<WorkflowId> {
-    WorkflowId::new(row.get_ref(column)?.as_str()?).map_err(|error| Fault::Nonsense(error.to_string()))
+    WorkflowId::new(row.get_ref(column)?.as_str()?)
+        .map_err(|error| Fault::Nonsense(error.to_string()))
 }
 
 fn read_backfill_name(row: &Row<'_>, column: usize) -> Rowed<Option<BackfillId>> {
     let name = row.get_ref(column)?.as_str_or_null()?;
-    name.map(BackfillId::new).transpose().map_err(|error| Fault::Nonsense(error.to_string()))
+    name.map(BackfillId::new)
+        .transpose()
+        .map_err(|error| Fault::Nonsense(error.to_string()))
 }
 
 /// The numbers that stand for the workflows' names, as of one transaction.
@@ -116,17 +131,21 @@ pub(super) struct Names {
 impl Names {
     /// Reads what came since `known`: names never change and never go.
     pub(super) fn read(known: &Arc<Names>, conn: &Connection) -> Rowed<Arc<Names>> {
-        let last = conn.prepare_cached("SELECT max(id) FROM workflows")?.query_row([], |row| row.get::<_, Option<i64>>(0))?;
+        let last = conn
+            .prepare_cached("SELECT max(id) FROM workflows")?
+            .query_row([], |row| row.get::<_, Option<i64>>(0))?;
         let unread = known.by_number.len();
         if last.is_none_or(|last| last < column(unread as u64)) {
             return Ok(Arc::clone(known));
         }
         let mut names = Names::clone(known);
-        let mut statement = conn.prepare_cached("SELECT id, name FROM workflows WHERE id >= ?1 ORDER BY id")?;
+        let mut statement =
+            conn.prepare_cached("SELECT id, name FROM workflows WHERE id >= ?1 ORDER BY id")?;
         let mut rows = statement.query([column(unread as u64)])?;
         while let Some(row) = rows.next()? {
             let number = row.get::<_, i64>(0)?;
-            let index = usize::try_from(number).map_err(|_| Fault::Nonsense(format!("workflow number {number}")))?;
+            let index = usize::try_from(number)
+                .map_err(|_| Fault::Nonsense(format!("workflow number {number}")))?;
             let name = read_workflow_name(row, 1)?;
             names.by_number.resize(index, None);
             names.by_number.push(Some(name.clone()));
@@ -140,18 +159,27 @@ impl Names {
     }
 
     fn name(&self, number: i64) -> Rowed<&WorkflowId> {
-        let name = usize::try_from(number).ok().and_then(|index| self.by_number.get(index));
-        name.and_then(Option::as_ref).ok_or_else(|| Fault::Nonsense(format!("workflow number {number} has no name")))
+        let name = usize::try_from(number)
+            .ok()
+            .and_then(|index| self.by_number.get(index));
+        name.and_then(Option::as_ref)
+            .ok_or_else(|| Fault::Nonsense(format!("workflow number {number} has no name")))
     }
 
     fn read_ref(&self, row: &Row<'_>, workflow: usize) -> Rowed<SlotRef> {
         let name = self.name(row.get(workflow)?)?.clone();
-        Ok(SlotRef::new(name, read_key(row, workflow + 1, workflow + 2)?))
+        Ok(SlotRef::new(
+            name,
+            read_key(row, workflow + 1, workflow + 2)?,
+        ))
     }
 
     /// Reads the columns [`SLOT`].
     pub(super) fn read_slot_row(&self, row: &Row<'_>) -> Rowed<SlotRow> {
-        Ok(SlotRow { id: self.read_ref(row, 0)?, slot: read_slot(row)? })
+        Ok(SlotRow {
+            id: self.read_ref(row, 0)?,
+            slot: read_slot(row)?,
+        })
     }
 
     /// Reads the columns [`RUN`].
@@ -161,7 +189,10 @@ impl Names {
             json => Some(serde_json::from_str(json.as_str()?)?),
         };
         Ok(Run {
-            id: RunId { slot: self.read_ref(row, 1)?, number: row.get(4)? },
+            id: RunId {
+                slot: self.read_ref(row, 1)?,
+                number: row.get(4)?,
+            },
             seq: row.get(0)?,
             previous: row.get(5)?,
             state: read_run_state(row, 6)?,
@@ -181,22 +212,36 @@ impl Names {
             (ValueRef::Null, _) => serde_json::from_str(body)?,
             (number, ValueRef::Null) => {
                 let workflow = self.name(number.as_i64()?)?.clone();
-                Event::Workflow { workflow, what: serde_json::from_str(body)? }
+                Event::Workflow {
+                    workflow,
+                    what: serde_json::from_str(body)?,
+                }
             }
-            _ => Event::Slot { slot: self.read_ref(row, 3)?, what: serde_json::from_str(body)? },
+            _ => Event::Slot {
+                slot: self.read_ref(row, 3)?,
+                what: serde_json::from_str(body)?,
+            },
         };
-        Ok(EventRecord { seq: row.get(0)?, at: read_moment(row, 1)?, previous: row.get(2)?, event })
+        Ok(EventRecord {
+            seq: row.get(0)?,
+            at: read_moment(row, 1)?,
+            previous: row.get(2)?,
+            event,
+        })
     }
 
     /// Reads name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots.
     pub(super) fn read_backfill(&self, row: &Row<'_>) -> Rowed<Backfill> {
         let mode = row.get_ref(4)?.as_str()?;
-        let id = read_backfill_name(row, 0)?.ok_or_else(|| Fault::Nonsense("a backfill has no name".to_owned()))?;
+        let id = read_backfill_name(row, 0)?
+            .ok_or_else(|| Fault::Nonsense("a backfill has no name".to_owned()))?;
         Ok(Backfill {
             id,
             workflow: self.name(row.get(1)?)?.clone(),
             range: Range::new(read_moment(row, 2)?, read_moment(row, 3)?),
-            mode: read_mode(mode).ok_or_else(|| Fault::Nonsense(format!("\"{mode}\" is not the mode of a backfill")))?,
+            mode: read_mode(mode).ok_or_else(|| {
+                Fault::Nonsense(format!("\"{mode}\" is not the mode of a backfill"))
+            })?,
             priority: row.get(5)?,
             by: row.get(6)?,
             created_at: read_moment(row, 7)?,
@@ -226,7 +271,11 @@ pub(super) fn read_slot(row: &Row<'_>) -> Rowed<Slot> {
 
 /// Reads where a slot with the columns [`SLOT`] stands in the listing.
 pub(super) fn read_place(row: &Row<'_>) -> Rowed<SlotPlace> {
-    Ok(SlotPlace { at: Reverse(row.get(1)?), workflow: row.get(0)?, key: row.get(2)? })
+    Ok(SlotPlace {
+        at: Reverse(row.get(1)?),
+        workflow: row.get(0)?,
+        key: row.get(2)?,
+    })
 }
 
 /// Reads the columns of [`WORKFLOW`].
@@ -251,8 +300,11 @@ pub(super) fn read_definition(row: &Row<'_>) -> Rowed<PastDefinition> {
     })
 }
 
-const MODES: [(BackfillMode, &str); 3] =
-    [(BackfillMode::Missing, "missing"), (BackfillMode::Unsuccessful, "unsuccessful"), (BackfillMode::All, "all")];
+const MODES: [(BackfillMode, &str); 3] = [
+    (BackfillMode::Missing, "missing"),
+    (BackfillMode::Unsuccessful, "unsuccessful"),
+    (BackfillMode::All, "all"),
+];
 
 /// The name of a backfill's mode in the tables.
 pub(super) fn mode_name(mode: BackfillMode) -> &'static str {
@@ -264,7 +316,10 @@ pub(super) fn mode_name(mode: BackfillMode) -> &'static str {
 }
 
 fn read_mode(name: &str) -> Option<BackfillMode> {
-    MODES.iter().find(|(_, known)| *known == name).map(|(mode, _)| *mode)
+    MODES
+        .iter()
+        .find(|(_, known)| *known == name)
+        .map(|(mode, _)| *mode)
 }
 
 #[cfg(test)]
@@ -283,7 +338,11 @@ mod tests {
 
     #[test]
     fn modes_read_back() {
-        for mode in [BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All] {
+        for mode in [
+            BackfillMode::Missing,
+            BackfillMode::Unsuccessful,
+            BackfillMode::All,
+        ] {
             assert_eq!(read_mode(mode_name(mode)), Some(mode));
         }
     }

@@ -1,1 +1,375 @@
+//! What only SQLite has: files, pages that run out, plans of queries.
 
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use kelos_model::event::Origin;
+use kelos_model::slot::apply;
+use kelos_model::{Event, EventRecord, SlotEvent, SlotRef, WorkflowId};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::SqliteStore;
+use super::schema::STEPS;
+use crate::contract::{Commit, Lease, SlotFilter, SlotRow, Store, StoreError};
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("kelos.db")
+    }
+
+    fn open(&self) -> SqliteStore {
+        SqliteStore::open(self.path()).unwrap()
+    }
+
+    fn refusal(&self) -> String {
+        SqliteStore::open(self.path())
+            .unwrap_err()
+            .to_string()
+            .replace(&self.path().display().to_string(), "DB")
+    }
+}
+
+fn lead(store: &mut SqliteStore) -> Lease {
+    store
+        .lease("node", Timestamp::UNIX_EPOCH, 1000)
+        .unwrap()
+        .unwrap()
+}
+
+fn moment(millis: i64) -> Timestamp {
+    Timestamp::from_millisecond(millis).unwrap()
+}
+
+/// A turn that plans `count` slots of a workflow, each with its event, after the log's `last`.
+fn planning(workflow: &str, last: u64, count: u64) -> Commit {
+    let mut commit = Commit::default();
+    for seq in last + 1..=last + count {
+        let slot = SlotRef::at(
+            WorkflowId::new(workflow).unwrap(),
+            moment(seq as i64 * 60_000),
+        );
+        let what = SlotEvent::Planned {
+            origin: Origin::Schedule,
+            priority: 0,
+            backfill: None,
+        };
+        let row = apply(None, &what, moment(5), seq).unwrap();
+        commit.slots.push(SlotRow {
+            id: slot.clone(),
+            slot: row,
+        });
+        commit.events.push(EventRecord {
+            seq,
+            at: moment(5),
+            previous: 0,
+            event: Event::Slot { slot, what },
+        });
+    }
+    commit
+}
+
+#[test]
+fn a_newer_schema_is_left_alone() {
+    let folder = Folder::new();
+    drop(folder.open());
+    Connection::open(folder.path())
+        .unwrap()
+        .pragma_update(None, "user_version", 77)
+        .unwrap();
+    let before = std::fs::read(folder.path()).unwrap();
+    let known = STEPS.len();
+    let expected = format!(
+        "open DB: its schema is version 77, this program knows up to {known}; use the newer program, or another folder"
+    );
+    assert_eq!(folder.refusal(), expected);
+    assert_eq!(std::fs::read(folder.path()).unwrap(), before);
+}
+
+#[test]
+fn what_is_not_ours_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    std::fs::write(folder.path(), "workflow,slot,state\n".repeat(99)).unwrap();
+    assert_eq!(folder.refusal(), "read DB: it is not a database of Kelos");
+    assert!(
+        std::fs::read_to_string(folder.path())
+            .unwrap()
+            .starts_with("workflow,")
+    );
+
+    let folder = Folder::new();
+    Connection::open(folder.path())
+        .unwrap()
+        .execute_batch("CREATE TABLE addresses (name)")
+        .unwrap();
+    let before = std::fs::read(folder.path()).unwrap();
+    assert_eq!(
+        folder.refusal(),
+        "read DB: it is the database of another program"
+    );
+    assert_eq!(std::fs::read(folder.path()).unwrap(), before);
+}
+
+#[test]
+fn a_place_that_cannot_be_is_told() {
+    let folder = Folder::new();
+    let path = folder.0.path().join("missing").join("kelos.db");
+    let words = SqliteStore::open(&path).unwrap_err().to_string();
+    assert_eq!(
+        words,
+        format!("make {}: its folder does not exist", path.display())
+    );
+    let words = SqliteStore::open(folder.0.path()).unwrap_err().to_string();
+    assert_eq!(
+        words,
+        format!("open {}: it is a folder", folder.0.path().display())
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn its_files_are_for_the_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let lease = lead(&mut store);
+    store.commit(lease, &planning("a", 0, 1)).unwrap();
+    let files = std::fs::read_dir(folder.0.path())
+        .unwrap()
+        .map(Result::unwrap)
+        .collect::<Vec<_>>();
+    assert_eq!(files.len(), 4, "{files:?}");
+    for file in files {
+        assert_eq!(
+            file.metadata().unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{file:?}"
+        );
+    }
+}
+
+#[test]
+fn an_empty_file_becomes_a_database() {
+    let folder = Folder::new();
+    std::fs::write(folder.path(), "").unwrap();
+    let mut store = folder.open();
+    let lease = lead(&mut store);
+    store.commit(lease, &planning("a", 0, 1)).unwrap();
+}
+
+#[test]
+fn who_gets_around_the_lock_is_fenced_off() {
+    let folder = Folder::new();
+    let mut first = folder.open();
+    let lease = lead(&mut first);
+    let mut second = folder.open();
+    assert_eq!(
+        second.lease("second", Timestamp::UNIX_EPOCH, 1000).unwrap(),
+        None
+    );
+    // The file with the lock is gone, so another one can be locked.
+    std::fs::remove_file(super::lock_path(&folder.path())).unwrap();
+    let taken = lead(&mut second);
+    let outcome = first.commit(lease, &planning("a", 0, 1));
+    let current = taken.epoch;
+    assert!(
+        matches!(outcome, Err(StoreError::Deposed { held, current: now }) if held == lease.epoch && now == current)
+    );
+    assert_eq!(
+        first.lease("first", Timestamp::UNIX_EPOCH, 1000).unwrap(),
+        None
+    );
+    second.commit(taken, &planning("a", 0, 1)).unwrap();
+}
+
+/// Whatever the store tells, in one text.
+fn all_told(store: &mut SqliteStore) -> String {
+    let reader = store.reader();
+    let snapshot = store.restore().unwrap();
+    let slots = reader
+        .slots(&SlotFilter::default(), None, 10_000)
+        .unwrap()
+        .rows;
+    let counts = reader.slot_counts(&SlotFilter::default()).unwrap();
+    let events = reader.events(0, None, 10_000).unwrap().rows;
+    let names =
+        store
+            .writer
+            .conn
+            .query_row("SELECT group_concat(name) FROM workflows", [], |row| {
+                row.get::<_, Option<String>>(0)
+            });
+    format!(
+        "{:?}\n{slots:?}\n{counts:?}\n{events:?}\n{names:?}",
+        snapshot.slots.len()
+    )
+}
+
+/// Interrupts a commit after each number of SQLite's own steps, until it gets through.
+#[test]
+fn a_commit_that_fails_at_any_step_leaves_nothing() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let lease = lead(&mut store);
+    store.commit(lease, &planning("a", 0, 20)).unwrap();
+    let before = all_told(&mut store);
+    let mut turn = planning("met in this turn", 20, 30);
+    turn.registers
+        .push(("b".to_owned(), "k".to_owned(), Some(serde_json::json!(1))));
+    let mut failures = 0;
+    for steps in (1..).step_by(13) {
+        let mut left = steps;
+        let interrupt = move || {
+            left -= 1;
+            left == 0
+        };
+        store
+            .writer
+            .conn
+            .progress_handler(1, Some(interrupt))
+            .unwrap();
+        let outcome = store.commit(lease, &turn);
+        store
+            .writer
+            .conn
+            .progress_handler(1, None::<fn() -> bool>)
+            .unwrap();
+        if outcome.is_ok() {
+            break;
+        }
+        assert!(
+            matches!(outcome, Err(StoreError::Medium { .. })),
+            "{outcome:?}"
+        );
+        assert_eq!(all_told(&mut store), before, "after {steps} steps");
+        failures += 1;
+        // A name that was met in the turn that failed is met anew.
+        assert!(failures < 10_000);
+    }
+    assert!(failures > 100, "only {failures} steps");
+    assert_ne!(all_told(&mut store), before);
+    store.commit(lease, &planning("another", 50, 2)).unwrap();
+    assert_eq!(
+        store
+            .reader()
+            .slots(&SlotFilter::default(), None, 1000)
+            .unwrap()
+            .rows
+            .len(),
+        52
+    );
+}
+
+/// Gives the file so many pages more, until a commit gets through.
+#[test]
+fn a_disk_that_is_full_leaves_nothing() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let lease = lead(&mut store);
+    store.commit(lease, &planning("a", 0, 500)).unwrap();
+    let before = all_told(&mut store);
+    let used = store
+        .writer
+        .conn
+        .query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))
+        .unwrap();
+    let turn = planning("b", 500, 500);
+    let mut failures = 0;
+    loop {
+        store
+            .writer
+            .conn
+            .query_row(
+                &format!("PRAGMA max_page_count = {}", used + failures),
+                [],
+                |_| Ok(()),
+            )
+            .unwrap();
+        match store.commit(lease, &turn) {
+            Ok(()) => break,
+            Err(StoreError::Medium { doing, cause }) => {
+                assert!(
+                    doing.starts_with("write to ") && cause.contains("full"),
+                    "failed to {doing}: {cause}"
+                );
+            }
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(all_told(&mut store), before);
+        failures += 1;
+    }
+    assert!(failures > 5, "only {failures} failures");
+    store
+        .commit(lease, &planning("c", 1000, 1))
+        .unwrap_or_else(|error| assert!(error.to_string().contains("full")));
+}
+
+#[test]
+fn pages_need_no_sorting() {
+    let folder = Folder::new();
+    drop(folder.open());
+    let conn = Connection::open(folder.path()).unwrap();
+    let rest = "scheduled_at = 1 AND (workflow, key) > (2, '') ORDER BY workflow, key";
+    let earlier =
+        "scheduled_at >= 1 AND scheduled_at < 2 ORDER BY scheduled_at DESC, workflow, key";
+    let roads = [
+        ("INDEXED BY slots_newest", ""),
+        ("NOT INDEXED", "workflow = 1 AND "),
+        (
+            "INDEXED BY slots_troubled",
+            "state > 6 AND workflow = 1 AND ",
+        ),
+        (
+            "INDEXED BY slots_unsucceeded",
+            "state <> 6 AND state = 3 AND ",
+        ),
+        ("INDEXED BY slots_backfill", "backfill = 'b' AND "),
+    ];
+    for (index, prefix) in roads {
+        for condition in [rest, earlier] {
+            let plan = plan(
+                &conn,
+                &format!("SELECT * FROM slots {index} WHERE {prefix}{condition}"),
+            );
+            assert!(
+                plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE"),
+                "{index}: {plan}"
+            );
+        }
+    }
+    for (index, prefix) in [
+        ("NOT INDEXED", ""),
+        ("INDEXED BY runs_of", "workflow = 1 AND "),
+        ("INDEXED BY runs_open", "state < 2 AND "),
+        ("INDEXED BY runs_troubled", "state > 2 AND "),
+        (
+            "INDEXED BY runs_troubled_of",
+            "state > 2 AND workflow = 1 AND ",
+        ),
+    ] {
+        let plan = plan(
+            &conn,
+            &format!("SELECT * FROM runs {index} WHERE {prefix}seq < 9 ORDER BY seq DESC"),
+        );
+        assert!(
+            plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE"),
+            "{index}: {plan}"
+        );
+    }
+}
+
+fn plan(conn: &Connection, sql: &str) -> String {
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let lines = statement
+        .query_map([], |row| row.get::<_, String>(3))
+        .unwrap()
+        .collect::<Result<Vec<_>, _>>()
+        .unwrap();
+    lines.join("; ")
+}

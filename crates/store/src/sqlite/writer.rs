@@ -5,7 +5,9 @@ use std::str::from_utf8;
 
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Event, EventRecord, Run, RunState, SlotState, WorkflowId};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior, params,
+};
 use serde::Serialize;
 
 use super::fault::Fault;
@@ -39,7 +41,11 @@ struct Known {
 
 impl Writer {
     pub(super) fn new(conn: Connection) -> Self {
-        Self { conn, known: Known::default(), busy: false }
+        Self {
+            conn,
+            known: Known::default(),
+            busy: false,
+        }
     }
 
     /// Forgets what another leader may have changed.
@@ -64,7 +70,12 @@ impl Writer {
     }
 }
 
-fn commit_turn(conn: &mut Connection, known: &mut Known, lease: Lease, commit: &Commit) -> Result<(), Fault> {
+fn commit_turn(
+    conn: &mut Connection,
+    known: &mut Known,
+    lease: Lease,
+    commit: &Commit,
+) -> Result<(), Fault> {
     // Dropped on the way out of an error, the transaction is rolled back.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     check(&tx, lease, &commit.events)?;
@@ -82,9 +93,15 @@ fn commit_turn(conn: &mut Connection, known: &mut Known, lease: Lease, commit: &
 /// The epoch must be in force and the events must follow the log.
 fn check(tx: &Transaction<'_>, lease: Lease, events: &[EventRecord]) -> Result<(), Fault> {
     let sql = "SELECT epoch, coalesce((SELECT max(seq) FROM events), 0) FROM leadership";
-    let (current, last) = tx.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (current, last) = tx
+        .prepare_cached(sql)?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if current != lease.epoch {
-        return Err(StoreError::Deposed { held: lease.epoch, current }.into());
+        return Err(StoreError::Deposed {
+            held: lease.epoch,
+            current,
+        }
+        .into());
     }
     crate::contract::follows(last, events).map_err(Fault::Nonsense)
 }
@@ -121,10 +138,18 @@ impl Turn<'_> {
         if let Some(number) = self.known.numbers.get(name) {
             return Ok(*number);
         }
-        let mut known = self.tx.prepare_cached("SELECT id FROM workflows WHERE name = ?1")?;
-        let number = match known.query_row([name.as_str()], |row| row.get(0)).optional()? {
+        let mut known = self
+            .tx
+            .prepare_cached("SELECT id FROM workflows WHERE name = ?1")?;
+        let number = match known
+            .query_row([name.as_str()], |row| row.get(0))
+            .optional()?
+        {
             Some(number) => number,
-            None => self.tx.prepare_cached("INSERT INTO workflows (name) VALUES (?1)")?.insert([name.as_str()])?,
+            None => self
+                .tx
+                .prepare_cached("INSERT INTO workflows (name) VALUES (?1)")?
+                .insert([name.as_str()])?,
         };
         self.known.numbers.insert(name.clone(), number);
         self.known.fresh.push(name.clone());
@@ -146,10 +171,21 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn write_definition(&mut self, number: i64, row: &WorkflowRow, commit: &Commit) -> Result<(), Fault> {
+    fn write_definition(
+        &mut self,
+        number: i64,
+        row: &WorkflowRow,
+        commit: &Commit,
+    ) -> Result<(), Fault> {
         let at = crate::contract::defined_at(row, &commit.events).as_millisecond();
-        let source = commit.sources.get(&row.definition.source.file).map(|text| self.source(text)).transpose()?;
-        self.tx.prepare_cached("UPDATE workflows SET version = ?2 WHERE id = ?1")?.execute((number, row.version))?;
+        let source = commit
+            .sources
+            .get(&row.definition.source.file)
+            .map(|text| self.source(text))
+            .transpose()?;
+        self.tx
+            .prepare_cached("UPDATE workflows SET version = ?2 WHERE id = ?1")?
+            .execute((number, row.version))?;
         let sql = "INSERT INTO definitions (workflow, version, at, definition, source) VALUES (?1, ?2, ?3, ?4, ?5) \
                    ON CONFLICT DO NOTHING";
         let mut statement = self.tx.prepare_cached(sql)?;
@@ -161,11 +197,19 @@ impl Turn<'_> {
     /// The number of a source text, which is kept once.
     fn source(&mut self, text: &str) -> Result<i64, Fault> {
         let digest = fnv(text);
-        let mut known = self.tx.prepare_cached("SELECT id FROM sources WHERE digest = ?1 AND text = ?2")?;
-        if let Some(id) = known.query_row((digest, text), |row| row.get(0)).optional()? {
+        let mut known = self
+            .tx
+            .prepare_cached("SELECT id FROM sources WHERE digest = ?1 AND text = ?2")?;
+        if let Some(id) = known
+            .query_row((digest, text), |row| row.get(0))
+            .optional()?
+        {
             return Ok(id);
         }
-        Ok(self.tx.prepare_cached("INSERT INTO sources (digest, text) VALUES (?1, ?2)")?.insert((digest, text))?)
+        Ok(self
+            .tx
+            .prepare_cached("INSERT INTO sources (digest, text) VALUES (?1, ?2)")?
+            .insert((digest, text))?)
     }
 
     fn write_slots(&mut self, slots: &[SlotRow]) -> Result<(), Fault> {
@@ -190,7 +234,8 @@ impl Turn<'_> {
                 *planned.entry(number).or_default() += 1;
             }
         }
-        let mut count = tx.prepare_cached("UPDATE workflows SET slots = slots + ?2 WHERE id = ?1")?;
+        let mut count =
+            tx.prepare_cached("UPDATE workflows SET slots = slots + ?2 WHERE id = ?1")?;
         for (number, slots) in planned {
             count.execute((number, slots))?;
         }
@@ -222,10 +267,18 @@ impl Turn<'_> {
     }
 
     fn outcome(&mut self, run: &Run) -> Result<Option<&str>, Fault> {
-        run.outcome.as_ref().map(|outcome| self.known.json(outcome)).transpose()
+        run.outcome
+            .as_ref()
+            .map(|outcome| self.known.json(outcome))
+            .transpose()
     }
 
-    fn insert_run(&mut self, insert: &mut CachedStatement<'_>, number: i64, run: &Run) -> Result<bool, Fault> {
+    fn insert_run(
+        &mut self,
+        insert: &mut CachedStatement<'_>,
+        number: i64,
+        run: &Run,
+    ) -> Result<bool, Fault> {
         let key = &run.id.slot.key;
         insert.raw_bind_parameter(1, column(run.seq))?;
         insert.raw_bind_parameter(2, number)?;
@@ -273,8 +326,14 @@ impl Turn<'_> {
 
     fn bind_event(&mut self, insert: &mut CachedStatement<'_>, event: &Event) -> Result<(), Fault> {
         let (workflow, key, body) = match event {
-            Event::Slot { slot, what } => (Some(self.number(&slot.workflow)?), Some(&slot.key), self.known.json(what)?),
-            Event::Workflow { workflow, what } => (Some(self.number(workflow)?), None, self.known.json(what)?),
+            Event::Slot { slot, what } => (
+                Some(self.number(&slot.workflow)?),
+                Some(&slot.key),
+                self.known.json(what)?,
+            ),
+            Event::Workflow { workflow, what } => {
+                (Some(self.number(workflow)?), None, self.known.json(what)?)
+            }
             other => (None, None, self.known.json(other)?),
         };
         insert.raw_bind_parameter(4, workflow)?;
@@ -312,7 +371,9 @@ impl Turn<'_> {
     fn write_registers(&mut self, commit: &Commit) -> Result<(), Fault> {
         for (bucket, key, value) in &commit.registers {
             let Some(value) = value else {
-                let mut delete = self.tx.prepare_cached("DELETE FROM registers WHERE bucket = ?1 AND key = ?2")?;
+                let mut delete = self
+                    .tx
+                    .prepare_cached("DELETE FROM registers WHERE bucket = ?1 AND key = ?2")?;
                 delete.execute((bucket, key))?;
                 continue;
             };
@@ -344,7 +405,11 @@ fn write_slot(
     bind_and_execute_slot(insert, number, row)
 }
 
-fn bind_and_execute_slot(statement: &mut CachedStatement<'_>, number: i64, row: &SlotRow) -> Result<bool, Fault> {
+fn bind_and_execute_slot(
+    statement: &mut CachedStatement<'_>,
+    number: i64,
+    row: &SlotRow,
+) -> Result<bool, Fault> {
     let (key, slot) = (&row.id.key, &row.slot);
     statement.raw_bind_parameter(1, number)?;
     statement.raw_bind_parameter(2, key.scheduled_at().as_millisecond())?;
@@ -366,6 +431,8 @@ fn bind_and_execute_slot(statement: &mut CachedStatement<'_>, number: i64, row: 
 
 /// A digest of a text that no version of anything changes (FNV-1a); texts are compared besides.
 fn fnv(text: &str) -> i64 {
-    let digest = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let digest = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     digest.cast_signed()
 }

@@ -1,0 +1,68 @@
+//! What every store must do, as one suite that each adapter runs.
+//!
+//! A test hands in a maker of empty [`Place`]s; the suite opens stores there, writes histories that a small
+//! [`World`] makes up, and holds every answer against what the world knows.
+
+mod lead;
+mod pages;
+mod random;
+mod rows;
+mod walk;
+mod world;
+
+use kelos_store::Store;
+
+pub use random::agree;
+
+/// Where the data of one store is kept.
+pub trait Place {
+    /// Opens a store on the data; another one may be open, or have been, before.
+    fn open(&mut self) -> Box<dyn Store>;
+}
+
+type Case = (&'static str, fn(&mut dyn Place));
+
+/// Runs the whole contract; `fresh` makes an empty place each time.
+///
+/// # Panics
+/// Where the store breaks the contract.
+pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
+    let cases: &[Case] = &[
+        ("an empty store answers", rows::an_empty_store_answers),
+        ("every row reads back", rows::every_row_reads_back),
+        (
+            "a turn that is refused leaves nothing",
+            rows::a_turn_that_is_refused_leaves_nothing,
+        ),
+        ("definitions are kept", rows::definitions_are_kept),
+        (
+            "registers are set and deleted",
+            rows::registers_are_set_and_deleted,
+        ),
+        ("recall finds slots", rows::recall_finds_slots),
+        (
+            "runs are recalled in order",
+            rows::runs_are_recalled_in_order,
+        ),
+        ("one leads at a time", lead::one_leads_at_a_time),
+        ("a crash makes room", lead::a_crash_makes_room),
+        (
+            "a stale lease writes nothing",
+            lead::a_stale_lease_writes_nothing,
+        ),
+        ("slots are paged", pages::slots_are_paged),
+        ("slots are counted", pages::slots_are_counted),
+        ("runs are paged", pages::runs_are_paged),
+        ("the log is paged", pages::the_log_is_paged),
+        (
+            "pages hold still while rows come",
+            pages::pages_hold_still_while_rows_come,
+        ),
+        ("a needle is found", pages::a_needle_is_found),
+        ("nonsense is no cursor", pages::nonsense_is_no_cursor),
+    ];
+    for (name, case) in cases {
+        println!("contract: {name}");
+        case(&mut *fresh());
+    }
+}

@@ -1,0 +1,346 @@
+//! A made-up history that knows what it wrote.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::retry::scramble;
+use kelos_model::slot::apply;
+use kelos_model::time::{CronSchedule, Schedule};
+use kelos_model::trigger::TriggerKind;
+use kelos_model::workflow::{About, Job, Keys, Planned, Properties, Source, Workflow, WorkflowRow};
+use kelos_model::{
+    Answer, Event, EventRecord, Explanation, Outcome, RetryPolicy, Run, RunId, RunState, Slot,
+    SlotEvent, SlotRef, Trigger, WorkflowEvent, WorkflowId,
+};
+use kelos_store::{Commit, Lease, SlotRow, Store};
+
+/// Draws numbers; the same seed draws the same.
+#[derive(Debug, Clone)]
+pub(super) struct Draw(u64);
+
+impl Draw {
+    /// Draws that follow from a seed.
+    #[must_use]
+    pub(super) fn new(seed: u64) -> Self {
+        Self(scramble(seed))
+    }
+
+    /// A number below `end`.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        (scramble(self.0) % (end as u64)) as usize
+    }
+
+    /// One of some.
+    pub(super) fn of<T: Clone>(&mut self, some: &[T]) -> T {
+        some[self.below(some.len())].clone()
+    }
+}
+
+/// What is so, and the turn under way.
+#[derive(Debug, Clone, Default)]
+pub(super) struct World {
+    /// The slots as they are.
+    pub(super) slots: BTreeMap<SlotRef, Slot>,
+    /// The runs as they are.
+    pub(super) runs: BTreeMap<u64, Run>,
+    /// The whole log.
+    pub(super) events: Vec<EventRecord>,
+    /// Workflows in the order in which they were met.
+    pub(super) met: Vec<WorkflowId>,
+    /// The turn under way, but for slots and runs.
+    pub(super) turn: Commit,
+    changed_slots: BTreeSet<SlotRef>,
+    changed_runs: BTreeSet<u64>,
+}
+
+/// A moment, in hours since 2015-09-13T00:00Z.
+#[must_use]
+pub(super) fn hour(hours: i64) -> Timestamp {
+    Timestamp::from_second(1_442_102_400 + hours * 3600).expect("a moment in time")
+}
+
+/// A workflow's name.
+#[must_use]
+pub(super) fn named(name: &str) -> WorkflowId {
+    WorkflowId::new(name).expect("a good name")
+}
+
+/// A slot's name.
+#[must_use]
+pub(super) fn slot_at(name: &str, hours: i64) -> SlotRef {
+    SlotRef::at(named(name), hour(hours))
+}
+
+/// What a trigger said.
+#[must_use]
+pub(super) fn explanation(text: &str) -> Explanation {
+    Explanation {
+        kind: TriggerKind::Always,
+        answer: Answer::Met,
+        text: text.to_owned(),
+        evidence: None,
+        nested: Vec::new(),
+    }
+}
+
+/// A definition.
+#[must_use]
+pub(super) fn definition(name: &str, version: u32) -> Workflow {
+    Workflow {
+        id: named(name),
+        project: "contract".to_owned(),
+        source: Source {
+            file: format!("{name}.js"),
+            line: version,
+        },
+        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
+        trigger: Trigger::Delay {
+            seconds: i64::from(version),
+        },
+        concurrency: 3,
+        retry: RetryPolicy::immediate(version),
+        start_time: Some(hour(-7)),
+        wait_timeout_seconds: None,
+        job: Job {
+            executor: "command".to_owned(),
+            settings: serde_json::Map::new(),
+            properties: Properties::default(),
+        },
+        about: About::default(),
+    }
+}
+
+/// A workflow as it is.
+#[must_use]
+pub(super) fn workflow(name: &str, version: u32) -> WorkflowRow {
+    let definition = Arc::new(definition(name, version));
+    let planned = Planned::default();
+    WorkflowRow {
+        id: named(name),
+        definition,
+        version,
+        present: true,
+        paused: version.is_multiple_of(2),
+        planned,
+    }
+}
+
+impl World {
+    /// The position of the next event.
+    #[must_use]
+    pub(super) fn next_seq(&self) -> u64 {
+        self.events.len() as u64 + 1
+    }
+
+    /// The moment of the next event.
+    #[must_use]
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::from_millisecond(1_500_000_000_000 + 7 * self.events.len() as i64)
+            .expect("a moment in time")
+    }
+
+    fn meet(&mut self, name: &WorkflowId) {
+        if !self.met.contains(name) {
+            self.met.push(name.clone());
+        }
+    }
+
+    /// Adds an event to the turn.
+    pub(super) fn log(&mut self, event: Event, previous: u64) {
+        let record = EventRecord {
+            seq: self.next_seq(),
+            at: self.now(),
+            previous,
+            event,
+        };
+        self.events.push(record.clone());
+        self.turn.events.push(record);
+    }
+
+    /// Defines a workflow in the turn.
+    pub(super) fn define(&mut self, name: &str, version: u32) {
+        self.meet(&named(name));
+        self.log(
+            Event::Workflow {
+                workflow: named(name),
+                what: WorkflowEvent::Defined { version },
+            },
+            0,
+        );
+        self.turn.workflows.push(workflow(name, version));
+        self.turn
+            .sources
+            .insert(format!("{name}.js"), format!("// {name}, {version}").into());
+    }
+
+    /// Something happens to a slot in the turn; false where it can't.
+    pub(super) fn happen(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
+        let (seq, at, before) = (self.next_seq(), self.now(), self.slots.get(id).cloned());
+        let previous = before.as_ref().map_or(0, |slot| slot.last_event);
+        let Some(after) = apply(before.clone(), &what, at, seq) else {
+            return false;
+        };
+        self.meet(&id.workflow);
+        self.happen_to_run(id, before.as_ref(), &what);
+        self.slots.insert(id.clone(), after);
+        self.changed_slots.insert(id.clone());
+        self.log(
+            Event::Slot {
+                slot: id.clone(),
+                what,
+            },
+            previous,
+        );
+        true
+    }
+
+    fn happen_to_run(&mut self, id: &SlotRef, before: Option<&Slot>, what: &SlotEvent) {
+        let (seq, at) = (self.next_seq(), self.now());
+        let last = before.map_or(0, |slot| slot.last_run_seq);
+        if let SlotEvent::Dispatched { run } = what {
+            let id = RunId {
+                slot: id.clone(),
+                number: *run,
+            };
+            let run = Run {
+                id,
+                seq,
+                previous: last,
+                state: RunState::Dispatched,
+                executor: "command".to_owned(),
+                external_id: None,
+                dispatched_at: at,
+                started_at: None,
+                ended_at: None,
+                outcome: None,
+            };
+            self.runs.insert(seq, run);
+            self.changed_runs.insert(seq);
+            return;
+        }
+        let Some(run) = self.runs.get_mut(&last) else {
+            return;
+        };
+        let outcome = match what {
+            SlotEvent::Started { external_id, .. } => {
+                run.state = RunState::Running;
+                run.external_id = Some(external_id.clone());
+                run.started_at = Some(at);
+                self.changed_runs.insert(last);
+                return;
+            }
+            SlotEvent::Succeeded { .. } => Outcome::Succeeded,
+            SlotEvent::BackedOff { outcome, .. }
+            | SlotEvent::Failed { outcome, .. }
+            | SlotEvent::RunEnded { outcome, .. } => outcome.clone(),
+            _ => return,
+        };
+        run.state = outcome.state();
+        run.outcome = Some(outcome);
+        run.ended_at = Some(at);
+        self.changed_runs.insert(last);
+    }
+
+    /// The slot is planned.
+    pub(super) fn plan(&mut self, id: &SlotRef) -> bool {
+        self.happen(
+            id,
+            SlotEvent::Planned {
+                origin: kelos_model::event::Origin::Schedule,
+                priority: 0,
+                backfill: None,
+            },
+        )
+    }
+
+    /// The slot is planned, unless it is there, and runs to its end.
+    pub(super) fn run_to(&mut self, id: &SlotRef, outcome: Outcome) -> bool {
+        self.plan(id);
+        let number = self.slots[id].last_run + 1;
+        self.happen(
+            id,
+            SlotEvent::TriggerMet {
+                explanation: explanation("ready"),
+            },
+        ) && self.happen(id, SlotEvent::Dispatched { run: number })
+            && self.happen(
+                id,
+                SlotEvent::Started {
+                    run: number,
+                    external_id: format!("pid {number}"),
+                },
+            )
+            && match outcome {
+                Outcome::Succeeded => self.happen(id, SlotEvent::Succeeded { run: number }),
+                outcome => self.happen(
+                    id,
+                    SlotEvent::Failed {
+                        run: number,
+                        outcome,
+                    },
+                ),
+            }
+    }
+
+    /// Ends the turn: what is to be committed.
+    pub(super) fn take(&mut self) -> Commit {
+        let mut commit = std::mem::take(&mut self.turn);
+        let slots = std::mem::take(&mut self.changed_slots);
+        commit.slots = slots
+            .into_iter()
+            .map(|id| SlotRow {
+                slot: self.slots[&id].clone(),
+                id,
+            })
+            .collect();
+        // A store meets workflows in the order of the rows that name them; so does the world.
+        commit
+            .slots
+            .sort_by_key(|row| self.met.iter().position(|name| *name == row.id.workflow));
+        commit.runs = std::mem::take(&mut self.changed_runs)
+            .into_iter()
+            .map(|seq| self.runs[&seq].clone())
+            .collect();
+        commit
+    }
+
+    /// Ends the turn and commits it.
+    pub(super) fn commit(&mut self, store: &mut dyn Store, lease: Lease) {
+        let commit = self.take();
+        store.commit(lease, &commit).expect("the turn is committed");
+    }
+
+    /// All slots in the order of the listing.
+    #[must_use]
+    pub(super) fn listed(&self) -> Vec<SlotRow> {
+        let mut rows: Vec<_> = self
+            .slots
+            .iter()
+            .map(|(id, slot)| SlotRow {
+                id: id.clone(),
+                slot: slot.clone(),
+            })
+            .collect();
+        rows.sort_by_key(|row| {
+            let met = self.met.iter().position(|name| *name == row.id.workflow);
+            (
+                std::cmp::Reverse(row.id.key.scheduled_at()),
+                met,
+                row.id.key.clone(),
+            )
+        });
+        rows
+    }
+}
+
+/// Takes the lead, at once or when the lease of a store that is gone has run out.
+pub(super) fn lead(store: &mut dyn Store) -> Lease {
+    let mut attempts = (0..100).map(|hours| {
+        store
+            .lease("contract", hour(hours), 60_000)
+            .expect("the lease is asked for")
+    });
+    attempts.find_map(|lease| lease).expect("the lead is free")
+}

@@ -1,0 +1,45 @@
+//! Each store keeps the contract, and all answer alike.
+
+use kelos_sim::contract::{Place, agree, suite};
+use kelos_store::{MemoryDisk, MemoryStore, SqliteStore, Store};
+use tempfile::TempDir;
+
+#[derive(Default)]
+struct Memory(MemoryDisk);
+
+impl Place for Memory {
+    fn open(&mut self) -> Box<dyn Store> {
+        Box::new(MemoryStore::on(&self.0))
+    }
+}
+
+struct Sqlite(TempDir);
+
+impl Sqlite {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+}
+
+impl Place for Sqlite {
+    fn open(&mut self) -> Box<dyn Store> {
+        Box::new(SqliteStore::open(self.0.path().join("kelos.db")).unwrap())
+    }
+}
+
+#[test]
+fn memory_keeps_the_contract() {
+    suite(&mut || Box::new(Memory::default()));
+}
+
+#[test]
+fn sqlite_keeps_the_contract() {
+    suite(&mut || Box::new(Sqlite::new()));
+}
+
+#[test]
+fn both_answer_alike() {
+    for seed in 0..6 {
+        agree(&mut Memory::default(), &mut Sqlite::new(), seed, 60);
+    }
+}
