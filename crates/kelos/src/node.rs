@@ -73,6 +73,7 @@ impl NodeConfig {
 pub struct Node {
     handle: Handle,
     scripts: Option<ScriptFolder>,
+    functions: Arc<dyn Functions>,
     launcher: Launcher,
 }
 
@@ -103,7 +104,7 @@ impl Node {
             pace: config.pace,
             config: config.core,
             executors,
-            functions,
+            functions: functions.clone(),
             runtime,
             lease: Duration::from_secs(10),
         })?;
@@ -111,7 +112,7 @@ impl Node {
             scripts.reload(&handle);
             scripts.watch(handle.clone(), config.reload_every)?;
         }
-        Ok(Node { handle, scripts, launcher })
+        Ok(Node { handle, scripts, functions, launcher })
     }
 
     /// The engine.
@@ -130,6 +131,12 @@ impl Node {
     #[must_use]
     pub fn launcher(&self) -> &Launcher {
         &self.launcher
+    }
+
+    /// The functions that stayed in the scripts.
+    #[must_use]
+    pub fn functions(&self) -> Arc<dyn Functions> {
+        self.functions.clone()
     }
 
     /// Loads the scripts that changed, now.
