@@ -78,3 +78,99 @@ fn cycle(circle: &[&WorkflowId]) -> ScheduleProblem {
         path: path.map(|id| (*id).clone()).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> WorkflowId {
+        WorkflowId::new(name).expect("an id")
+    }
+
+    fn on(name: &str) -> Schedule {
+        Schedule::Dependent(id(name))
+    }
+
+    fn resolve_all(schedules: &[(&str, Schedule)]) -> Resolved {
+        let given = schedules
+            .iter()
+            .map(|(name, schedule)| (id(name), schedule));
+        resolve(&given.collect())
+    }
+
+    #[test]
+    fn chains_lead_to_the_schedule_at_their_end() {
+        let found = resolve_all(&[
+            ("a", on("b")),
+            ("b", on("c")),
+            ("c", Schedule::Cron(CronSchedule::hourly())),
+            ("d", on("b")),
+            ("e", Schedule::Cron(CronSchedule::minutely())),
+        ]);
+        for name in ["a", "b", "c", "d"] {
+            assert_eq!(found[&id(name)], Ok(CronSchedule::hourly()), "{name}");
+        }
+        assert_eq!(found[&id("e")], Ok(CronSchedule::minutely()));
+    }
+
+    #[test]
+    fn a_missing_workflow_is_named_along_the_chain() {
+        let found = resolve_all(&[("a", on("b")), ("b", on("gone"))]);
+        for name in ["a", "b"] {
+            let problem = found[&id(name)].clone().expect_err("a problem");
+            assert_eq!(problem, ScheduleProblem::Unknown { on: id("gone") });
+            assert!(
+                problem
+                    .to_string()
+                    .contains("\"gone\", which doesn't exist")
+            );
+        }
+    }
+
+    #[test]
+    fn circles_are_named_in_full_by_all_who_run_into_them() {
+        let found = resolve_all(&[
+            ("a", on("d")),
+            ("b", on("c")),
+            ("c", on("d")),
+            ("d", on("b")),
+            ("self", on("self")),
+            ("fine", Schedule::Cron(CronSchedule::hourly())),
+        ]);
+        let message = |name| found[&id(name)].clone().expect_err("a problem").to_string();
+        for name in ["a", "b", "c", "d"] {
+            assert_eq!(
+                message(name),
+                "schedules depend on each other in a circle: b -> c -> d -> b"
+            );
+        }
+        assert_eq!(
+            message("self"),
+            "schedules depend on each other in a circle: self -> self"
+        );
+        assert!(found[&id("fine")].is_ok());
+    }
+
+    #[test]
+    fn long_chains_and_long_circles_are_followed() {
+        let name = |n: usize| id(&format!("w{n:06}"));
+        let last = 100_000;
+        let links: Vec<Schedule> = (0..last)
+            .map(|n| Schedule::Dependent(name(n + 1)))
+            .collect();
+        let mut schedules: BTreeMap<_, _> = (0..last).map(name).zip(&links).collect();
+        let end = Schedule::Cron(CronSchedule::hourly());
+        schedules.insert(name(last), &end);
+        assert_eq!(resolve(&schedules)[&name(0)], Ok(CronSchedule::hourly()));
+        let back = Schedule::Dependent(name(0));
+        schedules.insert(name(last), &back);
+        let found = resolve(&schedules);
+        let Err(ScheduleProblem::Cycle { path }) = &found[&name(last / 2)] else {
+            panic!("no circle");
+        };
+        assert_eq!(
+            (path.len(), &path[0], path.last()),
+            (last + 2, &name(0), Some(&name(0)))
+        );
+    }
+}

@@ -9,7 +9,8 @@ use jiff::tz::Offset;
 pub enum TimeTextError {
     /// The text can't be read as a time.
     #[error(
-        "time {text:?} {problem} at {rest:?}: expected a form such as 2013-11-26, 2013-11-26T17Z, 2013-11-26T17:23Z or 2013-11-26T17:23:05.123Z"
+        "time {text:?} {problem} at {}: expected a form such as 2013-11-26, 2013-11-26T17Z, 2013-11-26T17:23Z or 2013-11-26T17:23:05.123Z",
+        place(.rest)
     )]
     Form {
         /// What was given.
@@ -25,6 +26,14 @@ pub enum TimeTextError {
         /// What was given.
         text: String,
     },
+}
+
+fn place(rest: &str) -> String {
+    if rest.is_empty() {
+        "its end".to_owned()
+    } else {
+        format!("{rest:?}")
+    }
 }
 
 /// Reads an instant in ISO 8601 form, in UTC: a date, optionally `T` and a time, optionally `Z` or
@@ -209,15 +218,18 @@ impl<'a> Reader<'a> {
         if !self.rest.starts_with(['+', '-']) {
             return Err(Form("goes on unexpectedly"));
         }
-        let known = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.');
-        match &self.rest[1..] {
-            digits if digits.is_empty() || !digits.chars().all(known) => Err(Form("has no offset")),
-            digits if digits.contains(|c| matches!(c, '1'..='9')) => Err(NotUtc),
-            _ => {
-                self.rest = "";
-                Ok(())
-            }
+        let offset = &self.rest[1..];
+        if matches!(offset, "00" | "0000" | "00:00" | "00:00:00") {
+            self.rest = "";
+            return Ok(());
         }
+        let readable = offset.chars().all(|c| c.is_ascii_digit() || c == ':');
+        let elsewhere = readable && offset.contains(|c| matches!(c, '1'..='9'));
+        Err(if elsewhere {
+            NotUtc
+        } else {
+            Form("has no offset")
+        })
     }
 
     fn eat(&mut self, text: &str) -> bool {
@@ -251,6 +263,132 @@ impl<'a> Reader<'a> {
         match self.eat(sign) {
             true => self.number(1, 2, problem).map(Some),
             false => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> String {
+        parse_instant(text).map_or_else(|error| error.to_string(), format_full)
+    }
+
+    #[test]
+    fn reads_every_form() {
+        for (text, full) in [
+            ("2013", "2013-01-01T00:00:00.000Z"),
+            ("2013-11", "2013-11-01T00:00:00.000Z"),
+            ("2013-11-26", "2013-11-26T00:00:00.000Z"),
+            ("2013-11-26T", "2013-11-26T00:00:00.000Z"),
+            ("2013-11-26TZ", "2013-11-26T00:00:00.000Z"),
+            ("2013-11-26T14Z", "2013-11-26T14:00:00.000Z"),
+            ("2013-11-26T14.5Z", "2013-11-26T14:30:00.000Z"),
+            ("2015-09-13T13:40Z", "2015-09-13T13:40:00.000Z"),
+            ("2015-09-13T13:40", "2015-09-13T13:40:00.000Z"),
+            ("2015-09-13T13:40.25Z", "2015-09-13T13:40:15.000Z"),
+            ("2015-09-13T13:40:05Z", "2015-09-13T13:40:05.000Z"),
+            ("2015-09-13t13:40:05,1z", "2015-09-13T13:40:05.100Z"),
+            (
+                "2015-09-13T13:40:05.123999999999999Z",
+                "2015-09-13T13:40:05.123Z",
+            ),
+            ("2015-09-13T13:40:05.123+00:00", "2015-09-13T13:40:05.123Z"),
+            ("2015-09-13T13:40:05-00:00", "2015-09-13T13:40:05.000Z"),
+            ("2013-330", "2013-11-26T00:00:00.000Z"),
+            ("2013-W48-2T10Z", "2013-11-26T10:00:00.000Z"),
+            ("2013-W48", "2013-11-25T00:00:00.000Z"),
+            ("2013-1-5T4:5Z", "2013-01-05T04:05:00.000Z"),
+            ("0001-01-01T00:00Z", "0001-01-01T00:00:00.000Z"),
+            ("2016-02-29", "2016-02-29T00:00:00.000Z"),
+        ] {
+            assert_eq!(read(text), full, "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_other_offsets() {
+        for text in [
+            "2013-11-26T14+01:00",
+            "2013-11-26T14:00-08:00",
+            "2013-11-26T14:00+0530",
+        ] {
+            let expected = "must be in UTC, but isn't: expected \"Z\" or \"+00:00\" at its end";
+            assert_eq!(read(text), format!("time {text:?} {expected}"));
+        }
+    }
+
+    #[test]
+    fn says_where_it_stops_understanding() {
+        for (text, part) in [
+            ("", "has no year of four digits at its end"),
+            ("T14Z", "has no year of four digits at \"T14Z\""),
+            ("yesterday", "has no year of four digits at \"yesterday\""),
+            ("13-11-26", "has no year of four digits at \"13-11-26\""),
+            (
+                "2013-11-31",
+                "has a date that doesn't exist at \"2013-11-31\"",
+            ),
+            (
+                "2015-02-29T10Z",
+                "has a date that doesn't exist at \"2015-02-29T10Z\"",
+            ),
+            ("2015-366", "has a date that doesn't exist"),
+            ("2013-W54", "has a date that doesn't exist"),
+            (
+                "2013-11-26T24:00Z",
+                "has a time of day that doesn't exist at \"24:00Z\"",
+            ),
+            (
+                "2013-11-26T10:60Z",
+                "has a time of day that doesn't exist at \"60Z\"",
+            ),
+            (
+                "2013-11-26T10:00:60Z",
+                "has a time of day that doesn't exist at \"60Z\"",
+            ),
+            (
+                "2013-11-26T10:00:00.Z",
+                "has no digits in its fraction at \"Z\"",
+            ),
+            ("2013-11-26 10:00Z", "goes on unexpectedly at \" 10:00Z\""),
+            ("2013-11-26T10:00ZZ", "goes on unexpectedly at \"Z\""),
+            ("2013-11-26T10:00:00é", "goes on unexpectedly at \"é\""),
+            ("2013-11-26T10:00+", "has no offset at \"+\""),
+            ("2013-11-26T10:00+0", "has no offset at \"+0\""),
+        ] {
+            let message = read(text);
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_short_form_drops_what_is_zero() {
+        let short = |text| format_short(parse_instant(text).expect("an instant"));
+        assert_eq!(short("2013-11-26T17:23:00.000Z"), "2013-11-26T17:23Z");
+        assert_eq!(short("2013-11-26T17:23:05.000Z"), "2013-11-26T17:23:05Z");
+        assert_eq!(
+            short("2013-11-26T17:23:00.100Z"),
+            "2013-11-26T17:23:00.100Z"
+        );
+        assert_eq!(short("2013-11-26"), "2013-11-26T00:00Z");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(millis in -62_135_596_800_000_i64..253_402_207_200_000) {
+            let at = Timestamp::from_millisecond(millis).expect("an instant");
+            prop_assert_eq!(parse_instant(&format_full(at)), Ok(at));
+            prop_assert_eq!(parse_instant(&format_short(at)), Ok(at));
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in "\\PC{0,24}", near in "[0-9TZW:.+-]{0,24}") {
+            let _ = parse_instant(&text);
+            let _ = parse_instant(&near);
+            let _ = parse_instant(&format!("2013-11-26T{near}"));
         }
     }
 }

@@ -146,3 +146,36 @@ impl<'de> Deserialize<'de> for Zone {
         Zone::parse(&name).map_err(serde::de::Error::custom)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_any_case_and_written_as_they_are() {
+        assert_eq!(
+            Zone::parse("europe/berlin").expect("a zone").name(),
+            "Europe/Berlin"
+        );
+        assert_eq!(Zone::parse("UTC").expect("a zone"), Zone::default());
+        let json = serde_json::to_string(&Zone::default()).expect("json");
+        assert_eq!(
+            serde_json::from_str::<Zone>(&json).expect("a zone"),
+            Zone::utc()
+        );
+    }
+
+    #[test]
+    fn errors_list_what_was_expected() {
+        let message = |name| Zone::parse(name).expect_err("no zone").to_string();
+        assert_eq!(
+            message("Berlin"),
+            r#"unknown time zone "Berlin": expected an IANA name such as "Europe/Berlin""#
+        );
+        assert_eq!(
+            message("+02:00"),
+            r#"unknown time zone "+02:00": expected an IANA name such as "UTC", "Europe/Berlin" or "America/New_York""#
+        );
+        assert!(message("America/New York").contains("America/New_York"));
+    }
+}

@@ -67,7 +67,9 @@ mod tests {
     #[test]
     fn years_outside_the_range_are_left_out() {
         let mut years = Years::default();
-        [1969, 1970, 2199, 2200].map(|y| years.insert(y));
+        for year in [1969, 1970, 2199, 2200] {
+            years.insert(year);
+        }
         let found: Vec<i16> = (1960..2300).filter(|y| years.contains(*y)).collect();
         assert_eq!(found, [1970, 2199]);
     }

@@ -101,11 +101,11 @@ mod tests {
     fn february_2016_begins_on_a_monday_and_has_29_days() {
         assert_eq!(days(DayRule::Days(1 << 28 | 1 << 30), 2016, 2), [28]);
         assert_eq!(days(DayRule::Last { offset: 0 }, 2016, 2), [29]);
-        assert_eq!(days(DayRule::Last { offset: 29 }, 2016, 2), []);
+        assert_eq!(days(DayRule::Last { offset: 29 }, 2016, 2), [0; 0]);
         assert_eq!(days(DayRule::Weekdays(1 << 2), 2016, 2), [1, 8, 15, 22, 29]);
         assert_eq!(days(DayRule::LastOf { weekday: 1 }, 2016, 2), [28]);
         assert_eq!(days(DayRule::NthOf { weekday: 2, nth: 5 }, 2016, 2), [29]);
-        assert_eq!(days(DayRule::NthOf { weekday: 3, nth: 5 }, 2016, 2), []);
+        assert_eq!(days(DayRule::NthOf { weekday: 3, nth: 5 }, 2016, 2), [0; 0]);
     }
 
     #[test]
@@ -119,6 +119,6 @@ mod tests {
     #[test]
     fn a_nearest_weekday_beyond_the_end_may_move_back_into_the_month() {
         assert_eq!(days(DayRule::NearestWeekday { day: 31 }, 2021, 4), [30]);
-        assert_eq!(days(DayRule::NearestWeekday { day: 31 }, 2016, 4), []);
+        assert_eq!(days(DayRule::NearestWeekday { day: 31 }, 2016, 4), [0; 0]);
     }
 }

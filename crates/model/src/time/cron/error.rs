@@ -85,7 +85,7 @@ impl fmt::Display for CronField {
 /// wrong and what was expected instead:
 /// `day-of-week field "8" is out of range: expected 1-7 or SUN-SAT (field 6 of "0 0 0 ? * 8")`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} field {text:?} {problem}: expected {expected} (field {} of {expression:?})", field.position())]
+#[error("{field} field{} {problem}: expected {expected} (field {} of {expression:?})", quoted(text), field.position())]
 pub struct CronError {
     /// The field at fault. When fields are missing, the first one that is.
     pub field: CronField,
@@ -99,6 +99,14 @@ pub struct CronError {
     pub expected: Cow<'static, str>,
     /// The whole expression, as it was given.
     pub expression: String,
+}
+
+fn quoted(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" {text:?}")
+    }
 }
 
 /// What is wrong with one item of a field, before it is known where in the expression it stands.

@@ -150,50 +150,35 @@ fn read_last(draft: &mut Draft, item: &str, field: CronField, already: bool) -> 
 fn read_number(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Fault> {
     let (value, rest) = number(item)?;
     match rest.as_bytes().first() {
-        Some(b'L') => {
-            only(
-                field == CronField::DayOfWeek,
-                "L",
-                "the days of the week",
-                field,
-            )?;
-            checked(value, field)?;
-            draft.last_weekday = true;
-            insert(draft, field, value);
-            Ok(())
-        }
-        Some(b'W') => {
-            only(
-                field == CronField::DayOfMonth,
-                "W",
-                "the days of the month",
-                field,
-            )?;
-            checked(value, field)?;
-            draft.nearest = true;
-            insert(draft, field, value);
-            Ok(())
-        }
-        Some(b'#') => {
-            only(
-                field == CronField::DayOfWeek,
-                "#",
-                "the days of the week",
-                field,
-            )?;
-            checked(value, field)?;
-            draft.nth = Some(nth(&rest[1..])?);
-            insert(draft, field, value);
-            Ok(())
-        }
-        Some(b'-') => read_range(draft, value, &rest[1..], field),
-        Some(b'/') => read_steps(draft, value, &rest[1..], field),
-        _ => {
-            checked(value, field)?;
-            insert(draft, field, value);
-            Ok(())
-        }
+        Some(b'-') => return read_range(draft, value, &rest[1..], field),
+        Some(b'/') => return read_steps(draft, value, &rest[1..], field),
+        Some(sign @ (b'L' | b'W' | b'#')) => read_sign(draft, *sign, &rest[1..], field)?,
+        _ => {}
     }
+    checked(value, field)?;
+    insert(draft, field, value);
+    Ok(())
+}
+
+/// The sign after a day: `L`, `W` or `#`.
+fn read_sign(draft: &mut Draft, sign: u8, rest: &str, field: CronField) -> Result<(), Fault> {
+    let home = match sign {
+        b'W' => CronField::DayOfMonth,
+        _ => CronField::DayOfWeek,
+    };
+    if field != home {
+        let sign = char::from(sign);
+        return fault(
+            format!("has a {sign:?}, which is for {home}"),
+            field.values(),
+        );
+    }
+    match sign {
+        b'W' => draft.nearest = true,
+        b'L' => draft.last_weekday = true,
+        _ => draft.nth = Some(nth(rest)?),
+    }
+    Ok(())
 }
 
 fn read_range(draft: &mut Draft, start: i64, rest: &str, field: CronField) -> Result<(), Fault> {
@@ -258,16 +243,6 @@ fn nth(text: &str) -> Result<i8, Fault> {
         Ok(n @ 1..=5) => Ok(n),
         _ => fault("is out of range", "a number from 1 to 5 after \"#\""),
     }
-}
-
-fn only(right: bool, sign: &str, place: &str, field: CronField) -> Result<(), Fault> {
-    if right {
-        return Ok(());
-    }
-    fault(
-        format!("takes no {sign:?}, which is for {place}"),
-        field.values(),
-    )
 }
 
 /// Refuses a value that the field doesn't have. Any year may be asked for, though most never come;

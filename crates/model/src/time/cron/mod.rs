@@ -14,8 +14,13 @@
 //! | year | four digits | `*` `,` `-` `/` |
 //!
 //! Exactly one of the two day fields is `?`. Ranges may run over the end: `22-2`, `FRI-MON`. Names may
-//! be in any case. What is accepted and what it means is held against real Quartz, line by line, by
-//! `tests/cron_quartz.rs`.
+//! be in any case.
+//!
+//! What is accepted and what it means is held against real Quartz, line by line, by `tests/cron_quartz.rs`,
+//! also where Quartz is odd: an eighth field is ignored; so is text after a complete item (`MONDAY` and
+//! `MON/2` are `MON`); a range can't mix names and numbers; `1W,15W` counts as `1W` alone, and `MON,FRI#2`
+//! as `MON#2` alone. On purpose we refuse the few expressions that Quartz accepts without meaning to: 98
+//! and 99 as a value, a weekday out of range before `#`, `0W`, and a year field without a year.
 
 mod bits;
 mod days;
@@ -141,5 +146,104 @@ impl<'de> Deserialize<'de> for Cron {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Cron, D::Error> {
         let text = String::deserialize(deserializer)?;
         Cron::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(expression: &str) -> String {
+        let error = Cron::parse(expression).expect_err("an expression to refuse");
+        assert_eq!(error.text, expression[error.span.clone()]);
+        error.to_string()
+    }
+
+    #[test]
+    fn errors_name_the_field_its_place_and_what_was_expected() {
+        assert_eq!(
+            message("0 0 0 ? * 8"),
+            r#"day-of-week field "8" is out of range: expected 1-7 or SUN-SAT (field 6 of "0 0 0 ? * 8")"#
+        );
+        assert_eq!(
+            message("0 1,75 * * * ?"),
+            r#"minute field "75" is out of range: expected 0-59 (field 2 of "0 1,75 * * * ?")"#
+        );
+        assert_eq!(
+            message("0 0 0 1 fob ?"),
+            r#"month field "fob" is not a name it knows: expected 1-12 or JAN-DEC (field 5 of "0 0 0 1 fob ?")"#
+        );
+        assert_eq!(
+            message("0 0/24 25 * * ?"),
+            r#"hour field "25" is out of range: expected 0-23 (field 3 of "0 0/24 25 * * ?")"#
+        );
+    }
+
+    #[test]
+    fn errors_tell_of_missing_fields_and_of_day_fields_that_exclude_each_other() {
+        assert_eq!(
+            message("0 0 * * ?"),
+            r#"day-of-week field is missing, as there are only 5 fields: expected 6 or 7 fields, second minute hour day-of-month month day-of-week [year] (field 6 of "0 0 * * ?")"#
+        );
+        assert_eq!(
+            message("0 0 0 * * *"),
+            r#"day-of-week field "*" chooses days, and so does day-of-month: expected "?" in exactly one of day-of-month and day-of-week (field 6 of "0 0 0 * * *")"#
+        );
+    }
+
+    #[test]
+    fn every_prefix_and_every_odd_character_is_read_or_refused() {
+        let expression = "0 0/15,30 8-18/2 ? JAN-FEB,12 FRI#2 2016-2020/2";
+        for (n, _) in expression.char_indices() {
+            let _ = Cron::parse(&expression[..n]);
+            for odd in [
+                "é",
+                "\u{1F600}",
+                "\n",
+                "\0",
+                ",",
+                "L",
+                "#",
+                "-",
+                "/",
+                "99999999999",
+            ] {
+                let _ = Cron::parse(&format!("{}{odd}{}", &expression[..n], &expression[n..]));
+            }
+        }
+    }
+
+    #[test]
+    fn fractions_of_a_second_are_never_copied() {
+        let cron = Cron::parse("0 0 * * * ?").expect("a cron expression");
+        let noon = DateTime::constant(2016, 2, 29, 12, 0, 0, 0);
+        let later = DateTime::constant(2016, 2, 29, 12, 0, 0, 345_000_000);
+        assert_eq!(
+            cron.next_after(later),
+            Some(DateTime::constant(2016, 2, 29, 13, 0, 0, 0))
+        );
+        assert_eq!(cron.previous_before(later), Some(noon));
+        assert_eq!(
+            cron.next_after(DateTime::MIN),
+            Some(DateTime::constant(1970, 1, 1, 0, 0, 0, 0))
+        );
+        assert_eq!(cron.next_after(DateTime::MAX), None);
+        assert_eq!(cron.previous_before(DateTime::MIN), None);
+        assert_eq!(
+            cron.previous_before(DateTime::MAX),
+            Some(DateTime::constant(2199, 12, 31, 23, 0, 0, 0))
+        );
+    }
+
+    #[test]
+    fn text_goes_round_through_json() {
+        let cron = Cron::parse(" 0 0 6 ? * mon-Fri ").expect("a cron expression");
+        let json = serde_json::to_string(&cron).expect("json");
+        assert_eq!(json, r#"" 0 0 6 ? * mon-Fri ""#);
+        assert_eq!(
+            serde_json::from_str::<Cron>(&json).expect("a cron expression"),
+            cron
+        );
+        assert_eq!(cron.to_string(), " 0 0 6 ? * mon-Fri ");
     }
 }

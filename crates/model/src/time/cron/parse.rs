@@ -60,8 +60,8 @@ impl Source<'_> {
             *missing,
             end..end,
             Fault {
-                problem: format!("is missing, as the expression has {} fields", spans.len()).into(),
-                expected: "6 or 7 fields: second minute hour day-of-month month day-of-week [year]"
+                problem: format!("is missing, as there are only {} fields", spans.len()).into(),
+                expected: "6 or 7 fields, second minute hour day-of-month month day-of-week [year]"
                     .into(),
             },
         ))
