@@ -62,7 +62,12 @@ fn read_name(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Faul
     let first = name(item.get(..3), field)?;
     match item.as_bytes().get(3) {
         Some(b'-') => {
-            let second = name(item.get(4..7), field)?;
+            let second = name(item.get(4..7), field).or_else(|_| {
+                fault(
+                    "has no end that it can read",
+                    "two names, or two numbers, around \"-\"",
+                )
+            })?;
             fill(draft, field, first, Some(second), 1)?;
         }
         Some(b'#') if field == CronField::DayOfWeek => {
@@ -167,7 +172,7 @@ fn read_sign(draft: &mut Draft, sign: u8, rest: &str, field: CronField) -> Resul
         _ => CronField::DayOfWeek,
     };
     if field != home {
-        let sign = char::from(sign);
+        let sign = char::from(sign).to_string();
         return fault(
             format!("has a {sign:?}, which is for {home}"),
             field.values(),
@@ -224,7 +229,7 @@ fn number(text: &str) -> Result<(i64, &str), Fault> {
         .unwrap_or(text.len());
     match text[..end].parse::<i32>() {
         Ok(n) => Ok((n.into(), &text[end..])),
-        Err(_) if end == 0 => fault("can't be read", "a number after \"-\" and \"/\""),
+        Err(_) if end == 0 => fault("can't be read", "a number here, as in 5, 5-10 or 5-10/2"),
         Err(_) => fault("is out of range", "a smaller number"),
     }
 }

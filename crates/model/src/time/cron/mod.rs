@@ -183,7 +183,7 @@ mod tests {
     fn errors_tell_of_missing_fields_and_of_day_fields_that_exclude_each_other() {
         assert_eq!(
             message("0 0 * * ?"),
-            r#"day-of-week field is missing, as there are only 5 fields: expected 6 or 7 fields, second minute hour day-of-month month day-of-week [year] (field 6 of "0 0 * * ?")"#
+            r#"day-of-week field is missing, as there are 5 of 6: expected 6 or 7 fields, second minute hour day-of-month month day-of-week [year] (field 6 of "0 0 * * ?")"#
         );
         assert_eq!(
             message("0 0 0 * * *"),

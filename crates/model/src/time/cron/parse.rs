@@ -60,7 +60,7 @@ impl Source<'_> {
             *missing,
             end..end,
             Fault {
-                problem: format!("is missing, as there are only {} fields", spans.len()).into(),
+                problem: format!("is missing, as there are {} of 6", spans.len()).into(),
                 expected: "6 or 7 fields, second minute hour day-of-month month day-of-week [year]"
                     .into(),
             },
