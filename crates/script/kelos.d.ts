@@ -1,0 +1,256 @@
+// What Kelos hands to workflow scripts. Put this file beside your scripts, or reference it with
+//   /// <reference path="kelos.d.ts" />
+// to have completion and documentation in your editor. Nothing else is needed at run time.
+
+/** Decides for each slot whether it may go. Made by functions of `celos` alone. */
+interface Trigger { readonly __kind: "trigger" }
+/** Decides at which times a workflow has slots. Made by functions of `celos` alone. */
+interface Schedule { readonly __kind: "schedule" }
+/** Decides how many ready slots go at a time. Made by functions of `celos` alone. */
+interface SchedulingStrategy { readonly __kind: "scheduling strategy" }
+/** Does the work of a slot. Made by functions of `celos` alone. */
+interface ExternalService { readonly __kind: "external service" }
+
+/** A value that a register can hold. */
+type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+/** A value of a property; numbers and truth values become texts. */
+type PropertyValue = string | number | boolean | bigint | ScheduledTime | SlotID | undefined;
+
+/** Properties of a job. In texts, `${year}` to `${second}` are replaced by the slot's values. */
+interface Properties { [name: string]: PropertyValue }
+
+/** A function of the slot that returns the properties of its job; called when a run is started. */
+type PropertiesFunction = (slotID: SlotID) => Properties;
+
+/** What happens at the two odd nights of a year in a zone with daylight saving. */
+interface DaylightSaving {
+    /** Times that the clocks leave out: run at the first moment after them (default), or not at all. */
+    gap?: "shift" | "skip";
+    /** Times that the clocks have twice. Default `auto`: both for "every n minutes", the first for fixed times. */
+    fold?: "auto" | "first" | "second" | "both";
+}
+
+interface ZoneOptions {
+    /** IANA name of the zone in which the cron expression is read, such as `Europe/Berlin`. Default UTC. */
+    timeZone?: string;
+    /** What happens when the clocks change. */
+    daylightSaving?: DaylightSaving;
+}
+
+/** What happens after a failure. */
+interface Retry {
+    /** Retries after the first attempt. */
+    count: number | string;
+    /** Wait before the first retry. Default 0. */
+    delaySeconds?: number | string;
+    /** Whether each wait is as long as the one before (default), or twice as long. */
+    backoff?: "fixed" | "exponential";
+    /** No wait is longer than this. */
+    maxDelaySeconds?: number | string;
+    /** Up to this many percent of a wait are taken off at random. Default 0. */
+    jitterPercent?: number | string;
+    /** The same as a share from 0 to 1. */
+    jitter?: number;
+    /** Whether a run with an unknown outcome counts as failed (default), or makes the slot fail for good. */
+    onUnknown?: "retry" | "fail";
+}
+
+/** A person or a team. */
+interface Contact {
+    name?: string | null;
+    email?: string | null;
+}
+
+interface WorkflowOptions extends ZoneOptions {
+    /** The name of the workflow, unique on a server, without a slash. */
+    id: string;
+    /** The times at which it has slots. */
+    schedule: Schedule;
+    /** How many of its slots may run at a time. */
+    schedulingStrategy: SchedulingStrategy;
+    /** When a slot may go. */
+    trigger: Trigger;
+    /** What is executed. */
+    externalService: ExternalService;
+    /** No slot before this time (ISO 8601, UTC). Default `1970-01-01T00:00Z`. */
+    startTime?: string | ScheduledTime | Date;
+    /** Immediate retries after a failure. Default 0. For more control use `retry`. */
+    maxRetryCount?: number | string;
+    /** What happens after a failure; not together with `maxRetryCount`. */
+    retry?: Retry;
+    /** A slot that still waits this long after its time expires. Default: it waits for ever. */
+    waitTimeoutSeconds?: number;
+    /** What the workflow is for. */
+    description?: string;
+    /** A page about it. */
+    url?: string;
+    /** Who knows more. */
+    contacts?: Contact[];
+    /** Words to find it by. */
+    tags?: string[];
+}
+
+interface CommandOptions {
+    /** Program and arguments. `${year}` and the like are replaced in each; no shell is involved. */
+    command?: (string | number)[];
+    /**
+     * The text of a shell script. It is passed to the shell as it stands: the slot's values are variables of
+     * its environment, so `"${year}"` is expanded by the shell itself and never pasted into the text.
+     */
+    shell?: string;
+    /** Further variables of the environment; `${year}` and the like are replaced in the values. */
+    env?: { [name: string]: PropertyValue };
+    /** The folder to run in; `${year}` and the like are replaced. */
+    cwd?: string;
+    /** The run is ended, and fails, after this time. */
+    timeoutSeconds?: number | string;
+    /** Time between the polite and the forced end of a run. */
+    graceSeconds?: number | string;
+    /** No more than this of the output is kept. */
+    logLimitBytes?: number | string;
+    /** Further properties that are shown with the job. */
+    properties?: Properties;
+}
+
+/** A moment in UTC, in whole milliseconds. */
+declare class ScheduledTime {
+    /** Reads a time such as `2015-09-13T13:40Z`. */
+    constructor(time: string | ScheduledTime);
+    /** The present time: of the evaluation while a file is evaluated, of the call inside a function. */
+    static now(): ScheduledTime;
+    getYear(): number;
+    /** From 1 to 12. */
+    getMonth(): number;
+    /** Day of the month. */
+    getDay(): number;
+    getHour(): number;
+    getMinute(): number;
+    getSecond(): number;
+    getMillisecond(): number;
+    /** Milliseconds since 1970. */
+    getMillis(): number;
+    /** Four digits. */
+    year(): string;
+    /** Two digits. */
+    month(): string;
+    /** Two digits. */
+    day(): string;
+    /** Two digits. */
+    hour(): string;
+    /** Two digits. */
+    minute(): string;
+    /** Two digits. */
+    second(): string;
+    /** Three digits. */
+    millisecond(): string;
+    plusYears(years: number): ScheduledTime;
+    /** The day of the month is kept where the month has it; otherwise it's the month's last. */
+    plusMonths(months: number): ScheduledTime;
+    plusDays(days: number): ScheduledTime;
+    plusHours(hours: number): ScheduledTime;
+    plusMinutes(minutes: number): ScheduledTime;
+    plusSeconds(seconds: number): ScheduledTime;
+    minusYears(years: number): ScheduledTime;
+    minusMonths(months: number): ScheduledTime;
+    minusDays(days: number): ScheduledTime;
+    minusHours(hours: number): ScheduledTime;
+    minusMinutes(minutes: number): ScheduledTime;
+    minusSeconds(seconds: number): ScheduledTime;
+    /** Negative, zero or positive, as this time is before, at or after the other. */
+    compareTo(other: ScheduledTime): number;
+    equals(other: unknown): boolean;
+    /** `2015-09-13T13:40:00.000Z` */
+    toString(): string;
+}
+
+/** A slot: a workflow and a time of its schedule. */
+declare class SlotID {
+    constructor(workflowID: string, scheduledTime: ScheduledTime);
+    getWorkflowID(): string;
+    getScheduledTime(): ScheduledTime;
+    /** `my-workflow@2015-09-13T13:40:00.000Z` */
+    toString(): string;
+}
+
+declare namespace celos {
+    /** Defines a workflow. */
+    function defineWorkflow(options: WorkflowOptions): void;
+    /** The old name of `defineWorkflow`. */
+    function addWorkflow(options: WorkflowOptions): void;
+    /**
+     * Evaluates `<name>.js` of the defaults folder in the global scope, so that its variables and functions
+     * become available. It is evaluated each time it is imported.
+     */
+    function importDefaults(name: string): unknown;
+
+    /** A slot every hour on the hour: the same as `celos.cronSchedule("0 0 * * * ?")`. */
+    function hourlySchedule(): Schedule;
+    /** A slot every minute: the same as `celos.cronSchedule("0 * * * * ?")`. */
+    function minutelySchedule(): Schedule;
+    /** Slots at the times of a Quartz cron expression, such as `"0 15 10 * * ?"`. */
+    function cronSchedule(expression: string, options?: ZoneOptions): Schedule;
+    /** The schedule of another workflow. */
+    function dependentSchedule(workflowID: string): Schedule;
+
+    /** Runs ready slots oldest first, at most `concurrency` (default 1) at a time. */
+    function serialSchedulingStrategy(concurrency?: number | string): SchedulingStrategy;
+
+    /** Always ready. */
+    function alwaysTrigger(): Trigger;
+    /**
+     * Ready when a file or folder is in HDFS. `${year}`, `${month}`, `${day}`, `${hour}`, `${minute}` and
+     * `${second}` are replaced by the slot's values. A path with a scheme, such as `file:///data`, names its
+     * own file system; otherwise `fs` or the variable `CELOS_DEFAULT_HDFS` does.
+     */
+    function hdfsCheckTrigger(path: string, fs?: string): Trigger;
+    /** Ready when a file or folder is on the server's own disk. The path is absolute; `${year}` and the like are replaced. */
+    function fileCheckTrigger(path: string): Trigger;
+    /** Ready when the slot of another workflow at the same time has succeeded. */
+    function successTrigger(workflowID: string): Trigger;
+    /** Ready when all are; without arguments always. */
+    function andTrigger(...triggers: Trigger[]): Trigger;
+    /** Ready when one is; without arguments never. */
+    function orTrigger(...triggers: Trigger[]): Trigger;
+    /** Ready when the other isn't. */
+    function notTrigger(trigger: Trigger): Trigger;
+    /** Ready when this many seconds have passed since the slot's time. */
+    function delayTrigger(seconds: number): Trigger;
+    /** Asks the other trigger about the time this many seconds later, or earlier where negative. */
+    function offsetTrigger(seconds: number, trigger: Trigger): Trigger;
+    /**
+     * Ready when the function returns `true`; not yet with `false`; `"never"` skips the slot for good.
+     * The function is called again and again while the slot waits, and has to be quick.
+     */
+    function functionTrigger(fn: (slotID: SlotID, now: ScheduledTime) => boolean | "never"): Trigger;
+
+    /**
+     * Runs slots with Oozie. Properties start from `CELOS_DEFAULT_OOZIE_PROPERTIES`; the URL defaults to
+     * `CELOS_DEFAULT_OOZIE`.
+     */
+    function oozieExternalService(properties: Properties | PropertiesFunction, oozieURL?: string): ExternalService;
+    /** Runs slots as commands of the server's machine. */
+    function commandExternalService(options: CommandOptions | ((slotID: SlotID) => CommandOptions)): ExternalService;
+
+    /** A function of the slot that adds `CELOS_DEFAULT_OOZIE_PROPERTIES` to properties. */
+    function makePropertiesGen(properties: Properties | PropertiesFunction): (slotID: SlotID) => { [name: string]: string };
+    /** Copies all properties of `source` over `target`, and returns `target`. */
+    function mergeProperties(source: object, target: object): object;
+    /** Whether something is in HDFS now. A file that asks is evaluated again at each load. */
+    function hdfsCheck(path: string, slotID?: SlotID | null, fs?: string): boolean;
+    /** The path itself; a place to put a sandbox around tests. */
+    function hdfsPath(path: string): string;
+    /** The name itself; a place to put a sandbox around tests. */
+    function databaseName(name: string): string;
+    /** Whether the script runs as a test; false. */
+    function isRunningInTestMode(): boolean;
+    /** Replaces `${year}`, `${month}`, `${day}`, `${hour}`, `${minute}` and `${second}`. */
+    function replaceTimeVariables(template: string, scheduledTime: ScheduledTime): string;
+    /** The value of a register, or null. A change of it has the file evaluated again. */
+    function getRegister(bucket: string, key: string): Json;
+    /** Calls a function for each register of a bucket, sorted by key. */
+    function forEachRegister(bucket: string, fn: (key: string, value: Json) => void): void;
+}
+
+/** The same as `celos.importDefaults`. */
+declare function importDefaults(name: string): unknown;

@@ -187,7 +187,7 @@ function frozenDate() {
     }
     set(proto, "constructor", FrozenDate);
     set(FrozenDate, "name", "Date");
-    set(FrozenDate, "prototype", proto);
+    FrozenDate.prototype = proto;
     set(FrozenDate, "now", () => host.now());
     set(FrozenDate, "parse", parse);
     set(FrozenDate, "UTC", RealDate.UTC);
