@@ -14,15 +14,17 @@ CREATE TABLE leadership (
 INSERT INTO leadership (one, epoch) VALUES (1, 0);
 
 CREATE TABLE workflows (
-    id      INTEGER PRIMARY KEY,
-    name    TEXT NOT NULL UNIQUE,
+    id       INTEGER PRIMARY KEY,
+    name     TEXT NOT NULL UNIQUE,
     -- How many slots it has.
-    slots   INTEGER NOT NULL DEFAULT 0,
+    slots    INTEGER NOT NULL DEFAULT 0,
+    -- Its latest run; 0 before the first.
+    last_run INTEGER NOT NULL DEFAULT 0,
     -- Its latest definition; null while nothing but the name is known.
-    version INTEGER,
-    present INTEGER NOT NULL DEFAULT 0,
-    paused  INTEGER NOT NULL DEFAULT 0,
-    planned TEXT NOT NULL DEFAULT '{}'
+    version  INTEGER,
+    present  INTEGER NOT NULL DEFAULT 0,
+    paused   INTEGER NOT NULL DEFAULT 0,
+    planned  TEXT NOT NULL DEFAULT '{}'
 );
 
 CREATE TABLE sources (
@@ -41,9 +43,11 @@ CREATE TABLE definitions (
     PRIMARY KEY (workflow, version)
 );
 
+-- Kept in the order of time, so that what changes at a time lies together, whatever the workflow: a turn
+-- then writes few pages. The listing of all slots needs no index besides.
 CREATE TABLE slots (
-    workflow     INTEGER NOT NULL,
     scheduled_at INTEGER NOT NULL,
+    workflow     INTEGER NOT NULL,
     key          TEXT NOT NULL,
     state        INTEGER NOT NULL,
     since        INTEGER NOT NULL,
@@ -57,14 +61,14 @@ CREATE TABLE slots (
     due          INTEGER,
     said         INTEGER NOT NULL,
     last_event   INTEGER NOT NULL,
-    PRIMARY KEY (workflow, scheduled_at, key DESC)
+    PRIMARY KEY (scheduled_at, workflow DESC, key DESC)
 ) WITHOUT ROWID;
--- The listing of all slots; written once per slot.
-CREATE INDEX slots_newest ON slots (scheduled_at, workflow DESC, key DESC);
+-- A workflow's slots; written once per slot.
+CREATE INDEX slots_of ON slots (workflow, scheduled_at, key DESC);
 -- Whatever did not succeed: what is live, for a restart, and each state's listing.
 CREATE INDEX slots_unsucceeded ON slots (state, scheduled_at, workflow DESC, key DESC) WHERE state <> 6;
 -- A workflow's slots that ended badly.
-CREATE INDEX slots_troubled ON slots (workflow, scheduled_at, key DESC) WHERE state > 6;
+CREATE INDEX slots_troubled ON slots (workflow, scheduled_at, key DESC, state) WHERE state > 6;
 -- Slots that are final but for a run that is being ended.
 CREATE INDEX slots_ending ON slots (workflow) WHERE run_alive = 1 AND state >= 6;
 CREATE INDEX slots_backfill ON slots (backfill, scheduled_at, workflow DESC, key DESC, state) WHERE backfill IS NOT NULL;
@@ -78,6 +82,9 @@ CREATE TABLE runs (
     number        INTEGER NOT NULL,
     -- The same slot's run before it; 0 for the first.
     previous      INTEGER NOT NULL,
+    -- The same workflow's run before it; 0 for the first. The chain is the workflow's listing, so no
+    -- index over all runs is written.
+    earlier       INTEGER NOT NULL,
     state         INTEGER NOT NULL,
     executor      TEXT NOT NULL,
     external_id   TEXT,
@@ -86,7 +93,6 @@ CREATE TABLE runs (
     ended_at      INTEGER,
     outcome       TEXT
 );
-CREATE INDEX runs_of ON runs (workflow);
 CREATE INDEX runs_open ON runs (seq) WHERE state < 2;
 CREATE INDEX runs_troubled ON runs (seq) WHERE state > 2;
 CREATE INDEX runs_troubled_of ON runs (workflow) WHERE state > 2;

@@ -3,6 +3,7 @@
 //! One connection writes, owned by the leader's thread; a few more read, each in a transaction of its own,
 //! and never wait for the writer (write-ahead log). Every commit reaches the disk before it returns.
 
+mod counts;
 mod fault;
 mod leader;
 mod open;
@@ -10,6 +11,7 @@ mod pages;
 mod pool;
 mod reader;
 mod rows;
+mod run_pages;
 mod schema;
 #[cfg(test)]
 mod tests;

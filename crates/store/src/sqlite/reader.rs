@@ -9,12 +9,14 @@ use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, Transaction, params};
 use serde_json::Value;
 
+use super::counts;
 use super::fault::Fault;
 use super::pages;
 use super::pool::Pool;
 use super::rows::{
     EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow,
 };
+use super::run_pages;
 use crate::contract::{
     Page, PastDefinition, Reader, Recall, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError,
 };
@@ -56,7 +58,7 @@ impl SqliteReader {
                 last_seq: last,
                 last_at: event(tx, names, last)?.map(|record| record.at),
                 workflows: workflows(tx)?,
-                slots: pages::live_slots(tx, names)?,
+                slots: counts::live_slots(tx, names)?,
                 runs: collect(
                     tx.prepare_cached(&format!(
                         "SELECT {RUN} FROM runs INDEXED BY runs_open WHERE state < 2"
@@ -220,7 +222,7 @@ impl Reader for SqliteReader {
 
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
         self.read("the counts of slots", |tx, names| {
-            pages::slot_counts(tx, names, filter)
+            counts::slot_counts(tx, names, filter)
         })
     }
 
@@ -249,7 +251,7 @@ impl Reader for SqliteReader {
         limit: usize,
     ) -> Result<Page<Run>, StoreError> {
         self.read("runs", |tx, names| {
-            pages::runs(tx, names, filter, from, limit)
+            run_pages::runs(tx, names, filter, from, limit)
         })
     }
 

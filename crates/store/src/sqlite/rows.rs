@@ -20,10 +20,10 @@ use crate::cursor::{SlotPlace, whole_key};
 
 pub(super) type Rowed<T> = Result<T, Fault>;
 
-pub(super) const SLOT: &str = "workflow, scheduled_at, key, state, since, retries, last_run, last_run_seq, run_alive, \
+pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
      external_id, priority, backfill, due, said, last_event";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
-     dispatched_at, started_at, ended_at, outcome";
+     dispatched_at, started_at, ended_at, outcome, earlier";
 pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body";
 pub(super) const WORKFLOW: &str = "SELECT name, w.version, present, paused, planned, definition FROM workflows AS w JOIN definitions AS d \
      ON d.workflow = w.id AND d.version = w.version";
@@ -166,18 +166,16 @@ impl Names {
             .ok_or_else(|| Fault::Nonsense(format!("workflow number {number} has no name")))
     }
 
-    fn read_ref(&self, row: &Row<'_>, workflow: usize) -> Rowed<SlotRef> {
+    /// Reads a workflow's number, and a slot's time and rest of the key.
+    fn read_ref(&self, row: &Row<'_>, workflow: usize, at: usize, beyond: usize) -> Rowed<SlotRef> {
         let name = self.name(row.get(workflow)?)?.clone();
-        Ok(SlotRef::new(
-            name,
-            read_key(row, workflow + 1, workflow + 2)?,
-        ))
+        Ok(SlotRef::new(name, read_key(row, at, beyond)?))
     }
 
     /// Reads the columns [`SLOT`].
     pub(super) fn read_slot_row(&self, row: &Row<'_>) -> Rowed<SlotRow> {
         Ok(SlotRow {
-            id: self.read_ref(row, 0)?,
+            id: self.read_ref(row, 1, 0, 2)?,
             slot: read_slot(row)?,
         })
     }
@@ -190,7 +188,7 @@ impl Names {
         };
         Ok(Run {
             id: RunId {
-                slot: self.read_ref(row, 1)?,
+                slot: self.read_ref(row, 1, 2, 3)?,
                 number: row.get(4)?,
             },
             seq: row.get(0)?,
@@ -218,7 +216,7 @@ impl Names {
                 }
             }
             _ => Event::Slot {
-                slot: self.read_ref(row, 3)?,
+                slot: self.read_ref(row, 3, 4, 5)?,
                 what: serde_json::from_str(body)?,
             },
         };
@@ -272,8 +270,8 @@ pub(super) fn read_slot(row: &Row<'_>) -> Rowed<Slot> {
 /// Reads where a slot with the columns [`SLOT`] stands in the listing.
 pub(super) fn read_place(row: &Row<'_>) -> Rowed<SlotPlace> {
     Ok(SlotPlace {
-        at: Reverse(row.get(1)?),
-        workflow: row.get(0)?,
+        at: Reverse(row.get(0)?),
+        workflow: row.get(1)?,
         key: row.get(2)?,
     })
 }

@@ -319,8 +319,8 @@ fn pages_need_no_sorting() {
     let earlier =
         "scheduled_at >= 1 AND scheduled_at < 2 ORDER BY scheduled_at DESC, workflow, key";
     let roads = [
-        ("INDEXED BY slots_newest", ""),
-        ("NOT INDEXED", "workflow = 1 AND "),
+        ("NOT INDEXED", ""),
+        ("INDEXED BY slots_of", "workflow = 1 AND "),
         (
             "INDEXED BY slots_troubled",
             "state > 6 AND workflow = 1 AND ",
@@ -345,7 +345,6 @@ fn pages_need_no_sorting() {
     }
     for (index, prefix) in [
         ("NOT INDEXED", ""),
-        ("INDEXED BY runs_of", "workflow = 1 AND "),
         ("INDEXED BY runs_open", "state < 2 AND "),
         ("INDEXED BY runs_troubled", "state > 2 AND "),
         (

@@ -31,6 +31,10 @@ struct Known {
     numbers: HashMap<WorkflowId, i64>,
     /// The version of the workflows' latest definitions, by number.
     versions: HashMap<i64, u32>,
+    /// The workflows' latest runs, by number.
+    last_runs: HashMap<i64, u64>,
+    /// Runs that came later in the transaction that is under way.
+    later_runs: HashMap<i64, u64>,
     /// Names met in the transaction that is under way.
     fresh: Vec<WorkflowId>,
     /// Definitions met in the transaction that is under way.
@@ -110,9 +114,11 @@ impl Known {
     fn settle(&mut self, committed: bool) {
         if committed {
             self.versions.extend(self.defined.drain(..));
+            self.last_runs.extend(self.later_runs.drain());
             self.fresh.clear();
         } else {
             self.defined.clear();
+            self.later_runs.clear();
             for name in self.fresh.drain(..) {
                 self.numbers.remove(&name);
             }
@@ -140,17 +146,18 @@ impl Turn<'_> {
         }
         let mut known = self
             .tx
-            .prepare_cached("SELECT id FROM workflows WHERE name = ?1")?;
-        let number = match known
-            .query_row([name.as_str()], |row| row.get(0))
-            .optional()?
-        {
-            Some(number) => number,
-            None => self
-                .tx
-                .prepare_cached("INSERT INTO workflows (name) VALUES (?1)")?
-                .insert([name.as_str()])?,
+            .prepare_cached("SELECT id, last_run FROM workflows WHERE name = ?1")?;
+        let found = known.query_row([name.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+        let (number, last_run) = match found.optional()? {
+            Some(found) => found,
+            None => {
+                let mut insert = self
+                    .tx
+                    .prepare_cached("INSERT INTO workflows (name) VALUES (?1)")?;
+                (insert.insert([name.as_str()])?, 0)
+            }
         };
+        self.known.last_runs.insert(number, last_run);
         self.known.numbers.insert(name.clone(), number);
         self.known.fresh.push(name.clone());
         Ok(number)
@@ -218,14 +225,14 @@ impl Turn<'_> {
         }
         let tx = self.tx;
         let mut insert = tx.prepare_cached(
-            "INSERT INTO slots (workflow, scheduled_at, key, state, since, retries, last_run, last_run_seq, run_alive, \
+            "INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
              external_id, priority, backfill, due, said, last_event) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) ON CONFLICT DO NOTHING",
         )?;
         let mut update = tx.prepare_cached(
             "UPDATE slots SET state = ?4, since = ?5, retries = ?6, last_run = ?7, last_run_seq = ?8, run_alive = ?9, \
              external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, last_event = ?15 \
-             WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3",
+             WHERE scheduled_at = ?1 AND workflow = ?2 AND key = ?3",
         )?;
         let mut planned = HashMap::<i64, i64>::new();
         for row in slots {
@@ -247,14 +254,17 @@ impl Turn<'_> {
             return Ok(());
         }
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO runs (seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
-             dispatched_at, started_at, ended_at, outcome) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT DO NOTHING",
+            "INSERT INTO runs (seq, workflow, scheduled_at, key, number, previous, earlier, state, executor, \
+             external_id, dispatched_at, started_at, ended_at, outcome) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING",
         )?;
         let mut update = self.tx.prepare_cached(
             "UPDATE runs SET state = ?2, executor = ?3, external_id = ?4, started_at = ?5, ended_at = ?6, \
              outcome = ?7 WHERE seq = ?1",
         )?;
+        // The chain of a workflow's runs is made in their order.
+        let mut runs = runs.iter().collect::<Vec<_>>();
+        runs.sort_by_key(|run| run.seq);
         for run in runs {
             let number = self.number(&run.id.slot.workflow)?;
             let fresh = run.state == RunState::Dispatched;
@@ -263,7 +273,26 @@ impl Turn<'_> {
                 || self.insert_run(&mut insert, number, run)?;
             debug_assert!(written, "a run is there or can be put there");
         }
+        let mut last = self
+            .tx
+            .prepare_cached("UPDATE workflows SET last_run = ?2 WHERE id = ?1")?;
+        for (number, seq) in &self.known.later_runs {
+            last.execute((number, column(*seq)))?;
+        }
         Ok(())
+    }
+
+    fn last_run(&self, number: i64) -> u64 {
+        let Known {
+            last_runs,
+            later_runs,
+            ..
+        } = &*self.known;
+        later_runs
+            .get(&number)
+            .or(last_runs.get(&number))
+            .copied()
+            .unwrap_or(0)
     }
 
     fn outcome(&mut self, run: &Run) -> Result<Option<&str>, Fault> {
@@ -280,20 +309,33 @@ impl Turn<'_> {
         run: &Run,
     ) -> Result<bool, Fault> {
         let key = &run.id.slot.key;
+        let earlier = self.last_run(number);
         insert.raw_bind_parameter(1, column(run.seq))?;
         insert.raw_bind_parameter(2, number)?;
         insert.raw_bind_parameter(3, key.scheduled_at().as_millisecond())?;
         insert.raw_bind_parameter(4, beyond_time(key))?;
         insert.raw_bind_parameter(5, run.id.number)?;
         insert.raw_bind_parameter(6, column(run.previous))?;
-        insert.raw_bind_parameter(7, run_state(run.state))?;
-        insert.raw_bind_parameter(8, run.executor.as_str())?;
-        insert.raw_bind_parameter(9, run.external_id.as_deref())?;
-        insert.raw_bind_parameter(10, run.dispatched_at.as_millisecond())?;
-        insert.raw_bind_parameter(11, millis(run.started_at))?;
-        insert.raw_bind_parameter(12, millis(run.ended_at))?;
-        insert.raw_bind_parameter(13, self.outcome(run)?)?;
-        Ok(insert.raw_execute()? > 0)
+        insert.raw_bind_parameter(7, column(earlier))?;
+        insert.raw_bind_parameter(8, run_state(run.state))?;
+        insert.raw_bind_parameter(9, run.executor.as_str())?;
+        insert.raw_bind_parameter(10, run.external_id.as_deref())?;
+        insert.raw_bind_parameter(11, run.dispatched_at.as_millisecond())?;
+        insert.raw_bind_parameter(12, millis(run.started_at))?;
+        insert.raw_bind_parameter(13, millis(run.ended_at))?;
+        insert.raw_bind_parameter(14, self.outcome(run)?)?;
+        let inserted = insert.raw_execute()? > 0;
+        if inserted && earlier > run.seq {
+            let what = format!(
+                "run number {} was to be written after number {earlier} of its workflow",
+                run.seq
+            );
+            return Err(Fault::Nonsense(what));
+        }
+        if inserted {
+            self.known.later_runs.insert(number, run.seq);
+        }
+        Ok(inserted)
     }
 
     fn update_run(&mut self, update: &mut CachedStatement<'_>, run: &Run) -> Result<bool, Fault> {
@@ -411,8 +453,8 @@ fn bind_and_execute_slot(
     row: &SlotRow,
 ) -> Result<bool, Fault> {
     let (key, slot) = (&row.id.key, &row.slot);
-    statement.raw_bind_parameter(1, number)?;
-    statement.raw_bind_parameter(2, key.scheduled_at().as_millisecond())?;
+    statement.raw_bind_parameter(1, key.scheduled_at().as_millisecond())?;
+    statement.raw_bind_parameter(2, number)?;
     statement.raw_bind_parameter(3, beyond_time(key))?;
     statement.raw_bind_parameter(4, slot_state(slot.state))?;
     statement.raw_bind_parameter(5, slot.since.as_millisecond())?;

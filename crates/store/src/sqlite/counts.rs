@@ -1,0 +1,122 @@
+//! How many slots there are of what kind, and all that are live.
+
+use std::collections::BTreeMap;
+
+use kelos_model::SlotState;
+use rusqlite::{Connection, Params, params};
+
+use super::fault::Fault;
+use super::pages::{bounds, known_workflow};
+use super::rows::{Names, SLOT, read_slot_state};
+use crate::contract::{SlotFilter, SlotRow};
+
+type Counts = BTreeMap<SlotState, u64>;
+
+/// How many slots of a filter are in each state.
+pub(super) fn slot_counts(
+    conn: &Connection,
+    names: &Names,
+    filter: &SlotFilter,
+) -> Result<Counts, Fault> {
+    let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
+        return Ok(Counts::new());
+    };
+    let (start, end) = bounds(filter);
+    let mut counts = match (&filter.backfill, workflow) {
+        (Some(backfill), workflow) => {
+            let sql = "SELECT state, count(*) FROM slots INDEXED BY slots_backfill WHERE backfill = ?1 \
+                       AND scheduled_at >= ?2 AND scheduled_at < ?3 AND (?4 IS NULL OR workflow = ?4) GROUP BY state";
+            count(conn, sql, params![backfill.as_str(), start, end, workflow])?
+        }
+        (None, Some(workflow)) => count_of(conn, workflow, filter)?,
+        (None, None) if filter.range.is_some() => {
+            let sql = "SELECT state, count(*) FROM slots NOT INDEXED \
+                       WHERE scheduled_at >= ?1 AND scheduled_at < ?2 GROUP BY state";
+            count(conn, sql, [start, end])?
+        }
+        (None, None) => {
+            let sql = "SELECT state, count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 GROUP BY state";
+            with_succeeded(count(conn, sql, [])?, total_slots(conn)?)
+        }
+    };
+    counts.retain(|state, count| {
+        *count > 0 && (filter.states.is_empty() || filter.states.contains(state))
+    });
+    Ok(counts)
+}
+
+/// A workflow's slots: those that did not succeed are counted by state, all of them without a look at the rows.
+fn count_of(conn: &Connection, workflow: i64, filter: &SlotFilter) -> Result<Counts, Fault> {
+    let (start, end) = bounds(filter);
+    let values = [workflow, start, end];
+    let troubled = "SELECT state, count(*) FROM slots INDEXED BY slots_troubled WHERE state > 6 \
+                    AND workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3 GROUP BY state";
+    let live = "SELECT state, count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6 \
+                AND workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3 GROUP BY state";
+    let mut counts = count(conn, troubled, values)?;
+    counts.append(&mut count(conn, live, values)?);
+    let total = if filter.range.is_some() {
+        let sql = "SELECT count(*) FROM slots INDEXED BY slots_of \
+                   WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3";
+        conn.prepare_cached(sql)?
+            .query_row(values, |row| row.get(0))?
+    } else {
+        conn.prepare_cached("SELECT slots FROM workflows WHERE id = ?1")?
+            .query_row([workflow], |row| row.get(0))?
+    };
+    Ok(with_succeeded(counts, total))
+}
+
+/// Those that succeeded are not counted one by one: they are what is left of the total.
+fn with_succeeded(mut counts: Counts, total: u64) -> Counts {
+    let others = counts.values().sum::<u64>();
+    counts.insert(SlotState::Succeeded, total.saturating_sub(others));
+    counts
+}
+
+fn count(conn: &Connection, sql: &str, values: impl Params) -> Result<Counts, Fault> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut counts = Counts::new();
+    while let Some(row) = rows.next()? {
+        counts.insert(read_slot_state(row, 0)?, row.get(1)?);
+    }
+    Ok(counts)
+}
+
+/// How many slots there are.
+fn total_slots(conn: &Connection) -> Result<u64, Fault> {
+    let mut total = conn.prepare_cached("SELECT coalesce(sum(slots), 0) FROM workflows")?;
+    Ok(total.query_row([], |row| row.get(0))?)
+}
+
+/// The live slots' share of all decides whether to go through the index or through the table.
+pub(super) fn live_slots(conn: &Connection, names: &Names) -> Result<Vec<SlotRow>, Fault> {
+    let count =
+        "SELECT count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6";
+    let live = conn
+        .prepare_cached(count)?
+        .query_row([], |row| row.get::<_, u64>(0))?;
+    let mut slots = Vec::with_capacity(usize::try_from(live).unwrap_or(0));
+    let mut read = |sql: &str| -> Result<(), Fault> {
+        let mut statement = conn.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            slots.push(names.read_slot_row(row)?);
+        }
+        Ok(())
+    };
+    if live > total_slots(conn)? / 4 {
+        read(&format!(
+            "SELECT {SLOT} FROM slots NOT INDEXED WHERE state < 6"
+        ))?;
+    } else {
+        read(&format!(
+            "SELECT {SLOT} FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6"
+        ))?;
+    }
+    read(&format!(
+        "SELECT {SLOT} FROM slots INDEXED BY slots_ending WHERE run_alive = 1 AND state >= 6"
+    ))?;
+    Ok(slots)
+}
