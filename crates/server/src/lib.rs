@@ -1,1 +1,49 @@
-//! (being written)
+//! The HTTP face of Kelos: the native API under `/api/v1`, and the Celos dialect at the root.
+//!
+//! [`router`] needs no port, so everything can be asked in tests as it is over the wire; [`serve`] puts a
+//! router on a port. What is *absent*: state. Everything is read from the store or asked of the engine,
+//! so any number of servers may answer for one database.
+
+mod api;
+mod app;
+mod celos;
+mod guard;
+mod problem;
+mod schedule;
+mod serve;
+
+use axum::Router;
+use axum::http::Uri;
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use tower_http::trace::TraceLayer;
+
+pub use app::App;
+pub use guard::Hosts;
+pub use serve::serve;
+
+/// All routes of a server.
+pub fn router(app: App) -> Router {
+    let hosts = app.hosts().clone();
+    Router::new()
+        .merge(api::router().with_state(app.clone()))
+        .merge(celos::router().with_state(app))
+        .fallback(unknown_path)
+        .layer(middleware::from_fn_with_state(hosts, guard::check))
+        .layer(middleware::from_fn(problem::name_instance))
+        .layer(TraceLayer::new_for_http())
+}
+
+/// The description of the native API, as it is served at `/api/v1/openapi.json`.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    api::described()
+}
+
+async fn unknown_path(uri: Uri) -> Response {
+    if problem::is_native(uri.path()) {
+        problem::unknown_path(uri.path()).into_response()
+    } else {
+        celos::unknown_path(uri.path()).into_response()
+    }
+}

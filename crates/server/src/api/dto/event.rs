@@ -1,0 +1,299 @@
+//! Events on the wire: one flat shape for all of them.
+
+use kelos::model::event::{BackfillEvent, Origin};
+use kelos::model::ranges::Range;
+use kelos::model::workflow::BackfillMode;
+use kelos::model::{Event, EventRecord, SlotEvent, WorkflowEvent};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::Instant;
+use super::run::OutcomeDto;
+use super::trigger::ExplanationDto;
+
+/// One line of the log. Which of the optional fields are there depends on `subject` and `event`.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventDto {
+    /// Its position in the log, from 1, without gaps.
+    seq: u64,
+    /// When it happened, by the clock of the scheduler.
+    at: Instant,
+    /// What it happened to: `slot`, `workflow`, `backfill` or `register`.
+    subject: &'static str,
+    /// What happened, past tense: `planned`, `trigger-met`, `dispatched`, `started`, `succeeded`, `failed`, …
+    event: &'static str,
+    /// The workflow that it happened to, or whose slot or backfill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow: Option<String>,
+    /// The time of the slot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Number of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<u32>,
+    /// What the executor calls the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_id: Option<String>,
+    /// How the run ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<OutcomeDto>,
+    /// When the retry is due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<Instant>,
+    /// Who asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    /// Why, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// Who first asked for the slot: `schedule`, `request` or `backfill`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'static str>,
+    /// Larger goes first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<i32>,
+    /// The name of the backfill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backfill: Option<String>,
+    /// Which slots the backfill reopens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    /// How long the slot was allowed to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_seconds: Option<u64>,
+    /// What the trigger said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<ExplanationDto>,
+    /// Number of the definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
+    /// Start of a range, inclusive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Instant>,
+    /// End of the range, exclusive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Instant>,
+    /// How many slots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slots: Option<u32>,
+    /// Bucket of the register.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bucket: Option<String>,
+    /// Key of the register.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// The new value of the register.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+}
+
+impl EventDto {
+    /// The position in the log.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(crate) fn subject(&self) -> &'static str {
+        self.subject
+    }
+
+    fn over(self, range: Range) -> EventDto {
+        EventDto {
+            from: Some(range.start.into()),
+            to: Some(range.end.into()),
+            ..self
+        }
+    }
+}
+
+impl From<EventRecord> for EventDto {
+    fn from(record: EventRecord) -> EventDto {
+        let told = match record.event {
+            Event::Slot { slot, what } => EventDto {
+                subject: "slot",
+                workflow: Some(slot.workflow.to_string()),
+                time: slot.key.time().map(Instant),
+                ..of_slot(what)
+            },
+            Event::Workflow { workflow, what } => EventDto {
+                subject: "workflow",
+                workflow: Some(workflow.to_string()),
+                ..of_workflow(what)
+            },
+            Event::Backfill { backfill, what } => EventDto {
+                subject: "backfill",
+                backfill: Some(backfill.to_string()),
+                ..of_backfill(what)
+            },
+            Event::Register { bucket, key, value } => EventDto {
+                subject: "register",
+                event: if value.is_some() { "set" } else { "deleted" },
+                bucket: Some(bucket),
+                key: Some(key),
+                value,
+                ..EventDto::default()
+            },
+        };
+        EventDto {
+            seq: record.seq,
+            at: record.at.into(),
+            ..told
+        }
+    }
+}
+
+fn named(event: &'static str) -> EventDto {
+    EventDto {
+        event,
+        ..EventDto::default()
+    }
+}
+
+fn of_run(event: &'static str, run: u32) -> EventDto {
+    EventDto {
+        run: Some(run),
+        ..named(event)
+    }
+}
+
+fn of_slot(what: SlotEvent) -> EventDto {
+    let explained = |event, explanation: kelos::model::Explanation| EventDto {
+        explanation: Some(explanation.into()),
+        ..named(event)
+    };
+    match what {
+        SlotEvent::Planned {
+            origin,
+            priority,
+            backfill,
+        } => EventDto {
+            origin: Some(origin_name(origin)),
+            priority: Some(priority),
+            backfill: backfill.map(String::from),
+            ..named("planned")
+        },
+        SlotEvent::Looked { explanation } => explained("looked", explanation),
+        SlotEvent::TriggerMet { explanation } => explained("trigger-met", explanation),
+        SlotEvent::Expired {
+            timeout_seconds,
+            explanation,
+        } => EventDto {
+            timeout_seconds: Some(timeout_seconds),
+            ..explained("expired", explanation)
+        },
+        SlotEvent::Skipped { explanation } => explained("skipped", explanation),
+        SlotEvent::BackoffEnded => named("backoff-ended"),
+        SlotEvent::Killed { by, reason } => EventDto {
+            by: Some(by),
+            reason,
+            ..named("killed")
+        },
+        SlotEvent::Reopened {
+            by,
+            reason,
+            priority,
+            backfill,
+        } => EventDto {
+            by: Some(by),
+            reason,
+            priority: Some(priority),
+            backfill: backfill.map(String::from),
+            ..named("reopened")
+        },
+        SlotEvent::Prioritised { priority, backfill } => EventDto {
+            priority: Some(priority),
+            backfill: Some(backfill.into()),
+            ..named("prioritised")
+        },
+        SlotEvent::Dispatched { run } => of_run("dispatched", run),
+        SlotEvent::Deferred { run, reason } => EventDto {
+            reason: Some(reason),
+            ..of_run("deferred", run)
+        },
+        SlotEvent::Started { run, external_id } => EventDto {
+            external_id: Some(external_id),
+            ..of_run("started", run)
+        },
+        SlotEvent::Succeeded { run } => of_run("succeeded", run),
+        SlotEvent::BackedOff { run, outcome, due } => EventDto {
+            outcome: Some(outcome.into()),
+            due: Some(due.into()),
+            ..of_run("backed-off", run)
+        },
+        SlotEvent::Failed { run, outcome } => EventDto {
+            outcome: Some(outcome.into()),
+            ..of_run("failed", run)
+        },
+        SlotEvent::RunEnded { run, outcome } => EventDto {
+            outcome: Some(outcome.into()),
+            ..of_run("run-ended", run)
+        },
+    }
+}
+
+fn of_workflow(what: WorkflowEvent) -> EventDto {
+    match what {
+        WorkflowEvent::Defined { version } => EventDto {
+            version: Some(version),
+            ..named("defined")
+        },
+        WorkflowEvent::Removed => named("removed"),
+        WorkflowEvent::Planned { range, slots } => EventDto {
+            slots: Some(slots),
+            ..named("planned")
+        }
+        .over(range),
+        WorkflowEvent::Replanned { range } => named("replanned").over(range),
+        WorkflowEvent::Paused { by } => EventDto {
+            by: Some(by),
+            ..named("paused")
+        },
+        WorkflowEvent::Resumed { by } => EventDto {
+            by: Some(by),
+            ..named("resumed")
+        },
+    }
+}
+
+fn of_backfill(what: BackfillEvent) -> EventDto {
+    match what {
+        BackfillEvent::Created {
+            workflow,
+            range,
+            mode,
+            priority,
+            by,
+            slots,
+        } => EventDto {
+            workflow: Some(workflow.into()),
+            mode: Some(mode_name(mode)),
+            priority: Some(priority),
+            by: Some(by),
+            slots: Some(slots),
+            ..named("created")
+        }
+        .over(range),
+        BackfillEvent::Cancelled { by } => EventDto {
+            by: Some(by),
+            ..named("cancelled")
+        },
+    }
+}
+
+fn origin_name(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Schedule => "schedule",
+        Origin::Request => "request",
+        Origin::Backfill => "backfill",
+    }
+}
+
+pub(crate) fn mode_name(mode: BackfillMode) -> &'static str {
+    match mode {
+        BackfillMode::Missing => "missing",
+        BackfillMode::Unsuccessful => "unsuccessful",
+        BackfillMode::All => "all",
+    }
+}

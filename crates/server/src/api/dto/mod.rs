@@ -1,0 +1,87 @@
+//! What goes over the wire, apart from the model: names here stay when the model changes.
+
+mod event;
+mod run;
+mod slot;
+mod trigger;
+mod workflow;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos::model::SlotState;
+use kelos::model::time::format_full;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(super) use event::{EventDto, mode_name};
+pub(super) use run::RunDto;
+pub(super) use slot::{SlotDto, WhyDto};
+pub(super) use workflow::{PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto};
+
+/// A moment in UTC, to the millisecond: `2015-09-13T13:40:00.000Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema)]
+#[schema(value_type = String, format = DateTime, examples("2015-09-13T13:40:00.000Z"))]
+pub(super) struct Instant(pub(super) Timestamp);
+
+impl Serialize for Instant {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format_full(self.0))
+    }
+}
+
+impl From<Timestamp> for Instant {
+    fn from(at: Timestamp) -> Instant {
+        Instant(at)
+    }
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PageDto<T> {
+    /// The rows. A page may hold fewer than asked for although the list goes on.
+    pub(super) items: Vec<T>,
+    /// Hand it back as `cursor` for the next page; none at the end.
+    pub(super) next: Option<String>,
+}
+
+impl<T> PageDto<T> {
+    pub(super) fn of<M>(page: kelos::store::Page<M>) -> PageDto<T>
+    where
+        T: From<M>,
+    {
+        PageDto {
+            items: page.rows.into_iter().map(T::from).collect(),
+            next: page.next,
+        }
+    }
+}
+
+/// A whole list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ListDto<T> {
+    /// The rows.
+    pub(super) items: Vec<T>,
+}
+
+impl<T> ListDto<T> {
+    pub(super) fn of<M>(rows: impl IntoIterator<Item = M>) -> ListDto<T>
+    where
+        T: From<M>,
+    {
+        ListDto {
+            items: rows.into_iter().map(T::from).collect(),
+        }
+    }
+}
+
+/// How many slots are in each state; states without slots are left out.
+pub(super) type Counts = BTreeMap<&'static str, u64>;
+
+pub(super) fn counts(counts: BTreeMap<SlotState, u64>) -> Counts {
+    counts
+        .into_iter()
+        .filter(|(_, slots)| *slots > 0)
+        .map(|(state, slots)| (state.as_str(), slots))
+        .collect()
+}

@@ -1,0 +1,81 @@
+//! Runs on the wire.
+
+use kelos::model::{Outcome, Run};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Instant;
+
+/// One attempt to execute the job of a slot.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunDto {
+    /// Whose run.
+    workflow: String,
+    /// The time of its slot.
+    time: Instant,
+    /// Which attempt, from 1; never reset.
+    number: u32,
+    /// `dispatched`, `running`, `succeeded`, `failed`, `killed` or `unknown`.
+    state: &'static str,
+    /// Which executor does it.
+    executor: String,
+    /// What the executor calls it.
+    external_id: Option<String>,
+    /// When the intent was stored.
+    dispatched_at: Instant,
+    /// When the executor confirmed the start.
+    started_at: Option<Instant>,
+    /// When its end was recorded.
+    ended_at: Option<Instant>,
+    /// How it ended.
+    outcome: Option<OutcomeDto>,
+}
+
+/// How a run ended.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OutcomeDto {
+    /// `succeeded`, `failed`, `refused` (it was never started), `killed` or `unknown`.
+    result: &'static str,
+    /// In words.
+    text: String,
+    /// The exit status, where there was one other than 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_status: Option<i32>,
+}
+
+impl From<Outcome> for OutcomeDto {
+    fn from(outcome: Outcome) -> OutcomeDto {
+        let text = outcome.to_string();
+        let (result, exit_status) = match outcome {
+            Outcome::Succeeded => ("succeeded", None),
+            Outcome::Failed { exit_status, .. } => ("failed", exit_status),
+            Outcome::Refused { .. } => ("refused", None),
+            Outcome::Killed => ("killed", None),
+            Outcome::Unknown { .. } => ("unknown", None),
+        };
+        OutcomeDto {
+            result,
+            text,
+            exit_status,
+        }
+    }
+}
+
+impl From<Run> for RunDto {
+    fn from(run: Run) -> RunDto {
+        RunDto {
+            workflow: run.id.slot.workflow.to_string(),
+            time: run.id.slot.key.scheduled_at().into(),
+            number: run.id.number,
+            state: run.state.as_str(),
+            executor: run.executor,
+            external_id: run.external_id,
+            dispatched_at: run.dispatched_at.into(),
+            started_at: run.started_at.map(Instant),
+            ended_at: run.ended_at.map(Instant),
+            outcome: run.outcome.map(OutcomeDto::from),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Slots, and why they stand where they stand, on the wire.
+
+use kelos::model::{Slot, SlotRef, SlotState};
+use kelos::store::SlotRow;
+use kelos::why::Why;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Instant;
+use super::event::EventDto;
+use super::run::RunDto;
+use super::trigger::ExplanationDto;
+
+/// A slot: a workflow at a time, the unit of state.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SlotDto {
+    /// Whose slot.
+    workflow: String,
+    /// Its scheduled time.
+    time: Instant,
+    /// `waiting`, `held`, `queued`, `dispatched`, `running`, `backoff`, `succeeded`, `failed`, `expired`,
+    /// `skipped` or `killed`.
+    state: &'static str,
+    /// Since when.
+    since: Instant,
+    /// Failed attempts since it was planned or last reopened.
+    retries: u32,
+    /// The number of its latest run; 0 before the first.
+    last_run: u32,
+    /// Whether that run may still be alive; also for a killed slot whose run is being ended.
+    run_alive: bool,
+    /// What the executor calls that run.
+    external_id: Option<String>,
+    /// Larger goes first; 0 is normal.
+    priority: i32,
+    /// The backfill that last asked for it.
+    backfill: Option<String>,
+    /// When the retry is due, in state `backoff`.
+    due: Option<Instant>,
+}
+
+impl SlotDto {
+    pub(crate) fn new(id: &SlotRef, slot: Slot) -> SlotDto {
+        SlotDto {
+            workflow: id.workflow.to_string(),
+            time: id.key.scheduled_at().into(),
+            state: slot.state.as_str(),
+            since: slot.since.into(),
+            retries: slot.retries,
+            last_run: slot.last_run,
+            run_alive: slot.run_alive,
+            external_id: slot.external_id,
+            priority: slot.priority,
+            backfill: slot.backfill.map(String::from),
+            due: slot.due.map(Instant),
+        }
+    }
+}
+
+impl From<SlotRow> for SlotDto {
+    fn from(row: SlotRow) -> SlotDto {
+        SlotDto::new(&row.id, row.slot)
+    }
+}
+
+/// Why a slot stands, or stood, where it does.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WhyDto {
+    /// Whose slot.
+    workflow: String,
+    /// Its scheduled time.
+    time: Instant,
+    /// The moment that this is about.
+    at: Instant,
+    /// The state then; none where the slot did not exist.
+    state: Option<&'static str>,
+    /// Since when it was in that state.
+    since: Option<Instant>,
+    /// The answer in one sentence.
+    headline: String,
+    /// What stands in the way.
+    blockers: Vec<String>,
+    /// When it is looked at next by itself; only for the present.
+    next_look: Option<Instant>,
+    /// The event that put it into that state.
+    decision: Option<EventDto>,
+    /// What its trigger was last found to say, with what each leaf read.
+    trigger: Option<ExplanationDto>,
+    /// When that was found.
+    found_at: Option<Instant>,
+    /// Its runs up to then, oldest first.
+    runs: Vec<RunDto>,
+}
+
+impl From<Why> for WhyDto {
+    fn from(why: Why) -> WhyDto {
+        WhyDto {
+            workflow: why.slot.workflow.to_string(),
+            time: why.slot.key.scheduled_at().into(),
+            at: why.at.into(),
+            state: why.state.map(SlotState::as_str),
+            since: why.since.map(Instant),
+            headline: why.headline,
+            blockers: why.blockers,
+            next_look: why.next_look.map(Instant),
+            decision: why.decision.map(EventDto::from),
+            trigger: why.trigger.map(ExplanationDto::from),
+            found_at: why.found_at.map(Instant),
+            runs: why.runs.into_iter().map(RunDto::from).collect(),
+        }
+    }
+}

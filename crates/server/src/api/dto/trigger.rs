@@ -1,0 +1,216 @@
+//! Triggers and their explanations on the wire.
+
+use kelos::model::trigger::{Evidence, FileSystem, TriggerKind, Verdict};
+use kelos::model::{Answer, Explanation, Trigger};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Instant;
+
+/// A trigger: a tree over leaves that look at the clock, at other slots, or at the outside world.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TriggerDto {
+    /// `always`, `and`, `or`, `not`, `offset`, `delay`, `success`, `hdfs-path`, `local-path` or `function`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Of `offset` and `delay`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<i64>,
+    /// Of `success`: the other workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow: Option<String>,
+    /// Of `hdfs-path` and `local-path`: a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// The file system that a path without a scheme belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<String>,
+    /// Of `function`: the file that defined it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// The nested triggers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion)]
+    nested: Vec<TriggerDto>,
+}
+
+impl From<&Trigger> for TriggerDto {
+    fn from(trigger: &Trigger) -> TriggerDto {
+        let nested = trigger.nested().iter().map(TriggerDto::from).collect();
+        let of = |kind: TriggerKind| TriggerDto {
+            kind: kind_name(kind),
+            ..TriggerDto::default()
+        };
+        let own = match trigger {
+            Trigger::Always => of(TriggerKind::Always),
+            Trigger::And { .. } => of(TriggerKind::And),
+            Trigger::Or { .. } => of(TriggerKind::Or),
+            Trigger::Not { .. } => of(TriggerKind::Not),
+            Trigger::Offset { seconds, .. } => TriggerDto {
+                seconds: Some(*seconds),
+                ..of(TriggerKind::Offset)
+            },
+            Trigger::Delay { seconds } => TriggerDto {
+                seconds: Some(*seconds),
+                ..of(TriggerKind::Delay)
+            },
+            Trigger::Success { workflow } => TriggerDto {
+                workflow: Some(workflow.to_string()),
+                ..of(TriggerKind::Success)
+            },
+            Trigger::Path(check) => {
+                let kind = match check.system {
+                    FileSystem::Hdfs => TriggerKind::HdfsPath,
+                    FileSystem::Local => TriggerKind::LocalPath,
+                };
+                TriggerDto {
+                    path: Some(check.path.clone()),
+                    base: Some(check.base.clone()),
+                    ..of(kind)
+                }
+            }
+            Trigger::Function { function } => TriggerDto {
+                file: Some(function.file.clone()),
+                ..of(TriggerKind::Function)
+            },
+        };
+        TriggerDto { nested, ..own }
+    }
+}
+
+/// Why a trigger gave its answer: a tree of the same shape as the trigger.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExplanationDto {
+    /// The kind of trigger, as in a definition.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// `met`, `not-yet` or `never`.
+    answer: &'static str,
+    /// The answer in words.
+    text: String,
+    /// What a leaf read to find it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<EvidenceDto>,
+    /// The answers of the nested triggers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion)]
+    nested: Vec<ExplanationDto>,
+}
+
+/// What a leaf of a trigger read.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EvidenceDto {
+    /// `clock`, `slot`, `probe`, or `asked` while the question is on its way.
+    read: &'static str,
+    /// What the clock said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<Instant>,
+    /// The moment that it is compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Instant>,
+    /// The workflow of the slot that was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow: Option<String>,
+    /// The time of the slot that was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// The state of that slot; none where it does not exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    /// What the outside world was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe: Option<String>,
+    /// What it said: `yes`, `no`, `never` or `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'static str>,
+    /// What was seen, or why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    /// When it was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    looked_at: Option<Instant>,
+}
+
+impl From<Explanation> for ExplanationDto {
+    fn from(explanation: Explanation) -> ExplanationDto {
+        ExplanationDto {
+            kind: kind_name(explanation.kind),
+            answer: match explanation.answer {
+                Answer::Met => "met",
+                Answer::NotYet => "not-yet",
+                Answer::Never => "never",
+            },
+            text: explanation.text,
+            evidence: explanation.evidence.map(EvidenceDto::from),
+            nested: explanation
+                .nested
+                .into_iter()
+                .map(ExplanationDto::from)
+                .collect(),
+        }
+    }
+}
+
+impl From<Evidence> for EvidenceDto {
+    fn from(evidence: Evidence) -> EvidenceDto {
+        match evidence {
+            Evidence::Clock { now, until } => EvidenceDto {
+                read: "clock",
+                now: Some(now.into()),
+                until: Some(until.into()),
+                ..EvidenceDto::default()
+            },
+            Evidence::Slot { slot, state } => EvidenceDto {
+                read: "slot",
+                workflow: Some(slot.workflow.to_string()),
+                time: slot.key.time().map(Instant),
+                state: state.map(kelos::model::SlotState::as_str),
+                ..EvidenceDto::default()
+            },
+            Evidence::Probe {
+                probe,
+                verdict,
+                detail,
+                looked_at,
+            } => EvidenceDto {
+                read: "probe",
+                probe: Some(probe.to_string()),
+                verdict: Some(verdict_name(verdict)),
+                detail: Some(detail).filter(|detail| !detail.is_empty()),
+                looked_at: Some(looked_at.into()),
+                ..EvidenceDto::default()
+            },
+            Evidence::Asked => EvidenceDto {
+                read: "asked",
+                ..EvidenceDto::default()
+            },
+        }
+    }
+}
+
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Yes => "yes",
+        Verdict::No => "no",
+        Verdict::Never => "never",
+        Verdict::Failed => "failed",
+    }
+}
+
+fn kind_name(kind: TriggerKind) -> &'static str {
+    match kind {
+        TriggerKind::Always => "always",
+        TriggerKind::And => "and",
+        TriggerKind::Or => "or",
+        TriggerKind::Not => "not",
+        TriggerKind::Offset => "offset",
+        TriggerKind::Delay => "delay",
+        TriggerKind::Success => "success",
+        TriggerKind::HdfsPath => "hdfs-path",
+        TriggerKind::LocalPath => "local-path",
+        TriggerKind::Function => "function",
+    }
+}

@@ -1,0 +1,354 @@
+//! Workflows and their definitions on the wire.
+
+use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
+use kelos::model::time::schedule::{Fold, Gap, Schedule};
+use kelos::model::workflow::{Contact, Properties, Source, Workflow, WorkflowRow};
+use kelos::script::{Problem, Severity};
+use kelos::store::PastDefinition;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::trigger::TriggerDto;
+use super::{Counts, Instant};
+use crate::schedule;
+
+/// A workflow in short.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorkflowDto {
+    /// Its id.
+    id: String,
+    /// The unit of deployment that owns it.
+    project: String,
+    /// Whether it is defined now; false once its definition went away.
+    present: bool,
+    /// Whether a person paused it.
+    paused: bool,
+    /// Counts its definitions, from 1.
+    version: u32,
+    /// When its slots are.
+    schedule: ScheduleDto,
+    /// The executor of its job.
+    executor: String,
+    /// What it is for.
+    description: Option<String>,
+    /// A page about it.
+    url: Option<String>,
+    /// Words to find it by.
+    tags: Vec<String>,
+    /// Where it is defined.
+    source: SourceDto,
+}
+
+impl From<&WorkflowRow> for WorkflowDto {
+    fn from(row: &WorkflowRow) -> WorkflowDto {
+        let definition = &row.definition;
+        WorkflowDto {
+            id: row.id.to_string(),
+            project: definition.project.clone(),
+            present: row.present,
+            paused: row.paused,
+            version: row.version,
+            schedule: schedule::of(definition).into(),
+            executor: definition.job.executor.clone(),
+            description: definition.about.description.clone(),
+            url: definition.about.url.clone(),
+            tags: definition.about.tags.clone(),
+            source: (&definition.source).into(),
+        }
+    }
+}
+
+/// A workflow in full.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorkflowDetailDto {
+    /// What lists show of it.
+    #[serde(flatten)]
+    pub(crate) summary: WorkflowDto,
+    /// Its definition.
+    pub(crate) definition: DefinitionDto,
+    /// The next times of its schedule.
+    pub(crate) next_times: Vec<Instant>,
+    /// Why its schedule has no times, where it can't be followed.
+    pub(crate) schedule_problem: Option<String>,
+    /// How many of its slots are in each state.
+    #[schema(value_type = std::collections::BTreeMap<String, u64>)]
+    pub(crate) counts: Counts,
+    /// What is wrong with its file.
+    pub(crate) problems: Vec<ProblemDto>,
+}
+
+/// When the slots of a workflow are: at the times of a cron expression, or at those of another workflow.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ScheduleDto {
+    /// A Quartz cron expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cron: Option<String>,
+    /// The time zone in which it is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
+    /// What happens to times that the zone leaves out: `shift` or `skip`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gap: Option<&'static str>,
+    /// What happens to times that the zone has twice: `first`, `second` or `both`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fold: Option<&'static str>,
+    /// The workflow whose schedule it borrows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depends_on: Option<String>,
+}
+
+impl From<&Schedule> for ScheduleDto {
+    fn from(schedule: &Schedule) -> ScheduleDto {
+        match schedule {
+            Schedule::Dependent(on) => ScheduleDto {
+                depends_on: Some(on.to_string()),
+                ..ScheduleDto::default()
+            },
+            Schedule::Cron(cron) => ScheduleDto {
+                cron: Some(cron.cron().as_str().to_owned()),
+                zone: Some(cron.zone().name().to_owned()),
+                gap: Some(match cron.gap() {
+                    Gap::Shift => "shift",
+                    Gap::Skip => "skip",
+                }),
+                fold: Some(match cron.effective_fold() {
+                    Fold::Second => "second",
+                    Fold::Both => "both",
+                    Fold::Auto | Fold::First => "first",
+                }),
+                depends_on: None,
+            },
+        }
+    }
+}
+
+/// Where a definition stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SourceDto {
+    /// The file, relative to the folder of definitions.
+    file: String,
+    /// The line, from 1; 0 where unknown.
+    line: u32,
+}
+
+impl From<&Source> for SourceDto {
+    fn from(source: &Source) -> SourceDto {
+        SourceDto {
+            file: source.file.clone(),
+            line: source.line,
+        }
+    }
+}
+
+/// The definition of a workflow.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DefinitionDto {
+    /// The unit of deployment that owns it.
+    project: String,
+    /// Where it stands.
+    source: SourceDto,
+    /// When its slots are.
+    schedule: ScheduleDto,
+    /// When a slot may go.
+    trigger: TriggerDto,
+    /// How many of its slots may run at a time.
+    concurrency: u32,
+    /// What happens after a failure.
+    retry: RetryDto,
+    /// No slot before this moment is planned by the schedule.
+    start_time: Option<Instant>,
+    /// A slot that still waits this long after its time expires; none waits for ever.
+    wait_timeout_seconds: Option<u64>,
+    /// What is executed.
+    job: JobDto,
+    /// What it is for.
+    description: Option<String>,
+    /// A page about it.
+    url: Option<String>,
+    /// Who knows more.
+    contacts: Vec<ContactDto>,
+    /// Words to find it by.
+    tags: Vec<String>,
+}
+
+impl From<&Workflow> for DefinitionDto {
+    fn from(workflow: &Workflow) -> DefinitionDto {
+        DefinitionDto {
+            project: workflow.project.clone(),
+            source: (&workflow.source).into(),
+            schedule: schedule::of(workflow).into(),
+            trigger: (&workflow.trigger).into(),
+            concurrency: workflow.concurrency,
+            retry: workflow.retry.into(),
+            start_time: workflow.start_time.map(Instant),
+            wait_timeout_seconds: workflow.wait_timeout_seconds,
+            job: workflow.into(),
+            description: workflow.about.description.clone(),
+            url: workflow.about.url.clone(),
+            contacts: workflow
+                .about
+                .contacts
+                .iter()
+                .map(ContactDto::from)
+                .collect(),
+            tags: workflow.about.tags.clone(),
+        }
+    }
+}
+
+/// How often a failed slot is tried again.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RetryDto {
+    /// Retries after the first attempt.
+    count: u32,
+    /// Wait before the first retry.
+    delay_seconds: u64,
+    /// How the wait grows: `fixed` or `exponential`.
+    growth: &'static str,
+    /// No wait is longer than this.
+    cap_seconds: Option<u64>,
+    /// Up to this share of the wait is taken off by chance.
+    jitter_percent: u8,
+    /// What an unknown outcome leads to: `retry` or `fail`.
+    on_unknown: &'static str,
+}
+
+impl From<RetryPolicy> for RetryDto {
+    fn from(retry: RetryPolicy) -> RetryDto {
+        RetryDto {
+            count: retry.count,
+            delay_seconds: retry.delay_seconds,
+            growth: match retry.growth {
+                Growth::Fixed => "fixed",
+                Growth::Exponential => "exponential",
+            },
+            cap_seconds: retry.cap_seconds,
+            jitter_percent: retry.jitter_percent,
+            on_unknown: match retry.on_unknown {
+                OnUnknown::Retry => "retry",
+                OnUnknown::Fail => "fail",
+            },
+        }
+    }
+}
+
+/// What is executed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct JobDto {
+    /// The name of the executor.
+    executor: String,
+    /// What the executor needs; texts inside are templates.
+    #[schema(value_type = Object)]
+    settings: Map<String, Value>,
+    /// What the job is given; none where a function of the script says so for each slot.
+    #[schema(value_type = Option<Object>)]
+    properties: Option<Map<String, Value>>,
+}
+
+impl From<&Workflow> for JobDto {
+    fn from(workflow: &Workflow) -> JobDto {
+        JobDto {
+            executor: workflow.job.executor.clone(),
+            settings: workflow.job.settings.clone(),
+            properties: match &workflow.job.properties {
+                Properties::Fixed(properties) => Some(properties.clone()),
+                Properties::Function(_) => None,
+            },
+        }
+    }
+}
+
+/// A person or a team.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ContactDto {
+    /// Name, where given.
+    name: Option<String>,
+    /// Address, where given.
+    email: Option<String>,
+}
+
+impl From<&Contact> for ContactDto {
+    fn from(contact: &Contact) -> ContactDto {
+        ContactDto {
+            name: contact.name.clone(),
+            email: contact.email.clone(),
+        }
+    }
+}
+
+/// A definition as it once was.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PastDefinitionDto {
+    /// Counts the definitions of a workflow, from 1.
+    version: u32,
+    /// When it came into force.
+    at: Instant,
+    /// The definition.
+    definition: DefinitionDto,
+    /// The text of the file that it came from, where known.
+    source: Option<String>,
+}
+
+impl From<PastDefinition> for PastDefinitionDto {
+    fn from(past: PastDefinition) -> PastDefinitionDto {
+        PastDefinitionDto {
+            version: past.version,
+            at: past.at.into(),
+            definition: (&past.definition).into(),
+            source: past.source,
+        }
+    }
+}
+
+/// Something wrong with a file of definitions.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProblemDto {
+    /// `error` or `warning`.
+    severity: &'static str,
+    /// The file, relative to the folder of definitions.
+    file: String,
+    /// Line, from 1; 0 where unknown.
+    line: u32,
+    /// Column, from 1; 0 where unknown.
+    column: u32,
+    /// What is wrong and what was expected.
+    message: String,
+    /// What could be done about it.
+    hint: Option<String>,
+    /// The workflow that it is about.
+    workflow: Option<String>,
+    /// Whether an earlier, good version of the file is in use in its place.
+    kept_last_good: bool,
+    /// The text of that line.
+    source_line: Option<String>,
+}
+
+impl From<Problem> for ProblemDto {
+    fn from(problem: Problem) -> ProblemDto {
+        ProblemDto {
+            severity: match problem.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            },
+            file: problem.file,
+            line: problem.line,
+            column: problem.column,
+            message: problem.message,
+            hint: problem.hint,
+            workflow: problem.workflow.map(String::from),
+            kept_last_good: problem.kept_last_good,
+            source_line: problem.source_line,
+        }
+    }
+}

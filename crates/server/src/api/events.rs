@@ -1,0 +1,203 @@
+//! The log of everything that happened, page by page or live.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use axum::response::sse::Event;
+use kelos::model::WorkflowId;
+use kelos::store::{Reader, StoreError};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use utoipa::{IntoParams, ToSchema};
+
+use super::dto::EventDto;
+use super::extract::{Limit, Query};
+use super::follow::{UntilClosed, closed, last_event_id, stream as sse};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Events that a stream reads in one go.
+const READ_AT_ONCE: usize = 500;
+
+/// How long a stream waits for word of a commit before it looks by itself: a standby hears of none, and
+/// a store that failed is tried again.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Which events.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wanted {
+    /// Only after this position of the log; from its beginning where not given.
+    #[serde(default)]
+    #[param(value_type = Option<u64>)]
+    after: u64,
+    /// Only of this workflow, its slots and backfills.
+    #[param(value_type = Option<String>)]
+    workflow: Option<WorkflowId>,
+    /// How many positions of the log are looked at, at the most: 1 to 1000, 100 where not given.
+    #[serde(default)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Limit,
+}
+
+/// A page of the log.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EventPageDto {
+    /// The events, ascending. With `workflow` there may be few, or none, although the log goes on.
+    items: Vec<EventDto>,
+    /// Hand it back as `after` to go on.
+    last: u64,
+    /// Whether the end of the log was reached.
+    end: bool,
+}
+
+/// A piece of the log.
+fn read(
+    reader: &dyn Reader,
+    after: u64,
+    of: Option<&WorkflowId>,
+    limit: usize,
+) -> Result<EventPageDto, StoreError> {
+    // In this order: what is written meanwhile is not taken for looked at.
+    let seen = reader.last_seq()?;
+    let page = reader.events(after, of, limit)?;
+    let items: Vec<EventDto> = page.rows.into_iter().map(EventDto::from).collect();
+    let newest = items.last().map_or(after, EventDto::seq);
+    let next = page.next.as_deref().and_then(|next| next.parse().ok());
+    Ok(EventPageDto {
+        items,
+        last: next.unwrap_or_else(|| newest.max(seen)),
+        end: page.next.is_none(),
+    })
+}
+
+/// Lists events, oldest first.
+#[utoipa::path(get, path = "/events", tag = "events", params(Wanted), responses(
+    (status = 200, description = "A page of the log", body = EventPageDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    Query(wanted): Query<Wanted>,
+    State(app): State<App>,
+) -> Result<Json<EventPageDto>, Problem> {
+    let page = app
+        .read(move |reader| {
+            read(
+                reader,
+                wanted.after,
+                wanted.workflow.as_ref(),
+                wanted.limit.0,
+            )
+        })
+        .await?;
+    Ok(Json(page))
+}
+
+/// Which events, live.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Followed {
+    /// Begin after this position of the log, now where not given. The header `Last-Event-ID` goes before it.
+    after: Option<u64>,
+    /// Only of this workflow, its slots and backfills.
+    #[param(value_type = Option<String>)]
+    workflow: Option<WorkflowId>,
+}
+
+/// Follows the log: server-sent events whose `id` is the position in the log, whose `event` is the subject,
+/// and whose `data` is an event as in lists. Nothing is left out, however slow the client is; one that comes
+/// back with `Last-Event-ID` misses nothing.
+#[utoipa::path(get, path = "/events/stream", tag = "events", params(Followed), responses(
+    (status = 200, description = "The events as they happen", body = String, content_type = "text/event-stream"),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn stream(
+    Query(followed): Query<Followed>,
+    headers: HeaderMap,
+    closing: UntilClosed,
+    State(app): State<App>,
+) -> Result<impl IntoResponse, Problem> {
+    // Before the end of the log is read, so that no commit in between goes unnoticed.
+    let commits = app.handle().watch_commits();
+    let end = app.read(|reader| reader.last_seq()).await?;
+    let after = last_event_id(&headers)?.or(followed.after).unwrap_or(end);
+    if after > end {
+        let detail = format!("the log ends at {end}, so nothing can be followed from {after} on");
+        return Err(Problem::bad_request("bad-query", detail)
+            .with_hint("this may be another database than before"));
+    }
+    let follower = Follower {
+        app,
+        workflow: followed.workflow,
+        after,
+        ready: VecDeque::new(),
+        commits,
+        closing,
+    };
+    Ok(sse(follower, Follower::next))
+}
+
+struct Follower {
+    app: App,
+    workflow: Option<WorkflowId>,
+    /// Everything up to here was read.
+    after: u64,
+    ready: VecDeque<EventDto>,
+    commits: watch::Receiver<u64>,
+    closing: UntilClosed,
+}
+
+impl Follower {
+    async fn next(mut self) -> Option<(Event, Follower)> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some((told(&event), self));
+            }
+            self.commits.mark_unchanged();
+            let at_the_end = self.read_on().await;
+            if !at_the_end || !self.ready.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                _ = self.commits.changed() => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = closed(&mut self.closing) => return None,
+            }
+        }
+    }
+
+    /// Reads the next piece of the log. Says whether its end was reached.
+    async fn read_on(&mut self) -> bool {
+        let (after, workflow) = (self.after, self.workflow.clone());
+        match self
+            .app
+            .read(move |reader| read(reader, after, workflow.as_ref(), READ_AT_ONCE))
+            .await
+        {
+            Ok(page) => {
+                self.after = page.last;
+                self.ready.extend(page.items);
+                page.end
+            }
+            Err(error) => {
+                tracing::warn!("failed to {error}; a stream of events tries again");
+                true
+            }
+        }
+    }
+}
+
+fn told(event: &EventDto) -> Event {
+    let told = Event::default()
+        .id(event.seq().to_string())
+        .event(event.subject());
+    told.json_data(event)
+        .unwrap_or_else(|error| Event::default().comment(format!("{error:?}")))
+}

@@ -1,0 +1,316 @@
+//! What comes in: queries, paths, bodies and headers, with problems that say what was expected.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use kelos::model::time::parse_instant;
+use kelos::model::{BackfillId, RunState, SlotRef, SlotState, WorkflowId};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use utoipa::IntoParams;
+
+use crate::problem::Problem;
+
+/// Rows on a page when nothing else is asked for.
+const USUAL_PAGE: usize = 100;
+/// Rows on the longest page.
+const LONGEST_PAGE: usize = 1000;
+/// Longest name of a person, in bytes.
+const LONGEST_NAME: usize = 200;
+
+/// The query of a request. Types deny unknown fields, so that a misspelt parameter is not ignored.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        read.map(|query| Query(query.0))
+            .map_err(|rejection| bad_query(&rejection.body_text()))
+    }
+}
+
+fn bad_query(said: &str) -> Problem {
+    let said = said
+        .strip_prefix("Failed to deserialize query string: ")
+        .unwrap_or(said);
+    // The name comes twice, as path and in the message.
+    let said = match said.split_once(": ") {
+        Some((name, rest)) if rest.contains(&format!("`{name}`")) => rest,
+        _ => said,
+    };
+    let said = said
+        .replace("unknown field", "unknown query parameter")
+        .replace("duplicate field", "repeated query parameter");
+    Problem::bad_request(
+        "bad-query",
+        said.replace("there are no fields", "expected none"),
+    )
+}
+
+/// For requests that take no query parameters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoParameters {}
+
+/// The names in the path of a request.
+pub(super) struct Path<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        read.map(|path| Path(path.0)).map_err(|rejection| {
+            let said = rejection.body_text();
+            Problem::bad_request(
+                "bad-path",
+                said.strip_prefix("Invalid URL: ").unwrap_or(&said),
+            )
+        })
+    }
+}
+
+/// The body of a request, JSON whatever its type is called; an empty one stands for all defaults.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let bytes = whole_body(request, state).await?;
+        parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Body)
+    }
+}
+
+/// A body that must be there, of any JSON.
+pub(super) struct AnyJson(pub(super) serde_json::Value);
+
+impl<S: Send + Sync> FromRequest<S> for AnyJson {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        parse(&whole_body(request, state).await?).map(AnyJson)
+    }
+}
+
+async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, state)
+        .await
+        .map_err(|rejection| {
+            let too_large = rejection.status() == StatusCode::PAYLOAD_TOO_LARGE;
+            let kind = if too_large { "too-large" } else { "bad-body" };
+            Problem::new(rejection.status(), kind, rejection.body_text())
+        })
+}
+
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(text).map_err(|error| {
+        let what = if error.is_data() {
+            "the body is JSON, but not as expected"
+        } else {
+            "the body is not JSON"
+        };
+        Problem::bad_request("bad-body", format!("{what}: {error}"))
+    })
+}
+
+/// Who asks, for the log.
+pub(super) struct Who(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Who {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        who(&parts.headers, "api")
+            .map(Who)
+            .map_err(|why| Problem::bad_request("bad-header", why))
+    }
+}
+
+/// Who asks: the header `Kelos-User`, or else `otherwise`.
+pub(crate) fn who(headers: &HeaderMap, otherwise: &str) -> Result<String, String> {
+    let Some(value) = headers.get("kelos-user") else {
+        return Ok(otherwise.to_owned());
+    };
+    let name = std::str::from_utf8(value.as_bytes())
+        .unwrap_or_default()
+        .trim();
+    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+        return Err(format!(
+            "the header `Kelos-User` must be a name of 1 to {LONGEST_NAME} bytes in UTF-8"
+        ));
+    }
+    Ok(name.to_owned())
+}
+
+/// Reads a value from a text, with an error in words.
+fn from_text<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    read(&text).map_err(D::Error::custom)
+}
+
+/// A time in any of the forms that people type.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At(pub(super) Timestamp);
+
+impl<'de> Deserialize<'de> for At {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer, |text| {
+            parse_instant(text)
+                .map(At)
+                .map_err(|error| error.to_string())
+        })
+    }
+}
+
+/// How many rows a page has at the most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit(pub(super) usize);
+
+impl Default for Limit {
+    fn default() -> Limit {
+        Limit(USUAL_PAGE)
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer, |text| match text.parse() {
+            Ok(limit @ 1..=LONGEST_PAGE) => Ok(Limit(limit)),
+            _ => Err(format!(
+                "\"{text}\" is no number of rows, expected 1 to {LONGEST_PAGE}"
+            )),
+        })
+    }
+}
+
+/// States, by their names with commas between.
+#[derive(Debug, Clone)]
+pub(super) struct Names<T>(pub(super) Vec<T>);
+
+impl<T> Default for Names<T> {
+    fn default() -> Self {
+        Names(Vec::new())
+    }
+}
+
+pub(super) trait Named: Sized + Copy + 'static {
+    const ALL: &'static [Self];
+    fn name(self) -> &'static str;
+}
+
+impl Named for SlotState {
+    const ALL: &'static [SlotState] = &SlotState::ALL;
+    fn name(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+impl Named for RunState {
+    const ALL: &'static [RunState] = &RunState::ALL;
+    fn name(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+impl<'de, T: Named> Deserialize<'de> for Names<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let find = |name: &str| {
+            let found = T::ALL.iter().copied().find(|state| state.name() == name);
+            found.ok_or_else(|| {
+                let known: Vec<_> = T::ALL.iter().map(|state| state.name()).collect();
+                format!(
+                    "\"{name}\" is no state, expected some of {} with commas between",
+                    known.join(", ")
+                )
+            })
+        };
+        from_text(deserializer, |text| {
+            text.split(',')
+                .map(|name| find(name.trim()))
+                .collect::<Result<_, _>>()
+                .map(Names)
+        })
+    }
+}
+
+/// A workflow in the path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct WorkflowPath {
+    /// The id of the workflow.
+    #[param(value_type = String)]
+    pub(super) id: WorkflowId,
+}
+
+/// A slot in the path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct SlotPath {
+    /// The id of the workflow.
+    #[param(value_type = String)]
+    pub(super) id: WorkflowId,
+    /// The time of the slot, such as `2015-09-13T13:40Z`.
+    #[param(value_type = String)]
+    pub(super) time: At,
+}
+
+impl SlotPath {
+    pub(super) fn slot(self) -> SlotRef {
+        SlotRef::at(self.id, self.time.0)
+    }
+}
+
+/// A run in the path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct RunPath {
+    /// The id of the workflow.
+    #[param(value_type = String)]
+    id: WorkflowId,
+    /// The time of the slot, such as `2015-09-13T13:40Z`.
+    #[param(value_type = String)]
+    time: At,
+    /// The number of the run, from 1.
+    pub(super) number: u32,
+}
+
+impl RunPath {
+    pub(super) fn slot(&self) -> SlotRef {
+        SlotRef::at(self.id.clone(), self.time.0)
+    }
+}
+
+/// A backfill in the path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct BackfillPath {
+    /// The name of the backfill.
+    #[param(value_type = String)]
+    pub(super) id: BackfillId,
+}
+
+/// A register in the path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct RegisterPath {
+    /// The bucket of the register.
+    pub(super) bucket: String,
+    /// Its key in the bucket.
+    pub(super) key: String,
+}
+
+/// A bucket in the path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct BucketPath {
+    /// The bucket.
+    pub(super) bucket: String,
+}

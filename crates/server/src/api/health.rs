@@ -1,0 +1,151 @@
+//! The server itself: how it is, which version, what is wrong with the scripts, a step.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use kelos::model::WorkflowId;
+use kelos::{Pace, Status};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::dto::{Instant, ListDto, ProblemDto};
+use super::extract::{At, Body, NoParameters, Query, Who};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// How the server is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Health {
+    /// `leading` (it schedules by itself), `stepped` (it leads, and waits to be stepped), `standby` (another
+    /// server leads on the same data), `starting`, `troubled` (the store fails) or `stopped`.
+    status: &'static str,
+    /// What the trouble is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// Position of the last event in the log.
+    last_seq: Option<u64>,
+    /// What the server's clock says.
+    now: Instant,
+}
+
+/// Says whether the server does its work; 503 where it doesn't.
+#[utoipa::path(get, path = "/health", tag = "server", responses(
+    (status = 200, description = "It works, or stands by", body = Health),
+    (status = 503, description = "It does not work", body = Health),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Response {
+    let handle = app.handle();
+    let (mut status, mut reason) = match (handle.status(), handle.pace()) {
+        (Status::Leading { .. }, Pace::ByItself) => ("leading", None),
+        (Status::Leading { .. }, Pace::Stepped) => ("stepped", None),
+        (Status::Standby, _) => ("standby", None),
+        (Status::Starting, _) => ("starting", None),
+        (Status::Troubled { reason }, _) => ("troubled", Some(format!("failed to {reason}"))),
+        (Status::Stopped, _) => ("stopped", None),
+    };
+    // The engine may be idle: only reading tells whether the store can be read.
+    let last_seq = app.read(|reader| reader.last_seq()).await;
+    if let Err(error) = &last_seq {
+        (status, reason) = ("troubled", Some(format!("failed to {error}")));
+    }
+    let works = matches!(status, "leading" | "stepped" | "standby");
+    let code = if works {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let now = handle.now().into();
+    (
+        code,
+        Json(Health {
+            status,
+            reason,
+            last_seq: last_seq.ok(),
+            now,
+        }),
+    )
+        .into_response()
+}
+
+/// Which program this is.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Version {
+    /// Always `kelos`.
+    name: &'static str,
+    /// Its version.
+    version: String,
+}
+
+/// Says which version this is.
+#[utoipa::path(get, path = "/version", tag = "server", responses(
+    (status = 200, description = "The version", body = Version),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn version(_: Query<NoParameters>, State(app): State<App>) -> Json<Version> {
+    Json(Version {
+        name: "kelos",
+        version: app.version().to_owned(),
+    })
+}
+
+/// Lists what is wrong with the files of definitions, as of the latest load.
+#[utoipa::path(get, path = "/problems", tag = "server", responses(
+    (status = 200, description = "The problems; none is good", body = ListDto<ProblemDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn problems(
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Json<ListDto<ProblemDto>> {
+    Json(ListDto::of(app.node().problems()))
+}
+
+/// A step that somebody asks for.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StepRequest {
+    /// The moment to step to; now where not given.
+    #[schema(value_type = Option<String>)]
+    time: Option<At>,
+    /// Only these workflows; all where not given.
+    #[schema(value_type = Option<Vec<String>>)]
+    workflows: Option<BTreeSet<WorkflowId>>,
+}
+
+/// A step that was made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Stepped {
+    /// The moment that was stepped to.
+    time: Instant,
+    /// Position of the last event in the log after it.
+    last_seq: u64,
+}
+
+/// Loads the scripts that changed, and steps the scheduler until nothing more can happen at that moment.
+#[utoipa::path(post, path = "/step", tag = "server", request_body = Option<StepRequest>, responses(
+    (status = 200, description = "It was stepped", body = Stepped),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn step(
+    _: Query<NoParameters>,
+    _: Who,
+    State(app): State<App>,
+    Body(request): Body<StepRequest>,
+) -> Result<Json<Stepped>, Problem> {
+    let time = request.time.map_or_else(|| app.handle().now(), |at| at.0);
+    app.node()
+        .step(time, request.workflows.map(Arc::new))
+        .await?;
+    let last_seq = app.read(|reader| reader.last_seq()).await?;
+    Ok(Json(Stepped {
+        time: time.into(),
+        last_seq,
+    }))
+}

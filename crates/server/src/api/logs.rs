@@ -1,0 +1,274 @@
+//! The output of runs, piece by piece or live.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::sse::Event;
+use axum::response::{IntoResponse, Response};
+use kelos::executor::run_ref;
+use kelos::local::{LocalError, LogChunk};
+use kelos::model::RunId;
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+use super::dto::RunDto;
+use super::extract::{NoParameters, Path, Query, RunPath};
+use super::follow::{UntilClosed, closed, last_event_id, stream as sse};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Bytes that are read when nothing else is asked for.
+const USUAL_PIECE: usize = 64 << 10;
+/// Bytes of the longest piece.
+const LONGEST_PIECE: usize = 1 << 20;
+
+/// How often the output of a run that goes on is looked at: nothing tells when a file has grown.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Which piece.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Piece {
+    /// The first byte, counted over all that the run ever wrote; 0 where not given.
+    #[serde(default)]
+    #[param(value_type = Option<u64>)]
+    offset: u64,
+    /// How many bytes at the most: 1 to 1048576, 65536 where not given.
+    #[param(minimum = 1, maximum = 1048576)]
+    limit: Option<usize>,
+}
+
+fn unreadable(error: &LocalError) -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "log-unreadable",
+        format!("failed to {error}"),
+    )
+}
+
+async fn read_piece(
+    app: &App,
+    run: &RunId,
+    offset: u64,
+    limit: usize,
+) -> Result<LogChunk, LocalError> {
+    app.node()
+        .launcher()
+        .read_log(&run_ref(run), offset, limit)
+        .await
+}
+
+/// Reads a piece of a run's output, as it was written. The header `kelos-next-offset` says where to read on,
+/// `kelos-dropped` how many bytes before this piece are not kept any more, `kelos-ended` whether the run is
+/// over and nothing comes after.
+#[utoipa::path(
+    get,
+    path = "/workflows/{id}/slots/{time}/runs/{number}/log",
+    tag = "runs",
+    params(RunPath, Piece),
+    responses(
+        (status = 200, description = "The piece; empty when there is no more for now", body = String,
+            content_type = "text/plain", headers(
+                ("kelos-next-offset" = u64, description = "Where to read on"),
+                ("kelos-dropped" = u64, description = "Bytes between `offset` and this piece that are not kept"),
+                ("kelos-ended" = bool, description = "Whether the run is over and nothing comes after"),
+            )),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    Path(path): Path<RunPath>,
+    Query(piece): Query<Piece>,
+    State(app): State<App>,
+) -> Result<Response, Problem> {
+    let limit = piece.limit.unwrap_or(USUAL_PIECE);
+    if !(1..=LONGEST_PIECE).contains(&limit) {
+        let detail = format!("`limit` is {limit}, expected 1 to {LONGEST_PIECE} bytes");
+        return Err(Problem::bad_request("bad-query", detail));
+    }
+    let run = super::runs::found(&app, &path).await?;
+    let chunk = read_piece(&app, &run.id, piece.offset, limit)
+        .await
+        .map_err(|error| unreadable(&error))?;
+    // A run that left no files, such as one that was refused, is over when its record says so.
+    let ended = chunk.ended || (run.state.is_final() && chunk.bytes.is_empty());
+    let headers = [
+        (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
+        // It is somebody's output, whatever it looks like.
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
+        (
+            HeaderName::from_static("kelos-next-offset"),
+            chunk.next_offset.to_string(),
+        ),
+        (
+            HeaderName::from_static("kelos-dropped"),
+            chunk.dropped.to_string(),
+        ),
+        (HeaderName::from_static("kelos-ended"), ended.to_string()),
+    ];
+    Ok((headers, chunk.bytes).into_response())
+}
+
+/// A piece of output in a stream.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    offset: u64,
+    next_offset: u64,
+    dropped: u64,
+    text: String,
+}
+
+/// Follows a run's output until the run ends. Each event `log` has an object as `data` (`offset`,
+/// `nextOffset`, `dropped`, `text`) and the next offset as `id`; the event `end` has the run as `data` and is the
+/// last one. A client that comes back after that with `Last-Event-ID` gets 204, which ends it for good.
+#[utoipa::path(
+    get,
+    path = "/workflows/{id}/slots/{time}/runs/{number}/log/stream",
+    tag = "runs",
+    params(RunPath),
+    responses(
+        (status = 200, description = "The output as it is written", body = String, content_type = "text/event-stream"),
+        (status = 204, description = "There is no more after `Last-Event-ID`, ever"),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn stream(
+    Path(path): Path<RunPath>,
+    _: Query<NoParameters>,
+    headers: HeaderMap,
+    closing: UntilClosed,
+    State(app): State<App>,
+) -> Result<Response, Problem> {
+    let seen = last_event_id(&headers)?;
+    let run = super::runs::found(&app, &path).await?;
+    let offset = seen.unwrap_or(0);
+    if seen.is_some() && run.state.is_final() {
+        let rest = read_piece(&app, &run.id, offset, 1)
+            .await
+            .map_err(|error| unreadable(&error))?;
+        if rest.bytes.is_empty() {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+    }
+    let follower = Follower {
+        app,
+        path,
+        run: run.id,
+        offset,
+        over: false,
+        closing,
+    };
+    Ok(sse(follower, Follower::next).into_response())
+}
+
+struct Follower {
+    app: App,
+    path: RunPath,
+    run: RunId,
+    offset: u64,
+    /// The last event has been sent.
+    over: bool,
+    closing: UntilClosed,
+}
+
+impl Follower {
+    async fn next(mut self) -> Option<(Event, Follower)> {
+        while !self.over {
+            // In this order: what was written before the end is in the files by the time the end is seen.
+            let run = super::runs::found(&self.app, &self.path).await;
+            let chunk = read_piece(&self.app, &self.run, self.offset, USUAL_PIECE).await;
+            match (run, chunk) {
+                (_, Ok(chunk)) if !chunk.bytes.is_empty() => {
+                    return Some((self.piece(chunk), self));
+                }
+                (Ok(run), Ok(_)) if run.state.is_final() => {
+                    self.over = true;
+                    return Some((event("end", self.offset, &RunDto::from(run)), self));
+                }
+                (_, Err(error)) => {
+                    tracing::warn!("failed to {error}; a stream of output tries again")
+                }
+                _ => {}
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = closed(&mut self.closing) => return None,
+            }
+        }
+        None
+    }
+
+    fn piece(&mut self, mut chunk: LogChunk) -> Event {
+        let cut = unfinished(&chunk.bytes);
+        // A character whose end is not written yet waits for it; more than a character is never held back.
+        if cut < chunk.bytes.len() {
+            chunk.next_offset -= cut as u64;
+            chunk.bytes.truncate(chunk.bytes.len() - cut);
+        }
+        self.offset = chunk.next_offset;
+        let text = String::from_utf8_lossy(&chunk.bytes).into_owned();
+        let LogChunk {
+            offset,
+            next_offset,
+            dropped,
+            ..
+        } = chunk;
+        event(
+            "log",
+            next_offset,
+            &Output {
+                offset,
+                next_offset,
+                dropped,
+                text,
+            },
+        )
+    }
+}
+
+/// How many bytes at the end of a text are the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(&bytes[bytes.len().saturating_sub(4)..]) {
+        Ok(_) => 0,
+        Err(_) => {
+            let start = bytes.iter().rev().take(3).position(|byte| *byte >= 0xC0);
+            let length = |first: u8| match first {
+                0xF0.. => 4,
+                0xE0.. => 3,
+                _ => 2,
+            };
+            start
+                .filter(|back| back + 1 < length(bytes[bytes.len() - 1 - back]))
+                .map_or(0, |back| back + 1)
+        }
+    }
+}
+
+fn event(name: &str, id: u64, data: &impl Serialize) -> Event {
+    let event = Event::default().event(name).id(id.to_string());
+    event
+        .json_data(data)
+        .unwrap_or_else(|error| Event::default().comment(format!("{error:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unfinished;
+
+    #[test]
+    fn only_the_beginning_of_a_character_is_held_back() {
+        let text = "aé€😀".as_bytes();
+        let held: Vec<usize> = (0..=text.len())
+            .map(|end| unfinished(&text[..end]))
+            .collect();
+        assert_eq!(held, [0, 0, 1, 0, 1, 2, 0, 1, 2, 3, 0]);
+        assert_eq!(
+            unfinished(b"\xff\xfe\x80\x80\x80"),
+            0,
+            "what is no text at all is not held back"
+        );
+    }
+}

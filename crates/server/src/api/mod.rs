@@ -1,0 +1,129 @@
+//! The native API, under `/api/v1`.
+
+mod backfills;
+mod dto;
+mod events;
+mod extract;
+mod follow;
+mod health;
+mod logs;
+mod registers;
+mod runs;
+mod slots;
+mod workflows;
+
+use axum::Json;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa::openapi::OpenApi as Description;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::problem::Problem;
+
+pub(crate) use extract::who;
+
+/// Largest body: that of a register.
+const LARGEST_BODY: usize = 1 << 20;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Kelos",
+        description = "Plans, gates, runs and explains recurring data work.\n\nTimes are ISO 8601 in UTC. Errors are \
+                       `application/problem+json` (RFC 9457). Lists are paged: hand `next` back as `cursor`. The header \
+                       `Kelos-User` says who asks, for the log."
+    ),
+    tags(
+        (name = "server", description = "The server itself"),
+        (name = "workflows", description = "Definitions"),
+        (name = "slots", description = "The units of state: a workflow at a time"),
+        (name = "runs", description = "Attempts to execute the job of a slot"),
+        (name = "events", description = "The log of everything that happened"),
+        (name = "backfills", description = "Named requests over past slots"),
+        (name = "registers", description = "Small JSON values that scripts read"),
+    )
+)]
+struct Kelos;
+
+fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Kelos::openapi())
+        .routes(routes!(health::health))
+        .routes(routes!(health::version))
+        .routes(routes!(health::problems))
+        .routes(routes!(health::step))
+        .routes(routes!(workflows::list))
+        .routes(routes!(workflows::one))
+        .routes(routes!(workflows::definitions))
+        .routes(routes!(workflows::times))
+        .routes(routes!(workflows::pause))
+        .routes(routes!(workflows::resume))
+        .routes(routes!(slots::list))
+        .routes(routes!(slots::one))
+        .routes(routes!(slots::history))
+        .routes(routes!(slots::explain))
+        .routes(routes!(slots::rerun))
+        .routes(routes!(slots::kill))
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::of_slot))
+        .routes(routes!(runs::one))
+        .routes(routes!(logs::read))
+        .routes(routes!(logs::stream))
+        .routes(routes!(events::list))
+        .routes(routes!(events::stream))
+        .routes(routes!(backfills::list, backfills::create))
+        .routes(routes!(backfills::one))
+        .routes(routes!(backfills::cancel))
+        .routes(routes!(registers::list))
+        .routes(routes!(registers::get, registers::put, registers::delete))
+}
+
+fn split() -> (Router<App>, Description) {
+    let (router, mut description) = OpenApiRouter::new()
+        .nest("/api/v1", routes())
+        .split_for_parts();
+    description.info = Kelos::openapi().info;
+    description.info.version = "1".to_owned();
+    (router, description)
+}
+
+pub(crate) fn described() -> Description {
+    split().1
+}
+
+pub(crate) fn router() -> Router<App> {
+    let (router, description) = split();
+    router
+        .route("/api/v1/openapi.json", get(async move || Json(description)))
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(CatchPanicLayer::custom(panicked))
+}
+
+async fn wrong_method(method: Method) -> Problem {
+    let detail = format!("{method} is not possible here; the header `allow` lists what is");
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
+}
+
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    // The panic itself has been written to the log by then.
+    let detail = "this is a bug in the server, whose log says more; it goes on";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", detail).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_told_as_a_bug() {
+        let response = panicked(Box::new("boom"));
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
+}

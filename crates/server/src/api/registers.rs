@@ -1,0 +1,147 @@
+//! Registers: small JSON values that scripts read.
+
+use axum::Json;
+use axum::extract::State;
+use kelos::core::Ask;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use super::dto::ListDto;
+use super::extract::{AnyJson, BucketPath, NoParameters, Path, Query, RegisterPath, Who};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Longest bucket or key, in bytes.
+const LONGEST_NAME: usize = 512;
+
+/// A register.
+#[derive(Serialize, ToSchema)]
+pub(super) struct RegisterDto {
+    /// Its bucket.
+    bucket: String,
+    /// Its key in the bucket.
+    key: String,
+    /// Its value.
+    value: Value,
+}
+
+/// Which registers.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wanted {
+    /// Only those whose key begins with this.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    prefix: String,
+}
+
+/// Lists the registers of a bucket, ascending by key.
+#[utoipa::path(get, path = "/registers/{bucket}", tag = "registers", params(BucketPath, Wanted), responses(
+    (status = 200, description = "The registers; none where there is no such bucket", body = ListDto<RegisterDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    Path(path): Path<BucketPath>,
+    Query(wanted): Query<Wanted>,
+    State(app): State<App>,
+) -> Result<Json<ListDto<RegisterDto>>, Problem> {
+    let bucket = path.bucket.clone();
+    let found = app
+        .read(move |reader| reader.registers(&bucket, &wanted.prefix))
+        .await?;
+    let register = |(key, value)| RegisterDto {
+        bucket: path.bucket.clone(),
+        key,
+        value,
+    };
+    Ok(Json(ListDto {
+        items: found.into_iter().map(register).collect(),
+    }))
+}
+
+/// Shows a register.
+#[utoipa::path(get, path = "/registers/{bucket}/{key}", tag = "registers", params(RegisterPath), responses(
+    (status = 200, description = "The register", body = RegisterDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn get(
+    Path(path): Path<RegisterPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<RegisterDto>, Problem> {
+    let RegisterPath { bucket, key } = path;
+    let name = (bucket.clone(), key.clone());
+    match app
+        .read(move |reader| reader.register(&name.0, &name.1))
+        .await?
+    {
+        Some(value) => Ok(Json(RegisterDto { bucket, key, value })),
+        None => {
+            let detail = format!("bucket \"{bucket}\" has no register \"{key}\"");
+            Err(Problem::not_found("register-not-found", detail))
+        }
+    }
+}
+
+/// Sets a register to the JSON value in the body.
+#[utoipa::path(
+    put,
+    path = "/registers/{bucket}/{key}",
+    tag = "registers",
+    params(RegisterPath),
+    request_body = Value,
+    responses(
+        (status = 200, description = "It is set", body = RegisterDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn put(
+    Path(path): Path<RegisterPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    AnyJson(value): AnyJson,
+) -> Result<Json<RegisterDto>, Problem> {
+    let RegisterPath { bucket, key } = path;
+    for name in [&bucket, &key] {
+        if name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+            let detail = format!(
+                "the name of a register has at most {LONGEST_NAME} bytes and no control characters"
+            );
+            return Err(Problem::bad_request("bad-path", detail));
+        }
+    }
+    let ask = Ask::SetRegister {
+        bucket: bucket.clone(),
+        key: key.clone(),
+        value: Some(value.clone()),
+    };
+    app.ask(&by, ask).await?;
+    Ok(Json(RegisterDto { bucket, key, value }))
+}
+
+/// Deletes a register. One that is not there is fine too.
+#[utoipa::path(delete, path = "/registers/{bucket}/{key}", tag = "registers", params(RegisterPath), responses(
+    (status = 204, description = "It is not there"),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn delete(
+    Path(path): Path<RegisterPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+) -> Result<axum::http::StatusCode, Problem> {
+    let RegisterPath { bucket, key } = path;
+    app.ask(
+        &by,
+        Ask::SetRegister {
+            bucket,
+            key,
+            value: None,
+        },
+    )
+    .await?;
+    Ok(axum::http::StatusCode::NO_CONTENT)
+}

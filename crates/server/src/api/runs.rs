@@ -1,0 +1,99 @@
+//! Runs.
+
+use axum::Json;
+use axum::extract::State;
+use kelos::model::{Run, RunState, WorkflowId};
+use kelos::store::RunFilter;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::dto::{ListDto, PageDto, RunDto};
+use super::extract::{Limit, Names, NoParameters, Path, Query, RunPath, SlotPath};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Which runs.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wanted {
+    /// Only of this workflow.
+    #[param(value_type = Option<String>)]
+    workflow: Option<WorkflowId>,
+    /// Only in one of these states, by name with commas between.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    state: Names<RunState>,
+    /// How many at the most: 1 to 1000, 100 where not given.
+    #[serde(default)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Limit,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// Lists runs, newest first.
+#[utoipa::path(get, path = "/runs", tag = "runs", params(Wanted), responses(
+    (status = 200, description = "A page of runs", body = PageDto<RunDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    Query(wanted): Query<Wanted>,
+    State(app): State<App>,
+) -> Result<Json<PageDto<RunDto>>, Problem> {
+    let filter = RunFilter {
+        workflow: wanted.workflow,
+        states: wanted.state.0,
+    };
+    let page = app
+        .read(move |reader| reader.runs(&filter, wanted.cursor.as_deref(), wanted.limit.0))
+        .await?;
+    Ok(Json(PageDto::of(page)))
+}
+
+/// Lists the runs of a slot, oldest first.
+#[utoipa::path(get, path = "/workflows/{id}/slots/{time}/runs", tag = "runs", params(SlotPath), responses(
+    (status = 200, description = "Its runs", body = ListDto<RunDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn of_slot(
+    Path(path): Path<SlotPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<ListDto<RunDto>>, Problem> {
+    let slot = path.slot();
+    let id = slot.clone();
+    let found = app
+        .read(move |reader| Ok((reader.slot(&id)?, reader.slot_runs(&id)?)))
+        .await?;
+    match found {
+        (Some(_), runs) => Ok(Json(ListDto::of(runs))),
+        (None, _) => Err(super::slots::unknown(&slot)),
+    }
+}
+
+/// Shows a run.
+#[utoipa::path(get, path = "/workflows/{id}/slots/{time}/runs/{number}", tag = "runs", params(RunPath), responses(
+    (status = 200, description = "The run", body = RunDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn one(
+    Path(path): Path<RunPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<RunDto>, Problem> {
+    Ok(Json(found(&app, &path).await?.into()))
+}
+
+pub(super) async fn found(app: &App, path: &RunPath) -> Result<Run, Problem> {
+    let slot = path.slot();
+    let id = slot.clone();
+    let runs = app.read(move |reader| reader.slot_runs(&id)).await?;
+    let number = path.number;
+    runs.into_iter()
+        .find(|run| run.id.number == number)
+        .ok_or_else(|| {
+            let detail = format!("slot {} has no run number {number}", slot.short());
+            Problem::not_found("run-not-found", detail)
+        })
+}

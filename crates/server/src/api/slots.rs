@@ -1,0 +1,222 @@
+//! Slots: listing, looking, explaining, rerunning, killing.
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use kelos::core::Ask;
+use kelos::model::ranges::Range;
+use kelos::model::{BackfillId, SlotRef, SlotState, WorkflowId};
+use kelos::store::SlotFilter;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::dto::{EventDto, ListDto, PageDto, SlotDto, WhyDto};
+use super::extract::{At, Body, Limit, Names, NoParameters, Path, Query, SlotPath, Who};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Which slots.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wanted {
+    /// Only of this workflow.
+    #[param(value_type = Option<String>)]
+    workflow: Option<WorkflowId>,
+    /// Only in one of these states, by name with commas between.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    state: Names<SlotState>,
+    /// Only from this time on.
+    #[param(value_type = Option<String>)]
+    from: Option<At>,
+    /// Only before this time.
+    #[param(value_type = Option<String>)]
+    to: Option<At>,
+    /// Only of this backfill.
+    #[param(value_type = Option<String>)]
+    backfill: Option<BackfillId>,
+    /// How many at the most: 1 to 1000, 100 where not given.
+    #[serde(default)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Limit,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// The range between two times, either of which may be open.
+pub(super) fn range(from: Option<At>, to: Option<At>) -> Result<Option<Range>, Problem> {
+    let range = Range::new(
+        from.map_or(Timestamp::MIN, |at| at.0),
+        to.map_or(Timestamp::MAX, |at| at.0),
+    );
+    if range.is_empty() {
+        return Err(Problem::bad_request(
+            "bad-query",
+            "`from` must be before `to`",
+        ));
+    }
+    Ok((from.is_some() || to.is_some()).then_some(range))
+}
+
+/// Lists slots, newest first.
+#[utoipa::path(get, path = "/slots", tag = "slots", params(Wanted), responses(
+    (status = 200, description = "A page of slots", body = PageDto<SlotDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    Query(wanted): Query<Wanted>,
+    State(app): State<App>,
+) -> Result<Json<PageDto<SlotDto>>, Problem> {
+    let filter = SlotFilter {
+        workflow: wanted.workflow,
+        states: wanted.state.0,
+        range: range(wanted.from, wanted.to)?,
+        backfill: wanted.backfill,
+    };
+    let page = app
+        .read(move |reader| reader.slots(&filter, wanted.cursor.as_deref(), wanted.limit.0))
+        .await?;
+    Ok(Json(PageDto::of(page)))
+}
+
+pub(super) fn unknown(slot: &SlotRef) -> Problem {
+    Problem::not_found("slot-not-found", format!("there is no slot {}", slot.short())).with_hint(
+        "its time may not be in the schedule, not have come yet, or lie before what was planned: …/why says which; \
+         rerunning or backfilling it opens it",
+    )
+}
+
+async fn found(app: &App, slot: SlotRef) -> Result<SlotDto, Problem> {
+    let id = slot.clone();
+    let found = app.read(move |reader| reader.slot(&id)).await?;
+    found
+        .map(|found| SlotDto::new(&slot, found))
+        .ok_or_else(|| unknown(&slot))
+}
+
+/// Shows a slot.
+#[utoipa::path(get, path = "/workflows/{id}/slots/{time}", tag = "slots", params(SlotPath), responses(
+    (status = 200, description = "The slot", body = SlotDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn one(
+    Path(path): Path<SlotPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<SlotDto>, Problem> {
+    found(&app, path.slot()).await.map(Json)
+}
+
+/// Lists everything that happened to a slot, oldest first.
+#[utoipa::path(get, path = "/workflows/{id}/slots/{time}/history", tag = "slots", params(SlotPath), responses(
+    (status = 200, description = "Its events", body = ListDto<EventDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn history(
+    Path(path): Path<SlotPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<ListDto<EventDto>>, Problem> {
+    let slot = path.slot();
+    let id = slot.clone();
+    let history = app.read(move |reader| reader.history(&id)).await?;
+    if history.is_empty() {
+        return Err(unknown(&slot));
+    }
+    Ok(Json(ListDto::of(history)))
+}
+
+/// About which moment.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Moment {
+    /// About this moment; about now where not given.
+    #[param(value_type = Option<String>)]
+    at: Option<At>,
+}
+
+/// Explains why a slot stands where it stands, or why it does not exist.
+#[utoipa::path(get, path = "/workflows/{id}/slots/{time}/why", tag = "slots", params(SlotPath, Moment), responses(
+    (status = 200, description = "The account", body = WhyDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn explain(
+    Path(path): Path<SlotPath>,
+    Query(moment): Query<Moment>,
+    State(app): State<App>,
+) -> Result<Json<WhyDto>, Problem> {
+    let why = kelos::why::why(app.handle(), &path.slot(), moment.at.map(|at| at.0)).await?;
+    Ok(Json(why.into()))
+}
+
+/// Why somebody asks.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Because {
+    /// In their words, for the log.
+    reason: Option<String>,
+}
+
+/// Opens a slot again that has ended, or opens one that was never planned.
+#[utoipa::path(
+    post,
+    path = "/workflows/{id}/slots/{time}/rerun",
+    tag = "slots",
+    params(SlotPath),
+    request_body = Option<Because>,
+    responses(
+        (status = 200, description = "It is open", body = SlotDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn rerun(
+    Path(path): Path<SlotPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(because): Body<Because>,
+) -> Result<Json<SlotDto>, Problem> {
+    let slot = path.slot();
+    app.ask(
+        &by,
+        Ask::Rerun {
+            slot: slot.clone(),
+            reason: because.reason,
+        },
+    )
+    .await?;
+    found(&app, slot).await.map(Json)
+}
+
+/// Ends a slot and its run, or sees to it that it never goes.
+#[utoipa::path(
+    post,
+    path = "/workflows/{id}/slots/{time}/kill",
+    tag = "slots",
+    params(SlotPath),
+    request_body = Option<Because>,
+    responses(
+        (status = 200, description = "It is killed; its run may still be ending", body = SlotDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn kill(
+    Path(path): Path<SlotPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(because): Body<Because>,
+) -> Result<Json<SlotDto>, Problem> {
+    let slot = path.slot();
+    app.ask(
+        &by,
+        Ask::Kill {
+            slot: slot.clone(),
+            reason: because.reason,
+        },
+    )
+    .await?;
+    found(&app, slot).await.map(Json)
+}

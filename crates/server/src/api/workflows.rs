@@ -1,0 +1,259 @@
+//! Definitions: what there is, what it was, when its times are, and pausing it.
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use kelos::core::Ask;
+use kelos::model::WorkflowId;
+use kelos::model::time::CronSchedule;
+use kelos::model::workflow::WorkflowRow;
+use kelos::store::{Reader, SlotFilter, StoreError};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::dto::{
+    Instant, ListDto, PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto, counts,
+};
+use super::extract::{At, Limit, NoParameters, Path, Query, Who, WorkflowPath};
+use crate::app::App;
+use crate::problem::Problem;
+use crate::schedule;
+
+/// Times that a workflow shows of its future.
+const NEXT_TIMES: usize = 5;
+
+/// Which workflows.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wanted {
+    /// Only those with this tag.
+    tag: Option<String>,
+    /// Only those of this project.
+    project: Option<String>,
+    /// Only those that have this text in their id, description or tags.
+    q: Option<String>,
+    /// Only those that are paused, or are not.
+    paused: Option<bool>,
+    /// Those whose definition went away, in place of those that are defined.
+    #[serde(default)]
+    removed: bool,
+}
+
+impl Wanted {
+    fn accepts(&self, row: &WorkflowRow) -> bool {
+        let (definition, about) = (&row.definition, &row.definition.about);
+        let has_text = |q: &String| {
+            let q = q.to_lowercase();
+            let texts = [row.id.as_str()]
+                .into_iter()
+                .chain(about.description.as_deref());
+            texts
+                .chain(about.tags.iter().map(String::as_str))
+                .any(|text| text.to_lowercase().contains(&q))
+        };
+        row.present != self.removed
+            && self.tag.as_ref().is_none_or(|tag| about.tags.contains(tag))
+            && self
+                .project
+                .as_ref()
+                .is_none_or(|project| definition.project == *project)
+            && self.q.as_ref().is_none_or(has_text)
+            && self.paused.is_none_or(|paused| row.paused == paused)
+    }
+}
+
+/// Lists workflows, ascending by id.
+#[utoipa::path(get, path = "/workflows", tag = "workflows", params(Wanted), responses(
+    (status = 200, description = "The workflows", body = ListDto<WorkflowDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    Query(wanted): Query<Wanted>,
+    State(app): State<App>,
+) -> Result<Json<ListDto<WorkflowDto>>, Problem> {
+    let rows = app.read(|reader| reader.workflows()).await?;
+    Ok(Json(ListDto::of(
+        rows.iter().filter(|row| wanted.accepts(row)),
+    )))
+}
+
+pub(super) fn unknown(id: &WorkflowId) -> Problem {
+    kelos::core::Refusal::NoWorkflow(id.clone()).into()
+}
+
+fn known(reader: &dyn Reader, id: &WorkflowId) -> Result<Result<WorkflowRow, Problem>, StoreError> {
+    Ok(reader.workflow(id)?.ok_or_else(|| unknown(id)))
+}
+
+/// Shows a workflow, also one whose definition went away.
+#[utoipa::path(get, path = "/workflows/{id}", tag = "workflows", params(WorkflowPath), responses(
+    (status = 200, description = "The workflow", body = WorkflowDetailDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn one(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<WorkflowDetailDto>, Problem> {
+    let now = app.handle().now();
+    let problems = app.node().problems();
+    let read = move |reader: &dyn Reader| {
+        let row = match known(reader, &path.id)? {
+            Ok(row) => row,
+            Err(unknown) => return Ok(Err(unknown)),
+        };
+        let (next_times, schedule_problem) = match schedule::resolved(reader, &row)? {
+            Ok(schedule) => (times_after(&schedule, now, None, NEXT_TIMES), None),
+            Err(problem) => (Vec::new(), Some(problem.to_string())),
+        };
+        let filter = SlotFilter {
+            workflow: Some(path.id),
+            ..SlotFilter::default()
+        };
+        let file = &row.definition.source.file;
+        let problems = problems.into_iter().filter(|problem| problem.file == *file);
+        Ok(Ok(WorkflowDetailDto {
+            summary: (&row).into(),
+            definition: (&*row.definition).into(),
+            next_times,
+            schedule_problem,
+            counts: counts(reader.slot_counts(&filter)?),
+            problems: problems.map(ProblemDto::from).collect(),
+        }))
+    };
+    app.read(read).await?.map(Json)
+}
+
+/// Shows all definitions that a workflow ever had, newest first, with their sources.
+#[utoipa::path(get, path = "/workflows/{id}/definitions", tag = "workflows", params(WorkflowPath), responses(
+    (status = 200, description = "The definitions", body = ListDto<PastDefinitionDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn definitions(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<ListDto<PastDefinitionDto>>, Problem> {
+    let id = path.id.clone();
+    let past = app.read(move |reader| reader.definitions(&id)).await?;
+    if past.is_empty() {
+        return Err(unknown(&path.id));
+    }
+    Ok(Json(ListDto::of(past)))
+}
+
+/// Which times.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TimesWanted {
+    /// The times after this moment; now where neither this nor `before` is given.
+    #[param(value_type = Option<String>)]
+    after: Option<At>,
+    /// The times before this moment; without `after`, the last ones.
+    #[param(value_type = Option<String>)]
+    before: Option<At>,
+    /// How many at the most: 1 to 1000, 100 where not given.
+    #[serde(default)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    count: Limit,
+}
+
+/// Times of a schedule.
+#[derive(Serialize, ToSchema)]
+pub(super) struct TimesDto {
+    /// The times, ascending.
+    times: Vec<Instant>,
+}
+
+/// Lists times of a workflow's schedule, whether they have slots or not.
+#[utoipa::path(get, path = "/workflows/{id}/times", tag = "workflows", params(WorkflowPath, TimesWanted), responses(
+    (status = 200, description = "The times, ascending", body = TimesDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn times(
+    Path(path): Path<WorkflowPath>,
+    Query(wanted): Query<TimesWanted>,
+    State(app): State<App>,
+) -> Result<Json<TimesDto>, Problem> {
+    let now = app.handle().now();
+    let read = move |reader: &dyn Reader| {
+        let row = match known(reader, &path.id)? {
+            Ok(row) => row,
+            Err(unknown) => return Ok(Err(unknown)),
+        };
+        let times = schedule::resolved(reader, &row)?.map(|schedule| wanted.of(&schedule, now));
+        Ok(times.map_err(|problem| Problem::conflict("no-schedule", problem.to_string())))
+    };
+    app.read(read).await?.map(|times| Json(TimesDto { times }))
+}
+
+impl TimesWanted {
+    fn of(&self, schedule: &CronSchedule, now: Timestamp) -> Vec<Instant> {
+        let count = self.count.0;
+        match (self.after, self.before) {
+            (None, Some(before)) => {
+                let earlier = |at: &Timestamp| schedule.previous_before(*at);
+                let mut times: Vec<_> = std::iter::successors(earlier(&before.0), earlier)
+                    .take(count)
+                    .map(Instant)
+                    .collect();
+                times.reverse();
+                times
+            }
+            (after, before) => times_after(
+                schedule,
+                after.map_or(now, |at| at.0),
+                before.map(|at| at.0),
+                count,
+            ),
+        }
+    }
+}
+
+fn times_after(
+    schedule: &CronSchedule,
+    after: Timestamp,
+    before: Option<Timestamp>,
+    count: usize,
+) -> Vec<Instant> {
+    let end = before.unwrap_or(Timestamp::MAX);
+    let times = schedule.times(after, end).skip_while(|time| *time == after);
+    times.take(count).map(Instant).collect()
+}
+
+/// Leaves a workflow alone: nothing of it is planned, looked at or started. Runs that go on are recorded.
+#[utoipa::path(post, path = "/workflows/{id}/pause", tag = "workflows", params(WorkflowPath), responses(
+    (status = 200, description = "It is paused", body = WorkflowDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn pause(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+) -> Result<Json<WorkflowDto>, Problem> {
+    app.ask(&by, Ask::Pause(path.id.clone())).await?;
+    shown(&app, path.id).await
+}
+
+/// Ends a pause.
+#[utoipa::path(post, path = "/workflows/{id}/resume", tag = "workflows", params(WorkflowPath), responses(
+    (status = 200, description = "It is not paused", body = WorkflowDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn resume(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+) -> Result<Json<WorkflowDto>, Problem> {
+    app.ask(&by, Ask::Resume(path.id.clone())).await?;
+    shown(&app, path.id).await
+}
+
+async fn shown(app: &App, id: WorkflowId) -> Result<Json<WorkflowDto>, Problem> {
+    let row = app.read(move |reader| known(reader, &id)).await??;
+    Ok(Json((&row).into()))
+}

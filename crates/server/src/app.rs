@@ -1,0 +1,116 @@
+//! What all routes work on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelos::core::{Ask, Done};
+use kelos::executor::Reports;
+use kelos::model::{Probe, ProbeAnswer, SlotRef, WorkflowId};
+use kelos::prober::Prober;
+use kelos::store::{Reader, StoreError};
+use kelos::{AskError, Handle, Node, core};
+use tokio::sync::mpsc;
+
+use crate::guard::Hosts;
+
+/// What all routes work on: a node, and what there is to say about this server. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    node: Node,
+    version: Arc<str>,
+    hosts: Hosts,
+    prober: Prober,
+}
+
+impl App {
+    /// An application on a node, for requests to loopback names only.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime: looks at the outside world are made on the current one.
+    #[must_use]
+    pub fn new(node: Node, version: impl Into<Arc<str>>) -> App {
+        let handle = node.handle().clone();
+        let runtime = tokio::runtime::Handle::current();
+        let prober = Prober::new(runtime, Arc::new(move || handle.now()), node.functions());
+        App {
+            node,
+            version: version.into(),
+            hosts: Hosts::loopback(),
+            prober,
+        }
+    }
+
+    /// The same, for requests to these hosts.
+    #[must_use]
+    pub fn with_hosts(self, hosts: Hosts) -> App {
+        App { hosts, ..self }
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        self.node.handle()
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    /// Reads on a thread that may block.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let reader = self.node.reader().clone();
+        match tokio::task::spawn_blocking(move || read(&*reader)).await {
+            Ok(answer) => answer,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(error) => Err(StoreError::Medium {
+                    doing: "read from the store".to_owned(),
+                    cause: error.to_string(),
+                }),
+            },
+        }
+    }
+
+    pub(crate) async fn ask(&self, by: &str, ask: Ask) -> Result<Done, AskError> {
+        self.handle().ask(by, ask).await
+    }
+
+    /// Waits until the engine has taken in, and committed, everything that was sent to it before.
+    pub(crate) async fn settle(&self) -> Result<(), AskError> {
+        // The engine answers in order, after the commit; what it is asked for does not matter.
+        let Ok(nobody) = WorkflowId::new("-") else {
+            return Ok(());
+        };
+        let anything = SlotRef::at(nobody, jiff::Timestamp::UNIX_EPOCH);
+        self.ask("server", core::Ask::Inspect(anything))
+            .await
+            .map(|_| ())
+    }
+
+    /// Looks at the outside world now, past whatever the engine knows about it.
+    pub(crate) async fn look(&self, probes: Vec<Probe>) -> BTreeMap<Probe, ProbeAnswer> {
+        let (send, mut answers) = mpsc::unbounded_channel();
+        let reports = Reports::new(move |input| {
+            let _ = send.send(input);
+        });
+        self.prober.ask(probes, &reports);
+        drop(reports);
+        let mut found = BTreeMap::new();
+        // Each question gets an answer; the channel closes with the last one.
+        while let Some(input) = answers.recv().await {
+            if let core::Input::ProbeAnswered { probe, answer } = input {
+                found.insert(probe, answer);
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,69 @@
+//! Servlets that have something done. All answer with nothing when it is.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::State;
+use kelos::core::{Ask, Only};
+use kelos::model::WorkflowId;
+
+use super::Fault;
+use super::params::Params;
+use crate::app::App;
+
+/// A scheduler step at a moment, until nothing more can happen at that moment.
+pub(super) async fn step(State(app): State<App>, params: Params) -> Result<(), Fault> {
+    let at = params.time("time")?.unwrap_or_else(|| app.handle().now());
+    app.node().step(at, only(&params)?).await?;
+    Ok(())
+}
+
+/// The workflows that `ids` lists; unknown ones don't matter.
+fn only(params: &Params) -> Result<Only, Fault> {
+    let Some(ids) = params.get("ids") else {
+        return Ok(None);
+    };
+    let ids: Result<BTreeSet<_>, _> = ids.split(',').map(WorkflowId::new).collect();
+    match ids {
+        Ok(ids) => Ok(Some(Arc::new(ids))),
+        Err(error) => Err(Fault::bad_request(format!("ids: {error}"))),
+    }
+}
+
+pub(super) async fn clear_cache(State(app): State<App>) -> Result<(), Fault> {
+    app.node().reload().await;
+    app.settle().await?;
+    Ok(())
+}
+
+pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), Fault> {
+    let slot = params.slot(app.handle().now())?;
+    app.ask(&params.by, Ask::Rerun { slot, reason: None })
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn kill(State(app): State<App>, params: Params) -> Result<(), Fault> {
+    let slot = params.slot(app.handle().now())?;
+    app.ask(&params.by, Ask::Kill { slot, reason: None })
+        .await?;
+    Ok(())
+}
+
+/// Anything but `true` ends a pause, as in Celos.
+pub(super) async fn pause(State(app): State<App>, params: Params) -> Result<(), Fault> {
+    let id = params.id()?;
+    let paused = params
+        .get("paused")
+        .is_some_and(|paused| paused.eq_ignore_ascii_case("true"));
+    app.ask(
+        &params.by,
+        if paused {
+            Ask::Pause(id)
+        } else {
+            Ask::Resume(id)
+        },
+    )
+    .await?;
+    Ok(())
+}

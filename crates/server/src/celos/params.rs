@@ -1,0 +1,139 @@
+//! Parameters of requests: from the query and, as servlets do, from a form in the body.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use jiff::Timestamp;
+use kelos::model::time::{TimeTextError, parse_instant};
+use kelos::model::{SlotRef, WorkflowId};
+use percent_encoding::percent_decode;
+
+use super::Fault;
+
+/// The parameters of a request, its body, and who sent it.
+pub(super) struct Params {
+    pairs: Vec<(String, String)>,
+    pub(super) body: Bytes,
+    pub(super) by: String,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Params {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, state: &S) -> Result<Params, Fault> {
+        let mut pairs = decode(request.uri().query().unwrap_or_default().as_bytes());
+        // The body of a PUT is the thing to put, whatever type curl gives it.
+        let form = *request.method() == Method::POST && is_form(request.headers());
+        let by = crate::api::who(request.headers(), "celos-api").map_err(Fault::bad_request)?;
+        let body = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| Fault::new(rejection.status(), rejection.body_text()))?;
+        if form {
+            pairs.extend(decode(&body));
+        }
+        Ok(Params { pairs, body, by })
+    }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let media = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|media| media.to_str().ok());
+    media.is_some_and(|media| media.starts_with("application/x-www-form-urlencoded"))
+}
+
+impl Params {
+    /// The first value of a parameter.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.pairs
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn require(&self, name: &str) -> Result<&str, Fault> {
+        self.get(name)
+            .ok_or_else(|| Fault::bad_request(format!("{name} parameter missing.")))
+    }
+
+    /// The workflow that `id` names.
+    pub(super) fn id(&self) -> Result<WorkflowId, Fault> {
+        let id = WorkflowId::new(self.require("id")?);
+        id.map_err(|error| Fault::bad_request(error.to_string()))
+    }
+
+    /// A time, where it is given.
+    pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, Fault> {
+        let parse = |text: &str| {
+            parse_instant(text).map_err(|error| match error {
+                TimeTextError::NotUtc { text } => {
+                    Fault::bad_request(format!("Scheduled time must be in UTC, but isn't: {text}"))
+                }
+                form @ TimeTextError::Form { .. } => Fault::bad_request(form.to_string()),
+            })
+        };
+        self.get(name).map(parse).transpose()
+    }
+
+    /// The slot that `id` and `time` name; without `time` the one of this very moment.
+    pub(super) fn slot(&self, now: Timestamp) -> Result<SlotRef, Fault> {
+        Ok(SlotRef::at(self.id()?, self.time("time")?.unwrap_or(now)))
+    }
+}
+
+/// Name and value pairs as browsers and curl write them.
+fn decode(text: &[u8]) -> Vec<(String, String)> {
+    let word = |bytes: &[u8]| {
+        let spaced: Vec<u8> = bytes
+            .iter()
+            .map(|byte| if *byte == b'+' { b' ' } else { *byte })
+            .collect();
+        percent_decode(&spaced).decode_utf8_lossy().into_owned()
+    };
+    let pair = |pair: &[u8]| {
+        let equals = pair
+            .iter()
+            .position(|byte| *byte == b'=')
+            .unwrap_or(pair.len());
+        (
+            word(&pair[..equals]),
+            word(pair.get(equals + 1..).unwrap_or_default()),
+        )
+    };
+    text.split(|byte| *byte == b'&')
+        .filter(|part| !part.is_empty())
+        .map(pair)
+        .collect()
+}
+
+/// Names of registers: they once were names of files.
+pub(super) fn register_name(name: &str, text: &str) -> Result<String, Fault> {
+    if text.contains(['/', '.']) {
+        return Err(Fault::new(
+            StatusCode::BAD_REQUEST,
+            format!("{name} is \"{text}\", expected a name without \"/\" and \".\""),
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_decoded_once() {
+        let pairs = decode("id=a%26b+c&time=&flag&x=1=2&&%C3%B1=ñ".as_bytes());
+        let expected = [
+            ("id", "a&b c"),
+            ("time", ""),
+            ("flag", ""),
+            ("x", "1=2"),
+            ("ñ", "ñ"),
+        ];
+        assert_eq!(
+            pairs,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+    }
+}

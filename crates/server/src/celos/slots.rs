@@ -1,0 +1,205 @@
+//! Servlets that show workflows and their slots.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::response::Response;
+use jiff::{SignedDuration, Timestamp};
+use kelos::model::ranges::Range;
+use kelos::model::time::{ScheduleProblem, format_full};
+use kelos::model::workflow::{About, WorkflowRow};
+use kelos::model::{Slot, SlotKey, WorkflowId};
+use kelos::store::{Reader, SlotFilter, StoreError};
+use serde::Serialize;
+
+use super::params::Params;
+use super::{Fault, as_json, status_of};
+use crate::app::App;
+use crate::schedule;
+
+/// How far one request may look.
+const WINDOW: SignedDuration = SignedDuration::from_hours(168);
+
+/// Slots that are read in one go.
+const READ_AT_ONCE: usize = 5_000;
+
+#[derive(Serialize)]
+struct Ids {
+    ids: Vec<String>,
+}
+
+pub(super) async fn list(State(app): State<App>) -> Result<Response, Fault> {
+    let rows = app.read(|reader| reader.workflows()).await?;
+    let ids = rows
+        .into_iter()
+        .filter(|row| row.present)
+        .map(|row| row.id.to_string())
+        .collect();
+    Ok(as_json(&Ids { ids }))
+}
+
+#[derive(Serialize)]
+struct Shown {
+    info: Info,
+    paused: bool,
+    slots: Vec<ShownSlot>,
+}
+
+#[derive(Serialize)]
+struct Info {
+    url: Option<String>,
+    contacts: Vec<ShownContact>,
+}
+
+#[derive(Serialize)]
+struct ShownContact {
+    email: Option<String>,
+    name: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ShownSlot {
+    time: String,
+    status: &'static str,
+    #[serde(rename = "externalID")]
+    external_id: Option<String>,
+    #[serde(rename = "retryCount")]
+    retry_count: u32,
+}
+
+impl ShownSlot {
+    /// A slot, or the waiting one that stands for a time without a record.
+    fn new(time: Timestamp, slot: Option<&Slot>) -> ShownSlot {
+        let status = slot.map_or("WAITING", |slot| status_of(slot.state));
+        // While a retry waits, the run before it is nobody's business any more.
+        let started = !matches!(status, "WAITING" | "READY");
+        ShownSlot {
+            time: format_full(time),
+            status,
+            external_id: slot
+                .and_then(|slot| slot.external_id.clone())
+                .filter(|_| started),
+            retry_count: slot.map_or(0, |slot| slot.retries),
+        }
+    }
+}
+
+impl From<&About> for Info {
+    fn from(about: &About) -> Info {
+        let contact = |contact: &kelos::model::workflow::Contact| ShownContact {
+            email: contact.email.clone(),
+            name: contact.name.clone(),
+        };
+        Info {
+            url: about.url.clone(),
+            contacts: about.contacts.iter().map(contact).collect(),
+        }
+    }
+}
+
+pub(super) async fn slots(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+    let id = params.id()?;
+    let end = params.time("end")?.unwrap_or_else(|| app.handle().now());
+    let (row, mut slots) = slots_before(&app, id, params.time("start")?, end).await?;
+    slots.reverse();
+    Ok(as_json(&Shown {
+        info: Info::from(&row.definition.about),
+        paused: row.paused,
+        slots,
+    }))
+}
+
+/// What came before `/workflow-slots`: an object with the times as names.
+pub(super) async fn workflow(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+    let id = params.id()?;
+    let end = params.time("time")?.unwrap_or_else(|| app.handle().now());
+    let (_, slots) = slots_before(&app, id, None, end).await?;
+    // Times of one length sort as texts do.
+    let by_time: BTreeMap<String, ShownSlot> = slots
+        .into_iter()
+        .map(|slot| (slot.time.clone(), slot))
+        .collect();
+    Ok(as_json(&by_time))
+}
+
+pub(super) async fn state(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+    let slot = params.slot(app.handle().now())?;
+    let id = slot.clone();
+    let found = app.read(move |reader| reader.slot(&id)).await?;
+    let found =
+        found.ok_or_else(|| Fault::not_found(format!("Slot not found: {}", slot.workflow)))?;
+    Ok(as_json(&ShownSlot::new(
+        slot.key.scheduled_at(),
+        Some(&found),
+    )))
+}
+
+type Found = Result<(WorkflowRow, Vec<ShownSlot>), Fault>;
+
+/// The slots of a range, oldest first; without a start those of the window before the end.
+async fn slots_before(
+    app: &App,
+    id: WorkflowId,
+    start: Option<Timestamp>,
+    end: Timestamp,
+) -> Found {
+    let read = move |reader: &dyn Reader| -> Result<Found, StoreError> {
+        let Some(row) = schedule::defined(reader, &id)? else {
+            return Ok(Err(Fault::not_found(format!("Workflow not found: {id}"))));
+        };
+        let begun = row.definition.start_time.unwrap_or(Timestamp::MIN);
+        let window = end.checked_sub(WINDOW).unwrap_or(Timestamp::MIN);
+        let range = Range::new(start.unwrap_or_else(|| window.max(begun)), end);
+        if range.start < window {
+            let hours = WINDOW.as_hours();
+            let message =
+                format!("Time interval between start and end is limited to: {hours} hours");
+            return Ok(Err(Fault::bad_request(message)));
+        }
+        let times: Vec<Timestamp> = match schedule::resolved(reader, &row)? {
+            Ok(schedule) => schedule.times(range.start, range.end).collect(),
+            Err(problem) => return Ok(Err(no_schedule(&problem))),
+        };
+        let stored = stored(reader, &row.id, range)?;
+        let shown = times
+            .into_iter()
+            .map(|time| ShownSlot::new(time, stored.get(&time)))
+            .collect();
+        Ok(Ok((row, shown)))
+    };
+    app.read(read).await?
+}
+
+fn stored(
+    reader: &dyn Reader,
+    id: &WorkflowId,
+    range: Range,
+) -> Result<BTreeMap<Timestamp, Slot>, StoreError> {
+    let filter = SlotFilter {
+        workflow: Some(id.clone()),
+        range: Some(range),
+        ..SlotFilter::default()
+    };
+    let mut slots = BTreeMap::new();
+    let mut from = None;
+    loop {
+        let page = reader.slots(&filter, from.as_deref(), READ_AT_ONCE)?;
+        slots.extend(page.rows.into_iter().map(|row| {
+            let SlotKey::Time(time) = row.id.key;
+            (time, row.slot)
+        }));
+        match page.next {
+            Some(next) => from = Some(next),
+            None => return Ok(slots),
+        }
+    }
+}
+
+fn no_schedule(problem: &ScheduleProblem) -> Fault {
+    match problem {
+        ScheduleProblem::Unknown { on } => {
+            Fault::bad_request(format!("Workflow {on} doesn't exist."))
+        }
+        cycle => Fault::bad_request(cycle.to_string()),
+    }
+}

@@ -1,0 +1,114 @@
+//! Why a slot waits: its trigger, asked anew.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::response::Response;
+use jiff::Timestamp;
+use kelos::model::trigger::{Facts, TriggerKind, Waker, evaluate};
+use kelos::model::{Answer, Explanation, Probe, ProbeAnswer, SlotRef, SlotState, Workflow};
+use serde::Serialize;
+
+use super::params::Params;
+use super::{Fault, as_json};
+use crate::app::App;
+use crate::schedule;
+
+#[derive(Serialize)]
+struct Status {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    ready: bool,
+    description: String,
+    #[serde(rename = "subStatuses")]
+    nested: Vec<Status>,
+}
+
+impl From<Explanation> for Status {
+    fn from(explanation: Explanation) -> Status {
+        Status {
+            kind: class_of(explanation.kind),
+            ready: explanation.answer == Answer::Met,
+            description: explanation.text,
+            nested: explanation.nested.into_iter().map(Status::from).collect(),
+        }
+    }
+}
+
+/// The name of Celos's class; the last two are ours, in its style.
+fn class_of(kind: TriggerKind) -> &'static str {
+    match kind {
+        TriggerKind::Always => "AlwaysTrigger",
+        TriggerKind::And => "AndTrigger",
+        TriggerKind::Or => "OrTrigger",
+        TriggerKind::Not => "NotTrigger",
+        TriggerKind::Offset => "OffsetTrigger",
+        TriggerKind::Delay => "DelayTrigger",
+        TriggerKind::Success => "SuccessTrigger",
+        TriggerKind::HdfsPath => "HDFSCheckTrigger",
+        TriggerKind::LocalPath => "FileCheckTrigger",
+        TriggerKind::Function => "FunctionTrigger",
+    }
+}
+
+/// Answers for any time, whether the schedule has it or not.
+pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Response, Fault> {
+    let slot = params.slot(app.handle().now())?;
+    let id = slot.workflow.clone();
+    let row = app
+        .read(move |reader| schedule::defined(reader, &id))
+        .await?;
+    let row =
+        row.ok_or_else(|| Fault::not_found(format!("Workflow not found: {}", slot.workflow)))?;
+    let known = look(&app, &slot, &row.definition).await?;
+    let evaluation = evaluate(&row.definition.trigger, &slot.workflow, &slot.key, &known);
+    Ok(as_json(&Status::from(evaluation.explanation)))
+}
+
+/// What is known of the world. A trigger asks all its leaves, so asking one that knows nothing tells
+/// everything that must be found out.
+struct Known {
+    now: Timestamp,
+    slots: BTreeMap<SlotRef, Option<SlotState>>,
+    probes: BTreeMap<Probe, ProbeAnswer>,
+}
+
+impl Facts for Known {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
+        self.slots.get(slot).copied()
+    }
+
+    fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
+        self.probes.get(probe).cloned()
+    }
+}
+
+async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<Known, Fault> {
+    let nothing = Known {
+        now: app.handle().now(),
+        slots: BTreeMap::new(),
+        probes: BTreeMap::new(),
+    };
+    let (mut upstream, mut probes) = (Vec::new(), Vec::new());
+    for waker in evaluate(&workflow.trigger, &slot.workflow, &slot.key, &nothing).wakers {
+        match waker {
+            Waker::Slot(slot) => upstream.push(slot),
+            Waker::Probe(probe) => probes.push(probe),
+            Waker::At(_) => {}
+        }
+    }
+    let slots = app.read(move |reader| {
+        let state =
+            |slot: SlotRef| Ok((slot.clone(), reader.slot(&slot)?.map(|found| found.state)));
+        upstream.into_iter().map(state).collect()
+    });
+    Ok(Known {
+        slots: slots.await?,
+        probes: app.look(probes).await,
+        ..nothing
+    })
+}

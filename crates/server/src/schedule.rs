@@ -1,0 +1,42 @@
+//! The schedule that a workflow really has: a dependent one is followed to the one that it borrows.
+
+use std::collections::BTreeMap;
+
+use kelos::model::WorkflowId;
+use kelos::model::time::schedule::Schedule;
+use kelos::model::time::{CronSchedule, ScheduleProblem, resolve};
+use kelos::model::workflow::{Keys, Workflow, WorkflowRow};
+use kelos::store::{Reader, StoreError};
+
+pub(crate) fn of(workflow: &Workflow) -> &Schedule {
+    let Keys::Schedule(schedule) = &workflow.keys;
+    schedule
+}
+
+/// A workflow that is defined now.
+pub(crate) fn defined(
+    reader: &dyn Reader,
+    id: &WorkflowId,
+) -> Result<Option<WorkflowRow>, StoreError> {
+    Ok(reader.workflow(id)?.filter(|row| row.present))
+}
+
+/// The cron schedule of a workflow. Only the workflows that it depends on are read.
+pub(crate) fn resolved(
+    reader: &dyn Reader,
+    row: &WorkflowRow,
+) -> Result<Result<CronSchedule, ScheduleProblem>, StoreError> {
+    let mut chain = vec![row.definition.clone()];
+    while let Some(Schedule::Dependent(on)) = chain.last().map(|last| of(last)) {
+        if chain.iter().any(|known| known.id == *on) {
+            break;
+        }
+        let Some(next) = defined(reader, on)? else {
+            break;
+        };
+        chain.push(next.definition);
+    }
+    let schedules: BTreeMap<_, _> = chain.iter().map(|one| (one.id.clone(), of(one))).collect();
+    let unknown = || Err(ScheduleProblem::Unknown { on: row.id.clone() });
+    Ok(resolve(&schedules).remove(&row.id).unwrap_or_else(unknown))
+}
