@@ -2,6 +2,12 @@
 //   /// <reference path="kelos.d.ts" />
 // to have completion and documentation in your editor. Nothing else is needed at run time.
 
+//
+// Three global variables, which scripts (most often a defaults file) may set, change what functions do:
+//   var CELOS_DEFAULT_HDFS = "hdfs://nameservice1";            file system of celos.hdfsCheckTrigger
+//   var CELOS_DEFAULT_OOZIE = "http://oozie:11000/oozie";      URL of celos.oozieExternalService
+//   var CELOS_DEFAULT_OOZIE_PROPERTIES = {"user.name": "me"};  properties that all Oozie jobs start from
+
 /** Decides for each slot whether it may go. Made by functions of `celos` alone. */
 interface Trigger { readonly __kind: "trigger" }
 /** Decides at which times a workflow has slots. Made by functions of `celos` alone. */

@@ -36,6 +36,9 @@ pub enum CallError {
 
 /// The scripts of a folder: loads them, and calls the functions that stay in them. All methods
 /// block; clones share everything.
+///
+/// A function's world lives on from call to call while there is room for it, and is made again when
+/// there isn't: variables that a function changes may be back at their first value at any call.
 #[derive(Clone)]
 pub struct Scripts {
     inner: Arc<Inner>,
@@ -46,6 +49,14 @@ struct Inner {
     published: RwLock<Published>,
     host: Host,
     workers: Vec<Worker>,
+}
+
+impl std::fmt::Debug for Scripts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scripts")
+            .field("threads", &self.inner.workers.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Scripts {

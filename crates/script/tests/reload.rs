@@ -321,6 +321,15 @@ fn functions_see_their_slot_and_the_present() {
         json!(properties(1)),
         json!({"command": ["run", "13"], "env": {"A": "1"}})
     );
+}
+
+#[test]
+fn references_hold_until_their_function_changes() {
+    let trigger = "celos.functionTrigger(function (slot, now) { return now.getYear() > 2020 && celos.hdfsCheck('/there', slot, 'hdfs://n'); })";
+    let text = with("a", trigger, COMMAND);
+    let folder = Folder::new();
+    folder.write("f.js", &text);
+    let loaded = folder.load();
     let Trigger::Function { function } = &loaded.workflows[0].trigger else {
         panic!()
     };

@@ -170,6 +170,12 @@ fn modules_and_top_level_await_lead_nowhere() {
 }
 
 #[test]
+fn the_handle_may_go_anywhere() {
+    fn anywhere<T: Send + Sync + Clone + 'static>() {}
+    anywhere::<kelos_script::Scripts>();
+}
+
+#[test]
 fn files_share_nothing() {
     let folder = Folder::with(Limits {
         threads: 1,
