@@ -18,9 +18,10 @@ impl Core {
             task.slots.get(key).is_some_and(|live| !live.slot.run_alive) && task.dormant(key).is_none()
         };
         let going = task.queue.iter().map(|(_, key)| key).filter(|key| may_go(key));
-        let chosen: Vec<_> = going.take(places.min(free) as usize).cloned().collect();
-        let starved = places > free && task.queue.len() > chosen.len();
-        for key in chosen {
+        // One more than there is room for tells whether the limit on all runs holds anything back.
+        let wanted: Vec<_> = going.take(places.min(free.saturating_add(1)) as usize).cloned().collect();
+        let starved = wanted.len() > free as usize;
+        for key in wanted.into_iter().take(free as usize) {
             self.dispatch_slot(&SlotRef::new(id.clone(), key));
         }
         if starved && !self.starved.contains(id) {

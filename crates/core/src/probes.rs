@@ -89,11 +89,11 @@ impl Core {
 }
 
 impl crate::Config {
+    /// The wait after a number of looks, in whole milliseconds as all times are.
     pub(crate) fn probe_wait(&self, looks: u32) -> SignedDuration {
-        let grown = (0..looks.min(64)).try_fold(self.probe_first, |wait, _| {
-            let longer = wait.checked_add(wait / 2)?;
-            (longer < self.probe_longest).then_some(longer)
-        });
-        grown.unwrap_or(self.probe_longest)
+        let (first, longest) = (self.probe_first.as_millis(), self.probe_longest.as_millis());
+        let grown = (0..looks).try_fold(first, |wait, _| Some(wait + wait / 2).filter(|longer| *longer < longest));
+        let millis = grown.unwrap_or(longest).min(longest).max(1);
+        SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
     }
 }

@@ -184,6 +184,8 @@ impl Drive {
         self.agenda.retain(|_, action| matches!(action, Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump));
         let per_mille = self.store.per_mille;
         let seed = self.rng.bits();
+        // The old process must be gone before the next may lead.
+        self.store = FaultyStore::on(&MemoryDisk::new(), 0, 0);
         let (store, turns, commands) = open(&self.disk, &self.workload, seed, per_mille, self.clock())?;
         self.store = store;
         self.turns = turns;

@@ -77,7 +77,7 @@ fn all_slots(reader: &dyn Reader) -> Result<BTreeMap<SlotRef, Slot>, String> {
 }
 
 fn log_folds_to_the_table(reader: &dyn Reader, slots: &BTreeMap<SlotRef, Slot>) -> Result<(), String> {
-    let log = reader.events(0, None, usize::MAX).map_err(|error| error.to_string())?.rows;
+    let log = reader.events(0, None, crate::ALL).map_err(|error| error.to_string())?.rows;
     let mut folded: BTreeMap<SlotRef, Slot> = BTreeMap::new();
     for (position, record) in log.iter().enumerate() {
         if record.seq != position as u64 + 1 {

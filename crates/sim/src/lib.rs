@@ -15,6 +15,9 @@ pub mod spec;
 pub mod workload;
 pub mod world;
 
+/// A page that holds everything.
+const ALL: usize = 1 << 40;
+
 /// Runs all simulations of one seed.
 ///
 /// # Errors

@@ -170,7 +170,7 @@ impl Pair {
 
     fn compare(&self) -> Result<u64, String> {
         let reader = self.store.reader();
-        let page = reader.slots(&SlotFilter::default(), None, usize::MAX).map_err(|error| error.to_string())?;
+        let page = reader.slots(&SlotFilter::default(), None, crate::ALL).map_err(|error| error.to_string())?;
         let core: BTreeMap<SlotRef, _> = page.rows.into_iter().map(|row| (row.id, row.slot)).collect();
         for (id, wanted) in &self.spec.slots {
             let Some(found) = core.get(id) else { return Err(format!("at {} the core has no {id}: {wanted:?}", self.now)) };

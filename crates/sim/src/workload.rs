@@ -40,6 +40,9 @@ impl Workload {
         let config = Config {
             planning_window: SignedDuration::from_hours(rng.between(3, 18)),
             max_running: u32::try_from(rng.between(1, 12)).unwrap_or(4),
+            // Seldom enough that a day of waiting does not drown everything else.
+            probe_first: SignedDuration::from_secs(rng.between(1, 60)),
+            probe_longest: SignedDuration::from_secs(rng.between(300, 600)),
             ..Config::default()
         };
         let count = rng.between(1, 5);
