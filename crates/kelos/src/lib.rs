@@ -4,6 +4,7 @@
 //! runs, and [`why`] says why a slot stands where it stands, at any moment.
 
 pub mod clock;
+pub mod dry_run;
 pub mod engine;
 pub mod executor;
 pub mod job;

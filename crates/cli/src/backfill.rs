@@ -1,0 +1,151 @@
+//! `kelos backfill`: opening past slots, and watching how far they are.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::args::{BackfillArgs, Mode};
+use crate::client::{Client, Query, escape, items, number, text};
+use crate::failure::{BAD, Failure};
+use crate::list::counts;
+use crate::render;
+use crate::text::{self as words, short};
+
+/// How often the progress is asked for.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+
+/// Times that a dry run prints of each kind.
+const TIMES_SHOWN: usize = 10;
+
+pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let doing = format!("backfill {}", args.workflow);
+    let made = client.post(&doing, "/backfills", &request(args))?;
+    if args.dry_run {
+        if args.door.json {
+            words::json(&made);
+        } else {
+            tell(&made);
+        }
+        return Ok(0);
+    }
+    let id = text(&made, "id");
+    if !args.door.json {
+        words::line(format!("backfill {id}: {}", summary(&made)));
+    }
+    if args.no_wait {
+        if args.door.json {
+            words::json(&made);
+        }
+        return Ok(0);
+    }
+    let end = watch(&client, &doing, id)?;
+    if args.door.json {
+        words::json(&end);
+    } else {
+        words::line(format!("ended: {}", counts(&end["counts"])));
+    }
+    let bad: u64 = ["failed", "expired", "killed"]
+        .iter()
+        .map(|state| number(&end["counts"], state))
+        .sum();
+    Ok(if bad > 0 { BAD } else { 0 })
+}
+
+fn request(args: &BackfillArgs) -> Value {
+    let mode = match args.mode {
+        Mode::Missing => "missing",
+        Mode::Unsuccessful => "unsuccessful",
+        Mode::All => "all",
+    };
+    let mut request = json!({
+        "workflow": args.workflow,
+        "from": words::wire(args.from),
+        "to": words::wire(args.to),
+        "mode": mode,
+        "dryRun": args.dry_run,
+    });
+    if let Some(priority) = args.priority {
+        request["priority"] = priority.into();
+    }
+    if let Some(name) = &args.name {
+        request["name"] = name.as_str().into();
+    }
+    request
+}
+
+fn summary(made: &Value) -> String {
+    let kinds = [
+        ("created", "new"),
+        ("reopened", "opened again"),
+        ("adopted", "taken over while live"),
+    ];
+    let mut parts: Vec<String> = kinds
+        .iter()
+        .map(|(kind, words)| format!("{} {words}", number(&made[kind], "count")))
+        .collect();
+    parts.push(format!("{} left as they are", number(made, "untouched")));
+    parts.join(", ")
+}
+
+/// What a backfill would do.
+fn tell(made: &Value) {
+    words::line(format!(
+        "would be backfill {}: {}",
+        text(made, "id"),
+        summary(made)
+    ));
+    for (kind, heading) in [
+        ("created", "new"),
+        ("reopened", "opened again"),
+        ("adopted", "taken over while live"),
+    ] {
+        let total = usize::try_from(number(&made[kind], "count")).unwrap_or(usize::MAX);
+        let times: Vec<&str> = items(&made[kind], "times")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        if times.is_empty() {
+            continue;
+        }
+        words::line(format!("  {heading}"));
+        for time in times.iter().take(TIMES_SHOWN) {
+            words::line(format!("    {}", short(time)));
+        }
+        if total > TIMES_SHOWN {
+            words::line(format!("    and {} more", total - TIMES_SHOWN));
+        }
+    }
+    words::line("nothing was changed");
+}
+
+/// Waits until no slot of the backfill is live, with a bar on a terminal.
+fn watch(client: &Client, doing: &str, id: &str) -> Result<Value, Failure> {
+    let path = format!("/backfills/{}", escape(id));
+    let bar = ProgressBar::new(0);
+    bar.set_style(style());
+    loop {
+        let progress = client.get(doing, &path, &Query::new())?;
+        let (total, ended) = (number(&progress, "total"), number(&progress, "ended"));
+        bar.set_length(total);
+        bar.set_position(ended);
+        bar.set_message(counts(&progress["counts"]));
+        let cancelled = !progress["cancelledAt"].is_null();
+        if ended >= total || cancelled {
+            bar.finish_and_clear();
+            return Ok(progress);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn style() -> ProgressStyle {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len}  {elapsed}  {msg}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    if render::unicode() {
+        style.progress_chars("━╸─")
+    } else {
+        style.progress_chars("=>-")
+    }
+}

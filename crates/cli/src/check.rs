@@ -1,0 +1,119 @@
+//! `kelos check`: what is wrong with a folder of scripts.
+
+use std::io::IsTerminal;
+
+use kelos::script::{Limits, Loaded, Problem, Severity, check};
+use miette::{
+    GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset,
+};
+use serde_json::json;
+
+use crate::args::CheckArgs;
+use crate::failure::{BAD, Failure};
+use crate::folder;
+use crate::text::{self, count};
+
+pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
+    let dir = folder::existing("folder of scripts", &args.dir)?;
+    let folders = folder::folders(&dir, args.defaults.as_deref());
+    let files = folder::scripts(&folders);
+    if files == 0 {
+        let place = folders.workflows.display();
+        return Err(Failure::usage(format!(
+            "find a script: there is no *.js in {place}"
+        )));
+    }
+    let loaded = check(folders, Limits::default())
+        .map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    if args.json {
+        let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
+        text::json(
+            &json!({ "ok": !loaded.has_errors(), "files": files, "workflows": ids, "problems": loaded.problems }),
+        );
+    } else {
+        print(&loaded, files);
+    }
+    Ok(if loaded.has_errors() { BAD } else { 0 })
+}
+
+fn print(loaded: &Loaded, files: usize) {
+    let people = std::io::stdout().is_terminal();
+    for problem in &loaded.problems {
+        if people {
+            text::print(&report(loaded, problem));
+        } else {
+            folder::problem_lines(problem).iter().for_each(text::line);
+        }
+    }
+    let errors = loaded
+        .problems
+        .iter()
+        .filter(|problem| problem.is_error())
+        .count();
+    let warnings = loaded.problems.len() - errors;
+    let found = match (errors, warnings) {
+        (0, 0) => "no problems".to_owned(),
+        (0, warnings) => count(warnings, "warning"),
+        (errors, 0) => count(errors, "problem"),
+        (errors, warnings) => format!(
+            "{}, {}",
+            count(errors, "problem"),
+            count(warnings, "warning")
+        ),
+    };
+    text::line(format!(
+        "{} in {}: {found}",
+        count(loaded.workflows.len(), "workflow"),
+        count(files, "file")
+    ));
+}
+
+/// A problem with the lines around it, drawn for a terminal.
+fn report(loaded: &Loaded, problem: &Problem) -> String {
+    let severity = match problem.severity {
+        Severity::Error => miette::Severity::Error,
+        Severity::Warning => miette::Severity::Warning,
+    };
+    // The place comes first, so that editors and terminals make a link of it.
+    let mut diagnostic = MietteDiagnostic::new(
+        Problem {
+            hint: None,
+            ..problem.clone()
+        }
+        .to_string(),
+    )
+    .with_severity(severity);
+    diagnostic.help.clone_from(&problem.hint);
+    let source = loaded
+        .sources
+        .get(&problem.file)
+        .filter(|_| problem.line > 0);
+    if let Some(source) = source {
+        let line = usize::try_from(problem.line).unwrap_or(1);
+        let column = usize::try_from(problem.column).unwrap_or(1).max(1);
+        let at = SourceOffset::from_location(&**source, line, column);
+        diagnostic = diagnostic.with_label(LabeledSpan::underline(at));
+    }
+    let report = Report::new(diagnostic);
+    let report = match source {
+        Some(source) => {
+            report.with_source_code(NamedSource::new(&problem.file, source.to_string()))
+        }
+        None => report,
+    };
+    let mut drawn = String::new();
+    let handler = GraphicalReportHandler::new_themed(theme());
+    match handler.render_report(&mut drawn, report.as_ref()) {
+        Ok(()) => drawn,
+        Err(_) => folder::problem_lines(problem).join("\n") + "\n",
+    }
+}
+
+fn theme() -> miette::GraphicalTheme {
+    let colours = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    match (crate::render::unicode(), colours) {
+        (true, true) => miette::GraphicalTheme::unicode(),
+        (true, false) => miette::GraphicalTheme::unicode_nocolor(),
+        (false, _) => miette::GraphicalTheme::none(),
+    }
+}

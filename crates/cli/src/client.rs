@@ -1,0 +1,285 @@
+//! Asking a server over its native API.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use ureq::http::{HeaderValue, Response};
+use ureq::{Agent, Body};
+
+use crate::args::Door;
+use crate::failure::{Failure, UNREACHABLE};
+use crate::up;
+
+/// Everything that could mean something in a path or a query is escaped.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+/// Rows on the longest page that a server gives.
+const LONGEST_PAGE: usize = 1000;
+
+/// A server, and who asks it.
+pub(crate) struct Client {
+    agent: Agent,
+    base: String,
+    user: Option<HeaderValue>,
+}
+
+impl Client {
+    /// The server that was named, or that works in this folder, or the usual one.
+    pub(crate) fn new(door: &Door) -> Result<Client, Failure> {
+        let named = door.server.clone().filter(|server| !server.is_empty());
+        let base = named
+            .or_else(nearby)
+            .unwrap_or_else(|| format!("http://127.0.0.1:{}", up::PORT));
+        let base = if base.contains("://") {
+            base
+        } else {
+            format!("http://{base}")
+        };
+        if !base.starts_with("http://") {
+            return Err(Failure::usage(format!(
+                "use the server {base}: expected an address such as http://127.0.0.1:7437"
+            )));
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(Duration::from_secs(5)))
+            .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let user = std::env::var("USER")
+            .ok()
+            .filter(|user| !user.trim().is_empty() && user.len() <= 200);
+        let user = user.and_then(|user| HeaderValue::from_bytes(user.as_bytes()).ok());
+        Ok(Client {
+            agent: config.into(),
+            base: base.trim_end_matches('/').to_owned(),
+            user,
+        })
+    }
+
+    /// Reads something.
+    pub(crate) fn get(&self, doing: &str, path: &str, query: &Query) -> Result<Value, Failure> {
+        self.read(doing, self.open(doing, path, query)?)
+    }
+
+    /// Asks for something, and hands on an answer that is no JSON: its text or a stream.
+    pub(crate) fn open(
+        &self,
+        doing: &str,
+        path: &str,
+        query: &Query,
+    ) -> Result<Response<Body>, Failure> {
+        let mut request = self.agent.get(self.url(path, query));
+        if let Some(user) = &self.user {
+            request = request.header("Kelos-User", user);
+        }
+        let answer = request.call().map_err(|error| self.unreachable(&error))?;
+        self.refused(doing, answer)
+    }
+
+    /// Asks for a change.
+    pub(crate) fn post(&self, doing: &str, path: &str, body: &Value) -> Result<Value, Failure> {
+        let mut request = self
+            .agent
+            .post(self.url(path, &Query::new()))
+            .header("content-type", "application/json");
+        if let Some(user) = &self.user {
+            request = request.header("Kelos-User", user);
+        }
+        let answer = request
+            .send(body.to_string())
+            .map_err(|error| self.unreachable(&error))?;
+        self.read(doing, self.refused(doing, answer)?)
+    }
+
+    /// Reads a list page by page, up to a number of rows, and says whether there is more.
+    pub(crate) fn list(
+        &self,
+        doing: &str,
+        path: &str,
+        query: &Query,
+        limit: usize,
+    ) -> Result<(Vec<Value>, bool), Failure> {
+        let mut rows = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let mut query = query.clone();
+            query.add("limit", (limit - rows.len()).min(LONGEST_PAGE));
+            if let Some(cursor) = &cursor {
+                query.add("cursor", cursor);
+            }
+            let mut page = self.get(doing, path, &query)?;
+            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
+                rows.extend(items);
+            }
+            cursor = page["next"].as_str().map(str::to_owned);
+            if cursor.is_none() || rows.len() >= limit {
+                return Ok((rows, cursor.is_some()));
+            }
+        }
+    }
+
+    fn url(&self, path: &str, query: &Query) -> String {
+        format!("{}/api/v1{path}{}", self.base, query.0)
+    }
+
+    fn read(&self, doing: &str, answer: Response<Body>) -> Result<Value, Failure> {
+        let text = self.text(answer)?;
+        serde_json::from_str(&text).map_err(|_| {
+            Failure::bad(format!("{doing}: {} did not answer with JSON", self.base))
+                .hint("is that a Kelos server?")
+        })
+    }
+
+    fn text(&self, answer: Response<Body>) -> Result<String, Failure> {
+        let mut bytes = Vec::new();
+        let read = answer.into_body().into_reader().read_to_end(&mut bytes);
+        read.map_err(|error| {
+            Failure::new(
+                UNREACHABLE,
+                format!("hear from {} to the end: {error}", self.base),
+            )
+        })?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// An answer that says no, as a failure.
+    fn refused(&self, doing: &str, answer: Response<Body>) -> Result<Response<Body>, Failure> {
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let text = self.text(answer)?;
+        let problem: Value = serde_json::from_str(&text).unwrap_or_default();
+        let detail = problem["detail"]
+            .as_str()
+            .map(|detail| detail.strip_prefix("failed to ").unwrap_or(detail));
+        let Some(detail) = detail else {
+            let failure = Failure::bad(format!("{doing}: {} answered {status}", self.base));
+            return Err(failure.hint("is that a Kelos server?"));
+        };
+        let failure = Failure::bad(format!("{doing}: {detail}"));
+        let kind = problem["type"]
+            .as_str()
+            .and_then(|kind| kind.rsplit(':').next())
+            .unwrap_or_default();
+        Err(match own_hint(kind).or(problem["hint"].as_str()) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        })
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Failure {
+        let why = match error {
+            ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                "nobody listens there".to_owned()
+            }
+            ureq::Error::HostNotFound => "there is no such host".to_owned(),
+            other => other.to_string(),
+        };
+        Failure::new(
+            UNREACHABLE,
+            format!("reach a server at {}: {why}", self.base),
+        )
+        .hint("start one with `kelos up`, or say where it is with --server URL or KELOS_SERVER")
+    }
+}
+
+/// What to do about a refusal, in the words of this program instead of those of HTTP.
+fn own_hint(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "workflow-not-found" => {
+            "`kelos ls` lists the workflows, `kelos check` says which scripts are broken"
+        }
+        "slot-not-found" => {
+            "`kelos slots WORKFLOW` lists its slots, `kelos why` says why one is missing"
+        }
+        "not-in-schedule" => {
+            "`kelos slots WORKFLOW` lists its slots, `kelos ls` shows its schedule"
+        }
+        "still-live" => "`kelos kill` ends it first",
+        "standby" => "ask the other server, with --server URL",
+        _ => return None,
+    })
+}
+
+/// The address of the server that works in this folder, or in one above it.
+fn nearby() -> Option<String> {
+    let mut dir: Option<PathBuf> = std::env::current_dir().ok();
+    while let Some(here) = dir {
+        let place = here.join(up::STATE).join(up::WHERE);
+        if let Some(address) = written_address(&place) {
+            return Some(address);
+        }
+        dir = here.parent().map(Path::to_owned);
+    }
+    None
+}
+
+/// What a server wrote down about itself.
+pub(crate) fn written_address(place: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(place).ok()?;
+    let written: Value = serde_json::from_str(&text).ok()?;
+    written["address"].as_str().map(str::to_owned)
+}
+
+/// Names and values after the question mark.
+#[derive(Clone, Default)]
+pub(crate) struct Query(String);
+
+impl Query {
+    pub(crate) fn new() -> Query {
+        Query::default()
+    }
+
+    pub(crate) fn add(&mut self, name: &str, value: impl ToString) {
+        self.0.push(if self.0.is_empty() { '?' } else { '&' });
+        self.0.push_str(name);
+        self.0.push('=');
+        self.0.push_str(&escape(&value.to_string()));
+    }
+
+    pub(crate) fn add_some(&mut self, name: &str, value: Option<impl ToString>) {
+        if let Some(value) = value {
+            self.add(name, value);
+        }
+    }
+}
+
+/// A name as a part of a path.
+pub(crate) fn escape(name: &str) -> String {
+    utf8_percent_encode(name, ESCAPED).to_string()
+}
+
+/// The path of a slot.
+pub(crate) fn slot_path(workflow: &str, time: jiff::Timestamp) -> String {
+    format!(
+        "/workflows/{}/slots/{}",
+        escape(workflow),
+        escape(&crate::text::wire(time))
+    )
+}
+
+/// A text in an answer; empty where it is missing.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// A number in an answer; 0 where it is missing.
+pub(crate) fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or_default()
+}
+
+/// The rows of a list in an answer.
+pub(crate) fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}

@@ -1,0 +1,62 @@
+//! Why a command was not carried out, for the person who typed it.
+
+/// The thing that was asked about is bad, or what was asked for was refused.
+pub(crate) const BAD: u8 = 1;
+/// The command line makes no sense.
+pub(crate) const USAGE: u8 = 2;
+/// No server answers.
+pub(crate) const UNREACHABLE: u8 = 3;
+
+/// A command that was not carried out.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Failure {
+    /// Exit code.
+    pub(crate) code: u8,
+    /// Completes "failed to …".
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+    /// Lines that show the place, printed below the message.
+    pub(crate) shown: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, message: impl Into<String>) -> Failure {
+        Failure {
+            code,
+            message: message.into(),
+            hint: None,
+            shown: Vec::new(),
+        }
+    }
+
+    pub(crate) fn bad(message: impl Into<String>) -> Failure {
+        Failure::new(BAD, message)
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(USAGE, message)
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
+        Failure {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    pub(crate) fn show(self, shown: Vec<String>) -> Failure {
+        Failure { shown, ..self }
+    }
+
+    pub(crate) fn print(&self) {
+        eprintln!("error: failed to {}", self.message);
+        for line in &self.shown {
+            eprintln!("  {line}");
+        }
+        if let Some(hint) = &self.hint {
+            eprintln!("  hint: {hint}");
+        }
+    }
+}

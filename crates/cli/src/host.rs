@@ -1,0 +1,196 @@
+//! A server in this process: store, engine and HTTP, until a signal comes.
+
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kelos::core::Ask;
+use kelos::model::{SlotRef, WorkflowId};
+use kelos::script::Folders;
+use kelos::store::SqliteStore;
+use kelos::{Node, NodeConfig, Pace, Status, local};
+use kelos_server::{App, Hosts, router};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::args::Tunables;
+use crate::failure::Failure;
+
+/// What a server is to be.
+pub(crate) struct Plan<'a> {
+    pub(crate) folders: Folders,
+    /// Where `kelos.db` and `runs/` are.
+    pub(crate) data: PathBuf,
+    pub(crate) pace: Pace,
+    pub(crate) reload_every: Duration,
+    pub(crate) tunables: &'a Tunables,
+    /// The socket that it listens on.
+    pub(crate) listener: TcpListener,
+}
+
+/// A server that is up.
+pub(crate) struct Host {
+    pub(crate) node: Node,
+    runtime: Runtime,
+    listener: TcpListener,
+}
+
+/// Starts a server; it answers no request yet.
+pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::bad(format!("start threads: {error}")))?;
+    let runs = plan.data.join("runs");
+    std::fs::create_dir_all(&runs)
+        .map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
+    let store = SqliteStore::open(plan.data.join("kelos.db"))
+        .map_err(|error| Failure::bad(error.to_string()))?;
+    let mut config = NodeConfig::new(runs, local::own_shim());
+    config.folders = Some(plan.folders);
+    config.pace = plan.pace;
+    config.reload_every = plan.reload_every;
+    config.core.planning_window = plan.tunables.planning_window;
+    config.core.max_running = plan.tunables.max_running;
+    let node = Node::start(config, Box::new(store), runtime.handle().clone())
+        .map_err(|error| Failure::bad(error.to_string()))?;
+    Ok(Host {
+        node,
+        runtime,
+        listener: plan.listener,
+    })
+}
+
+impl Host {
+    /// Waits until the engine leads and has taken its definitions in. Says no where another server leads.
+    pub(crate) fn leads(&self) -> bool {
+        self.runtime.block_on(async {
+            let mut status = self.node.handle().watch_status();
+            let settled = status
+                .wait_for(|status| *status != Status::Starting)
+                .await
+                .map(|status| status.clone());
+            if matches!(settled, Ok(Status::Standby)) {
+                return false;
+            }
+            // The engine answers in order: once it has, the scripts that were loaded before are known.
+            if let Ok(nobody) = WorkflowId::new("-") {
+                let anything = Ask::Inspect(SlotRef::at(nobody, jiff::Timestamp::UNIX_EPOCH));
+                let asked = self.node.handle().ask("up", anything);
+                let _ = tokio::time::timeout(Duration::from_secs(10), asked).await;
+            }
+            true
+        })
+    }
+
+    /// Ends the engine; for a server that never answered.
+    pub(crate) fn give_up(self) {
+        self.runtime.block_on(self.node.stop());
+    }
+
+    /// Answers requests until a signal to end comes; runs go on after it.
+    pub(crate) fn serve(self, ready: impl FnOnce()) -> Result<(), Failure> {
+        let Host {
+            node,
+            runtime,
+            listener,
+        } = self;
+        let outcome = runtime.block_on(async {
+            let mut signals = Signals::listen()?;
+            let bound = listener.local_addr().map_err(|error| socket(&error))?;
+            listener
+                .set_nonblocking(true)
+                .map_err(|error| socket(&error))?;
+            let listener =
+                tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
+            let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
+                .with_hosts(Hosts::for_bind(bound, []));
+            ready();
+            let ended = async move {
+                signals.wait().await;
+                tracing::info!("ending; commands that run go on");
+            };
+            let served = kelos_server::serve(listener, router(app), ended).await;
+            node.stop().await;
+            served.map_err(|error| socket(&error))
+        });
+        // A look at a dead file system may hang in a thread; the process does not wait for it.
+        runtime.shutdown_timeout(Duration::from_secs(2));
+        outcome
+    }
+}
+
+fn socket(error: &std::io::Error) -> Failure {
+    Failure::bad(format!("answer requests: {error}"))
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Signals, Failure> {
+        let on = |kind| {
+            signal(kind).map_err(|error| Failure::bad(format!("listen to signals: {error}")))
+        };
+        Ok(Signals {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+        })
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Opens a port; for none given a usual one, or any that is free.
+pub(crate) fn listen(bind: IpAddr, port: Option<u16>, usual: u16) -> Result<TcpListener, Failure> {
+    let open = |port| TcpListener::bind(SocketAddr::new(bind, port));
+    let fail = |port: u16, error: std::io::Error| {
+        let failure = Failure::bad(format!(
+            "listen on {}: {error}",
+            SocketAddr::new(bind, port)
+        ));
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                failure.hint("another program listens there; choose another --port")
+            }
+            std::io::ErrorKind::AddrNotAvailable => {
+                failure.hint("--bind names no address of this machine")
+            }
+            _ => failure,
+        }
+    };
+    match port {
+        Some(port) => open(port).map_err(|error| fail(port, error)),
+        None => match open(usual) {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                open(0).map_err(|error| fail(0, error))
+            }
+            other => other.map_err(|error| fail(usual, error)),
+        },
+    }
+}
+
+/// The address under which this machine reaches a listener.
+pub(crate) fn address(listener: &TcpListener) -> String {
+    match listener.local_addr() {
+        Ok(bound) if bound.ip().is_unspecified() => format!("http://127.0.0.1:{}", bound.port()),
+        Ok(bound) => format!("http://{bound}"),
+        Err(_) => "an unknown address".to_owned(),
+    }
+}
+
+/// How a path is shown: relative to where the person stands, where that is shorter.
+pub(crate) fn shown(path: &Path, from: &Path) -> String {
+    match path.strip_prefix(from) {
+        Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
+        Ok(rest) => rest.display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
+}

@@ -1,0 +1,206 @@
+//! `kelos ls` and `kelos slots`.
+
+use comfy_table::Cell;
+use serde_json::{Value, json};
+
+use crate::args::{LsArgs, SlotsArgs};
+use crate::client::{Client, Query, escape, items, number, text};
+use crate::failure::Failure;
+use crate::render;
+use crate::text::{self as words, count, short};
+
+/// Workflows whose counts are asked for; a longer list goes without.
+const DETAILED: usize = 200;
+
+pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let mut query = Query::new();
+    query.add_some("tag", args.tag.as_ref());
+    let list = client.get("list the workflows", "/workflows", &query)?;
+    if args.door.json {
+        words::json(&list);
+        return Ok(0);
+    }
+    let rows = items(&list, "items");
+    if rows.is_empty() {
+        words::line("no workflows");
+    } else {
+        let mut table = render::table(&["WORKFLOW", "SCHEDULE", "NEXT", "SLOTS", "NOTE"]);
+        for row in rows {
+            let detail = if rows.len() <= DETAILED {
+                detail(&client, row)
+            } else {
+                Value::Null
+            };
+            table.add_row(cells(row, &detail));
+        }
+        render::print(table);
+    }
+    say_problems(&client);
+    Ok(0)
+}
+
+/// What the list leaves out; a workflow that went away meanwhile has nothing.
+fn detail(client: &Client, row: &Value) -> Value {
+    let path = format!("/workflows/{}", escape(text(row, "id")));
+    client
+        .get("read a workflow", &path, &Query::new())
+        .unwrap_or_default()
+}
+
+fn cells(row: &Value, detail: &Value) -> [Cell; 5] {
+    let next = items(detail, "nextTimes")
+        .first()
+        .and_then(Value::as_str)
+        .map(short);
+    let mut notes = Vec::new();
+    if row["paused"].as_bool() == Some(true) {
+        notes.push("paused".to_owned());
+    }
+    notes.extend(detail["scheduleProblem"].as_str().map(str::to_owned));
+    let problems = items(detail, "problems").len();
+    if problems > 0 {
+        notes.push(count(problems, "problem"));
+    }
+    notes.extend(row["description"].as_str().map(str::to_owned));
+    [
+        Cell::new(text(row, "id")),
+        Cell::new(schedule(&row["schedule"])),
+        Cell::new(next.unwrap_or_else(|| "-".to_owned())),
+        Cell::new(counts(&detail["counts"])),
+        Cell::new(notes.join("; ")),
+    ]
+}
+
+fn schedule(schedule: &Value) -> String {
+    if let Some(on) = schedule["dependsOn"].as_str() {
+        return format!("as {on}");
+    }
+    match schedule["zone"].as_str() {
+        Some(zone) if zone != "UTC" => format!("{} {zone}", text(schedule, "cron")),
+        _ => text(schedule, "cron").to_owned(),
+    }
+}
+
+/// `164 succeeded, 2 waiting`, in the order of a slot's life.
+pub(crate) fn counts(counts: &Value) -> String {
+    let known = kelos_model::SlotState::ALL.map(kelos_model::SlotState::as_str);
+    let told = known.iter().filter(|state| number(counts, state) > 0);
+    let told: Vec<String> = told
+        .map(|state| render::paint(&format!("{} {state}", number(counts, state)), state))
+        .collect();
+    if told.is_empty() {
+        "-".to_owned()
+    } else {
+        told.join(", ")
+    }
+}
+
+/// A list of workflows that lacks some is worth a word.
+fn say_problems(client: &Client) {
+    let Ok(problems) = client.get("list the problems", "/problems", &Query::new()) else {
+        return;
+    };
+    for problem in items(&problems, "items") {
+        let severity = if text(problem, "severity") == "warning" {
+            "warning: "
+        } else {
+            ""
+        };
+        let (line, column) = (number(problem, "line"), number(problem, "column"));
+        let place = if line > 0 {
+            format!(":{line}:{column}")
+        } else {
+            String::new()
+        };
+        let hint = problem["hint"]
+            .as_str()
+            .map(|hint| format!(" ({hint})"))
+            .unwrap_or_default();
+        eprintln!(
+            "{}{place}: {severity}{}{hint}",
+            text(problem, "file"),
+            text(problem, "message")
+        );
+    }
+}
+
+pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let mut query = Query::new();
+    if let Some(id) = &args.workflow {
+        // A filter that names nothing finds nothing; a name that is mistyped deserves an error.
+        client.get(
+            "list the slots",
+            &format!("/workflows/{}", escape(id)),
+            &Query::new(),
+        )?;
+        query.add("workflow", id);
+    }
+    if !args.state.is_empty() {
+        query.add("state", args.state.join(","));
+    }
+    query.add_some("from", args.from.map(words::wire));
+    query.add_some("to", args.to.map(words::wire));
+    let limit = if args.all {
+        usize::MAX
+    } else {
+        args.limit.max(1)
+    };
+    let (rows, more) = client.list("list the slots", "/slots", &query, limit)?;
+    if args.door.json {
+        words::json(&json!({ "items": rows, "more": more }));
+        return Ok(0);
+    }
+    if rows.is_empty() {
+        words::line("no slots");
+        return Ok(0);
+    }
+    let mut table = render::table(&["WORKFLOW", "TIME", "STATE", "SINCE", "RUNS", "NOTE"]);
+    for row in &rows {
+        table.add_row([
+            Cell::new(text(row, "workflow")),
+            Cell::new(short(text(row, "time"))),
+            render::state(text(row, "state")),
+            Cell::new(short(text(row, "since"))),
+            Cell::new(number(row, "lastRun")),
+            Cell::new(note(row)),
+        ]);
+    }
+    render::print(table);
+    if more {
+        words::line(format!(
+            "the newest {} of more; --all or --limit N prints the others",
+            count(rows.len(), "slot")
+        ));
+    }
+    Ok(0)
+}
+
+fn note(row: &Value) -> String {
+    let mut notes = Vec::new();
+    notes.extend(
+        row["due"]
+            .as_str()
+            .map(|due| format!("retry {} at {}", number(row, "retries"), short(due))),
+    );
+    if row["due"].is_null() && number(row, "retries") > 0 {
+        notes.push(format!(
+            "after {}",
+            count(
+                usize::try_from(number(row, "retries")).unwrap_or(0),
+                "failed attempt"
+            )
+        ));
+    }
+    notes.extend(
+        row["backfill"]
+            .as_str()
+            .map(|name| format!("backfill {name}")),
+    );
+    let priority = row["priority"].as_i64().unwrap_or_default();
+    if priority != 0 {
+        notes.push(format!("priority {priority}"));
+    }
+    notes.join("; ")
+}

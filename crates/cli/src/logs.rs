@@ -1,0 +1,135 @@
+//! `kelos logs`: what a run wrote, byte by byte.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::args::LogsArgs;
+use crate::client::{Client, Query, number, slot_path, text};
+use crate::failure::{Failure, UNREACHABLE};
+use crate::text as words;
+
+/// How often more is asked for while the run goes on.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+const DOING: &str = "print the output";
+
+/// A piece of output.
+struct Piece {
+    bytes: Vec<u8>,
+    next: u64,
+    dropped: u64,
+    ended: bool,
+}
+
+pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let slot = slot_path(&args.workflow, args.time);
+    let number = match args.run {
+        Some(number) => number,
+        None => latest(&client, &slot, args)?,
+    };
+    let path = format!("{slot}/runs/{number}/log");
+    if args.door.json {
+        return whole(&client, &path, number);
+    }
+    let mut offset = 0;
+    loop {
+        let piece = read(&client, &path, offset)?;
+        if piece.dropped > 0 {
+            eprintln!("[{} bytes are not kept]", piece.dropped);
+        }
+        let mut out = std::io::stdout().lock();
+        if out
+            .write_all(&piece.bytes)
+            .and_then(|()| out.flush())
+            .is_err()
+        {
+            return Ok(0);
+        }
+        offset = piece.next;
+        match (piece.bytes.is_empty(), piece.ended || !args.follow) {
+            (true, true) => return Ok(0),
+            (true, false) => std::thread::sleep(LOOK_EVERY),
+            (false, _) => {}
+        }
+    }
+}
+
+/// The number of the latest run; waits for the first one where output is followed.
+fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u64, Failure> {
+    let mut told = false;
+    loop {
+        let row = client.get(DOING, slot, &Query::new())?;
+        match number(&row, "lastRun") {
+            0 if args.follow => {
+                if !told {
+                    eprintln!("no run yet: the slot is {}", text(&row, "state"));
+                }
+                told = true;
+                std::thread::sleep(LOOK_EVERY);
+            }
+            0 => {
+                let (id, at) = (&args.workflow, words::to_the_second(args.time));
+                return Err(Failure::bad(format!(
+                    "{DOING}: {id}@{at} is {}, and has not run yet",
+                    text(&row, "state")
+                ))
+                .hint(format!("`kelos why {id} {at}` says what it waits for")));
+            }
+            number => return Ok(number),
+        }
+    }
+}
+
+fn read(client: &Client, path: &str, offset: u64) -> Result<Piece, Failure> {
+    let mut query = Query::new();
+    query.add("offset", offset);
+    query.add("limit", 1 << 20);
+    let answer = client.open(DOING, path, &query)?;
+    let header = |name: &str| {
+        answer
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (next, dropped, ended) = (
+        header("kelos-next-offset"),
+        header("kelos-dropped"),
+        header("kelos-ended"),
+    );
+    let mut bytes = Vec::new();
+    let heard = answer.into_body().into_reader().read_to_end(&mut bytes);
+    heard.map_err(|error| {
+        Failure::new(
+            UNREACHABLE,
+            format!("{DOING}: the server fell silent: {error}"),
+        )
+    })?;
+    let length = u64::try_from(bytes.len()).unwrap_or(0);
+    Ok(Piece {
+        next: next.parse().unwrap_or(offset + length),
+        dropped: dropped.parse().unwrap_or(0),
+        ended: ended == "true",
+        bytes,
+    })
+}
+
+fn whole(client: &Client, path: &str, number: u64) -> Result<u8, Failure> {
+    let (mut all, mut offset, mut dropped) = (Vec::new(), 0, 0);
+    let ended = loop {
+        let piece = read(client, path, offset)?;
+        (offset, dropped) = (piece.next, dropped + piece.dropped);
+        if piece.bytes.is_empty() {
+            break piece.ended;
+        }
+        all.extend(piece.bytes);
+    };
+    words::json(
+        &json!({ "run": number, "text": String::from_utf8_lossy(&all), "dropped": dropped, "ended": ended }),
+    );
+    Ok(0)
+}

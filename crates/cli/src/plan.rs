@@ -1,0 +1,192 @@
+//! `kelos plan`: a range played through over a clock of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use comfy_table::{Cell, CellAlignment};
+use jiff::Timestamp;
+use kelos::dry_run::{DryRun, Forecast, SlotForecast, dry_run};
+use kelos::script::{Limits, check};
+use kelos_model::{Workflow, WorkflowId};
+use serde_json::{Map, Value, json};
+
+use crate::args::PlanArgs;
+use crate::failure::Failure;
+use crate::text::{self, count, to_the_second};
+use crate::{folder, render};
+
+pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
+    if args.from >= args.to {
+        let (from, to) = (to_the_second(args.from), to_the_second(args.to));
+        return Err(Failure::usage(format!(
+            "plan from {from} to {to}: the range is empty"
+        )));
+    }
+    let workflows = definitions(args)?;
+    let suppose = DryRun {
+        run_time: args.run_time,
+        without: args.without.clone(),
+        max_running: args.max_running,
+        ..DryRun::over(args.from, args.to)
+    };
+    let begin = Instant::now();
+    let mut forecasts = dry_run(&suppose, &workflows);
+    let millis = begin.elapsed().as_millis();
+    if !args.workflow.is_empty() {
+        forecasts.retain(|id, _| args.workflow.iter().any(|wanted| wanted == id.as_str()));
+    }
+    if args.json {
+        text::json(&as_json(args, &forecasts, millis));
+        return Ok(0);
+    }
+    print_table(&forecasts);
+    if args.slots {
+        print_slots(&forecasts);
+    }
+    let slots = forecasts
+        .values()
+        .map(|forecast| forecast.slots.len())
+        .sum();
+    text::line(format!(
+        "{} of {} in {millis} ms; nothing was run",
+        count(slots, "slot"),
+        count(forecasts.len(), "workflow")
+    ));
+    Ok(0)
+}
+
+fn definitions(args: &PlanArgs) -> Result<Vec<Arc<Workflow>>, Failure> {
+    let dir = folder::existing("folder of scripts", &args.dir)?;
+    let folders = folder::folders(&dir, args.defaults.as_deref());
+    let loaded = check(folders, Limits::default())
+        .map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    for problem in &loaded.problems {
+        eprintln!("{problem}");
+    }
+    for wanted in &args.workflow {
+        if !loaded.workflows.iter().any(|one| one.id.as_str() == wanted) {
+            let known: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
+            return Err(
+                Failure::usage(format!("plan \"{wanted}\": no workflow is named so"))
+                    .hint(format!("there are: {}", known.join(", "))),
+            );
+        }
+    }
+    Ok(loaded.workflows)
+}
+
+fn print_table(forecasts: &BTreeMap<WorkflowId, Forecast>) {
+    let mut table = render::table(&[
+        "WORKFLOW",
+        "SLOTS",
+        "FIRST",
+        "LAST",
+        "IN THE END",
+        "AT ONCE",
+    ]);
+    for (id, forecast) in forecasts {
+        let (first, last) = ends(forecast);
+        let states: Vec<String> = forecast
+            .states()
+            .into_iter()
+            .map(|(state, slots)| format!("{slots} {state}"))
+            .collect();
+        let states = forecast
+            .problem
+            .clone()
+            .unwrap_or_else(|| states.join(", "));
+        let right = |number: usize| Cell::new(number).set_alignment(CellAlignment::Right);
+        table.add_row([
+            Cell::new(id),
+            right(forecast.slots.len()),
+            Cell::new(first.map_or("-".to_owned(), to_the_second)),
+            Cell::new(last.map_or("-".to_owned(), to_the_second)),
+            Cell::new(states),
+            right(usize::try_from(forecast.most_at_once).unwrap_or(usize::MAX)),
+        ]);
+    }
+    render::print(table);
+}
+
+fn ends(forecast: &Forecast) -> (Option<Timestamp>, Option<Timestamp>) {
+    (
+        forecast.slots.keys().next().copied(),
+        forecast.slots.keys().next_back().copied(),
+    )
+}
+
+fn print_slots(forecasts: &BTreeMap<WorkflowId, Forecast>) {
+    for (id, forecast) in forecasts {
+        let mut lines = format!("\n{id}\n");
+        for (at, slot) in &forecast.slots {
+            lines.push_str(&format!("  {}  {}\n", to_the_second(*at), moves(*at, slot)));
+        }
+        text::print(&lines);
+    }
+    text::line("");
+}
+
+/// The states a slot goes through, each with its moment where that is another one than before.
+fn moves(at: Timestamp, slot: &SlotForecast) -> String {
+    let mut shown = to_the_second(at);
+    let mut words = Vec::new();
+    for (at, state) in &slot.moves {
+        let moment = to_the_second(*at);
+        words.push(if moment == shown {
+            state.to_string()
+        } else {
+            format!("{state} at {moment}")
+        });
+        shown = moment;
+    }
+    let arrow = if render::unicode() { " → " } else { " -> " };
+    let waits = if slot.waits_for.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", slot.waits_for.join("; "))
+    };
+    format!("{}{waits}", words.join(arrow))
+}
+
+fn as_json(args: &PlanArgs, forecasts: &BTreeMap<WorkflowId, Forecast>, millis: u128) -> Value {
+    let workflows: Vec<Value> = forecasts
+        .iter()
+        .map(|(id, forecast)| {
+            let (first, last) = ends(forecast);
+            let states: Map<String, Value> = forecast
+                .states()
+                .into_iter()
+                .map(|(state, slots)| (state.to_string(), slots.into()))
+                .collect();
+            let mut workflow = json!({
+                "id": id,
+                "slots": forecast.slots.len(),
+                "first": first.map(text::wire),
+                "last": last.map(text::wire),
+                "states": states,
+                "mostAtOnce": forecast.most_at_once,
+                "problem": forecast.problem,
+            });
+            if args.slots {
+                workflow["list"] = forecast
+                    .slots
+                    .iter()
+                    .map(|(at, slot)| slot_json(*at, slot))
+                    .collect();
+            }
+            workflow
+        })
+        .collect();
+    let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+    json!({ "from": text::wire(args.from), "to": text::wire(args.to), "millis": millis, "workflows": workflows })
+}
+
+fn slot_json(at: Timestamp, slot: &SlotForecast) -> Value {
+    let moves: Vec<Value> = slot
+        .moves
+        .iter()
+        .map(|(at, state)| json!({ "at": text::wire(*at), "state": state }))
+        .collect();
+    json!({ "time": text::wire(at), "state": slot.state, "moves": moves, "waitsFor": slot.waits_for })
+}

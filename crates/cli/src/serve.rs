@@ -1,0 +1,144 @@
+//! `kelos serve`: a server as operators of Celos know it.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use kelos::Pace;
+use kelos::script::Folders;
+
+use crate::args::ServeArgs;
+use crate::failure::Failure;
+use crate::{folder, host, logging, text};
+
+/// The options that may be written with one dash.
+const OPTIONS: [&str; 9] = [
+    "port",
+    "workflows",
+    "defaults",
+    "logs",
+    "db",
+    "autoSchedule",
+    "bind",
+    "planning-window",
+    "max-running",
+];
+
+/// Celos takes `-port` for `--port`.
+pub(crate) fn double_dashes(words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_none_or(|word| word != "serve") {
+        return words;
+    }
+    let normal = |word: OsString| {
+        let known = word
+            .to_str()
+            .and_then(|word| word.strip_prefix('-'))
+            .is_some_and(|rest| {
+                OPTIONS.contains(&rest.split_once('=').map_or(rest, |(name, _)| name))
+            });
+        if !known {
+            return word;
+        }
+        let mut doubled = OsString::from("-");
+        doubled.push(word);
+        doubled
+    };
+    words.into_iter().map(normal).collect()
+}
+
+pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
+    let folders = Folders {
+        workflows: folder::existing("workflows directory", &args.workflows)
+            .map_err(|fail| named(fail, "workflows"))?,
+        defaults: folder::existing("defaults directory", &args.defaults)
+            .map_err(|fail| named(fail, "defaults"))?,
+    };
+    let data =
+        folder::existing("state database directory", &args.db).map_err(|fail| named(fail, "db"))?;
+    let logs = args
+        .logs
+        .as_deref()
+        .map(|logs| folder::existing("logs directory", logs))
+        .transpose();
+    let logs = logs
+        .map_err(|fail| named(fail, "logs"))?
+        .map(|logs| logs.join("kelos.log"));
+    logging::start("info", logs.as_deref())?;
+    let listener = host::listen(args.tunables.bind, Some(args.port), args.port)?;
+    let address = host::address(&listener);
+    let host = host::start(host::Plan {
+        folders,
+        data: data.clone(),
+        pace: if args.auto_schedule.is_some() {
+            Pace::ByItself
+        } else {
+            Pace::Stepped
+        },
+        reload_every: Duration::from_secs(args.auto_schedule.unwrap_or(1).min(3600)),
+        tunables: &args.tunables,
+        listener,
+    })?;
+    if !host.leads() {
+        text::line(
+            "another server leads on this database; this one answers questions and takes over when that one ends",
+        );
+    }
+    host.serve(|| say(args, &address, &data))?;
+    Ok(0)
+}
+
+fn say(args: &ServeArgs, address: &str, data: &Path) {
+    text::line(format!(
+        "kelos {} answers at {address}; its state is in {}",
+        env!("CARGO_PKG_VERSION"),
+        data.display()
+    ));
+    text::line(match args.auto_schedule {
+        Some(seconds) => {
+            format!("it schedules by itself and looks for changed scripts every {seconds} s")
+        }
+        None => format!(
+            "it waits to be stepped: curl -X POST {address}/scheduler\n\
+             (with --autoSchedule SECONDS it schedules by itself)"
+        ),
+    });
+}
+
+fn named(failure: Failure, option: &str) -> Failure {
+    failure.hint(format!("make it, or name another one with --{option}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubled(words: &[&str]) -> Vec<OsString> {
+        double_dashes(words.iter().map(OsString::from).collect())
+    }
+
+    #[test]
+    fn options_with_one_dash_are_those_with_two() {
+        let words = doubled(&[
+            "kelos",
+            "serve",
+            "-port",
+            "8080",
+            "-autoSchedule=5",
+            "--db",
+            "-1",
+        ]);
+        assert_eq!(
+            words,
+            [
+                "kelos",
+                "serve",
+                "--port",
+                "8080",
+                "--autoSchedule=5",
+                "--db",
+                "-1"
+            ]
+        );
+        assert_eq!(doubled(&["kelos", "up", "-port"]), ["kelos", "up", "-port"]);
+    }
+}

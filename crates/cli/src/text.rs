@@ -1,0 +1,85 @@
+//! Times, counts and output as people read them.
+
+use std::io::{IsTerminal, Write};
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::time::{format_short, parse_instant};
+use serde_json::Value;
+
+/// Reads a time of the command line.
+pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
+    if text == "now" {
+        return Ok(Timestamp::now());
+    }
+    parse_instant(text).map_err(|error| error.to_string())
+}
+
+/// Reads `90s`, `15m`, `36h`, `7d` or `2w`; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
+    let expected =
+        || format!("{text:?} is not a duration: expected a form such as 90s, 15m, 36h, 7d or 2w");
+    let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+        Some(end) => text.split_at(end),
+        None => (text, "s"),
+    };
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return Err(expected()),
+    };
+    let number: i64 = number.parse().map_err(|_| expected())?;
+    number
+        .checked_mul(seconds)
+        .map(SignedDuration::from_secs)
+        .ok_or_else(expected)
+}
+
+/// The form in which times go over the wire and into JSON.
+pub(crate) fn wire(at: Timestamp) -> String {
+    kelos_model::time::format_full(at)
+}
+
+/// A time of an answer in short form; as it is where it can't be read.
+pub(crate) fn short(time: &str) -> String {
+    parse_instant(time).map_or_else(|_| time.to_owned(), to_the_second)
+}
+
+/// `2016-01-01T12:00Z`, seconds only where there are some, no milliseconds.
+pub(crate) fn to_the_second(at: Timestamp) -> String {
+    format_short(Timestamp::from_second(at.as_second()).unwrap_or(at))
+}
+
+/// `1 slot`, `2 slots`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Prints; a reader that went away ends the program quietly, as it does other filters.
+pub(crate) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    if out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .is_err()
+    {
+        std::process::exit(0);
+    }
+}
+
+/// Prints a line.
+pub(crate) fn line(text: impl AsRef<str>) {
+    print(&format!("{}\n", text.as_ref()));
+}
+
+/// Prints JSON: indented for people, one line for programs.
+pub(crate) fn json(value: &Value) {
+    let text = if std::io::stdout().is_terminal() {
+        serde_json::to_string_pretty(value)
+    } else {
+        serde_json::to_string(value)
+    };
+    line(text.unwrap_or_default());
+}

@@ -1,0 +1,154 @@
+//! `kelos up`: a folder of scripts at work, with everything it needs beside them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kelos::Pace;
+use kelos::script::Folders;
+use kelos_model::time::resolve;
+use kelos_model::workflow::{Keys, WorkflowRow};
+use serde_json::json;
+
+use crate::args::UpArgs;
+use crate::client;
+use crate::failure::Failure;
+use crate::text::{self, count, to_the_second};
+use crate::{folder, host, logging};
+
+/// The port where nothing else is said.
+pub(crate) const PORT: u16 = 7437;
+/// The folder for state, in the folder of scripts.
+pub(crate) const STATE: &str = ".kelos";
+/// In the folder for state: where the server is.
+pub(crate) const WHERE: &str = "server.json";
+
+pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
+    let from = std::env::current_dir().unwrap_or_default();
+    let dir = folder::existing("folder of scripts", &args.dir)?;
+    // Commands start where the scripts are, so that relative paths mean the same to all of them.
+    std::env::set_current_dir(&dir)
+        .map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
+    logging::start("warn", None)?;
+    let state = dir.join(STATE);
+    make_state(&state)?;
+    let folders = folder::folders(&dir, None);
+    let listener = host::listen(args.tunables.bind, args.port, PORT)?;
+    let address = host::address(&listener);
+    let host = host::start(host::Plan {
+        folders: folders.clone(),
+        data: state.clone(),
+        pace: Pace::ByItself,
+        reload_every: Duration::from_secs(1),
+        tunables: &args.tunables,
+        listener,
+    })?;
+    if !host.leads() {
+        host.give_up();
+        return Err(taken(&dir, &state));
+    }
+    let welcome = welcome(&host.node, &dir, &from, &folders, &address);
+    let place = state.join(WHERE);
+    let served = host.serve(|| {
+        let here = json!({ "address": address, "pid": std::process::id(), "startedAt": text::wire(Timestamp::now()) });
+        if let Err(error) = write_whole(&place, &format!("{here}\n")) {
+            tracing::warn!("failed to write {}: {error}; clients need --server {address}", place.display());
+        }
+        text::print(&welcome);
+    });
+    let _ = std::fs::remove_file(&place);
+    served?;
+    text::line("stopped; commands that were running go on, and the next `kelos up` picks them up");
+    Ok(0)
+}
+
+fn make_state(state: &Path) -> Result<(), Failure> {
+    let fail =
+        |error: std::io::Error| Failure::bad(format!("keep state in {}: {error}", state.display()));
+    std::fs::create_dir_all(state.join("logs")).map_err(fail)?;
+    // Nobody wants it in version control.
+    let ignore = state.join(".gitignore");
+    if !ignore.exists() {
+        std::fs::write(ignore, "*\n").map_err(fail)?;
+    }
+    Ok(())
+}
+
+/// Writes a file so that nobody ever reads half of it.
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    std::fs::write(&beside, text)?;
+    std::fs::rename(PathBuf::from(beside), path)
+}
+
+fn taken(dir: &Path, state: &Path) -> Failure {
+    let failure = Failure::bad(format!(
+        "work in {}: another kelos does already",
+        dir.display()
+    ));
+    match client::written_address(&state.join(WHERE)) {
+        Some(address) => failure.hint(format!("it answers at {address}")),
+        None => failure.hint("stop that one first"),
+    }
+}
+
+fn welcome(
+    node: &kelos::Node,
+    dir: &Path,
+    from: &Path,
+    folders: &Folders,
+    address: &str,
+) -> String {
+    let rows: Vec<WorkflowRow> = node.reader().workflows().unwrap_or_default();
+    let rows: Vec<WorkflowRow> = rows.into_iter().filter(|row| row.present).collect();
+    let problems = node.problems();
+    let mut lines = vec![
+        format!("kelos {} is up at {address}", env!("CARGO_PKG_VERSION")),
+        format!(
+            "  scripts    {} ({})",
+            host::shown(&folders.workflows, from),
+            count(folder::scripts(folders), "file")
+        ),
+        format!("  workflows  {}", rows.len()),
+        format!("  state      {}", host::shown(&dir.join(STATE), from)),
+    ];
+    if !problems.is_empty() {
+        lines.push(format!("  problems   {}", problems.len()));
+        let shown = problems.iter().flat_map(folder::problem_lines);
+        lines.extend(shown.map(|line| format!("    {line}")));
+    }
+    let there = if dir == from {
+        String::new()
+    } else {
+        format!(", in {}", dir.display())
+    };
+    lines.push(format!("Try, from another terminal{there}:"));
+    let mut tries = vec![
+        "kelos ls".to_owned(),
+        "kelos slots".to_owned(),
+        "kelos events -f".to_owned(),
+    ];
+    tries.extend(example(&rows).map(|(id, at)| format!("kelos why {id} {}", to_the_second(at))));
+    if rows.is_empty() && problems.is_empty() {
+        tries = vec!["write workflows/first.js; it is picked up within a second".to_owned()];
+    }
+    lines.extend(tries.into_iter().map(|one| format!("  {one}")));
+    lines.push("Stop with Ctrl-C; commands that run go on.".to_owned());
+    lines.join("\n") + "\n"
+}
+
+/// The newest slot of the first workflow that has one.
+fn example(rows: &[WorkflowRow]) -> Option<(String, Timestamp)> {
+    let schedules = rows.iter().map(|row| {
+        let Keys::Schedule(schedule) = &row.definition.keys;
+        (row.id.clone(), schedule)
+    });
+    let now = Timestamp::now();
+    resolve(&schedules.collect())
+        .into_iter()
+        .find_map(|(id, schedule)| {
+            let at = schedule.ok()?.previous_before(now)?;
+            Some((id.to_string(), at))
+        })
+}

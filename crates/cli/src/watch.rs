@@ -1,0 +1,172 @@
+//! `kelos events`: the log, and what is added to it.
+
+use std::collections::VecDeque;
+use std::io::BufReader;
+
+use serde_json::Value;
+
+use crate::args::EventsArgs;
+use crate::client::{Client, Query, escape, number, text};
+use crate::failure::{Failure, UNREACHABLE};
+use crate::text::{self as words, count, short};
+use crate::{render, stream};
+
+const DOING: &str = "read the events";
+
+/// Positions of the log that are searched for the latest events of one workflow.
+const SEARCHED: u64 = 50_000;
+
+pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    if let Some(id) = &args.workflow {
+        client.get(DOING, &format!("/workflows/{}", escape(id)), &Query::new())?;
+    }
+    let (events, last) = match args.after {
+        Some(after) => onward(&client, args, after)?,
+        None => latest(&client, args)?,
+    };
+    events.iter().for_each(|event| print(args, event));
+    if args.follow {
+        follow(&client, args, last)?;
+    }
+    Ok(0)
+}
+
+fn page(client: &Client, args: &EventsArgs, after: u64, limit: usize) -> Result<Value, Failure> {
+    let mut query = Query::new();
+    query.add("after", after);
+    query.add("limit", limit.clamp(1, 1000));
+    query.add_some("workflow", args.workflow.as_ref());
+    client.get(DOING, "/events", &query)
+}
+
+fn rows(page: &mut Value) -> Vec<Value> {
+    match page.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    }
+}
+
+/// The first events after a position, and the position up to which was read.
+fn onward(client: &Client, args: &EventsArgs, after: u64) -> Result<(Vec<Value>, u64), Failure> {
+    let (mut events, mut last) = (Vec::new(), after);
+    loop {
+        let mut page = page(client, args, last, 1000)?;
+        events.extend(rows(&mut page));
+        let end = page["end"].as_bool().unwrap_or(true);
+        last = number(&page, "last").max(last);
+        if events.len() > args.limit {
+            events.truncate(args.limit);
+            last = events.last().map_or(last, |event| number(event, "seq"));
+            return Ok((events, last));
+        }
+        if end {
+            return Ok((events, last));
+        }
+    }
+}
+
+/// The last events, and the position up to which was read.
+fn latest(client: &Client, args: &EventsArgs) -> Result<(Vec<Value>, u64), Failure> {
+    let newest = number(&client.get(DOING, "/health", &Query::new())?, "lastSeq");
+    let wanted = u64::try_from(args.limit).unwrap_or(u64::MAX);
+    let back = if args.workflow.is_some() {
+        SEARCHED.max(wanted)
+    } else {
+        wanted
+    };
+    let mut last = newest.saturating_sub(back);
+    let mut events = VecDeque::new();
+    loop {
+        let mut page = page(client, args, last, 1000)?;
+        let end = page["end"].as_bool().unwrap_or(true);
+        last = number(&page, "last").max(last);
+        for event in rows(&mut page) {
+            events.push_back(event);
+            if events.len() > args.limit {
+                events.pop_front();
+            }
+        }
+        if end {
+            return Ok((events.into(), last));
+        }
+    }
+}
+
+fn follow(client: &Client, args: &EventsArgs, after: u64) -> Result<(), Failure> {
+    let mut query = Query::new();
+    query.add("after", after);
+    query.add_some("workflow", args.workflow.as_ref());
+    let answer = client.open(DOING, "/events/stream", &query)?;
+    let mut lines = BufReader::new(answer.into_body().into_reader());
+    while let Ok(Some(data)) = stream::next(&mut lines) {
+        if let Ok(event) = serde_json::from_str(&data) {
+            print(args, &event);
+        }
+    }
+    Err(Failure::new(
+        UNREACHABLE,
+        "follow the events: the server has ended",
+    ))
+}
+
+fn print(args: &EventsArgs, event: &Value) {
+    if args.door.json {
+        words::line(event.to_string());
+    } else {
+        words::line(told(event));
+    }
+}
+
+/// One line: when, what it happened to, what happened.
+fn told(event: &Value) -> String {
+    let at = short(text(event, "at"));
+    let subject = match text(event, "subject") {
+        "slot" => format!("{}@{}", text(event, "workflow"), short(text(event, "time"))),
+        "backfill" => format!("backfill {}", text(event, "backfill")),
+        "register" => format!("register {}/{}", text(event, "bucket"), text(event, "key")),
+        _ => text(event, "workflow").to_owned(),
+    };
+    let name = text(event, "event");
+    let name = render::paint(name, if name == "backed-off" { "failed" } else { name });
+    let details = details(event);
+    format!(
+        "{at:<20}  {subject}  {name}{}{details}",
+        if details.is_empty() { "" } else { ": " }
+    )
+}
+
+fn details(event: &Value) -> String {
+    let mut parts = Vec::new();
+    parts.extend(event["run"].as_u64().map(|run| format!("run {run}")));
+    parts.extend(
+        event["externalId"]
+            .as_str()
+            .map(|name| format!("process {name}")),
+    );
+    parts.extend(event["outcome"]["text"].as_str().map(str::to_owned));
+    parts.extend(
+        event["due"]
+            .as_str()
+            .map(|due| format!("retry at {}", short(due))),
+    );
+    parts.extend(event["by"].as_str().map(|by| format!("by {by}")));
+    parts.extend(event["reason"].as_str().map(str::to_owned));
+    if let (Some(from), Some(to)) = (event["from"].as_str(), event["to"].as_str()) {
+        parts.push(format!("{} to {}", short(from), short(to)));
+    }
+    parts.extend(
+        event["slots"]
+            .as_u64()
+            .map(|slots| count(usize::try_from(slots).unwrap_or(0), "slot")),
+    );
+    parts.extend(
+        event["version"]
+            .as_u64()
+            .map(|version| format!("version {version}")),
+    );
+    if text(event, "event") == "looked" {
+        parts.extend(event["explanation"]["text"].as_str().map(str::to_owned));
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,160 @@
+//! `kelos why`: the account of a slot as a tree.
+
+use serde_json::Value;
+
+use crate::args::WhyArgs;
+use crate::client::{Client, Query, items, number, slot_path, text};
+use crate::failure::Failure;
+use crate::render;
+use crate::text::{self as words, short};
+
+pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let mut query = Query::new();
+    query.add_some("at", args.at.map(words::wire));
+    let path = format!("{}/why", slot_path(&args.workflow, args.time));
+    let why = client.get("explain the slot", &path, &query)?;
+    if args.door.json {
+        words::json(&why);
+        return Ok(0);
+    }
+    words::print(&(account(&why).join("\n") + "\n"));
+    Ok(0)
+}
+
+fn account(why: &Value) -> Vec<String> {
+    let state = why["state"].as_str();
+    let slot = format!("{}@{}", text(why, "workflow"), short(text(why, "time")));
+    let mut lines = vec![match state {
+        Some(state) => format!("{slot}  {}", render::paint(state, state)),
+        None => slot,
+    }];
+    lines.push(format!("  {}", text(why, "headline")));
+    if let Some(trigger) = why["trigger"].as_object() {
+        let found = why["foundAt"]
+            .as_str()
+            .map(|at| format!(", as found at {}", short(at)))
+            .unwrap_or_default();
+        lines.push(String::new());
+        lines.push(format!("trigger{found}"));
+        branch(&Value::Object(trigger.clone()), "  ", "  ", &mut lines);
+    }
+    let blockers = items(why, "blockers");
+    if !blockers.is_empty() {
+        lines.push(String::new());
+        lines.push("in the way".to_owned());
+        lines.extend(
+            blockers
+                .iter()
+                .filter_map(Value::as_str)
+                .map(|blocker| format!("  {blocker}")),
+        );
+    }
+    if let Some(next) = why["nextLook"].as_str() {
+        lines.push(String::new());
+        lines.push(format!("next look  {}", short(next)));
+    }
+    let runs = items(why, "runs");
+    if !runs.is_empty() {
+        lines.push(String::new());
+        lines.push("runs".to_owned());
+        lines.extend(runs.iter().map(run_line));
+    }
+    lines
+}
+
+/// A node of the trigger's tree, and those below it.
+fn branch(node: &Value, first: &str, rest: &str, lines: &mut Vec<String>) {
+    let nested = items(node, "nested");
+    let mark = render::mark(text(node, "answer"));
+    // The words of a node repeat those of its leaves.
+    let said = if nested.is_empty() {
+        text(node, "text").to_owned()
+    } else {
+        combined(node)
+    };
+    lines.push(format!(
+        "{first}{mark} {said}{}",
+        evidence(&node["evidence"])
+    ));
+    let (tee, corner, pipe) = if render::unicode() {
+        ("├ ", "└ ", "│ ")
+    } else {
+        ("|-", "`-", "| ")
+    };
+    for (n, inner) in nested.iter().enumerate() {
+        let last = n + 1 == nested.len();
+        let first = format!("{rest}{}", if last { corner } else { tee });
+        let below = format!("{rest}{}", if last { "  " } else { pipe });
+        branch(inner, &first, &below, lines);
+    }
+}
+
+fn combined(node: &Value) -> String {
+    match text(node, "type") {
+        "and" => "all of".to_owned(),
+        "or" => "one of".to_owned(),
+        "not" => "not".to_owned(),
+        _ => text(node, "text").to_owned(),
+    }
+}
+
+fn evidence(evidence: &Value) -> String {
+    let at = |name: &str| evidence[name].as_str().map(short).unwrap_or_default();
+    match text(evidence, "read") {
+        "clock" => format!("  [until {}, looked at {}]", at("until"), at("now")),
+        "slot" => {
+            let state = evidence["state"].as_str().unwrap_or("not there");
+            format!(
+                "  [{}@{} is {state}]",
+                text(evidence, "workflow"),
+                at("time")
+            )
+        }
+        "probe" => {
+            let detail = evidence["detail"]
+                .as_str()
+                .map(|detail| format!(": {detail}"))
+                .unwrap_or_default();
+            let verdict = match text(evidence, "verdict") {
+                "failed" => "could not look",
+                verdict => verdict,
+            };
+            format!(
+                "  [{} {verdict}{detail}, looked at {}]",
+                text(evidence, "probe"),
+                at("lookedAt")
+            )
+        }
+        "asked" => "  [asked, no answer yet]".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// `#2  failed at …: exited with status 1`.
+fn run_line(run: &Value) -> String {
+    let state = text(run, "state");
+    let begin = run["startedAt"]
+        .as_str()
+        .or(run["dispatchedAt"].as_str())
+        .map(short)
+        .unwrap_or_default();
+    let end = run["endedAt"]
+        .as_str()
+        .map(|end| format!(" to {}", short(end)))
+        .unwrap_or_default();
+    let name = run["externalId"]
+        .as_str()
+        .map(|name| format!("  {} {name}", text(run, "executor")))
+        .unwrap_or_default();
+    let how = run["outcome"]["text"]
+        .as_str()
+        .filter(|how| *how != state)
+        .map(|how| format!("  {how}"))
+        .unwrap_or_default();
+    format!(
+        "  #{}  {}  {begin}{end}{name}{how}",
+        number(run, "number"),
+        render::paint(state, state)
+    )
+}

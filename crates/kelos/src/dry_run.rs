@@ -1,0 +1,424 @@
+//! What would happen: the real scheduler over a clock of its own. Nothing is run, nothing is written.
+//!
+//! Every question to the outside is answered "there" but for paths that are named as missing, and
+//! every run takes the same time and succeeds. What lies before the range is taken to have succeeded.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::{Command, Config, Core, Input, Recall};
+use kelos_model::run::Report;
+use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
+use kelos_model::trigger::Verdict;
+use kelos_model::workflow::Keys;
+use kelos_model::{
+    Event, EventRecord, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotKey, SlotRef,
+    SlotState, Workflow, WorkflowId,
+};
+
+/// What is supposed.
+#[derive(Debug, Clone)]
+pub struct DryRun {
+    /// The clock starts here; slots are from here on.
+    pub from: Timestamp,
+    /// Slots are before this moment.
+    pub to: Timestamp,
+    /// How much longer the clock goes on while a slot of the range has not ended.
+    pub settle: SignedDuration,
+    /// How long each run takes.
+    pub run_time: SignedDuration,
+    /// Paths that start so are not there: whole URIs, or without the scheme.
+    pub without: Vec<String>,
+    /// Live runs of all workflows together.
+    pub max_running: u32,
+}
+
+impl DryRun {
+    /// A range in which everything is there and every run ends at once.
+    #[must_use]
+    pub fn over(from: Timestamp, to: Timestamp) -> Self {
+        Self {
+            from,
+            to,
+            settle: SignedDuration::from_hours(7 * 24),
+            run_time: SignedDuration::ZERO,
+            without: Vec::new(),
+            max_running: Config::default().max_running,
+        }
+    }
+}
+
+/// What would become of a workflow's slots.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Forecast {
+    /// Its slots in the range, by time.
+    pub slots: BTreeMap<Timestamp, SlotForecast>,
+    /// How many runs would have been alive at the same time, at the most.
+    pub most_at_once: u32,
+    /// Why it has no slots, where its schedule leads nowhere.
+    pub problem: Option<String>,
+}
+
+impl Forecast {
+    /// How many slots would end in each state.
+    #[must_use]
+    pub fn states(&self) -> BTreeMap<SlotState, usize> {
+        let mut states = BTreeMap::new();
+        for slot in self.slots.values() {
+            *states.entry(slot.state).or_default() += 1;
+        }
+        states
+    }
+}
+
+/// What would become of a slot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlotForecast {
+    /// Where it would stand in the end.
+    pub state: SlotState,
+    /// The states that it would enter, and when.
+    pub moves: Vec<(Timestamp, SlotState)>,
+    /// What it would still wait for in the end, in words.
+    pub waits_for: Vec<String>,
+}
+
+/// Plays a range through.
+#[must_use]
+pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Forecast> {
+    let mut world = World::new(suppose, workflows);
+    let late = suppose
+        .to
+        .checked_add(suppose.settle)
+        .unwrap_or(Timestamp::MAX);
+    let all = workflows
+        .iter()
+        .map(|workflow| from_then_on(workflow, suppose.from))
+        .collect();
+    world.live_through(suppose.from, vec![Input::Definitions { all }]);
+    while let Some(next) = world.next_moment() {
+        if next > late || (next > suppose.to && world.unfinished == 0) {
+            break;
+        }
+        let ended = world.ended_by(next);
+        world.live_through(next, ended);
+    }
+    world.forecasts
+}
+
+/// The workflow without the slots before a moment.
+fn from_then_on(workflow: &Arc<Workflow>, from: Timestamp) -> Arc<Workflow> {
+    let mut workflow = Workflow::clone(workflow);
+    workflow.start_time = workflow.start_time.max(Some(from));
+    Arc::new(workflow)
+}
+
+/// A past as it should have been.
+struct Before {
+    schedule: CronSchedule,
+    start_time: Timestamp,
+}
+
+struct World<'a> {
+    suppose: &'a DryRun,
+    core: Core,
+    before: BTreeMap<WorkflowId, Before>,
+    /// Runs that go on, by the moment of their end.
+    runs: BinaryHeap<Reverse<(Timestamp, RunId)>>,
+    running: BTreeMap<WorkflowId, u32>,
+    unfinished: usize,
+    forecasts: BTreeMap<WorkflowId, Forecast>,
+}
+
+impl<'a> World<'a> {
+    fn new(suppose: &'a DryRun, workflows: &[Arc<Workflow>]) -> Self {
+        let never = SignedDuration::from_hours(24 * 366 * 1000);
+        let config = Config {
+            planning_window: suppose
+                .to
+                .duration_since(suppose.from)
+                .max(SignedDuration::ZERO)
+                + suppose.settle
+                + SignedDuration::from_secs(1),
+            // Answers never change, so nothing is asked twice, and no run falls silent.
+            probe_first: never,
+            probe_longest: never,
+            run_silence: never,
+            max_running: suppose.max_running,
+        };
+        let mut world = World {
+            suppose,
+            core: Core::new(config),
+            before: BTreeMap::new(),
+            runs: BinaryHeap::new(),
+            running: BTreeMap::new(),
+            unfinished: 0,
+            forecasts: BTreeMap::new(),
+        };
+        for (id, schedule) in resolved(workflows) {
+            world.forecasts.insert(id.clone(), Forecast::default());
+            let start = workflows
+                .iter()
+                .find(|one| one.id == id)
+                .and_then(|one| one.start_time);
+            world.expect(id, schedule, start.unwrap_or(Timestamp::MIN));
+        }
+        world
+    }
+
+    fn expect(
+        &mut self,
+        id: WorkflowId,
+        schedule: Result<CronSchedule, ScheduleProblem>,
+        start_time: Timestamp,
+    ) {
+        match schedule {
+            Ok(schedule) => {
+                self.before.insert(
+                    id,
+                    Before {
+                        schedule,
+                        start_time,
+                    },
+                );
+            }
+            Err(problem) => {
+                self.forecasts.entry(id).or_default().problem = Some(problem.to_string())
+            }
+        }
+    }
+
+    fn next_moment(&self) -> Option<Timestamp> {
+        let run = self.runs.peek().map(|Reverse((at, _))| *at);
+        self.core.next_wake().into_iter().chain(run).min()
+    }
+
+    fn ended_by(&mut self, now: Timestamp) -> Vec<Input> {
+        let mut ended = Vec::new();
+        while self.runs.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            if let Some(Reverse((_, run))) = self.runs.pop() {
+                ended.push(succeeded(run));
+            }
+        }
+        ended
+    }
+
+    /// Turn after turn, until nothing more happens at this moment.
+    fn live_through(&mut self, now: Timestamp, inputs: Vec<Input>) {
+        let mut inputs = inputs;
+        loop {
+            inputs.push(Input::Woke {
+                only: None,
+                look_again: false,
+            });
+            let commands = self.turn(now, inputs);
+            inputs = commands
+                .into_iter()
+                .flat_map(|command| self.perform(now, command))
+                .collect();
+            if inputs.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Vec<Command> {
+        let mut commands = Vec::new();
+        let mut pending: std::collections::VecDeque<Input> = inputs.into();
+        while let Some(input) = pending.pop_front() {
+            let step = self.core.step(now, input);
+            step.events.into_iter().for_each(|event| self.note(event));
+            for command in step.commands {
+                let Command::Recall(recall) = command else {
+                    commands.push(command);
+                    continue;
+                };
+                let rows = self.recall(&recall, now);
+                pending.push_back(Input::Recalled { recall, rows });
+                pending.push_back(Input::Woke {
+                    only: None,
+                    look_again: false,
+                });
+            }
+        }
+        self.core.settle();
+        commands
+    }
+
+    fn perform(&mut self, now: Timestamp, command: Command) -> Vec<Input> {
+        match command {
+            Command::Probe(probe) => {
+                let verdict = if self.is_there(&probe) {
+                    Verdict::Yes
+                } else {
+                    Verdict::No
+                };
+                let answer = ProbeAnswer {
+                    verdict,
+                    detail: String::new(),
+                    at: now,
+                };
+                vec![Input::ProbeAnswered { probe, answer }]
+            }
+            Command::StartRun { run, .. } => {
+                let started = Report::Started {
+                    external_id: String::new(),
+                };
+                let start = Input::RunReported {
+                    run: run.clone(),
+                    report: started,
+                };
+                match now.checked_add(self.suppose.run_time) {
+                    Ok(end) if end > now => {
+                        self.runs.push(Reverse((end, run)));
+                        vec![start]
+                    }
+                    _ => vec![start, succeeded(run)],
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_there(&self, probe: &Probe) -> bool {
+        let Probe::Path { uri } = probe else {
+            return true;
+        };
+        let path = uri.split_once(':').map_or(uri.as_str(), |(_, rest)| rest);
+        let path = path
+            .strip_prefix("//")
+            .map_or(path, |rest| rest.find('/').map_or(rest, |n| &rest[n..]));
+        !self
+            .suppose
+            .without
+            .iter()
+            .any(|prefix| uri.starts_with(prefix) || path.starts_with(prefix))
+    }
+
+    /// What a store would know of slots that are not in memory.
+    fn recall(&self, recall: &Recall, now: Timestamp) -> Vec<(SlotRef, Slot)> {
+        match recall {
+            Recall::Slots(slots) => slots
+                .iter()
+                .filter_map(|id| Some((id.clone(), at_rest(self.state_of(id)?, now))))
+                .collect(),
+            Recall::Range {
+                workflow,
+                start,
+                end,
+            } => {
+                let slots = self
+                    .forecasts
+                    .get(workflow)
+                    .map(|forecast| forecast.slots.range(*start..*end));
+                let slots = slots.into_iter().flatten();
+                let row = |(at, slot): (&Timestamp, &SlotForecast)| {
+                    (SlotRef::at(workflow.clone(), *at), at_rest(slot.state, now))
+                };
+                slots.map(row).collect()
+            }
+        }
+    }
+
+    fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
+        let SlotKey::Time(at) = id.key;
+        if at >= self.suppose.from {
+            return self
+                .forecasts
+                .get(&id.workflow)?
+                .slots
+                .get(&at)
+                .map(|slot| slot.state);
+        }
+        let before = self.before.get(&id.workflow)?;
+        let was = at >= before.start_time && before.schedule.contains(at);
+        was.then_some(SlotState::Succeeded)
+    }
+
+    fn note(&mut self, record: EventRecord) {
+        let Event::Slot { slot, what } = record.event else {
+            return;
+        };
+        let SlotKey::Time(at) = slot.key;
+        let Some(forecast) = self.forecasts.get_mut(&slot.workflow) else {
+            return;
+        };
+        let Some(before) = forecast.slots.get_mut(&at) else {
+            if matches!(what, SlotEvent::Planned { .. }) && at < self.suppose.to {
+                self.unfinished += 1;
+                forecast.slots.insert(at, planned(record.at));
+            }
+            return;
+        };
+        if let SlotEvent::Looked { explanation } | SlotEvent::Expired { explanation, .. } = &what {
+            before.waits_for = explanation.blockers();
+        }
+        let Some(state) = before
+            .state
+            .after(&what)
+            .filter(|state| *state != before.state)
+        else {
+            return;
+        };
+        before.state = state;
+        before.moves.push((record.at, state));
+        if state != SlotState::Waiting && state != SlotState::Expired {
+            before.waits_for.clear();
+        }
+        self.unfinished -= usize::from(state.is_final());
+        let running = self.running.entry(slot.workflow).or_default();
+        match what {
+            SlotEvent::Dispatched { .. } => *running += 1,
+            SlotEvent::Succeeded { .. } => *running = running.saturating_sub(1),
+            _ => {}
+        }
+        forecast.most_at_once = forecast.most_at_once.max(*running);
+    }
+}
+
+fn resolved(
+    workflows: &[Arc<Workflow>],
+) -> BTreeMap<WorkflowId, Result<CronSchedule, ScheduleProblem>> {
+    let schedules = workflows.iter().map(|workflow| {
+        let Keys::Schedule(schedule) = &workflow.keys;
+        (workflow.id.clone(), schedule)
+    });
+    resolve(&schedules.collect())
+}
+
+fn succeeded(run: RunId) -> Input {
+    Input::RunReported {
+        run,
+        report: Report::Ended {
+            outcome: Outcome::Succeeded,
+        },
+    }
+}
+
+fn planned(at: Timestamp) -> SlotForecast {
+    let mut moves = Vec::with_capacity(5);
+    moves.push((at, SlotState::Waiting));
+    SlotForecast {
+        state: SlotState::Waiting,
+        moves,
+        waits_for: Vec::new(),
+    }
+}
+
+fn at_rest(state: SlotState, since: Timestamp) -> Slot {
+    Slot {
+        state,
+        since,
+        retries: 0,
+        last_run: 0,
+        last_run_seq: 0,
+        run_alive: false,
+        external_id: None,
+        priority: 0,
+        backfill: None,
+        due: None,
+        said: 0,
+        last_event: 0,
+    }
+}
