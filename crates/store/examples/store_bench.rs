@@ -14,10 +14,11 @@ use kelos_model::{
     Answer, Event, EventRecord, Explanation, Outcome, Run, RunId, RunState, Slot, SlotEvent,
     SlotRef, SlotState, WorkflowId,
 };
-use kelos_store::{Commit, Lease, Reader, RunFilter, SlotFilter, SlotRow, SqliteStore, Store};
+use kelos_store::{Commit, Lease, RunFilter, SlotFilter, SlotRow, SqliteStore, Store};
 
 const WORKFLOWS: usize = 1_000;
 const HOUR: i64 = 3_600_000;
+const FIRST_HOUR: i64 = 400_000;
 
 fn main() {
     let finished = std::env::args()
@@ -31,6 +32,7 @@ fn main() {
     bench.transitions();
     bench.pages();
     bench.waiting(&path, finished);
+    year();
 }
 
 struct Bench {
@@ -78,7 +80,7 @@ impl Bench {
             lease,
             names,
             seq: 0,
-            hour: 400_000,
+            hour: FIRST_HOUR,
         }
     }
 
@@ -204,7 +206,8 @@ impl Bench {
             }
         });
         let ended = self.step(&mut going, |going| {
-            let failed = scramble(going.run.as_ref().expect("it was dispatched").seq) % 100 == 0;
+            let failed =
+                scramble(going.run.as_ref().expect("it was dispatched").seq).is_multiple_of(100);
             let outcome = if failed {
                 Outcome::Failed {
                     reason: "exited with status 1".to_owned(),
@@ -289,117 +292,78 @@ impl Bench {
         println!("a turn of one transition: {}", figures(&mut spent));
     }
 
-    fn pages(&mut self) {
+    fn pages(&self) {
+        println!("pages of 100:");
+        self.pages_of_runs();
+        self.pages_of_slots();
+    }
+
+    fn pages_of_runs(&self) {
         let reader = self.store.reader();
-        let reader = &*reader;
-        let name = Some(self.names[500].clone());
-        let runs = |workflow: &Option<WorkflowId>, states: &[RunState]| RunFilter {
-            workflow: workflow.clone(),
-            states: states.to_vec(),
+        let (all, one) = (None, Some(&self.names[500]));
+        let middle = (self.seq / 2).to_string();
+        let page = |workflow: Option<&WorkflowId>, states: &[RunState], from: Option<&str>| {
+            let filter = RunFilter {
+                workflow: workflow.cloned(),
+                states: states.to_vec(),
+            };
+            reader.runs(&filter, from, 100).expect("a page")
         };
-        let slots = |workflow: &Option<WorkflowId>, states: &[SlotState]| SlotFilter {
-            workflow: workflow.clone(),
+        let far = (0..3).fold(None, |from: Option<String>, _| {
+            page(one, &[], from.as_deref()).next
+        });
+        let failed = [RunState::Failed];
+        time("  runs, first", || page(all, &[], None).rows.len());
+        time("  runs, deep", || page(all, &[], Some(&middle)).rows.len());
+        time("  runs that failed, deep", || {
+            page(all, &failed, Some(&middle)).rows.len()
+        });
+        time("  runs that go on", || {
+            page(all, &[RunState::Running], None).rows.len()
+        });
+        time("  runs of a workflow, fourth", || {
+            page(one, &[], far.as_deref()).rows.len()
+        });
+        time("  failed runs of a workflow", || {
+            page(one, &failed, None).rows.len()
+        });
+    }
+
+    fn pages_of_slots(&self) {
+        let reader = self.store.reader();
+        let (all, one) = (None, Some(&self.names[500]));
+        let filter = |workflow: Option<&WorkflowId>, states: &[SlotState]| SlotFilter {
+            workflow: workflow.cloned(),
             states: states.to_vec(),
             ..SlotFilter::default()
         };
-        let middle = (self.seq / 2).to_string();
-        let depth = (self.hour - 400_000) / 2;
-        let deep = format!("{}.500.", (self.hour - depth) * HOUR);
-        let all = None;
-        println!("pages of 100:");
-        time("  runs, first", || {
+        let page = |workflow: Option<&WorkflowId>, states: &[SlotState], from: Option<&str>| {
             reader
-                .runs(&runs(&all, &[]), None, 100)
+                .slots(&filter(workflow, states), from, 100)
                 .expect("a page")
                 .rows
                 .len()
-        });
-        time("  runs, deep", || {
-            reader
-                .runs(&runs(&all, &[]), Some(&middle), 100)
-                .expect("a page")
-                .rows
-                .len()
-        });
-        time("  runs that failed, deep", || {
-            reader
-                .runs(&runs(&all, &[RunState::Failed]), Some(&middle), 100)
-                .expect("a page")
-                .rows
-                .len()
-        });
-        time("  runs that go on", || {
-            reader
-                .runs(&runs(&all, &[RunState::Running]), None, 100)
-                .expect("a page")
-                .rows
-                .len()
-        });
-        time("  runs of a workflow, deep", || {
-            reader
-                .runs(&runs(&name, &[]), Some(&middle), 100)
-                .expect("a page")
-                .rows
-                .len()
-        });
-        time("  failed runs of a workflow", || {
-            reader
-                .runs(&runs(&name, &[RunState::Failed]), None, 100)
-                .expect("a page")
-                .rows
-                .len()
-        });
-        time("  slots, first", || {
-            reader
-                .slots(&slots(&all, &[]), None, 100)
-                .expect("a page")
-                .rows
-                .len()
-        });
-        time("  slots, deep", || {
-            reader
-                .slots(&slots(&all, &[]), Some(&deep), 100)
-                .expect("a page")
-                .rows
-                .len()
-        });
+        };
+        let middle = format!("{}.500.", (self.hour + FIRST_HOUR) / 2 * HOUR);
+        let middle = Some(middle.as_str());
+        time("  slots, first", || page(all, &[], None));
+        time("  slots, deep", || page(all, &[], middle));
         time("  failed slots, deep", || {
-            reader
-                .slots(&slots(&all, &[SlotState::Failed]), Some(&deep), 100)
-                .expect("a page")
-                .rows
-                .len()
+            page(all, &[SlotState::Failed], middle)
         });
         time("  succeeded slots, deep", || {
-            reader
-                .slots(&slots(&all, &[SlotState::Succeeded]), Some(&deep), 100)
-                .expect("a page")
-                .rows
-                .len()
+            page(all, &[SlotState::Succeeded], middle)
         });
-        time("  slots of a workflow, deep", || {
-            reader
-                .slots(&slots(&name, &[]), Some(&deep), 100)
-                .expect("a page")
-                .rows
-                .len()
-        });
+        time("  slots of a workflow, deep", || page(one, &[], middle));
         time("  waiting slots of a workflow (none)", || {
-            reader
-                .slots(&slots(&name, &[SlotState::Waiting]), None, 100)
-                .expect("a page")
-                .rows
-                .len()
+            page(one, &[SlotState::Waiting], None)
         });
         println!("others:");
         time("  counts of all slots", || {
-            reader.slot_counts(&slots(&all, &[])).expect("counts").len()
+            reader.slot_counts(&filter(all, &[])).expect("counts").len()
         });
         time("  counts of a workflow", || {
-            reader
-                .slot_counts(&slots(&name, &[]))
-                .expect("counts")
-                .len()
+            reader.slot_counts(&filter(one, &[])).expect("counts").len()
         });
         let id = SlotRef::at(self.names[500].clone(), moment((self.hour - 50) * HOUR));
         time("  a slot's history", || {
@@ -411,9 +375,6 @@ impl Bench {
                 .expect("a page")
                 .rows
                 .len()
-        });
-        time("  a year of 5-minute slots (105,120 rows, at once)", || {
-            year(reader, &name)
         });
     }
 
@@ -469,17 +430,41 @@ impl Bench {
     }
 }
 
-/// All pages of 1,000, up to a year's worth.
-fn year(reader: &dyn Reader, workflow: &Option<WorkflowId>) -> usize {
+/// A year of one workflow's slots every five minutes, alone in a store: listed at once.
+fn year() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bench = Bench::open(&folder.path().join("kelos.db"));
+    let mut events = Vec::new();
+    let ids = (0..105_120)
+        .map(|n| SlotRef::at(bench.names[0].clone(), moment(n * 300_000)))
+        .collect::<Vec<_>>();
+    let going = ids
+        .into_iter()
+        .map(|id| bench.plan(id, &mut events))
+        .collect::<Vec<_>>();
+    bench.commit(&going, events, false);
+    let reader = bench.store.reader();
     let filter = SlotFilter {
-        workflow: workflow.clone(),
+        workflow: Some(bench.names[0].clone()),
         ..SlotFilter::default()
     };
-    reader
-        .slots(&filter, None, 105_120)
-        .expect("a page")
-        .rows
-        .len()
+    time("a year of 5-minute slots", || {
+        reader
+            .slots(&filter, None, 200_000)
+            .expect("a page")
+            .rows
+            .len()
+    });
+    time("  their states", || {
+        reader
+            .slot_states(&filter, None, 200_000)
+            .expect("a page")
+            .rows
+            .len()
+    });
+    time("  their counts", || {
+        reader.slot_counts(&filter).expect("counts").len()
+    });
 }
 
 fn time(what: &str, mut read: impl FnMut() -> usize) {

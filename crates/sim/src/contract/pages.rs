@@ -134,6 +134,13 @@ pub(super) fn slots_are_paged(place: &mut dyn Place) {
             .cloned()
             .collect::<Vec<_>>();
         for limit in LIMITS {
+            let states = reader.slot_states(&filter, None, limit).unwrap();
+            let page = reader.slots(&filter, None, limit).unwrap();
+            let in_page = page.rows.into_iter().map(|row| (row.id, row.slot.state));
+            assert!(
+                states.rows.into_iter().eq(in_page) && states.next == page.next,
+                "{filter:?} by {limit}"
+            );
             same(
                 &walk::slots(&*reader, &filter, limit),
                 &expected,

@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
-use kelos_model::SlotState;
-use rusqlite::{Connection, ToSql};
+use kelos_model::{SlotRef, SlotState};
+use rusqlite::{Connection, Row, ToSql};
 
 use super::fault::Fault;
-use super::rows::{Names, SLOT, read_place, read_slot_state, slot_state};
+use super::rows::{Names, SLOT, STATE, read_place, read_slot_state, slot_state};
 use crate::contract::{Page, SlotFilter, SlotRow};
 use crate::cursor::SlotPlace;
 
@@ -140,14 +140,32 @@ impl<K: Ord + Clone, T> Found<K, T> {
     }
 }
 
+/// How much of a slot is read: the columns, which start with those of [`STATE`], and what is made of them.
+pub(super) struct Depth<T> {
+    columns: &'static str,
+    read: fn(&Names, &Row<'_>) -> Result<T, Fault>,
+}
+
+/// All of it.
+pub(super) const WHOLE: Depth<SlotRow> = Depth {
+    columns: SLOT,
+    read: Names::read_slot_row,
+};
+
+/// Its name and its state.
+pub(super) const NAME_AND_STATE: Depth<(SlotRef, SlotState)> = Depth {
+    columns: STATE,
+    read: Names::read_slot_name_and_state,
+};
+
 /// A page of slots.
-pub(super) fn slots(
+pub(super) fn slots<T>(
     conn: &Connection,
     names: &Names,
+    depth: &Depth<T>,
     filter: &SlotFilter,
-    from: Option<&str>,
-    limit: usize,
-) -> Result<Page<SlotRow>, Fault> {
+    (from, limit): (Option<&str>, usize),
+) -> Result<Page<T>, Fault> {
     let after = from.map(SlotPlace::parse).transpose()?;
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
         return Ok(Page {
@@ -163,6 +181,7 @@ pub(super) fn slots(
         let mut walk = SlotWalk {
             conn,
             names,
+            depth,
             filter,
             workflow,
             road: &road,
@@ -194,16 +213,17 @@ pub(super) fn known_workflow(
     }
 }
 
-struct SlotWalk<'a> {
+struct SlotWalk<'a, T> {
     conn: &'a Connection,
     names: &'a Names,
+    depth: &'a Depth<T>,
     filter: &'a SlotFilter,
     workflow: Option<i64>,
     road: &'a Road,
-    found: &'a mut Found<SlotPlace, SlotRow>,
+    found: &'a mut Found<SlotPlace, T>,
 }
 
-impl SlotWalk<'_> {
+impl<T> SlotWalk<'_, T> {
     /// First the rest of the time at which the page before ended, then all earlier times: both are one
     /// stretch of the index each.
     fn walk(&mut self, after: Option<&SlotPlace>) -> Result<(), Fault> {
@@ -235,7 +255,8 @@ impl SlotWalk<'_> {
             prefix,
             text,
         } = self.road;
-        let sql = format!("SELECT {SLOT} FROM slots {index} WHERE {prefix}{condition}");
+        let columns = self.depth.columns;
+        let sql = format!("SELECT {columns} FROM slots {index} WHERE {prefix}{condition}");
         let mut statement = self.conn.prepare_cached(&sql)?;
         if let Some(text) = text {
             statement.raw_bind_parameter(1, text)?;
@@ -249,7 +270,7 @@ impl SlotWalk<'_> {
             if self.passes(row)? {
                 self.found
                     .rows
-                    .push((read_place(row)?, self.names.read_slot_row(row)?));
+                    .push((read_place(row)?, (self.depth.read)(self.names, row)?));
             } else {
                 self.found.pass_over(read_place(row)?);
             }
@@ -257,7 +278,7 @@ impl SlotWalk<'_> {
         Ok(())
     }
 
-    fn passes(&self, row: &rusqlite::Row<'_>) -> Result<bool, Fault> {
+    fn passes(&self, row: &Row<'_>) -> Result<bool, Fault> {
         let states = &self.filter.states;
         let right_state = states.is_empty() || states.contains(&read_slot_state(row, 3)?);
         let right_workflow = self

@@ -216,7 +216,18 @@ impl Reader for SqliteReader {
         limit: usize,
     ) -> Result<Page<SlotRow>, StoreError> {
         self.read("slots", |tx, names| {
-            pages::slots(tx, names, filter, from, limit)
+            pages::slots(tx, names, &pages::WHOLE, filter, (from, limit))
+        })
+    }
+
+    fn slot_states(
+        &self,
+        filter: &SlotFilter,
+        from: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
+        self.read("the states of slots", |tx, names| {
+            pages::slots(tx, names, &pages::NAME_AND_STATE, filter, (from, limit))
         })
     }
 

@@ -22,6 +22,8 @@ pub(super) type Rowed<T> = Result<T, Fault>;
 
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
      external_id, priority, backfill, due, said, last_event";
+/// How [`SLOT`] begins.
+pub(super) const STATE: &str = "scheduled_at, workflow, key, state";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
      dispatched_at, started_at, ended_at, outcome, earlier";
 pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body";
@@ -178,6 +180,11 @@ impl Names {
             id: self.read_ref(row, 1, 0, 2)?,
             slot: read_slot(row)?,
         })
+    }
+
+    /// Reads the columns [`STATE`].
+    pub(super) fn read_slot_name_and_state(&self, row: &Row<'_>) -> Rowed<(SlotRef, SlotState)> {
+        Ok((self.read_ref(row, 1, 0, 2)?, read_slot_state(row, 3)?))
     }
 
     /// Reads the columns [`RUN`].

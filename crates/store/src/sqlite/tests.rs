@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::slot::apply;
-use kelos_model::{Event, EventRecord, SlotEvent, SlotRef, WorkflowId};
+use kelos_model::{Event, EventRecord, Run, RunId, RunState, SlotEvent, SlotRef, WorkflowId};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::SqliteStore;
 use super::schema::STEPS;
-use crate::contract::{Commit, Lease, SlotFilter, SlotRow, Store, StoreError};
+use crate::contract::{Commit, Lease, RunFilter, SlotFilter, SlotRow, Store, StoreError};
 
 struct Folder(TempDir);
 
@@ -73,6 +73,25 @@ fn planning(workflow: &str, last: u64, count: u64) -> Commit {
         });
     }
     commit
+}
+
+fn run(workflow: &str, seq: u64) -> Run {
+    let slot = SlotRef::at(
+        WorkflowId::new(workflow).unwrap(),
+        moment(seq as i64 * 60_000),
+    );
+    Run {
+        id: RunId { slot, number: 1 },
+        seq,
+        previous: 0,
+        state: RunState::Dispatched,
+        executor: "command".to_owned(),
+        external_id: None,
+        dispatched_at: moment(5),
+        started_at: None,
+        ended_at: None,
+        outcome: None,
+    }
 }
 
 #[test]
@@ -220,6 +239,7 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
     store.commit(lease, &planning("a", 0, 20)).unwrap();
     let before = all_told(&mut store);
     let mut turn = planning("met in this turn", 20, 30);
+    turn.runs = [25, 22].map(|seq| run("met in this turn", seq)).to_vec();
     turn.registers
         .push(("b".to_owned(), "k".to_owned(), Some(serde_json::json!(1))));
     let mut failures = 0;
@@ -254,7 +274,21 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
     }
     assert!(failures > 100, "only {failures} steps");
     assert_ne!(all_told(&mut store), before);
-    store.commit(lease, &planning("another", 50, 2)).unwrap();
+    let mut turn = planning("another", 50, 2);
+    turn.runs = [51, 52].map(|seq| run("met in this turn", seq)).to_vec();
+    store.commit(lease, &turn).unwrap();
+    // The chain of a workflow's runs has lost nothing, and neither has one that starts from another list.
+    let filter = RunFilter {
+        workflow: Some(WorkflowId::new("met in this turn").unwrap()),
+        ..RunFilter::default()
+    };
+    let listed = |from: Option<&str>| {
+        let page = store.reader().runs(&filter, from, 10).unwrap();
+        page.rows.into_iter().map(|run| run.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(None), [52, 51, 25, 22]);
+    assert_eq!(listed(Some("25")), [22]);
+    assert_eq!(listed(Some("24")), [22]);
     assert_eq!(
         store
             .reader()
