@@ -1,7 +1,8 @@
 //! The executor for local commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelos_model::run::Report;
@@ -12,18 +13,37 @@ use tokio::runtime::Handle;
 use super::{Executor, Reports, Start};
 use crate::local::{self, Check, Exit, Launcher, RunRef, RunSpec, StartError};
 
+/// Wait between two looks at files that can't be read.
+const FILE_TROUBLE: Duration = Duration::from_secs(2);
+
 /// Runs local commands through shims, so that they outlive the server.
 #[derive(Clone)]
 pub struct CommandExecutor {
     launcher: Launcher,
     runtime: Handle,
+    /// Runs whose end is being waited for, so that a question about one doesn't make it two.
+    watched: Arc<Mutex<BTreeSet<RunId>>>,
 }
 
 impl CommandExecutor {
     /// Runs commands with a launcher, watching them on a runtime.
     #[must_use]
     pub fn new(launcher: Launcher, runtime: Handle) -> Self {
-        Self { launcher, runtime }
+        Self { launcher, runtime, watched: Arc::default() }
+    }
+
+    /// Waits for the end of a run and reports it, unless that is being done already.
+    async fn watch(&self, run: &RunId, reports: &Reports) {
+        if !self.watched().insert(run.clone()) {
+            return;
+        }
+        let exit = insist(run, || async { self.launcher.wait(&run_ref(run)).await }).await;
+        self.watched().remove(run);
+        reports.run(run, Report::Ended { outcome: outcome_of(exit) });
+    }
+
+    fn watched(&self) -> MutexGuard<'_, BTreeSet<RunId>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
@@ -39,20 +59,24 @@ pub fn run_ref(run: &RunId) -> RunRef {
 
 impl Executor for CommandExecutor {
     fn start(&self, start: Start, reports: Reports) {
-        let launcher = self.launcher.clone();
+        let this = self.clone();
         self.spawn(async move {
             let run = start.run.clone();
             let spec = match spec_of(&start) {
                 Ok(spec) => spec,
                 Err(reason) => return reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } }),
             };
-            match launcher.start(&spec).await {
+            match this.launcher.start(&spec).await {
                 Ok(started) => {
                     reports.run(&run, Report::Started { external_id: started.external_id });
-                    watch(&launcher, &run, &reports).await;
+                    this.watch(&run, &reports).await;
                 }
                 Err(StartError::EmptyCommand(_)) => {
                     let reason = "its command is empty, expected a program and its arguments".to_owned();
+                    reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } });
+                }
+                Err(conflict @ StartError::Conflict { .. }) => {
+                    let reason = format!("failed to {conflict}");
                     reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } });
                 }
                 Err(error) => reports.run(&run, Report::Deferred { reason: format!("failed to {error}") }),
@@ -61,16 +85,16 @@ impl Executor for CommandExecutor {
     }
 
     fn check(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
-        let (launcher, run) = (self.launcher.clone(), run.clone());
+        let (this, run) = (self.clone(), run.clone());
         self.spawn(async move {
-            match launcher.check(&run_ref(&run)).await {
-                Ok(Check::NotStarted) => reports.run(&run, Report::NeverStarted),
-                Ok(Check::Running { external_id }) => {
+            let known = insist(&run, || async { this.launcher.check(&run_ref(&run)).await }).await;
+            match known {
+                Check::NotStarted => reports.run(&run, Report::NeverStarted),
+                Check::Running { external_id } => {
                     reports.run(&run, Report::Started { external_id });
-                    watch(&launcher, &run, &reports).await;
+                    this.watch(&run, &reports).await;
                 }
-                Ok(Check::Ended(exit)) => reports.run(&run, Report::Ended { outcome: outcome_of(exit) }),
-                Err(error) => unreadable(&run, &error, &reports),
+                Check::Ended(exit) => reports.run(&run, Report::Ended { outcome: outcome_of(exit) }),
             }
         });
     }
@@ -78,24 +102,22 @@ impl Executor for CommandExecutor {
     fn cancel(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
         let (launcher, run) = (self.launcher.clone(), run.clone());
         self.spawn(async move {
-            match launcher.cancel(&run_ref(&run)).await {
-                Ok(exit) => reports.run(&run, Report::Ended { outcome: outcome_of(exit) }),
-                Err(error) => unreadable(&run, &error, &reports),
-            }
+            let exit = insist(&run, || async { launcher.cancel(&run_ref(&run)).await }).await;
+            reports.run(&run, Report::Ended { outcome: outcome_of(exit) });
         });
     }
 }
 
-async fn watch(launcher: &Launcher, run: &RunId, reports: &Reports) {
-    match launcher.wait(&run_ref(run)).await {
-        Ok(exit) => reports.run(run, Report::Ended { outcome: outcome_of(exit) }),
-        Err(error) => unreadable(run, &error, reports),
+/// Tries until the files of a run can be read: its command may go on all the while, so trouble with
+/// files is no reason to take the run for over.
+async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(run: &RunId, look: impl Fn() -> F) -> T {
+    loop {
+        match look().await {
+            Ok(found) => return found,
+            Err(error) => tracing::warn!(%run, "failed to {error}; trying again"),
+        }
+        tokio::time::sleep(FILE_TROUBLE).await;
     }
-}
-
-fn unreadable(run: &RunId, error: &local::LocalError, reports: &Reports) {
-    let reason = format!("failed to {error}");
-    reports.run(run, Report::Ended { outcome: Outcome::Unknown { reason } });
 }
 
 fn outcome_of(exit: Exit) -> Outcome {
