@@ -3,10 +3,10 @@
 use kelos_model::event::{BackfillEvent, Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode};
-use kelos_model::{RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Recall, RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
 
 use crate::plan::range_recall;
-use crate::{Ask, BackfillRequest, Command, Core, Done, Input, Inspection, Recall, Refusal, Reply};
+use crate::{Ask, BackfillRequest, Command, Core, Done, Input, Inspection, Refusal, Reply};
 
 /// Slots that one backfill may touch: they are all planned in one turn.
 pub(crate) const LARGEST_BACKFILL: usize = 1_000_000;

@@ -27,11 +27,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 use kelos_model::workflow::Backfill;
-use kelos_model::{BackfillId, EventRecord, Run, SlotRef, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, Recall, Run, SlotRef, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
-    Ask, BackfillRequest, Command, Config, Done, Input, Inspection, Only, Recall, Refusal, Reply, Restored, Rows, Step,
+    Ask, BackfillRequest, Command, Config, Done, Input, Inspection, Only, Refusal, Reply, Restored, Rows, Step,
 };
 
 pub use runs::jitter_seed;

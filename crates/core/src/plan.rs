@@ -3,10 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::{SlotEvent, SlotKey, SlotRef, WorkflowId};
+use kelos_model::{Recall, SlotEvent, SlotKey, SlotRef, WorkflowId};
 
 use crate::timers::Timer;
-use crate::{Command, Core, Input, Recall};
+use crate::{Command, Core, Input};
 
 /// The shortest step of time keys.
 pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);

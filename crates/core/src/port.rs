@@ -8,7 +8,7 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
 use kelos_model::{
-    BackfillId, EventRecord, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, SlotState, Workflow, WorkflowId,
+    BackfillId, EventRecord, Probe, ProbeAnswer, Recall, Run, RunId, Slot, SlotRef, SlotState, Workflow, WorkflowId,
 };
 use serde_json::Value;
 
@@ -88,22 +88,6 @@ pub enum Input {
         recall: Recall,
         /// What it has.
         rows: Vec<(SlotRef, Slot)>,
-    },
-}
-
-/// A question to the store, to be answered within the turn.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Recall {
-    /// These slots, where they exist.
-    Slots(Vec<SlotRef>),
-    /// All slots of a workflow with a time in `[start, end)`.
-    Range {
-        /// Whose slots.
-        workflow: WorkflowId,
-        /// Inclusive.
-        start: Timestamp,
-        /// Exclusive.
-        end: Timestamp,
     },
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use kelos_model::{SlotRef, WorkflowId};
+use kelos_model::{Recall, SlotRef, WorkflowId};
 
 use crate::timers::Timer;
-use crate::{Command, Core, Only, Recall};
+use crate::{Command, Core, Only};
 
 impl Core {
     pub(crate) fn tick(&mut self, only: &Only, look_again: bool) {

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Command, Config, Core, Input, Recall};
+use kelos_core::{Command, Config, Core, Input};
+use kelos_model::Recall;
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
 use kelos_model::trigger::Verdict;

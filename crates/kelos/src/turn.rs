@@ -97,7 +97,7 @@ impl Turns {
                     turn.commands.push(command);
                     continue;
                 };
-                let rows = store.recall(&to_store(&recall))?.into_iter().map(|row| (row.id, row.slot)).collect();
+                let rows = store.recall(&recall)?.into_iter().map(|row| (row.id, row.slot)).collect();
                 pending.push_back(Input::Recalled { recall, rows });
                 recalled = true;
             }
@@ -129,12 +129,5 @@ impl Turns {
     #[must_use]
     pub fn lease(&self) -> Lease {
         self.lease
-    }
-}
-
-fn to_store(recall: &kelos_core::Recall) -> kelos_store::Recall {
-    match recall.clone() {
-        kelos_core::Recall::Slots(slots) => kelos_store::Recall::Slots(slots),
-        kelos_core::Recall::Range { workflow, start, end } => kelos_store::Recall::Range { workflow, start, end },
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_store::{Commit, Lease, MemoryDisk, MemoryStore, Reader, Recall, SlotRow, Snapshot, Store, StoreError};
+use kelos_model::Recall;
+use kelos_store::{Commit, Lease, MemoryDisk, MemoryStore, Reader, SlotRow, Snapshot, Store, StoreError};
 
 use crate::rng::Rng;
 

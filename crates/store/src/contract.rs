@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, Workflow, WorkflowRow};
 use kelos_model::{
-    BackfillId, Event, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent,
+    BackfillId, Event, EventRecord, Recall, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent,
     WorkflowId,
 };
 use serde::{Deserialize, Serialize};
@@ -91,24 +91,6 @@ pub struct Snapshot {
     pub slots: Vec<SlotRow>,
     /// The runs that have not ended, in no particular order.
     pub runs: Vec<Run>,
-}
-
-/// A question of the engine about slots that are not in its memory.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Recall {
-    /// These slots, where they exist.
-    Slots(Vec<SlotRef>),
-    /// All slots of a workflow whose time lies in `[start, end)`.
-    Range {
-        /// Whose slots.
-        workflow: WorkflowId,
-        /// Inclusive.
-        start: Timestamp,
-        /// Exclusive.
-        end: Timestamp,
-    },
-    /// All slots of a backfill.
-    Backfill(BackfillId),
 }
 
 /// One turn: what happened, and the rows as they are after it. Times are kept in whole milliseconds;

@@ -9,7 +9,7 @@ pub mod memory;
 pub mod sqlite;
 
 pub use contract::{
-    Commit, Cursor, Lease, Page, PastDefinition, Reader, Recall, RunFilter, SlotFilter, SlotRow,
+    Commit, Cursor, Lease, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow,
     Snapshot, Store, StoreError,
 };
 pub use memory::{MemoryDisk, MemoryStore};

@@ -8,7 +8,7 @@ use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use kelos::executor::run_ref;
 use kelos::local::{LocalError, LogChunk};
-use kelos::model::RunId;
+use kelos::model::{Run, RunId};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
@@ -158,6 +158,7 @@ pub(super) async fn stream(
         path,
         run: run.id,
         offset,
+        carried: Vec::new(),
         over: false,
         closing,
     };
@@ -168,7 +169,10 @@ struct Follower {
     app: App,
     path: RunPath,
     run: RunId,
+    /// Everything up to here was read.
     offset: u64,
+    /// The beginning of a character whose end was not read yet.
+    carried: Vec<u8>,
     /// The last event has been sent.
     over: bool,
     closing: UntilClosed,
@@ -181,12 +185,13 @@ impl Follower {
             let run = super::runs::found(&self.app, &self.path).await;
             let chunk = read_piece(&self.app, &self.run, self.offset, USUAL_PIECE).await;
             match (run, chunk) {
-                (_, Ok(chunk)) if !chunk.bytes.is_empty() => {
-                    return Some((self.piece(chunk), self));
-                }
+                (_, Ok(chunk)) if !chunk.bytes.is_empty() => match self.output(chunk) {
+                    Some(output) => return Some((output.event(), self)),
+                    None => continue,
+                },
                 (Ok(run), Ok(_)) if run.state.is_final() => {
-                    self.over = true;
-                    return Some((event("end", self.offset, &RunDto::from(run)), self));
+                    let event = self.ending(run);
+                    return Some((event, self));
                 }
                 (_, Err(error)) => {
                     tracing::warn!("failed to {error}; a stream of output tries again")
@@ -201,31 +206,45 @@ impl Follower {
         None
     }
 
-    fn piece(&mut self, mut chunk: LogChunk) -> Event {
-        let cut = unfinished(&chunk.bytes);
-        // A character whose end is not written yet waits for it; more than a character is never held back.
-        if cut < chunk.bytes.len() {
-            chunk.next_offset -= cut as u64;
-            chunk.bytes.truncate(chunk.bytes.len() - cut);
-        }
+    /// What there is to send of a piece: all but the beginning of a character at its end.
+    fn output(&mut self, chunk: LogChunk) -> Option<Output> {
+        let mut bytes = std::mem::take(&mut self.carried);
+        let offset = chunk.offset - bytes.len() as u64;
+        bytes.extend(chunk.bytes);
+        self.carried = bytes.split_off(bytes.len() - unfinished(&bytes));
         self.offset = chunk.next_offset;
-        let text = String::from_utf8_lossy(&chunk.bytes).into_owned();
-        let LogChunk {
+        let next_offset = chunk.next_offset - self.carried.len() as u64;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        (!text.is_empty()).then_some(Output {
             offset,
             next_offset,
-            dropped,
-            ..
-        } = chunk;
-        event(
-            "log",
-            next_offset,
-            &Output {
-                offset,
-                next_offset,
-                dropped,
-                text,
-            },
-        )
+            dropped: chunk.dropped,
+            text,
+        })
+    }
+
+    /// What there is to send when nothing will be written any more.
+    fn ending(&mut self, run: Run) -> Event {
+        let carried = std::mem::take(&mut self.carried);
+        if carried.is_empty() {
+            self.over = true;
+            return event("end", self.offset, &RunDto::from(run));
+        }
+        let text = String::from_utf8_lossy(&carried).into_owned();
+        let offset = self.offset - carried.len() as u64;
+        Output {
+            offset,
+            next_offset: self.offset,
+            dropped: 0,
+            text,
+        }
+        .event()
+    }
+}
+
+impl Output {
+    fn event(&self) -> Event {
+        event("log", self.next_offset, self)
     }
 }
 

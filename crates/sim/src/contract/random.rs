@@ -2,7 +2,8 @@
 
 use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
-use kelos_store::{Recall, RunFilter, SlotFilter, Store};
+use kelos_model::Recall;
+use kelos_store::{RunFilter, SlotFilter, Store};
 use serde_json::json;
 
 use super::Place;
@@ -214,7 +215,6 @@ fn compare_recalls(left: &mut dyn Store, right: &mut dyn Store, world: &World, d
             start,
             end,
         },
-        Recall::Backfill(BackfillId::new("b1").unwrap()),
     ];
     for recall in recalls {
         same(

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::Run;
 
-use crate::contract::{Commit, Lease, Reader, Recall, SlotRow, Snapshot, Store, StoreError};
+use kelos_model::Recall;
+use crate::contract::{Commit, Lease, Reader, SlotRow, Snapshot, Store, StoreError};
 use state::State;
 
 /// What outlives a [`MemoryStore`], as a disk outlives a process.

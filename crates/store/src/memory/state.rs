@@ -8,8 +8,9 @@ use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, Event, EventRecord, Run, Slot, SlotKey, SlotRef, WorkflowId};
 use serde_json::Value;
 
+use kelos_model::Recall;
 use crate::contract::{
-    Commit, Lease, PastDefinition, Recall, SlotRow, Snapshot, StoreError, defined_at, follows,
+    Commit, Lease, PastDefinition, SlotRow, Snapshot, StoreError, defined_at, follows,
 };
 use crate::cursor::SlotPlace;
 
@@ -224,13 +225,6 @@ impl State {
                     .into_iter()
                     .flat_map(|number| self.rows(number))
                     .filter(inside)
-                    .collect()
-            }
-            Recall::Backfill(backfill) => {
-                let asked_for = |row: &SlotRow| row.slot.backfill.as_ref() == Some(backfill);
-                (0..self.slots.len())
-                    .flat_map(|number| self.rows(number))
-                    .filter(asked_for)
                     .collect()
             }
         };

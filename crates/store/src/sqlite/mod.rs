@@ -23,7 +23,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::Run;
 
-use crate::contract::{Commit, Lease, Reader, Recall, SlotRow, Snapshot, Store, StoreError};
+use kelos_model::Recall;
+use crate::contract::{Commit, Lease, Reader, SlotRow, Snapshot, Store, StoreError};
 use leader::Leadership;
 use reader::SqliteReader;
 use writer::Writer;

@@ -17,8 +17,9 @@ use super::rows::{
     EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow,
 };
 use super::run_pages;
+use kelos_model::Recall;
 use crate::contract::{
-    Page, PastDefinition, Reader, Recall, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError,
+    Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError,
 };
 use crate::cursor::beyond_time;
 
@@ -78,10 +79,6 @@ impl SqliteReader {
                 let (start, end) = (start.as_millisecond(), end.as_millisecond());
                 let number = names.number(workflow);
                 collect(tx.prepare_cached(&sql)?, params![number, start, end], |row| names.read_slot_row(row))
-            }
-            Recall::Backfill(backfill) => {
-                let sql = format!("SELECT {SLOT} FROM slots INDEXED BY slots_backfill WHERE backfill = ?1");
-                collect(tx.prepare_cached(&sql)?, [backfill.as_str()], |row| names.read_slot_row(row))
             }
         })?;
         slots.sort_by(|a, b| a.id.cmp(&b.id));
