@@ -37,18 +37,37 @@ fn bad_query(said: &str) -> Problem {
     let said = said
         .strip_prefix("Failed to deserialize query string: ")
         .unwrap_or(said);
-    // The name comes twice, as path and in the message.
+    // The name of an unknown parameter comes twice, before the message and in it.
     let said = match said.split_once(": ") {
         Some((name, rest)) if rest.contains(&format!("`{name}`")) => rest,
         _ => said,
     };
     let said = said
         .replace("unknown field", "unknown query parameter")
-        .replace("duplicate field", "repeated query parameter");
-    Problem::bad_request(
-        "bad-query",
-        said.replace("there are no fields", "expected none"),
+        .replace("duplicate field", "repeated query parameter")
+        .replace("there are no fields", "expected none");
+    Problem::bad_request("bad-query", in_plain_words(&said))
+}
+
+/// What the standard library says about texts that are no values, as what was expected.
+fn in_plain_words(said: &str) -> String {
+    said.replace(
+        "invalid digit found in string",
+        "expected a number of digits only",
     )
+    .replace(
+        "cannot parse integer from empty string",
+        "expected a number",
+    )
+    .replace(
+        "number too large to fit in target type",
+        "expected a smaller number",
+    )
+    .replace(
+        "provided string was not `true` or `false`",
+        "expected true or false",
+    )
+    .replace(" to a `u32`", ", expected a number")
 }
 
 /// For requests that take no query parameters.
@@ -66,10 +85,10 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
         let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         read.map(|path| Path(path.0)).map_err(|rejection| {
             let said = rejection.body_text();
-            Problem::bad_request(
-                "bad-path",
-                said.strip_prefix("Invalid URL: ").unwrap_or(&said),
-            )
+            {
+                let said = said.strip_prefix("Invalid URL: ").unwrap_or(&said);
+                Problem::bad_request("bad-path", in_plain_words(said))
+            }
         })
     }
 }

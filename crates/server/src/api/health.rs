@@ -8,14 +8,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use kelos::model::WorkflowId;
+use kelos::store::{Reader, StoreError};
 use kelos::{Pace, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::dto::{Instant, ListDto, ProblemDto};
-use super::extract::{At, Body, NoParameters, Query, Who};
+use super::extract::{At, Body, NoParameters, Query};
 use crate::app::App;
 use crate::problem::Problem;
+use crate::schedule;
 
 /// How the server is.
 #[derive(Serialize, ToSchema)]
@@ -135,11 +137,13 @@ pub(super) struct Stepped {
 ))]
 pub(super) async fn step(
     _: Query<NoParameters>,
-    _: Who,
     State(app): State<App>,
     Body(request): Body<StepRequest>,
 ) -> Result<Json<Stepped>, Problem> {
     let time = request.time.map_or_else(|| app.handle().now(), |at| at.0);
+    if let Some(wanted) = &request.workflows {
+        check_known(&app, wanted.clone()).await?;
+    }
     app.node()
         .step(time, request.workflows.map(Arc::new))
         .await?;
@@ -148,4 +152,22 @@ pub(super) async fn step(
         time: time.into(),
         last_seq,
     }))
+}
+
+/// Refuses names that no workflow has; new files count.
+async fn check_known(app: &App, wanted: BTreeSet<WorkflowId>) -> Result<(), Problem> {
+    app.node().reload().await;
+    app.settle().await?;
+    let missing = |reader: &dyn Reader| -> Result<Option<WorkflowId>, StoreError> {
+        for id in wanted {
+            if schedule::defined(reader, &id)?.is_none() {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    };
+    match app.read(missing).await? {
+        Some(id) => Err(super::workflows::unknown(&id)),
+        None => Ok(()),
+    }
 }

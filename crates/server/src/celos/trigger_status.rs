@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::model::trigger::{Facts, TriggerKind, Waker, evaluate};
+use kelos::model::trigger::{Evidence, Facts, TriggerKind, Waker, evaluate};
 use kelos::model::{Answer, Explanation, Probe, ProbeAnswer, SlotRef, SlotState, Workflow};
 use serde::Serialize;
 
@@ -26,10 +26,22 @@ struct Status {
 
 impl From<Explanation> for Status {
     fn from(explanation: Explanation) -> Status {
+        let description = match (explanation.kind, &explanation.evidence) {
+            // Ours is shorter; Celos names slots in full.
+            (TriggerKind::Success, Some(Evidence::Slot { slot, .. })) => {
+                let word = if explanation.answer == Answer::Met {
+                    "is ready"
+                } else {
+                    "is not ready"
+                };
+                format!("Workflow slot {slot} {word}")
+            }
+            _ => explanation.text,
+        };
         Status {
             kind: class_of(explanation.kind),
             ready: explanation.answer == Answer::Met,
-            description: explanation.text,
+            description,
             nested: explanation.nested.into_iter().map(Status::from).collect(),
         }
     }

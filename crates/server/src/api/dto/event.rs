@@ -3,7 +3,7 @@
 use kelos::model::event::{BackfillEvent, Origin};
 use kelos::model::ranges::Range;
 use kelos::model::workflow::BackfillMode;
-use kelos::model::{Event, EventRecord, SlotEvent, WorkflowEvent};
+use kelos::model::{Event, EventRecord, Outcome, SlotEvent, WorkflowEvent};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -158,6 +158,13 @@ fn of_run(event: &'static str, run: u32) -> EventDto {
     }
 }
 
+fn of_ended_run(event: &'static str, run: u32, outcome: Outcome) -> EventDto {
+    EventDto {
+        outcome: Some(outcome.into()),
+        ..of_run(event, run)
+    }
+}
+
 fn of_slot(what: SlotEvent) -> EventDto {
     let explained = |event, explanation: kelos::model::Explanation| EventDto {
         explanation: Some(explanation.into()),
@@ -218,18 +225,11 @@ fn of_slot(what: SlotEvent) -> EventDto {
         },
         SlotEvent::Succeeded { run } => of_run("succeeded", run),
         SlotEvent::BackedOff { run, outcome, due } => EventDto {
-            outcome: Some(outcome.into()),
             due: Some(due.into()),
-            ..of_run("backed-off", run)
+            ..of_ended_run("backed-off", run, outcome)
         },
-        SlotEvent::Failed { run, outcome } => EventDto {
-            outcome: Some(outcome.into()),
-            ..of_run("failed", run)
-        },
-        SlotEvent::RunEnded { run, outcome } => EventDto {
-            outcome: Some(outcome.into()),
-            ..of_run("run-ended", run)
-        },
+        SlotEvent::Failed { run, outcome } => of_ended_run("failed", run, outcome),
+        SlotEvent::RunEnded { run, outcome } => of_ended_run("run-ended", run, outcome),
     }
 }
 

@@ -1,0 +1,12 @@
+//! The server, asked as it is over the wire, but without a port.
+
+mod backfills;
+mod celos;
+mod described;
+mod guard;
+mod logs;
+mod native;
+mod problems;
+mod scheduler;
+mod streams;
+mod support;
