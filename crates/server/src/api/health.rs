@@ -131,6 +131,7 @@ pub(super) struct Stepped {
 }
 
 /// Loads the scripts that changed, and steps the scheduler until nothing more can happen at that moment.
+/// A server that schedules by itself looks at everything again, at its own time: it takes no `time`.
 #[utoipa::path(post, path = "/step", tag = "server", request_body = Option<StepRequest>, responses(
     (status = 200, description = "It was stepped", body = Stepped),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
@@ -140,6 +141,11 @@ pub(super) async fn step(
     State(app): State<App>,
     Body(request): Body<StepRequest>,
 ) -> Result<Json<Stepped>, Problem> {
+    if request.time.is_some() && app.handle().pace() == Pace::ByItself {
+        let detail = "this server schedules by itself and can't be stepped to a moment";
+        return Err(Problem::conflict("not-stepped", detail)
+            .with_hint("leave `time` out to have everything looked at now"));
+    }
     let time = request.time.map_or_else(|| app.handle().now(), |at| at.0);
     if let Some(wanted) = &request.workflows {
         check_known(&app, wanted.clone()).await?;

@@ -435,5 +435,13 @@ async fn a_server_that_schedules_by_itself_needs_no_step() {
     server.until_state(&id, SlotState::Running).await;
     server.end(&id, 1, true).await;
     assert_eq!(server.get(SLOT).await.ok().json()["state"], "succeeded");
+    let step = server
+        .post_json("/api/v1/step", &format!(r#"{{"time":"{NOW}"}}"#))
+        .await;
+    assert_eq!(
+        (step.status.as_u16(), &step.json()["type"]),
+        (409, &"urn:kelos:problem:not-stepped".into())
+    );
+    server.post("/api/v1/step").await.ok();
     assert_eq!(at(NOW), server.node.handle().now());
 }
