@@ -1,5 +1,6 @@
 //! Chores of the workspace: `cargo xtask sim`, `cargo xtask tidy`.
 
+mod crash;
 mod sim;
 
 use clap::{Parser, Subcommand};
@@ -13,12 +14,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
+    /// Kill a busy server again and again; nothing may be lost or doubled.
+    Crash(crash::Arguments),
     /// Simulate seeds: workloads and faults through the real loop, judged, and compared with the full scan.
     Sim(sim::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
     match Arguments::parse().chore {
+        Chore::Crash(arguments) => crash::run(&arguments),
         Chore::Sim(arguments) => sim::run(&arguments),
     }
 }
