@@ -52,10 +52,14 @@ impl Client {
             .timeout_connect(Some(Duration::from_secs(5)))
             .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
             .build();
-        let user = std::env::var("USER")
-            .ok()
-            .filter(|user| !user.trim().is_empty() && user.len() <= 200);
-        let user = user.and_then(|user| HeaderValue::from_bytes(user.as_bytes()).ok());
+        let user = ["USER", "LOGNAME"]
+            .into_iter()
+            .filter_map(|name| std::env::var(name).ok());
+        let user = user
+            .map(|user| user.trim().to_owned())
+            .find(|user| (1..=200).contains(&user.len()));
+        let user =
+            HeaderValue::from_bytes(user.unwrap_or_else(|| "cli".to_owned()).as_bytes()).ok();
         Ok(Client {
             agent: config.into(),
             base: base.trim_end_matches('/').to_owned(),

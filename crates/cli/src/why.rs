@@ -39,8 +39,9 @@ fn account(why: &Value) -> Vec<String> {
         lines.push(format!("trigger{found}"));
         branch(&Value::Object(trigger.clone()), "  ", "  ", &mut lines);
     }
+    // A trigger of one leaf has said it.
     let blockers = items(why, "blockers");
-    if !blockers.is_empty() {
+    if !blockers.is_empty() && blockers != [why["trigger"]["text"].clone()] {
         lines.push(String::new());
         lines.push("in the way".to_owned());
         lines.extend(
@@ -75,7 +76,7 @@ fn branch(node: &Value, first: &str, rest: &str, lines: &mut Vec<String>) {
     };
     lines.push(format!(
         "{first}{mark} {said}{}",
-        evidence(&node["evidence"])
+        evidence(&said, node)
     ));
     let (tee, corner, pipe) = if render::unicode() {
         ("├ ", "└ ", "│ ")
@@ -99,30 +100,39 @@ fn combined(node: &Value) -> String {
     }
 }
 
-fn evidence(evidence: &Value) -> String {
+/// What a leaf read, without what its words say already.
+fn evidence(said: &str, node: &Value) -> String {
+    let evidence = &node["evidence"];
+    let is_path = text(node, "type") != "function";
     let at = |name: &str| evidence[name].as_str().map(short).unwrap_or_default();
+    let new = |what: String| {
+        if said.contains(&what) {
+            String::new()
+        } else {
+            what + " "
+        }
+    };
     match text(evidence, "read") {
         "clock" => format!("  [until {}, looked at {}]", at("until"), at("now")),
         "slot" => {
             let state = evidence["state"].as_str().unwrap_or("not there");
-            format!(
-                "  [{}@{} is {state}]",
-                text(evidence, "workflow"),
-                at("time")
-            )
+            let slot = new(format!("{}@{}", text(evidence, "workflow"), at("time")));
+            format!("  [{slot}is {state}]")
         }
         "probe" => {
             let detail = evidence["detail"]
                 .as_str()
-                .map(|detail| format!(": {detail}"))
-                .unwrap_or_default();
+                .map(|detail| format!(": {detail}"));
             let verdict = match text(evidence, "verdict") {
+                "yes" if is_path => "there",
+                "no" if is_path => "not there",
                 "failed" => "could not look",
                 verdict => verdict,
             };
+            let probe = new(text(evidence, "probe").to_owned());
             format!(
-                "  [{} {verdict}{detail}, looked at {}]",
-                text(evidence, "probe"),
+                "  [{probe}{verdict}{}, looked at {}]",
+                detail.unwrap_or_default(),
                 at("lookedAt")
             )
         }

@@ -1,0 +1,208 @@
+//! The command in tests: run to its end, or as a server that is waited for.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long anything may take; only a broken program needs it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The command, without what the environment may say.
+pub(crate) fn kelos(args: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("kelos"));
+    command.args(args).stdin(Stdio::null());
+    for name in [
+        "KELOS_SERVER",
+        "KELOS_LOG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LANG",
+        "NO_COLOR",
+    ] {
+        command.env_remove(name);
+    }
+    command.env("USER", "ann");
+    command
+}
+
+/// What a command said.
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    fn of(output: Output) -> Said {
+        Said {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).expect("text"),
+            err: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, 0, "{}{}", self.out, self.err);
+        self.out
+    }
+
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, code, "{}{}", self.out, self.err);
+        self.err
+    }
+}
+
+/// Runs a command in a folder.
+pub(crate) fn run_in(dir: &Path, args: &[&str]) -> Said {
+    Said::of(kelos(args).current_dir(dir).output().expect("kelos"))
+}
+
+/// Runs a command.
+pub(crate) fn run(args: &[&str]) -> Said {
+    Said::of(kelos(args).output().expect("kelos"))
+}
+
+/// Looks until there is something to see.
+#[track_caller]
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < until, "still not: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A folder of scripts.
+pub(crate) struct Folder {
+    dir: tempfile::TempDir,
+}
+
+impl Folder {
+    pub(crate) fn with(files: &[(&str, &str)]) -> Folder {
+        let folder = Folder {
+            dir: tempfile::tempdir().expect("a folder"),
+        };
+        for (name, text) in files {
+            folder.write(name, text);
+        }
+        folder
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.path().to_str().expect("text")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Said {
+        run_in(self.path(), args)
+    }
+
+    /// Runs a command that prints JSON.
+    #[track_caller]
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let out = self.run(args).ok();
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+    }
+
+    /// The states of a workflow's slots, newest first.
+    #[track_caller]
+    pub(crate) fn states(&self, workflow: &str) -> Vec<String> {
+        let slots = self.json(&["slots", workflow, "--all", "--json"]);
+        let items = slots["items"].as_array().expect("items");
+        items
+            .iter()
+            .map(|slot| slot["state"].as_str().expect("a state").to_owned())
+            .collect()
+    }
+}
+
+/// A server that runs; killed when the test ends.
+pub(crate) struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    pub(crate) said: String,
+}
+
+impl Server {
+    /// Starts one and waits until it has said this.
+    #[track_caller]
+    pub(crate) fn start(dir: &Path, args: &[&str], until: &str) -> Server {
+        let mut command = kelos(args);
+        let mut child = command
+            .current_dir(dir)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("kelos");
+        let out = BufReader::new(child.stdout.take().expect("its output"));
+        let mut server = Server {
+            child,
+            out,
+            said: String::new(),
+        };
+        while !server.said.contains(until) {
+            let before = server.said.len();
+            server.out.read_line(&mut server.said).expect("a line");
+            assert!(server.said.len() > before, "it ended: {}", server.said);
+        }
+        server
+    }
+
+    pub(crate) fn up(folder: &Folder) -> Server {
+        Server::start(folder.path(), &["up"], "Stop with Ctrl-C")
+    }
+
+    /// The address that it said.
+    pub(crate) fn address(&self) -> &str {
+        let at = self.said.find("http://").expect("an address");
+        let rest = &self.said[at..];
+        rest[..rest
+            .find(|c: char| c.is_whitespace() || c == ';')
+            .unwrap_or(rest.len())]
+            .trim()
+    }
+
+    /// The end of a machine, as far as the server can tell.
+    pub(crate) fn crash(mut self) {
+        self.child.kill().expect("a kill");
+        self.child.wait().expect("its end");
+    }
+
+    /// Asks it to end.
+    #[track_caller]
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .expect("kill");
+        assert!(status.success());
+        eventually("ended", || self.child.try_wait().expect("its status"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
