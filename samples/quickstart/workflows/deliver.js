@@ -1,0 +1,21 @@
+// Stands for the outside world: each hour it delivers a text from each data centre, and then the file
+// _READY, which says that the text is complete.
+celos.importDefaults("quickstart");
+
+function deliverFrom(dc, trigger, description) {
+    celos.defineWorkflow({
+        "id": "deliver-" + dc,
+        "description": description,
+        "tags": ["input", dc],
+        "schedule": celos.hourlySchedule(),
+        "schedulingStrategy": celos.serialSchedulingStrategy(2),
+        "trigger": trigger,
+        "externalService": celos.commandExternalService({
+            "command": ["bin/deliver", dc, "${hour}", input(dc)]
+        })
+    });
+}
+
+deliverFrom("nyc", celos.alwaysTrigger(), "delivers on the hour");
+// A slot of lax waits for an hour: its newest one is always there to be looked at.
+deliverFrom("lax", celos.delayTrigger(60 * 60), "delivers an hour late, and a torn text at 13:00");

@@ -1,0 +1,18 @@
+// Adds up both data centres, once both counts of an hour have succeeded.
+celos.importDefaults("quickstart");
+
+celos.defineWorkflow({
+    "id": "totals",
+    "description": "adds up the word counts of an hour",
+    "tags": ["wordcount"],
+    // The slots of wordcount-nyc are the slots of this one.
+    "schedule": celos.dependentSchedule("wordcount-nyc"),
+    "schedulingStrategy": celos.serialSchedulingStrategy(4),
+    "trigger": celos.andTrigger(
+        celos.successTrigger("wordcount-nyc"),
+        celos.successTrigger("wordcount-lax")
+    ),
+    "externalService": celos.commandExternalService({
+        "command": ["bin/totals", output("total"), output("nyc"), output("lax")]
+    })
+});

@@ -1,0 +1,20 @@
+// Counts the words of each hour, for each data centre: one function, two workflows.
+celos.importDefaults("quickstart");
+
+function defineWordCountWorkflow(dc) {
+    celos.defineWorkflow({
+        "id": "wordcount-" + dc,
+        "description": "counts the words of an hour",
+        "tags": ["wordcount", dc],
+        "schedule": celos.hourlySchedule(),
+        "schedulingStrategy": celos.serialSchedulingStrategy(4),
+        "trigger": isThere(input(dc) + "/_READY"),
+        // The text of lax at 13:00 is torn. The count fails and asks for it again; a retry finds it whole.
+        "retry": { "count": 4, "delaySeconds": 5, "backoff": "exponential" },
+        "externalService": celos.commandExternalService({
+            "command": ["bin/wordcount", dc, input(dc), output(dc)]
+        })
+    });
+}
+
+DATA_CENTRES.forEach(defineWordCountWorkflow);
