@@ -55,7 +55,8 @@ pub enum Event {
         bucket: String,
         /// Its key in the bucket.
         key: String,
-        /// Its new value, none when it was deleted.
+        /// Its new value, which may be null; none when it was deleted.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         value: Option<Value>,
     },
 }
@@ -187,6 +188,11 @@ pub enum SlotEvent {
         /// The backfill.
         backfill: BackfillId,
     },
+}
+
+/// A field that is there is a value, be it null.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]

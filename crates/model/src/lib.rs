@@ -4,6 +4,9 @@
 //! no randomness, no IO, no async, no iteration in hash order. `clippy.toml` beside the manifest
 //! refuses them.
 
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout, clippy::print_stderr)]
+
 pub mod event;
 pub mod id;
 pub mod key;

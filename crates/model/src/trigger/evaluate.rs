@@ -133,11 +133,10 @@ impl Asking<'_> {
 
     fn path(&mut self, check: &PathCheck, key: &SlotKey) -> Explanation {
         let uri = check.uri(key);
-        let (kind, what) = match check.system {
-            FileSystem::Hdfs => (TriggerKind::HdfsPath, "HDFS path"),
-            FileSystem::Local => (TriggerKind::LocalPath, "File"),
+        let (kind, subject) = match check.system {
+            FileSystem::Hdfs => (TriggerKind::HdfsPath, format!("HDFS path {uri}")),
+            FileSystem::Local => (TriggerKind::LocalPath, format!("File {}", plain(&uri))),
         };
-        let subject = format!("{what} {uri}");
         self.probe(kind, Probe::Path { uri }, &subject)
     }
 
@@ -161,6 +160,11 @@ impl Asking<'_> {
         let ProbeAnswer { verdict, detail, at: looked_at } = answer;
         leaf(kind, said, text, Some(Evidence::Probe { probe, verdict, detail, looked_at }))
     }
+}
+
+/// A local path as people write it.
+fn plain(uri: &str) -> &str {
+    uri.strip_prefix("file://").or_else(|| uri.strip_prefix("file:")).unwrap_or(uri)
 }
 
 /// The first millisecond after a moment: comparisons with the clock are strict, as in Celos.

@@ -1,0 +1,219 @@
+//! The engine with its thread, clock and store, around executors of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos::core::{Ask, Config, Refusal};
+use kelos::engine::{self, AskError, EngineParts, Handle, Pace, Status};
+use kelos::executor::{Executor, Executors, Reports, Start};
+use kelos::job::NoFunctions;
+use kelos::model::run::Report;
+use kelos::model::time::{CronSchedule, Schedule, parse_instant};
+use kelos::model::workflow::{About, Job, Keys, Properties, Source};
+use kelos::model::{Outcome, RetryPolicy, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::store::{MemoryDisk, MemoryStore, SlotFilter, SqliteStore, Store};
+
+/// Starts every run at once and leaves its end to the test.
+#[derive(Clone, Default)]
+struct Held {
+    going: Arc<Mutex<BTreeMap<RunId, Reports>>>,
+}
+
+impl Held {
+    fn end(&self, run: &RunId, outcome: Outcome) {
+        let reports = self.going.lock().unwrap().remove(run).expect("the run goes on");
+        reports.run(run, Report::Ended { outcome });
+    }
+
+    fn going(&self) -> Vec<RunId> {
+        self.going.lock().unwrap().keys().cloned().collect()
+    }
+}
+
+impl Executor for Held {
+    fn start(&self, start: Start, reports: Reports) {
+        reports.run(&start.run, Report::Started { external_id: start.run.to_string() });
+        self.going.lock().unwrap().insert(start.run, reports);
+    }
+
+    fn check(&self, run: &RunId, _: Option<&str>, reports: Reports) {
+        match self.going.lock().unwrap().get_mut(run) {
+            Some(known) => {
+                reports.run(run, Report::Started { external_id: run.to_string() });
+                *known = reports;
+            }
+            None => reports.run(run, Report::NeverStarted),
+        }
+    }
+
+    fn cancel(&self, run: &RunId, _: Option<&str>, reports: Reports) {
+        self.going.lock().unwrap().remove(run);
+        reports.run(run, Report::Ended { outcome: Outcome::Killed });
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    parse_instant(text).unwrap()
+}
+
+fn named(id: &str) -> WorkflowId {
+    WorkflowId::new(id).unwrap()
+}
+
+fn hourly(id: &str, trigger: Trigger) -> Arc<Workflow> {
+    Arc::new(Workflow {
+        id: named(id),
+        project: "test".to_owned(),
+        source: Source::default(),
+        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
+        trigger,
+        concurrency: 1,
+        retry: RetryPolicy::immediate(1),
+        start_time: Some(at("2016-01-01T00:00Z")),
+        wait_timeout_seconds: None,
+        job: Job { executor: "held".to_owned(), settings: serde_json::Map::new(), properties: Properties::default() },
+        about: About::default(),
+    })
+}
+
+fn parts(store: Box<dyn Store>, executor: &Held, pace: Pace) -> EngineParts {
+    EngineParts {
+        store,
+        node: "test".to_owned(),
+        clock: Arc::new(|| Timestamp::from_second(1_451_620_800).unwrap()),
+        pace,
+        config: Config { planning_window: SignedDuration::from_hours(3), ..Config::default() },
+        executors: Executors::default().with("held", executor.clone()),
+        functions: Arc::new(NoFunctions),
+        runtime: tokio::runtime::Handle::current(),
+        lease: Duration::from_secs(10),
+    }
+}
+
+fn start(store: Box<dyn Store>, executor: &Held, pace: Pace, definitions: Vec<Arc<Workflow>>) -> Handle {
+    let handle = engine::start(parts(store, executor, pace)).unwrap();
+    handle.define(definitions, BTreeMap::new()).unwrap();
+    handle
+}
+
+/// Waits for a condition that some commit makes true.
+async fn until(handle: &Handle, what: &str, holds: impl Fn(&Handle) -> bool) {
+    let mut commits = handle.watch_commits();
+    let waiting = async {
+        while !holds(handle) {
+            commits.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waiting).await.unwrap_or_else(|_| panic!("never came: {what}"));
+}
+
+fn state(handle: &Handle, workflow: &str, time: &str) -> Option<SlotState> {
+    handle.reader().slot(&SlotRef::at(named(workflow), at(time))).unwrap().map(|slot| slot.state)
+}
+
+#[tokio::test]
+async fn a_stepped_engine_moves_only_when_stepped() {
+    let executor = Held::default();
+    let store = Box::new(MemoryStore::new());
+    let downstream = hourly("b", Trigger::Success { workflow: named("a") });
+    let handle = start(store, &executor, Pace::Stepped, vec![hourly("a", Trigger::Always), downstream]);
+
+    handle.step(at("2016-01-01T01:30Z"), None).await.unwrap();
+    assert_eq!(state(&handle, "a", "2016-01-01T00:00Z"), Some(SlotState::Running));
+    assert_eq!(state(&handle, "a", "2016-01-01T01:00Z"), Some(SlotState::Queued));
+    assert_eq!(state(&handle, "b", "2016-01-01T00:00Z"), Some(SlotState::Waiting));
+
+    executor.end(&executor.going()[0], Outcome::Succeeded);
+    until(&handle, "the end is recorded", |handle| state(handle, "a", "2016-01-01T00:00Z") == Some(SlotState::Succeeded)).await;
+    assert_eq!(state(&handle, "b", "2016-01-01T00:00Z"), Some(SlotState::Waiting), "nothing follows before the next step");
+
+    handle.step(at("2016-01-01T01:30Z"), None).await.unwrap();
+    assert_eq!(state(&handle, "b", "2016-01-01T00:00Z"), Some(SlotState::Running));
+    assert_eq!(state(&handle, "a", "2016-01-01T01:00Z"), Some(SlotState::Running));
+    handle.stop().await;
+}
+
+#[tokio::test]
+async fn an_engine_by_itself_goes_on_after_each_report() {
+    let executor = Held::default();
+    let handle = start(Box::new(MemoryStore::new()), &executor, Pace::ByItself, vec![hourly("a", Trigger::Always)]);
+    for time in ["2016-01-01T01:00Z", "2016-01-01T02:00Z", "2016-01-01T03:00Z"] {
+        until(&handle, time, |handle| state(handle, "a", time) == Some(SlotState::Running)).await;
+        executor.end(&executor.going()[0], Outcome::Succeeded);
+    }
+    handle.stop().await;
+}
+
+#[tokio::test]
+async fn people_are_answered_after_the_commit_and_refused_with_a_reason() {
+    let executor = Held::default();
+    let handle = start(Box::new(MemoryStore::new()), &executor, Pace::Stepped, vec![hourly("a", Trigger::Always)]);
+    handle.step(at("2016-01-01T01:30Z"), None).await.unwrap();
+    let slot = SlotRef::at(named("a"), at("2016-01-01T00:00Z"));
+    let rerun = handle.ask("me", Ask::Rerun { slot: slot.clone(), reason: None }).await;
+    assert!(matches!(rerun, Err(AskError::Refused(Refusal::StillLive(_, SlotState::Running)))), "{rerun:?}");
+    handle.ask("me", Ask::Kill { slot: slot.clone(), reason: Some("wrong input".to_owned()) }).await.unwrap();
+    assert_eq!(state(&handle, "a", "2016-01-01T00:00Z"), Some(SlotState::Killed));
+    let why = kelos::why::why(&handle, &slot, None).await.unwrap();
+    assert!(why.headline.contains("killed by me") && why.headline.contains("wrong input"), "{}", why.headline);
+    let off = SlotRef::at(named("a"), at("2016-01-01T00:30Z"));
+    let refused = handle.ask("me", Ask::Rerun { slot: off, reason: None }).await.unwrap_err().to_string();
+    assert!(refused.contains("not a time of its workflow's schedule"), "{refused}");
+    handle.stop().await;
+}
+
+#[tokio::test]
+async fn the_next_engine_adopts_the_runs_of_the_one_before() {
+    let (disk, executor) = (MemoryDisk::new(), Held::default());
+    let definitions = vec![hourly("a", Trigger::Always)];
+    let first = start(Box::new(MemoryStore::on(&disk)), &executor, Pace::ByItself, definitions.clone());
+    until(&first, "running", |handle| state(handle, "a", "2016-01-01T01:00Z") == Some(SlotState::Running)).await;
+    first.stop().await;
+    assert_eq!(executor.going().len(), 1, "stopping leaves runs alone");
+    let second = start(Box::new(MemoryStore::on(&disk)), &executor, Pace::ByItself, definitions);
+    let mut status = second.watch_status();
+    status.wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
+    executor.end(&executor.going()[0], Outcome::Succeeded);
+    until(&second, "succeeded", |handle| state(handle, "a", "2016-01-01T01:00Z") == Some(SlotState::Succeeded)).await;
+    let runs = second.reader().slot_runs(&SlotRef::at(named("a"), at("2016-01-01T01:00Z"))).unwrap();
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_same_database_stands_by_and_takes_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Box::new(SqliteStore::open(&folder.path().join("kelos.db")).unwrap());
+    let executor = Held::default();
+    let first = start(open(), &executor, Pace::ByItself, vec![hourly("a", Trigger::Always)]);
+    first.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
+    let second = start(open(), &executor, Pace::ByItself, vec![hourly("a", Trigger::Always)]);
+    second.watch_status().wait_for(|status| *status == Status::Standby).await.unwrap();
+    let refused = second.ask("me", Ask::Pause(named("a"))).await.unwrap_err().to_string();
+    assert!(refused.contains("standby"), "{refused}");
+    until(&first, "running", |handle| state(handle, "a", "2016-01-01T01:00Z") == Some(SlotState::Running)).await;
+    assert_eq!(state(&second, "a", "2016-01-01T01:00Z"), Some(SlotState::Running), "a standby reads");
+    first.stop().await;
+    second.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
+    second.ask("me", Ask::Pause(named("a"))).await.unwrap();
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn an_unknown_executor_puts_runs_off_and_says_so() {
+    let mut workflow = Arc::unwrap_or_clone(hourly("a", Trigger::Always));
+    workflow.job.executor = "spark".to_owned();
+    let executor = Held::default();
+    let handle = start(Box::new(MemoryStore::new()), &executor, Pace::Stepped, vec![Arc::new(workflow)]);
+    handle.step(at("2016-01-01T00:30Z"), None).await.unwrap();
+    assert_eq!(state(&handle, "a", "2016-01-01T00:00Z"), Some(SlotState::Dispatched), "nothing is lost");
+    let slot = SlotRef::at(named("a"), at("2016-01-01T00:00Z"));
+    let history = handle.reader().history(&slot).unwrap();
+    let told = serde_json::to_string(&history).unwrap();
+    assert!(told.contains("no executor named") && told.contains("held"), "{told}");
+    let counts = handle.reader().slot_counts(&SlotFilter::default()).unwrap();
+    assert_eq!(counts.get(&SlotState::Dispatched), Some(&1));
+    handle.stop().await;
+}
