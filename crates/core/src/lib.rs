@@ -6,7 +6,11 @@
 //! them, and finished slots are not in memory.
 //!
 //! Every change goes through `record`, which applies the event with the model's one `apply` and keeps
-//! all indices in step with it.
+//! all indices in step with it. `clippy.toml` beside the manifest refuses what is absent.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout, clippy::print_stderr)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod asks;
 mod definitions;

@@ -1,6 +1,8 @@
 //! Writes cron expressions for the oracle in `fixtures/cron`, one `start|expression` a line: those that
 //! Quartz reads, and some that are nearly so. `cargo run -p kelos-model --example cron_cases [count] [seed]`
 
+#![allow(clippy::disallowed_methods, reason = "a program, not the library")]
+
 use std::env::args;
 
 /// SplitMix64: small, and the same everywhere for ever.

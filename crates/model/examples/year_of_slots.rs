@@ -1,6 +1,8 @@
 //! Prints how long it takes to list a year of slots and to read cron expressions.
 //! `cargo run --release -p kelos-model --example year_of_slots`
 
+#![allow(clippy::disallowed_types, reason = "it takes the time")]
+
 use std::hint::black_box;
 use std::time::Instant;
 

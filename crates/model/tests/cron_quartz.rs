@@ -1,6 +1,8 @@
 //! Our cron against real Quartz 2.3.2, in UTC, line by line. `fixtures/cron/README.md` tells how the lines
 //! came about.
 
+#![allow(clippy::disallowed_methods, reason = "it can read lines from a file that is named")]
+
 use jiff::civil::DateTime;
 use kelos_model::time::{Cron, CronError, CronField};
 
