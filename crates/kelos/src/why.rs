@@ -96,7 +96,7 @@ pub fn account(
         next_look: inspection.and_then(|inspection| inspection.next_look),
         runs,
     };
-    why.blockers = blockers(&why, workflow, inspection);
+    why.blockers = blockers(&why, &history, workflow, inspection);
     why.headline = headline(&why, folded.as_ref().map(|(slot, _)| slot), workflow, at);
     why
 }
@@ -129,7 +129,20 @@ fn last_explanation(history: &[EventRecord]) -> Option<(Explanation, Timestamp)>
     })
 }
 
-fn blockers(why: &Why, workflow: Option<&WorkflowRow>, inspection: Option<&Inspection>) -> Vec<String> {
+/// Why the executor put off the start of the run that is dispatched.
+fn deferral(history: &[EventRecord]) -> Option<String> {
+    history.iter().rev().find_map(|record| match &record.event {
+        Event::Slot { what: SlotEvent::Deferred { reason, .. }, .. } => Some(reason.clone()),
+        _ => None,
+    })
+}
+
+fn blockers(
+    why: &Why,
+    history: &[EventRecord],
+    workflow: Option<&WorkflowRow>,
+    inspection: Option<&Inspection>,
+) -> Vec<String> {
     let mut blockers = Vec::new();
     let live = why.state.is_some_and(|state| !state.is_final());
     if live && let Some(dormant) = inspection.and_then(|inspection| inspection.dormant.clone()) {
@@ -138,6 +151,7 @@ fn blockers(why: &Why, workflow: Option<&WorkflowRow>, inspection: Option<&Inspe
     match why.state {
         Some(SlotState::Waiting) => blockers.extend(why.trigger.iter().flat_map(Explanation::blockers)),
         Some(SlotState::Queued) => blockers.extend(queue_blockers(workflow, inspection)),
+        Some(SlotState::Dispatched) => blockers.extend(deferral(history)),
         _ => {}
     }
     blockers
@@ -199,6 +213,9 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
         }
         SlotEvent::TriggerMet { .. } if why.blockers.is_empty() => format!("queued since {since}"),
         SlotEvent::TriggerMet { .. } => format!("queued since {since}: {}", why.blockers.join("; ")),
+        SlotEvent::Dispatched { run } if !why.blockers.is_empty() => {
+            format!("run {run} was dispatched at {since} and could not be started yet: {}", why.blockers.join("; "))
+        }
         SlotEvent::Dispatched { run } => format!("run {run} was dispatched at {since}; its executor has not confirmed the start"),
         SlotEvent::Started { run, external_id } => format!("run {run} ({external_id}) goes on since {since}"),
         SlotEvent::Succeeded { run } => format!("run {run} succeeded at {since}"),
