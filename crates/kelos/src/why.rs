@@ -131,7 +131,8 @@ fn last_explanation(history: &[EventRecord]) -> Option<(Explanation, Timestamp)>
 
 /// Why the executor put off the start of the run that is dispatched.
 fn deferral(history: &[EventRecord]) -> Option<String> {
-    history.iter().rev().find_map(|record| match &record.event {
+    let dispatch = |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Dispatched { .. }, .. });
+    history.iter().rev().take_while(|record| !dispatch(record)).find_map(|record| match &record.event {
         Event::Slot { what: SlotEvent::Deferred { reason, .. }, .. } => Some(reason.clone()),
         _ => None,
     })
