@@ -227,9 +227,7 @@ pub(crate) struct SlotsArgs {
 }
 
 fn state_parser() -> clap::builder::PossibleValuesParser {
-    kelos_model::SlotState::ALL
-        .map(kelos_model::SlotState::as_str)
-        .into()
+    kelos_model::SlotState::ALL.map(kelos_model::SlotState::as_str).into()
 }
 
 #[derive(Args)]

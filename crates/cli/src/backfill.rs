@@ -46,10 +46,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
     } else {
         words::line(format!("ended: {}", counts(&end["counts"])));
     }
-    let bad: u64 = ["failed", "expired", "killed"]
-        .iter()
-        .map(|state| number(&end["counts"], state))
-        .sum();
+    let bad: u64 = ["failed", "expired", "killed"].iter().map(|state| number(&end["counts"], state)).sum();
     Ok(if bad > 0 { BAD } else { 0 })
 }
 
@@ -76,36 +73,19 @@ fn request(args: &BackfillArgs) -> Value {
 }
 
 fn summary(made: &Value) -> String {
-    let kinds = [
-        ("created", "new"),
-        ("reopened", "opened again"),
-        ("adopted", "taken over while live"),
-    ];
-    let mut parts: Vec<String> = kinds
-        .iter()
-        .map(|(kind, words)| format!("{} {words}", number(&made[kind], "count")))
-        .collect();
+    let kinds = [("created", "new"), ("reopened", "opened again"), ("adopted", "taken over while live")];
+    let mut parts: Vec<String> =
+        kinds.iter().map(|(kind, words)| format!("{} {words}", number(&made[kind], "count"))).collect();
     parts.push(format!("{} left as they are", number(made, "untouched")));
     parts.join(", ")
 }
 
 /// What a backfill would do.
 fn tell(made: &Value) {
-    words::line(format!(
-        "would be backfill {}: {}",
-        text(made, "id"),
-        summary(made)
-    ));
-    for (kind, heading) in [
-        ("created", "new"),
-        ("reopened", "opened again"),
-        ("adopted", "taken over while live"),
-    ] {
+    words::line(format!("would be backfill {}: {}", text(made, "id"), summary(made)));
+    for (kind, heading) in [("created", "new"), ("reopened", "opened again"), ("adopted", "taken over while live")] {
         let total = usize::try_from(number(&made[kind], "count")).unwrap_or(usize::MAX);
-        let times: Vec<&str> = items(&made[kind], "times")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
+        let times: Vec<&str> = items(&made[kind], "times").iter().filter_map(Value::as_str).collect();
         if times.is_empty() {
             continue;
         }
@@ -143,9 +123,5 @@ fn watch(client: &Client, doing: &str, id: &str) -> Result<Value, Failure> {
 fn style() -> ProgressStyle {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len}  {elapsed}  {msg}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    if render::unicode() {
-        style.progress_chars("━╸─")
-    } else {
-        style.progress_chars("=>-")
-    }
+    if render::unicode() { style.progress_chars("━╸─") } else { style.progress_chars("=>-") }
 }

@@ -18,23 +18,11 @@ struct Change {
 }
 
 pub(crate) fn rerun(args: &ChangeArgs) -> Result<u8, Failure> {
-    change(
-        args,
-        &Change {
-            verb: "rerun",
-            to_final: true,
-        },
-    )
+    change(args, &Change { verb: "rerun", to_final: true })
 }
 
 pub(crate) fn kill(args: &ChangeArgs) -> Result<u8, Failure> {
-    change(
-        args,
-        &Change {
-            verb: "kill",
-            to_final: false,
-        },
-    )
+    change(args, &Change { verb: "kill", to_final: false })
 }
 
 fn change(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
@@ -67,10 +55,7 @@ fn change(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
         return Ok(if bad { BAD } else { 0 });
     }
     for slot in &done {
-        let (state, name) = (
-            text(slot, "state"),
-            format!("{}@{}", text(slot, "workflow"), short(text(slot, "time"))),
-        );
+        let (state, name) = (text(slot, "state"), format!("{}@{}", text(slot, "workflow"), short(text(slot, "time"))));
         words::line(format!("{name} is {}", render::paint(state, state)));
     }
     if done.is_empty() && refused.is_empty() {
@@ -91,14 +76,8 @@ fn in_range(
     from: Timestamp,
     to: Timestamp,
 ) -> Result<Vec<Timestamp>, Failure> {
-    client.get(
-        doing,
-        &format!("/workflows/{}", escape(&args.workflow)),
-        &Query::new(),
-    )?;
-    let states = SlotState::ALL
-        .into_iter()
-        .filter(|state| state.is_final() == change.to_final);
+    client.get(doing, &format!("/workflows/{}", escape(&args.workflow)), &Query::new())?;
+    let states = SlotState::ALL.into_iter().filter(|state| state.is_final() == change.to_final);
     let states: Vec<&str> = states.map(SlotState::as_str).collect();
     let mut query = Query::new();
     query.add("workflow", &args.workflow);
@@ -106,27 +85,15 @@ fn in_range(
     query.add("from", words::wire(from));
     query.add("to", words::wire(to));
     let (rows, _) = client.list(doing, "/slots", &query, usize::MAX)?;
-    Ok(rows
-        .iter()
-        .rev()
-        .filter_map(|row| words::time(text(row, "time")).ok())
-        .collect())
+    Ok(rows.iter().rev().filter_map(|row| words::time(text(row, "time")).ok()).collect())
 }
 
 pub(crate) fn pause(args: &NamesArgs, pause: bool) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let (verb, past) = if pause {
-        ("pause", "paused")
-    } else {
-        ("resume", "resumed")
-    };
+    let (verb, past) = if pause { ("pause", "paused") } else { ("resume", "resumed") };
     let mut done = Vec::new();
     for id in &args.workflows {
-        let answer = client.post(
-            &format!("{verb} {id}"),
-            &format!("/workflows/{}/{verb}", escape(id)),
-            &json!({}),
-        )?;
+        let answer = client.post(&format!("{verb} {id}"), &format!("/workflows/{}/{verb}", escape(id)), &json!({}))?;
         if !args.door.json {
             words::line(format!("{id} is {past}"));
         }

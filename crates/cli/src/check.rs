@@ -3,9 +3,7 @@
 use std::io::IsTerminal;
 
 use kelos::script::{Limits, Loaded, Problem, Severity, check};
-use miette::{
-    GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset,
-};
+use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
 
 use crate::args::CheckArgs;
@@ -19,12 +17,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let files = folder::scripts(&folders);
     if files == 0 {
         let place = folders.workflows.display();
-        return Err(Failure::usage(format!(
-            "find a script: there is no *.js in {place}"
-        )));
+        return Err(Failure::usage(format!("find a script: there is no *.js in {place}")));
     }
-    let loaded = check(folders, Limits::default())
-        .map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let loaded = check(folders, Limits::default()).map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     if args.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
         text::json(
@@ -45,27 +40,15 @@ fn print(loaded: &Loaded, files: usize) {
             folder::problem_lines(problem).iter().for_each(text::line);
         }
     }
-    let errors = loaded
-        .problems
-        .iter()
-        .filter(|problem| problem.is_error())
-        .count();
+    let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
     let warnings = loaded.problems.len() - errors;
     let found = match (errors, warnings) {
         (0, 0) => "no problems".to_owned(),
         (0, warnings) => count(warnings, "warning"),
         (errors, 0) => count(errors, "problem"),
-        (errors, warnings) => format!(
-            "{}, {}",
-            count(errors, "problem"),
-            count(warnings, "warning")
-        ),
+        (errors, warnings) => format!("{}, {}", count(errors, "problem"), count(warnings, "warning")),
     };
-    text::line(format!(
-        "{} in {}: {found}",
-        count(loaded.workflows.len(), "workflow"),
-        count(files, "file")
-    ));
+    text::line(format!("{} in {}: {found}", count(loaded.workflows.len(), "workflow"), count(files, "file")));
 }
 
 /// A problem with the lines around it, drawn for a terminal.
@@ -75,19 +58,10 @@ fn report(loaded: &Loaded, problem: &Problem) -> String {
         Severity::Warning => miette::Severity::Warning,
     };
     // The place comes first, so that editors and terminals make a link of it.
-    let mut diagnostic = MietteDiagnostic::new(
-        Problem {
-            hint: None,
-            ..problem.clone()
-        }
-        .to_string(),
-    )
-    .with_severity(severity);
+    let mut diagnostic =
+        MietteDiagnostic::new(Problem { hint: None, ..problem.clone() }.to_string()).with_severity(severity);
     diagnostic.help.clone_from(&problem.hint);
-    let source = loaded
-        .sources
-        .get(&problem.file)
-        .filter(|_| problem.line > 0);
+    let source = loaded.sources.get(&problem.file).filter(|_| problem.line > 0);
     if let Some(source) = source {
         let line = usize::try_from(problem.line).unwrap_or(1);
         let column = usize::try_from(problem.column).unwrap_or(1).max(1);
@@ -96,9 +70,7 @@ fn report(loaded: &Loaded, problem: &Problem) -> String {
     }
     let report = Report::new(diagnostic);
     let report = match source {
-        Some(source) => {
-            report.with_source_code(NamedSource::new(&problem.file, source.to_string()))
-        }
+        Some(source) => report.with_source_code(NamedSource::new(&problem.file, source.to_string())),
         None => report,
     };
     let mut drawn = String::new();

@@ -14,11 +14,7 @@ use crate::failure::{Failure, UNREACHABLE};
 use crate::up;
 
 /// Everything that could mean something in a path or a query is escaped.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Rows on the longest page that a server gives.
 const LONGEST_PAGE: usize = 1000;
@@ -34,14 +30,8 @@ impl Client {
     /// The server that was named, or that works in this folder, or the usual one.
     pub(crate) fn new(door: &Door) -> Result<Client, Failure> {
         let named = door.server.clone().filter(|server| !server.is_empty());
-        let base = named
-            .or_else(nearby)
-            .unwrap_or_else(|| format!("http://127.0.0.1:{}", up::PORT));
-        let base = if base.contains("://") {
-            base
-        } else {
-            format!("http://{base}")
-        };
+        let base = named.or_else(nearby).unwrap_or_else(|| format!("http://127.0.0.1:{}", up::PORT));
+        let base = if base.contains("://") { base } else { format!("http://{base}") };
         if !base.starts_with("http://") {
             return Err(Failure::usage(format!(
                 "use the server {base}: expected an address such as http://127.0.0.1:7437"
@@ -52,19 +42,10 @@ impl Client {
             .timeout_connect(Some(Duration::from_secs(5)))
             .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
             .build();
-        let user = ["USER", "LOGNAME"]
-            .into_iter()
-            .filter_map(|name| std::env::var(name).ok());
-        let user = user
-            .map(|user| user.trim().to_owned())
-            .find(|user| (1..=200).contains(&user.len()));
-        let user =
-            HeaderValue::from_bytes(user.unwrap_or_else(|| "cli".to_owned()).as_bytes()).ok();
-        Ok(Client {
-            agent: config.into(),
-            base: base.trim_end_matches('/').to_owned(),
-            user,
-        })
+        let user = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
+        let user = user.map(|user| user.trim().to_owned()).find(|user| (1..=200).contains(&user.len()));
+        let user = HeaderValue::from_bytes(user.unwrap_or_else(|| "cli".to_owned()).as_bytes()).ok();
+        Ok(Client { agent: config.into(), base: base.trim_end_matches('/').to_owned(), user })
     }
 
     /// Reads something.
@@ -73,12 +54,7 @@ impl Client {
     }
 
     /// Asks for something, and hands on an answer that is no JSON: its text or a stream.
-    pub(crate) fn open(
-        &self,
-        doing: &str,
-        path: &str,
-        query: &Query,
-    ) -> Result<Response<Body>, Failure> {
+    pub(crate) fn open(&self, doing: &str, path: &str, query: &Query) -> Result<Response<Body>, Failure> {
         let mut request = self.agent.get(self.url(path, query));
         if let Some(user) = &self.user {
             request = request.header("Kelos-User", user);
@@ -89,16 +65,11 @@ impl Client {
 
     /// Asks for a change.
     pub(crate) fn post(&self, doing: &str, path: &str, body: &Value) -> Result<Value, Failure> {
-        let mut request = self
-            .agent
-            .post(self.url(path, &Query::new()))
-            .header("content-type", "application/json");
+        let mut request = self.agent.post(self.url(path, &Query::new())).header("content-type", "application/json");
         if let Some(user) = &self.user {
             request = request.header("Kelos-User", user);
         }
-        let answer = request
-            .send(body.to_string())
-            .map_err(|error| self.unreachable(&error))?;
+        let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
         self.read(doing, self.refused(doing, answer)?)
     }
 
@@ -136,20 +107,14 @@ impl Client {
     fn read(&self, doing: &str, answer: Response<Body>) -> Result<Value, Failure> {
         let text = self.text(answer)?;
         serde_json::from_str(&text).map_err(|_| {
-            Failure::bad(format!("{doing}: {} did not answer with JSON", self.base))
-                .hint("is that a Kelos server?")
+            Failure::bad(format!("{doing}: {} did not answer with JSON", self.base)).hint("is that a Kelos server?")
         })
     }
 
     fn text(&self, answer: Response<Body>) -> Result<String, Failure> {
         let mut bytes = Vec::new();
         let read = answer.into_body().into_reader().read_to_end(&mut bytes);
-        read.map_err(|error| {
-            Failure::new(
-                UNREACHABLE,
-                format!("hear from {} to the end: {error}", self.base),
-            )
-        })?;
+        read.map_err(|error| Failure::new(UNREACHABLE, format!("hear from {} to the end: {error}", self.base)))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -161,18 +126,13 @@ impl Client {
         }
         let text = self.text(answer)?;
         let problem: Value = serde_json::from_str(&text).unwrap_or_default();
-        let detail = problem["detail"]
-            .as_str()
-            .map(|detail| detail.strip_prefix("failed to ").unwrap_or(detail));
+        let detail = problem["detail"].as_str().map(|detail| detail.strip_prefix("failed to ").unwrap_or(detail));
         let Some(detail) = detail else {
             let failure = Failure::bad(format!("{doing}: {} answered {status}", self.base));
             return Err(failure.hint("is that a Kelos server?"));
         };
         let failure = Failure::bad(format!("{doing}: {detail}"));
-        let kind = problem["type"]
-            .as_str()
-            .and_then(|kind| kind.rsplit(':').next())
-            .unwrap_or_default();
+        let kind = problem["type"].as_str().and_then(|kind| kind.rsplit(':').next()).unwrap_or_default();
         Err(match own_hint(kind).or(problem["hint"].as_str()) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -187,26 +147,17 @@ impl Client {
             ureq::Error::HostNotFound => "there is no such host".to_owned(),
             other => other.to_string(),
         };
-        Failure::new(
-            UNREACHABLE,
-            format!("reach a server at {}: {why}", self.base),
-        )
-        .hint("start one with `kelos up`, or say where it is with --server URL or KELOS_SERVER")
+        Failure::new(UNREACHABLE, format!("reach a server at {}: {why}", self.base))
+            .hint("start one with `kelos up`, or say where it is with --server URL or KELOS_SERVER")
     }
 }
 
 /// What to do about a refusal, in the words of this program instead of those of HTTP.
 fn own_hint(kind: &str) -> Option<&'static str> {
     Some(match kind {
-        "workflow-not-found" => {
-            "`kelos ls` lists the workflows, `kelos check` says which scripts are broken"
-        }
-        "slot-not-found" => {
-            "`kelos slots WORKFLOW` lists its slots, `kelos why` says why one is missing"
-        }
-        "not-in-schedule" => {
-            "`kelos slots WORKFLOW` lists its slots, `kelos ls` shows its schedule"
-        }
+        "workflow-not-found" => "`kelos ls` lists the workflows, `kelos check` says which scripts are broken",
+        "slot-not-found" => "`kelos slots WORKFLOW` lists its slots, `kelos why` says why one is missing",
+        "not-in-schedule" => "`kelos slots WORKFLOW` lists its slots, `kelos ls` shows its schedule",
         "still-live" => "`kelos kill` ends it first",
         "standby" => "ask the other server, with --server URL",
         _ => return None,
@@ -263,11 +214,7 @@ pub(crate) fn escape(name: &str) -> String {
 
 /// The path of a slot.
 pub(crate) fn slot_path(workflow: &str, time: jiff::Timestamp) -> String {
-    format!(
-        "/workflows/{}/slots/{}",
-        escape(workflow),
-        escape(&crate::text::wire(time))
-    )
+    format!("/workflows/{}/slots/{}", escape(workflow), escape(&crate::text::wire(time)))
 }
 
 /// A text in an answer; empty where it is missing.
@@ -282,8 +229,5 @@ pub(crate) fn number(value: &Value, name: &str) -> u64 {
 
 /// The rows of a list in an answer.
 pub(crate) fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value[name]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    value[name].as_array().map(Vec::as_slice).unwrap_or_default()
 }

@@ -11,17 +11,13 @@ use crate::text;
 pub(crate) fn run(args: &CronArgs) -> Result<u8, Failure> {
     let cron = Cron::parse(&args.expression).map_err(|error| pointed(&args.expression, &error))?;
     let zone = match &args.zone {
-        Some(name) => Zone::parse(name)
-            .map_err(|error| Failure::usage(format!("read the time zone: {error}")))?,
+        Some(name) => Zone::parse(name).map_err(|error| Failure::usage(format!("read the time zone: {error}")))?,
         None => Zone::utc(),
     };
     let schedule = CronSchedule::new(cron, zone.clone(), Gap::default(), Fold::default());
     let after = args.after.unwrap_or_else(Timestamp::now);
-    let times: Vec<Timestamp> = std::iter::successors(schedule.next_after(after), |last| {
-        schedule.next_after(*last)
-    })
-    .take(args.count)
-    .collect();
+    let times: Vec<Timestamp> =
+        std::iter::successors(schedule.next_after(after), |last| schedule.next_after(*last)).take(args.count).collect();
     if args.json {
         let times: Vec<String> = times.iter().map(Timestamp::to_string).collect();
         text::json(&json!({ "times": times }));
@@ -29,16 +25,8 @@ pub(crate) fn run(args: &CronArgs) -> Result<u8, Failure> {
     }
     for at in &times {
         let local = at.to_zoned(zone.rules().clone());
-        let place = if args.zone.is_some() {
-            "%a %Y-%m-%d %H:%M:%S %Z"
-        } else {
-            "%a"
-        };
-        text::line(format!(
-            "{}  {}",
-            text::to_the_second(*at),
-            local.strftime(place)
-        ));
+        let place = if args.zone.is_some() { "%a %Y-%m-%d %H:%M:%S %Z" } else { "%a" };
+        text::line(format!("{}  {}", text::to_the_second(*at), local.strftime(place)));
     }
     if times.len() < args.count {
         eprintln!("no more times up to the end of the year 2199");
@@ -48,16 +36,9 @@ pub(crate) fn run(args: &CronArgs) -> Result<u8, Failure> {
 
 /// The refusal with a caret below the part that is at fault.
 fn pointed(expression: &str, error: &CronError) -> Failure {
-    let before = expression
-        .get(..error.span.start)
-        .map_or(0, |before| before.chars().count());
-    let length = expression
-        .get(error.span.clone())
-        .map_or(1, |part| part.chars().count().max(1));
-    let shown = vec![
-        expression.to_owned(),
-        format!("{}{}", " ".repeat(before), "^".repeat(length)),
-    ];
+    let before = expression.get(..error.span.start).map_or(0, |before| before.chars().count());
+    let length = expression.get(error.span.clone()).map_or(1, |part| part.chars().count().max(1));
+    let shown = vec![expression.to_owned(), format!("{}{}", " ".repeat(before), "^".repeat(length))];
     Failure::usage(format!("read the cron expression: {error}")).show(shown).hint(
         "the fields are second, minute, hour, day-of-month, month, day-of-week and perhaps year; \
          for each working day at noon: \"0 0 12 ? * MON-FRI\"",

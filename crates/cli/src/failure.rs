@@ -23,12 +23,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(code: u8, message: impl Into<String>) -> Failure {
-        Failure {
-            code,
-            message: message.into(),
-            hint: None,
-            shown: Vec::new(),
-        }
+        Failure { code, message: message.into(), hint: None, shown: Vec::new() }
     }
 
     pub(crate) fn bad(message: impl Into<String>) -> Failure {
@@ -40,10 +35,7 @@ impl Failure {
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
-        Failure {
-            hint: Some(hint.into()),
-            ..self
-        }
+        Failure { hint: Some(hint.into()), ..self }
     }
 
     pub(crate) fn show(self, shown: Vec<String>) -> Failure {

@@ -10,9 +10,7 @@ use crate::failure::Failure;
 pub(crate) fn existing(what: &str, path: &Path) -> Result<PathBuf, Failure> {
     let fail = |why: String| Failure::usage(format!("use {} as the {what}: {why}", path.display()));
     let absolute = std::fs::canonicalize(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            fail("there is no such folder".to_owned()).hint("make it, or name another one")
-        }
+        std::io::ErrorKind::NotFound => fail("there is no such folder".to_owned()).hint("make it, or name another one"),
         _ => fail(error.to_string()),
     })?;
     if !absolute.is_dir() {
@@ -24,22 +22,12 @@ pub(crate) fn existing(what: &str, path: &Path) -> Result<PathBuf, Failure> {
 /// Where the scripts of a folder are: in its subfolder `workflows`, or in itself.
 pub(crate) fn folders(dir: &Path, defaults: Option<&Path>) -> Folders {
     let below = dir.join("workflows");
-    let workflows = if below.is_dir() {
-        below
-    } else {
-        dir.to_owned()
-    };
-    let beside = dir
-        .parent()
-        .filter(|_| dir.ends_with("workflows"))
-        .map(|parent| parent.join("defaults"));
+    let workflows = if below.is_dir() { below } else { dir.to_owned() };
+    let beside = dir.parent().filter(|_| dir.ends_with("workflows")).map(|parent| parent.join("defaults"));
     let own = dir.join("defaults");
     let beside = beside.filter(|beside| beside.is_dir() && !own.is_dir());
     let defaults = defaults.map_or_else(|| beside.unwrap_or(own), Path::to_owned);
-    Folders {
-        workflows,
-        defaults,
-    }
+    Folders { workflows, defaults }
 }
 
 /// How many scripts are in the folder.
@@ -47,24 +35,15 @@ pub(crate) fn scripts(folders: &Folders) -> usize {
     let Ok(entries) = std::fs::read_dir(&folders.workflows) else {
         return 0;
     };
-    entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.path().extension().is_some_and(|end| end == "js"))
-        .count()
+    entries.filter_map(Result::ok).filter(|entry| entry.path().extension().is_some_and(|end| end == "js")).count()
 }
 
 /// `broken.js:3:7: what is wrong`, with what stands there and a caret below the column.
 pub(crate) fn problem_lines(problem: &Problem) -> Vec<String> {
     let mut lines = vec![problem.to_string()];
-    if let Some(source) = problem
-        .source_line
-        .as_deref()
-        .filter(|source| !source.trim().is_empty())
-    {
+    if let Some(source) = problem.source_line.as_deref().filter(|source| !source.trim().is_empty()) {
         let source = source.trim_end().replace('\t', " ");
-        let column = usize::try_from(problem.column)
-            .unwrap_or(1)
-            .saturating_sub(1);
+        let column = usize::try_from(problem.column).unwrap_or(1).saturating_sub(1);
         lines.push(format!("    {source}"));
         lines.push(format!("    {}^", " ".repeat(column)));
     }

@@ -42,10 +42,8 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         .build()
         .map_err(|error| Failure::bad(format!("start threads: {error}")))?;
     let runs = plan.data.join("runs");
-    std::fs::create_dir_all(&runs)
-        .map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
-    let store = SqliteStore::open(plan.data.join("kelos.db"))
-        .map_err(|error| Failure::bad(error.to_string()))?;
+    std::fs::create_dir_all(&runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
+    let store = SqliteStore::open(plan.data.join("kelos.db")).map_err(|error| Failure::bad(error.to_string()))?;
     let mut config = NodeConfig::new(runs, local::own_shim());
     config.folders = Some(plan.folders);
     config.pace = plan.pace;
@@ -54,11 +52,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.core.max_running = plan.tunables.max_running;
     let node = Node::start(config, Box::new(store), runtime.handle().clone())
         .map_err(|error| Failure::bad(error.to_string()))?;
-    Ok(Host {
-        node,
-        runtime,
-        listener: plan.listener,
-    })
+    Ok(Host { node, runtime, listener: plan.listener })
 }
 
 impl Host {
@@ -66,10 +60,7 @@ impl Host {
     pub(crate) fn leads(&self) -> bool {
         self.runtime.block_on(async {
             let mut status = self.node.handle().watch_status();
-            let settled = status
-                .wait_for(|status| *status != Status::Starting)
-                .await
-                .map(|status| status.clone());
+            let settled = status.wait_for(|status| *status != Status::Starting).await.map(|status| status.clone());
             if matches!(settled, Ok(Status::Standby)) {
                 return false;
             }
@@ -90,21 +81,13 @@ impl Host {
 
     /// Answers requests until a signal to end comes; runs go on after it.
     pub(crate) fn serve(self, ready: impl FnOnce()) -> Result<(), Failure> {
-        let Host {
-            node,
-            runtime,
-            listener,
-        } = self;
+        let Host { node, runtime, listener } = self;
         let outcome = runtime.block_on(async {
             let mut signals = Signals::listen()?;
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
-            listener
-                .set_nonblocking(true)
-                .map_err(|error| socket(&error))?;
-            let listener =
-                tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
-            let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
-                .with_hosts(Hosts::for_bind(bound, []));
+            listener.set_nonblocking(true).map_err(|error| socket(&error))?;
+            let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
+            let app = App::new(node.clone(), env!("CARGO_PKG_VERSION")).with_hosts(Hosts::for_bind(bound, []));
             ready();
             let ended = async move {
                 signals.wait().await;
@@ -131,13 +114,8 @@ struct Signals {
 
 impl Signals {
     fn listen() -> Result<Signals, Failure> {
-        let on = |kind| {
-            signal(kind).map_err(|error| Failure::bad(format!("listen to signals: {error}")))
-        };
-        Ok(Signals {
-            interrupt: on(SignalKind::interrupt())?,
-            terminate: on(SignalKind::terminate())?,
-        })
+        let on = |kind| signal(kind).map_err(|error| Failure::bad(format!("listen to signals: {error}")));
+        Ok(Signals { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
     }
 
     async fn wait(&mut self) {
@@ -152,26 +130,17 @@ impl Signals {
 pub(crate) fn listen(bind: IpAddr, port: Option<u16>, usual: u16) -> Result<TcpListener, Failure> {
     let open = |port| TcpListener::bind(SocketAddr::new(bind, port));
     let fail = |port: u16, error: std::io::Error| {
-        let failure = Failure::bad(format!(
-            "listen on {}: {error}",
-            SocketAddr::new(bind, port)
-        ));
+        let failure = Failure::bad(format!("listen on {}: {error}", SocketAddr::new(bind, port)));
         match error.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                failure.hint("another program listens there; choose another --port")
-            }
-            std::io::ErrorKind::AddrNotAvailable => {
-                failure.hint("--bind names no address of this machine")
-            }
+            std::io::ErrorKind::AddrInUse => failure.hint("another program listens there; choose another --port"),
+            std::io::ErrorKind::AddrNotAvailable => failure.hint("--bind names no address of this machine"),
             _ => failure,
         }
     };
     match port {
         Some(port) => open(port).map_err(|error| fail(port, error)),
         None => match open(usual) {
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                open(0).map_err(|error| fail(0, error))
-            }
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => open(0).map_err(|error| fail(0, error)),
             other => other.map_err(|error| fail(usual, error)),
         },
     }

@@ -27,11 +27,7 @@ pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
     } else {
         let mut table = render::table(&["WORKFLOW", "SCHEDULE", "NEXT", "SLOTS", "NOTE"]);
         for row in rows {
-            let detail = if rows.len() <= DETAILED {
-                detail(&client, row)
-            } else {
-                Value::Null
-            };
+            let detail = if rows.len() <= DETAILED { detail(&client, row) } else { Value::Null };
             table.add_row(cells(row, &detail));
         }
         render::print(table);
@@ -43,16 +39,11 @@ pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
 /// What the list leaves out; a workflow that went away meanwhile has nothing.
 fn detail(client: &Client, row: &Value) -> Value {
     let path = format!("/workflows/{}", escape(text(row, "id")));
-    client
-        .get("read a workflow", &path, &Query::new())
-        .unwrap_or_default()
+    client.get("read a workflow", &path, &Query::new()).unwrap_or_default()
 }
 
 fn cells(row: &Value, detail: &Value) -> [Cell; 5] {
-    let next = items(detail, "nextTimes")
-        .first()
-        .and_then(Value::as_str)
-        .map(short);
+    let next = items(detail, "nextTimes").first().and_then(Value::as_str).map(short);
     let mut notes = Vec::new();
     if row["paused"].as_bool() == Some(true) {
         notes.push("paused".to_owned());
@@ -86,14 +77,9 @@ fn schedule(schedule: &Value) -> String {
 pub(crate) fn counts(counts: &Value) -> String {
     let known = kelos_model::SlotState::ALL.map(kelos_model::SlotState::as_str);
     let told = known.iter().filter(|state| number(counts, state) > 0);
-    let told: Vec<String> = told
-        .map(|state| render::paint(&format!("{} {state}", number(counts, state)), state))
-        .collect();
-    if told.is_empty() {
-        "-".to_owned()
-    } else {
-        told.join(", ")
-    }
+    let told: Vec<String> =
+        told.map(|state| render::paint(&format!("{} {state}", number(counts, state)), state)).collect();
+    if told.is_empty() { "-".to_owned() } else { told.join(", ") }
 }
 
 /// A list of workflows that lacks some is worth a word.
@@ -102,26 +88,11 @@ fn say_problems(client: &Client) {
         return;
     };
     for problem in items(&problems, "items") {
-        let severity = if text(problem, "severity") == "warning" {
-            "warning: "
-        } else {
-            ""
-        };
+        let severity = if text(problem, "severity") == "warning" { "warning: " } else { "" };
         let (line, column) = (number(problem, "line"), number(problem, "column"));
-        let place = if line > 0 {
-            format!(":{line}:{column}")
-        } else {
-            String::new()
-        };
-        let hint = problem["hint"]
-            .as_str()
-            .map(|hint| format!(" ({hint})"))
-            .unwrap_or_default();
-        eprintln!(
-            "{}{place}: {severity}{}{hint}",
-            text(problem, "file"),
-            text(problem, "message")
-        );
+        let place = if line > 0 { format!(":{line}:{column}") } else { String::new() };
+        let hint = problem["hint"].as_str().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        eprintln!("{}{place}: {severity}{}{hint}", text(problem, "file"), text(problem, "message"));
     }
 }
 
@@ -130,11 +101,7 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
     let mut query = Query::new();
     if let Some(id) = &args.workflow {
         // A filter that names nothing finds nothing; a name that is mistyped deserves an error.
-        client.get(
-            "list the slots",
-            &format!("/workflows/{}", escape(id)),
-            &Query::new(),
-        )?;
+        client.get("list the slots", &format!("/workflows/{}", escape(id)), &Query::new())?;
         query.add("workflow", id);
     }
     if !args.state.is_empty() {
@@ -142,11 +109,7 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
     }
     query.add_some("from", args.from.map(words::wire));
     query.add_some("to", args.to.map(words::wire));
-    let limit = if args.all {
-        usize::MAX
-    } else {
-        args.limit.max(1)
-    };
+    let limit = if args.all { usize::MAX } else { args.limit.max(1) };
     let (rows, more) = client.list("list the slots", "/slots", &query, limit)?;
     if args.door.json {
         words::json(&json!({ "items": rows, "more": more }));
@@ -169,35 +132,18 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
     }
     render::print(table);
     if more {
-        words::line(format!(
-            "the newest {} of more; --all or --limit N prints the others",
-            count(rows.len(), "slot")
-        ));
+        words::line(format!("the newest {} of more; --all or --limit N prints the others", count(rows.len(), "slot")));
     }
     Ok(0)
 }
 
 fn note(row: &Value) -> String {
     let mut notes = Vec::new();
-    notes.extend(
-        row["due"]
-            .as_str()
-            .map(|due| format!("retry {} at {}", number(row, "retries"), short(due))),
-    );
+    notes.extend(row["due"].as_str().map(|due| format!("retry {} at {}", number(row, "retries"), short(due))));
     if row["due"].is_null() && number(row, "retries") > 0 {
-        notes.push(format!(
-            "after {}",
-            count(
-                usize::try_from(number(row, "retries")).unwrap_or(0),
-                "failed attempt"
-            )
-        ));
+        notes.push(format!("after {}", count(usize::try_from(number(row, "retries")).unwrap_or(0), "failed attempt")));
     }
-    notes.extend(
-        row["backfill"]
-            .as_str()
-            .map(|name| format!("backfill {name}")),
-    );
+    notes.extend(row["backfill"].as_str().map(|name| format!("backfill {name}")));
     let priority = row["priority"].as_i64().unwrap_or_default();
     if priority != 0 {
         notes.push(format!("priority {priority}"));

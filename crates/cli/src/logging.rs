@@ -14,21 +14,13 @@ use crate::failure::Failure;
 
 /// Starts logging; `usual` is the filter where `KELOS_LOG` says nothing.
 pub(crate) fn start(usual: &str, file: Option<&Path>) -> Result<(), Failure> {
-    let wanted = std::env::var("KELOS_LOG")
-        .ok()
-        .filter(|wanted| !wanted.is_empty());
+    let wanted = std::env::var("KELOS_LOG").ok().filter(|wanted| !wanted.is_empty());
     let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(usual)).map_err(|error| {
-        Failure::usage(format!("read the filter in KELOS_LOG: {error}"))
-            .hint("such as info, or kelos=debug,warn")
+        Failure::usage(format!("read the filter in KELOS_LOG: {error}")).hint("such as info, or kelos=debug,warn")
     })?;
     let file = file.map(open).transpose()?;
-    let colours = std::io::stderr().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
-    let to_file = file.map(|file| {
-        fmt::layer()
-            .with_ansi(false)
-            .with_writer(BoxMakeWriter::new(Mutex::new(file)))
-    });
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    let to_file = file.map(|file| fmt::layer().with_ansi(false).with_writer(BoxMakeWriter::new(Mutex::new(file))));
     tracing_subscriber::registry()
         .with(filter)
         .with(fmt::layer().with_ansi(colours).with_writer(std::io::stderr))

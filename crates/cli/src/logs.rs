@@ -41,11 +41,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
             eprintln!("[{} bytes are not kept]", piece.dropped);
         }
         let mut out = std::io::stdout().lock();
-        if out
-            .write_all(&piece.bytes)
-            .and_then(|()| out.flush())
-            .is_err()
-        {
+        if out.write_all(&piece.bytes).and_then(|()| out.flush()).is_err() {
             return Ok(0);
         }
         offset = piece.next;
@@ -88,27 +84,12 @@ fn read(client: &Client, path: &str, offset: u64) -> Result<Piece, Failure> {
     query.add("offset", offset);
     query.add("limit", 1 << 20);
     let answer = client.open(DOING, path, &query)?;
-    let header = |name: &str| {
-        answer
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let (next, dropped, ended) = (
-        header("kelos-next-offset"),
-        header("kelos-dropped"),
-        header("kelos-ended"),
-    );
+    let header =
+        |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let (next, dropped, ended) = (header("kelos-next-offset"), header("kelos-dropped"), header("kelos-ended"));
     let mut bytes = Vec::new();
     let heard = answer.into_body().into_reader().read_to_end(&mut bytes);
-    heard.map_err(|error| {
-        Failure::new(
-            UNREACHABLE,
-            format!("{DOING}: the server fell silent: {error}"),
-        )
-    })?;
+    heard.map_err(|error| Failure::new(UNREACHABLE, format!("{DOING}: the server fell silent: {error}")))?;
     let length = u64::try_from(bytes.len()).unwrap_or(0);
     Ok(Piece {
         next: next.parse().unwrap_or(offset + length),
@@ -128,8 +109,6 @@ fn whole(client: &Client, path: &str, number: u64) -> Result<u8, Failure> {
         }
         all.extend(piece.bytes);
     };
-    words::json(
-        &json!({ "run": number, "text": String::from_utf8_lossy(&all), "dropped": dropped, "ended": ended }),
-    );
+    words::json(&json!({ "run": number, "text": String::from_utf8_lossy(&all), "dropped": dropped, "ended": ended }));
     Ok(0)
 }

@@ -45,11 +45,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
-            let code = if error.use_stderr() {
-                failure::USAGE
-            } else {
-                0
-            };
+            let code = if error.use_stderr() { failure::USAGE } else { 0 };
             let _ = error.print();
             return ExitCode::from(code);
         }

@@ -19,9 +19,7 @@ use crate::{folder, render};
 pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
     if args.from >= args.to {
         let (from, to) = (to_the_second(args.from), to_the_second(args.to));
-        return Err(Failure::usage(format!(
-            "plan from {from} to {to}: the range is empty"
-        )));
+        return Err(Failure::usage(format!("plan from {from} to {to}: the range is empty")));
     }
     let workflows = definitions(args)?;
     let suppose = DryRun {
@@ -44,10 +42,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
     if args.slots {
         print_slots(&forecasts);
     }
-    let slots = forecasts
-        .values()
-        .map(|forecast| forecast.slots.len())
-        .sum();
+    let slots = forecasts.values().map(|forecast| forecast.slots.len()).sum();
     text::line(format!(
         "{} of {} in {millis} ms; nothing was run",
         count(slots, "slot"),
@@ -59,43 +54,27 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
 fn definitions(args: &PlanArgs) -> Result<Vec<Arc<Workflow>>, Failure> {
     let dir = folder::existing("folder of scripts", &args.dir)?;
     let folders = folder::folders(&dir, args.defaults.as_deref());
-    let loaded = check(folders, Limits::default())
-        .map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let loaded = check(folders, Limits::default()).map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     for problem in &loaded.problems {
         eprintln!("{problem}");
     }
     for wanted in &args.workflow {
         if !loaded.workflows.iter().any(|one| one.id.as_str() == wanted) {
             let known: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
-            return Err(
-                Failure::usage(format!("plan \"{wanted}\": no workflow is named so"))
-                    .hint(format!("there are: {}", known.join(", "))),
-            );
+            return Err(Failure::usage(format!("plan \"{wanted}\": no workflow is named so"))
+                .hint(format!("there are: {}", known.join(", "))));
         }
     }
     Ok(loaded.workflows)
 }
 
 fn print_table(forecasts: &BTreeMap<WorkflowId, Forecast>) {
-    let mut table = render::table(&[
-        "WORKFLOW",
-        "SLOTS",
-        "FIRST",
-        "LAST",
-        "IN THE END",
-        "AT ONCE",
-    ]);
+    let mut table = render::table(&["WORKFLOW", "SLOTS", "FIRST", "LAST", "IN THE END", "AT ONCE"]);
     for (id, forecast) in forecasts {
         let (first, last) = ends(forecast);
-        let states: Vec<String> = forecast
-            .states()
-            .into_iter()
-            .map(|(state, slots)| format!("{slots} {state}"))
-            .collect();
-        let states = forecast
-            .problem
-            .clone()
-            .unwrap_or_else(|| states.join(", "));
+        let states: Vec<String> =
+            forecast.states().into_iter().map(|(state, slots)| format!("{slots} {state}")).collect();
+        let states = forecast.problem.clone().unwrap_or_else(|| states.join(", "));
         let right = |number: usize| Cell::new(number).set_alignment(CellAlignment::Right);
         table.add_row([
             Cell::new(id),
@@ -110,10 +89,7 @@ fn print_table(forecasts: &BTreeMap<WorkflowId, Forecast>) {
 }
 
 fn ends(forecast: &Forecast) -> (Option<Timestamp>, Option<Timestamp>) {
-    (
-        forecast.slots.keys().next().copied(),
-        forecast.slots.keys().next_back().copied(),
-    )
+    (forecast.slots.keys().next().copied(), forecast.slots.keys().next_back().copied())
 }
 
 fn print_slots(forecasts: &BTreeMap<WorkflowId, Forecast>) {
@@ -133,19 +109,11 @@ fn moves(at: Timestamp, slot: &SlotForecast) -> String {
     let mut words = Vec::new();
     for (at, state) in &slot.moves {
         let moment = to_the_second(*at);
-        words.push(if moment == shown {
-            state.to_string()
-        } else {
-            format!("{state} at {moment}")
-        });
+        words.push(if moment == shown { state.to_string() } else { format!("{state} at {moment}") });
         shown = moment;
     }
     let arrow = if render::unicode() { " → " } else { " -> " };
-    let waits = if slot.waits_for.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", slot.waits_for.join("; "))
-    };
+    let waits = if slot.waits_for.is_empty() { String::new() } else { format!(": {}", slot.waits_for.join("; ")) };
     format!("{}{waits}", words.join(arrow))
 }
 
@@ -154,11 +122,8 @@ fn as_json(args: &PlanArgs, forecasts: &BTreeMap<WorkflowId, Forecast>, millis: 
         .iter()
         .map(|(id, forecast)| {
             let (first, last) = ends(forecast);
-            let states: Map<String, Value> = forecast
-                .states()
-                .into_iter()
-                .map(|(state, slots)| (state.to_string(), slots.into()))
-                .collect();
+            let states: Map<String, Value> =
+                forecast.states().into_iter().map(|(state, slots)| (state.to_string(), slots.into())).collect();
             let mut workflow = json!({
                 "id": id,
                 "slots": forecast.slots.len(),
@@ -169,11 +134,7 @@ fn as_json(args: &PlanArgs, forecasts: &BTreeMap<WorkflowId, Forecast>, millis: 
                 "problem": forecast.problem,
             });
             if args.slots {
-                workflow["list"] = forecast
-                    .slots
-                    .iter()
-                    .map(|(at, slot)| slot_json(*at, slot))
-                    .collect();
+                workflow["list"] = forecast.slots.iter().map(|(at, slot)| slot_json(*at, slot)).collect();
             }
             workflow
         })
@@ -183,10 +144,7 @@ fn as_json(args: &PlanArgs, forecasts: &BTreeMap<WorkflowId, Forecast>, millis: 
 }
 
 fn slot_json(at: Timestamp, slot: &SlotForecast) -> Value {
-    let moves: Vec<Value> = slot
-        .moves
-        .iter()
-        .map(|(at, state)| json!({ "at": text::wire(*at), "state": state }))
-        .collect();
+    let moves: Vec<Value> =
+        slot.moves.iter().map(|(at, state)| json!({ "at": text::wire(*at), "state": state })).collect();
     json!({ "time": text::wire(at), "state": slot.state, "moves": moves, "waitsFor": slot.waits_for })
 }

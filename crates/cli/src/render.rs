@@ -34,11 +34,7 @@ pub(crate) fn table(headings: &[&str]) -> Table {
     if !coloured() {
         table.force_no_tty();
     }
-    table.set_header(
-        headings
-            .iter()
-            .map(|heading| Cell::new(heading).add_attribute(Attribute::Bold)),
-    );
+    table.set_header(headings.iter().map(|heading| Cell::new(heading).add_attribute(Attribute::Bold)));
     table
 }
 

@@ -12,17 +12,8 @@ use crate::failure::Failure;
 use crate::{folder, host, logging, text};
 
 /// The options that may be written with one dash.
-const OPTIONS: [&str; 9] = [
-    "port",
-    "workflows",
-    "defaults",
-    "logs",
-    "db",
-    "autoSchedule",
-    "bind",
-    "planning-window",
-    "max-running",
-];
+const OPTIONS: [&str; 9] =
+    ["port", "workflows", "defaults", "logs", "db", "autoSchedule", "bind", "planning-window", "max-running"];
 
 /// Celos takes `-port` for `--port`.
 pub(crate) fn double_dashes(words: Vec<OsString>) -> Vec<OsString> {
@@ -33,9 +24,7 @@ pub(crate) fn double_dashes(words: Vec<OsString>) -> Vec<OsString> {
         let known = word
             .to_str()
             .and_then(|word| word.strip_prefix('-'))
-            .is_some_and(|rest| {
-                OPTIONS.contains(&rest.split_once('=').map_or(rest, |(name, _)| name))
-            });
+            .is_some_and(|rest| OPTIONS.contains(&rest.split_once('=').map_or(rest, |(name, _)| name)));
         if !known {
             return word;
         }
@@ -48,32 +37,19 @@ pub(crate) fn double_dashes(words: Vec<OsString>) -> Vec<OsString> {
 
 pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let folders = Folders {
-        workflows: folder::existing("workflows directory", &args.workflows)
-            .map_err(|fail| named(fail, "workflows"))?,
-        defaults: folder::existing("defaults directory", &args.defaults)
-            .map_err(|fail| named(fail, "defaults"))?,
+        workflows: folder::existing("workflows directory", &args.workflows).map_err(|fail| named(fail, "workflows"))?,
+        defaults: folder::existing("defaults directory", &args.defaults).map_err(|fail| named(fail, "defaults"))?,
     };
-    let data =
-        folder::existing("state database directory", &args.db).map_err(|fail| named(fail, "db"))?;
-    let logs = args
-        .logs
-        .as_deref()
-        .map(|logs| folder::existing("logs directory", logs))
-        .transpose();
-    let logs = logs
-        .map_err(|fail| named(fail, "logs"))?
-        .map(|logs| logs.join("kelos.log"));
+    let data = folder::existing("state database directory", &args.db).map_err(|fail| named(fail, "db"))?;
+    let logs = args.logs.as_deref().map(|logs| folder::existing("logs directory", logs)).transpose();
+    let logs = logs.map_err(|fail| named(fail, "logs"))?.map(|logs| logs.join("kelos.log"));
     logging::start("info", logs.as_deref())?;
     let listener = host::listen(args.tunables.bind, Some(args.port), args.port)?;
     let address = host::address(&listener);
     let host = host::start(host::Plan {
         folders,
         data: data.clone(),
-        pace: if args.auto_schedule.is_some() {
-            Pace::ByItself
-        } else {
-            Pace::Stepped
-        },
+        pace: if args.auto_schedule.is_some() { Pace::ByItself } else { Pace::Stepped },
         reload_every: Duration::from_secs(args.auto_schedule.unwrap_or(1).min(3600)),
         tunables: &args.tunables,
         listener,
@@ -88,11 +64,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
 }
 
 fn say(args: &ServeArgs, address: &str, data: &Path) {
-    text::line(format!(
-        "kelos {} answers at {address}; its state is in {}",
-        env!("CARGO_PKG_VERSION"),
-        data.display()
-    ));
+    text::line(format!("kelos {} answers at {address}; its state is in {}", env!("CARGO_PKG_VERSION"), data.display()));
     text::line(match args.auto_schedule {
         Some(seconds) => {
             format!("it schedules by itself and looks for changed scripts every {seconds} s")
@@ -118,27 +90,8 @@ mod tests {
 
     #[test]
     fn options_with_one_dash_are_those_with_two() {
-        let words = doubled(&[
-            "kelos",
-            "serve",
-            "-port",
-            "8080",
-            "-autoSchedule=5",
-            "--db",
-            "-1",
-        ]);
-        assert_eq!(
-            words,
-            [
-                "kelos",
-                "serve",
-                "--port",
-                "8080",
-                "--autoSchedule=5",
-                "--db",
-                "-1"
-            ]
-        );
+        let words = doubled(&["kelos", "serve", "-port", "8080", "-autoSchedule=5", "--db", "-1"]);
+        assert_eq!(words, ["kelos", "serve", "--port", "8080", "--autoSchedule=5", "--db", "-1"]);
         assert_eq!(doubled(&["kelos", "up", "-port"]), ["kelos", "up", "-port"]);
     }
 }

@@ -35,13 +35,8 @@ mod tests {
 
     #[test]
     fn events_end_at_empty_lines() {
-        let mut lines =
-            ": hello\n\nid: 7\nevent: slot\ndata: {\"a\":\ndata: 1}\n\ndata:x\r\n\r\ndata: cut"
-                .as_bytes();
-        assert_eq!(
-            next(&mut lines).expect("a line"),
-            Some("{\"a\":\n1}".to_owned())
-        );
+        let mut lines = ": hello\n\nid: 7\nevent: slot\ndata: {\"a\":\ndata: 1}\n\ndata:x\r\n\r\ndata: cut".as_bytes();
+        assert_eq!(next(&mut lines).expect("a line"), Some("{\"a\":\n1}".to_owned()));
         assert_eq!(next(&mut lines).expect("a line"), Some("x".to_owned()));
         assert_eq!(next(&mut lines).expect("the end"), None);
     }

@@ -16,8 +16,7 @@ pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
 
 /// Reads `90s`, `15m`, `36h`, `7d` or `2w`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
-    let expected =
-        || format!("{text:?} is not a duration: expected a form such as 90s, 15m, 36h, 7d or 2w");
+    let expected = || format!("{text:?} is not a duration: expected a form such as 90s, 15m, 36h, 7d or 2w");
     let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
         Some(end) => text.split_at(end),
         None => (text, "s"),
@@ -31,10 +30,7 @@ pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
         _ => return Err(expected()),
     };
     let number: i64 = number.parse().map_err(|_| expected())?;
-    number
-        .checked_mul(seconds)
-        .map(SignedDuration::from_secs)
-        .ok_or_else(expected)
+    number.checked_mul(seconds).map(SignedDuration::from_secs).ok_or_else(expected)
 }
 
 /// The form in which times go over the wire and into JSON.
@@ -60,11 +56,7 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 /// Prints; a reader that went away ends the program quietly, as it does other filters.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    if out
-        .write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .is_err()
-    {
+    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(0);
     }
 }

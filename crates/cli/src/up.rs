@@ -27,8 +27,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let from = std::env::current_dir().unwrap_or_default();
     let dir = folder::existing("folder of scripts", &args.dir)?;
     // Commands start where the scripts are, so that relative paths mean the same to all of them.
-    std::env::set_current_dir(&dir)
-        .map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
+    std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
     logging::start("warn", None)?;
     let state = dir.join(STATE);
     make_state(&state)?;
@@ -63,8 +62,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
 }
 
 fn make_state(state: &Path) -> Result<(), Failure> {
-    let fail =
-        |error: std::io::Error| Failure::bad(format!("keep state in {}: {error}", state.display()));
+    let fail = |error: std::io::Error| Failure::bad(format!("keep state in {}: {error}", state.display()));
     std::fs::create_dir_all(state.join("logs")).map_err(fail)?;
     // Nobody wants it in version control.
     let ignore = state.join(".gitignore");
@@ -83,33 +81,20 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 fn taken(dir: &Path, state: &Path) -> Failure {
-    let failure = Failure::bad(format!(
-        "work in {}: another kelos does already",
-        dir.display()
-    ));
+    let failure = Failure::bad(format!("work in {}: another kelos does already", dir.display()));
     match client::written_address(&state.join(WHERE)) {
         Some(address) => failure.hint(format!("it answers at {address}")),
         None => failure.hint("stop that one first"),
     }
 }
 
-fn welcome(
-    node: &kelos::Node,
-    dir: &Path,
-    from: &Path,
-    folders: &Folders,
-    address: &str,
-) -> String {
+fn welcome(node: &kelos::Node, dir: &Path, from: &Path, folders: &Folders, address: &str) -> String {
     let rows: Vec<WorkflowRow> = node.reader().workflows().unwrap_or_default();
     let rows: Vec<WorkflowRow> = rows.into_iter().filter(|row| row.present).collect();
     let problems = node.problems();
     let mut lines = vec![
         format!("kelos {} is up at {address}", env!("CARGO_PKG_VERSION")),
-        format!(
-            "  scripts    {} ({})",
-            host::shown(&folders.workflows, from),
-            count(folder::scripts(folders), "file")
-        ),
+        format!("  scripts    {} ({})", host::shown(&folders.workflows, from), count(folder::scripts(folders), "file")),
         format!("  workflows  {}", rows.len()),
         format!("  state      {}", host::shown(&dir.join(STATE), from)),
     ];
@@ -118,17 +103,9 @@ fn welcome(
         let shown = problems.iter().flat_map(folder::problem_lines);
         lines.extend(shown.map(|line| format!("    {line}")));
     }
-    let there = if dir == from {
-        String::new()
-    } else {
-        format!(", in {}", dir.display())
-    };
+    let there = if dir == from { String::new() } else { format!(", in {}", dir.display()) };
     lines.push(format!("Try, from another terminal{there}:"));
-    let mut tries = vec![
-        "kelos ls".to_owned(),
-        "kelos slots".to_owned(),
-        "kelos events -f".to_owned(),
-    ];
+    let mut tries = vec!["kelos ls".to_owned(), "kelos slots".to_owned(), "kelos events -f".to_owned()];
     tries.extend(example(&rows).map(|(id, at)| format!("kelos why {id} {}", to_the_second(at))));
     if rows.is_empty() && problems.is_empty() {
         tries = vec!["write workflows/first.js; it is picked up within a second".to_owned()];
@@ -145,10 +122,8 @@ fn example(rows: &[WorkflowRow]) -> Option<(String, Timestamp)> {
         (row.id.clone(), schedule)
     });
     let now = Timestamp::now();
-    resolve(&schedules.collect())
-        .into_iter()
-        .find_map(|(id, schedule)| {
-            let at = schedule.ok()?.previous_before(now)?;
-            Some((id.to_string(), at))
-        })
+    resolve(&schedules.collect()).into_iter().find_map(|(id, schedule)| {
+        let at = schedule.ok()?.previous_before(now)?;
+        Some((id.to_string(), at))
+    })
 }

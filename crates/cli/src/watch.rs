@@ -70,11 +70,7 @@ fn onward(client: &Client, args: &EventsArgs, after: u64) -> Result<(Vec<Value>,
 fn latest(client: &Client, args: &EventsArgs) -> Result<(Vec<Value>, u64), Failure> {
     let newest = number(&client.get(DOING, "/health", &Query::new())?, "lastSeq");
     let wanted = u64::try_from(args.limit).unwrap_or(u64::MAX);
-    let back = if args.workflow.is_some() {
-        SEARCHED.max(wanted)
-    } else {
-        wanted
-    };
+    let back = if args.workflow.is_some() { SEARCHED.max(wanted) } else { wanted };
     let mut last = newest.saturating_sub(back);
     let mut events = VecDeque::new();
     loop {
@@ -104,10 +100,7 @@ fn follow(client: &Client, args: &EventsArgs, after: u64) -> Result<(), Failure>
             print(args, &event);
         }
     }
-    Err(Failure::new(
-        UNREACHABLE,
-        "follow the events: the server has ended",
-    ))
+    Err(Failure::new(UNREACHABLE, "follow the events: the server has ended"))
 }
 
 fn print(args: &EventsArgs, event: &Value) {
@@ -130,41 +123,22 @@ fn told(event: &Value) -> String {
     let name = text(event, "event");
     let name = render::paint(name, if name == "backed-off" { "failed" } else { name });
     let details = details(event);
-    format!(
-        "{at:<20}  {subject}  {name}{}{details}",
-        if details.is_empty() { "" } else { ": " }
-    )
+    format!("{at:<20}  {subject}  {name}{}{details}", if details.is_empty() { "" } else { ": " })
 }
 
 fn details(event: &Value) -> String {
     let mut parts = Vec::new();
     parts.extend(event["run"].as_u64().map(|run| format!("run {run}")));
-    parts.extend(
-        event["externalId"]
-            .as_str()
-            .map(|name| format!("process {name}")),
-    );
+    parts.extend(event["externalId"].as_str().map(|name| format!("process {name}")));
     parts.extend(event["outcome"]["text"].as_str().map(str::to_owned));
-    parts.extend(
-        event["due"]
-            .as_str()
-            .map(|due| format!("retry at {}", short(due))),
-    );
+    parts.extend(event["due"].as_str().map(|due| format!("retry at {}", short(due))));
     parts.extend(event["by"].as_str().map(|by| format!("by {by}")));
     parts.extend(event["reason"].as_str().map(str::to_owned));
     if let (Some(from), Some(to)) = (event["from"].as_str(), event["to"].as_str()) {
         parts.push(format!("{} to {}", short(from), short(to)));
     }
-    parts.extend(
-        event["slots"]
-            .as_u64()
-            .map(|slots| count(usize::try_from(slots).unwrap_or(0), "slot")),
-    );
-    parts.extend(
-        event["version"]
-            .as_u64()
-            .map(|version| format!("version {version}")),
-    );
+    parts.extend(event["slots"].as_u64().map(|slots| count(usize::try_from(slots).unwrap_or(0), "slot")));
+    parts.extend(event["version"].as_u64().map(|version| format!("version {version}")));
     if text(event, "event") == "looked" {
         parts.extend(event["explanation"]["text"].as_str().map(str::to_owned));
     }

@@ -31,10 +31,7 @@ fn account(why: &Value) -> Vec<String> {
     }];
     lines.push(format!("  {}", text(why, "headline")));
     if let Some(trigger) = why["trigger"].as_object() {
-        let found = why["foundAt"]
-            .as_str()
-            .map(|at| format!(", as found at {}", short(at)))
-            .unwrap_or_default();
+        let found = why["foundAt"].as_str().map(|at| format!(", as found at {}", short(at))).unwrap_or_default();
         lines.push(String::new());
         lines.push(format!("trigger{found}"));
         branch(&Value::Object(trigger.clone()), "  ", "  ", &mut lines);
@@ -44,12 +41,7 @@ fn account(why: &Value) -> Vec<String> {
     if !blockers.is_empty() && blockers != [why["trigger"]["text"].clone()] {
         lines.push(String::new());
         lines.push("in the way".to_owned());
-        lines.extend(
-            blockers
-                .iter()
-                .filter_map(Value::as_str)
-                .map(|blocker| format!("  {blocker}")),
-        );
+        lines.extend(blockers.iter().filter_map(Value::as_str).map(|blocker| format!("  {blocker}")));
     }
     if let Some(next) = why["nextLook"].as_str() {
         lines.push(String::new());
@@ -69,20 +61,9 @@ fn branch(node: &Value, first: &str, rest: &str, lines: &mut Vec<String>) {
     let nested = items(node, "nested");
     let mark = render::mark(text(node, "answer"));
     // The words of a node repeat those of its leaves.
-    let said = if nested.is_empty() {
-        text(node, "text").to_owned()
-    } else {
-        combined(node)
-    };
-    lines.push(format!(
-        "{first}{mark} {said}{}",
-        evidence(&said, node)
-    ));
-    let (tee, corner, pipe) = if render::unicode() {
-        ("├ ", "└ ", "│ ")
-    } else {
-        ("|-", "`-", "| ")
-    };
+    let said = if nested.is_empty() { text(node, "text").to_owned() } else { combined(node) };
+    lines.push(format!("{first}{mark} {said}{}", evidence(&said, node)));
+    let (tee, corner, pipe) = if render::unicode() { ("├ ", "└ ", "│ ") } else { ("|-", "`-", "| ") };
     for (n, inner) in nested.iter().enumerate() {
         let last = n + 1 == nested.len();
         let first = format!("{rest}{}", if last { corner } else { tee });
@@ -106,13 +87,14 @@ fn evidence(said: &str, node: &Value) -> String {
     let is_path = text(node, "type") != "function";
     let at = |name: &str| evidence[name].as_str().map(short).unwrap_or_default();
     let new = |what: String| {
-        if said.contains(&what) {
+        if said.contains(what.trim_start_matches("file://").trim_start_matches("file:")) {
             String::new()
         } else {
             what + " "
         }
     };
     match text(evidence, "read") {
+        "clock" if said.contains(text(evidence, "until")) => format!("  [looked at {}]", at("now")),
         "clock" => format!("  [until {}, looked at {}]", at("until"), at("now")),
         "slot" => {
             let state = evidence["state"].as_str().unwrap_or("not there");
@@ -120,9 +102,7 @@ fn evidence(said: &str, node: &Value) -> String {
             format!("  [{slot}is {state}]")
         }
         "probe" => {
-            let detail = evidence["detail"]
-                .as_str()
-                .map(|detail| format!(": {detail}"));
+            let detail = evidence["detail"].as_str().map(|detail| format!(": {detail}"));
             let verdict = match text(evidence, "verdict") {
                 "yes" if is_path => "there",
                 "no" if is_path => "not there",
@@ -130,11 +110,7 @@ fn evidence(said: &str, node: &Value) -> String {
                 verdict => verdict,
             };
             let probe = new(text(evidence, "probe").to_owned());
-            format!(
-                "  [{probe}{verdict}{}, looked at {}]",
-                detail.unwrap_or_default(),
-                at("lookedAt")
-            )
+            format!("  [{probe}{verdict}{}, looked at {}]", detail.unwrap_or_default(), at("lookedAt"))
         }
         "asked" => "  [asked, no answer yet]".to_owned(),
         _ => String::new(),
@@ -144,27 +120,10 @@ fn evidence(said: &str, node: &Value) -> String {
 /// `#2  failed at …: exited with status 1`.
 fn run_line(run: &Value) -> String {
     let state = text(run, "state");
-    let begin = run["startedAt"]
-        .as_str()
-        .or(run["dispatchedAt"].as_str())
-        .map(short)
-        .unwrap_or_default();
-    let end = run["endedAt"]
-        .as_str()
-        .map(|end| format!(" to {}", short(end)))
-        .unwrap_or_default();
-    let name = run["externalId"]
-        .as_str()
-        .map(|name| format!("  {} {name}", text(run, "executor")))
-        .unwrap_or_default();
-    let how = run["outcome"]["text"]
-        .as_str()
-        .filter(|how| *how != state)
-        .map(|how| format!("  {how}"))
-        .unwrap_or_default();
-    format!(
-        "  #{}  {}  {begin}{end}{name}{how}",
-        number(run, "number"),
-        render::paint(state, state)
-    )
+    let begin = run["startedAt"].as_str().or(run["dispatchedAt"].as_str()).map(short).unwrap_or_default();
+    let end = run["endedAt"].as_str().map(|end| format!(" to {}", short(end))).unwrap_or_default();
+    let name = run["externalId"].as_str().map(|name| format!("  {} {name}", text(run, "executor"))).unwrap_or_default();
+    let how =
+        run["outcome"]["text"].as_str().filter(|how| *how != state).map(|how| format!("  {how}")).unwrap_or_default();
+    format!("  #{}  {}  {begin}{end}{name}{how}", number(run, "number"), render::paint(state, state))
 }

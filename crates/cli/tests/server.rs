@@ -39,14 +39,7 @@ fn folder() -> Folder {
     let always = "celos.alwaysTrigger()";
     let gate = r#"celos.andTrigger(celos.delayTrigger(1), celos.fileCheckTrigger("file:gate/${hour}${minute}"))"#;
     Folder::with(&[
-        (
-            "workflows/tick.js",
-            &minutely(
-                "tick",
-                always,
-                "echo tick ${hour}:${minute}; test ! -e broken",
-            ),
-        ),
+        ("workflows/tick.js", &minutely("tick", always, "echo tick ${hour}:${minute}; test ! -e broken")),
         ("workflows/gate.js", &minutely("gate", gate, "true")),
         ("workflows/slow.js", &minutely("slow", always, SLOW)),
     ])
@@ -59,12 +52,7 @@ fn oldest_succeeded(folder: &Folder, workflow: &str) -> String {
         let slots = folder.json(&["slots", workflow, "--all", "--json"]);
         let slots = slots["items"].as_array().expect("items").clone();
         let all = slots.len() >= 5 && slots.iter().all(|slot| slot["state"] == "succeeded");
-        all.then(|| {
-            slots[slots.len() - 1]["time"]
-                .as_str()
-                .expect("a time")
-                .to_owned()
-        })
+        all.then(|| slots[slots.len() - 1]["time"].as_str().expect("a time").to_owned())
     })
 }
 
@@ -78,87 +66,35 @@ fn a_folder_comes_up_and_can_be_asked() {
 
     let out = folder.run(&["ls"]).ok();
     assert!(out.starts_with("WORKFLOW"), "{out}");
-    assert!(
-        out.contains("0 * * * * ?") && out.contains(" succeeded"),
-        "{out}"
-    );
-    assert_eq!(
-        folder.json(&["ls", "--json"])["items"]
-            .as_array()
-            .map(Vec::len),
-        Some(3)
-    );
+    assert!(out.contains("0 * * * * ?") && out.contains(" succeeded"), "{out}");
+    assert_eq!(folder.json(&["ls", "--json"])["items"].as_array().map(Vec::len), Some(3));
 
     let out = folder.run(&["slots", "tick", "--limit", "1"]).ok();
-    assert!(
-        out.contains("succeeded") && out.contains("the newest 1 slot of more"),
-        "{out}"
-    );
-    assert_eq!(
-        folder.run(&["slots", "tick", "--state", "failed"]).ok(),
-        "no slots\n"
-    );
-    assert!(
-        folder
-            .run(&["slots", "tack"])
-            .fails(1)
-            .contains("no workflow is named \"tack\"")
-    );
+    assert!(out.contains("succeeded") && out.contains("the newest 1 slot of more"), "{out}");
+    assert_eq!(folder.run(&["slots", "tick", "--state", "failed"]).ok(), "no slots\n");
+    assert!(folder.run(&["slots", "tack"]).fails(1).contains("no workflow is named \"tack\""));
 
     let out = folder.run(&["why", "tick", &at]).ok();
-    assert!(
-        out.contains("  run 1 succeeded at ")
-            && out.contains("+ ")
-            && out.contains("\n  #1  succeeded"),
-        "{out}"
-    );
+    assert!(out.contains("  run 1 succeeded at ") && out.contains("+ ") && out.contains("\n  #1  succeeded"), "{out}");
     let out = folder.run(&["why", "tick", &at, "--at", "2016-01-01"]).ok();
     assert!(!out.contains("#1"), "it did not exist then: {out}");
-    assert_eq!(
-        folder.json(&["why", "tick", &at, "--json"])["state"],
-        "succeeded"
-    );
+    assert_eq!(folder.json(&["why", "tick", &at, "--json"])["state"], "succeeded");
 
     assert!(folder.run(&["logs", "tick", &at]).ok().starts_with("tick "));
     assert_eq!(folder.json(&["logs", "tick", &at, "--json"])["ended"], true);
-    assert!(
-        folder
-            .run(&["logs", "tick", &at, "--run", "7"])
-            .fails(1)
-            .contains("failed to print the output")
-    );
+    assert!(folder.run(&["logs", "tick", &at, "--run", "7"]).fails(1).contains("failed to print the output"));
 
     folder.write("broken", "");
-    let out = folder
-        .run(&["rerun", "tick", &at, "--reason", "to see it fail"])
-        .ok();
+    let out = folder.run(&["rerun", "tick", &at, "--reason", "to see it fail"]).ok();
     assert!(out.starts_with("tick@") && out.contains(" is "), "{out}");
-    eventually("failed", || {
-        folder
-            .states("tick")
-            .contains(&"failed".to_owned())
-            .then_some(())
-    });
-    assert!(
-        folder
-            .run(&["why", "tick", &at])
-            .ok()
-            .contains("exited with status 1")
-    );
+    eventually("failed", || folder.states("tick").contains(&"failed".to_owned()).then_some(()));
+    assert!(folder.run(&["why", "tick", &at]).ok().contains("exited with status 1"));
 
-    let out = folder
-        .run(&["events", "--workflow", "tick", "--limit", "1000"])
-        .ok();
+    let out = folder.run(&["events", "--workflow", "tick", "--limit", "1000"]).ok();
     assert!(out.contains("reopened: by ann, to see it fail"), "{out}");
     assert!(out.contains("failed: run 2, exited with status 1"), "{out}");
     let lines = folder.run(&["events", "--json", "--limit", "3"]).ok();
-    assert_eq!(
-        lines
-            .lines()
-            .filter(|line| serde_json::from_str::<Value>(line).is_ok())
-            .count(),
-        3
-    );
+    assert_eq!(lines.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count(), 3);
     assert!(server.stop().success());
     assert!(!folder.path().join(".kelos/server.json").exists());
 }
@@ -167,79 +103,30 @@ fn a_folder_comes_up_and_can_be_asked() {
 fn slots_are_killed_workflows_paused_and_gates_explained() {
     let folder = folder();
     let _server = Server::up(&folder);
-    eventually("planned", || {
-        (folder.states("gate").len() >= 5).then_some(())
-    });
-    let at = folder.json(&["slots", "gate", "--json"])["items"][2]["time"]
-        .as_str()
-        .expect("a time")
-        .to_owned();
+    eventually("planned", || (folder.states("gate").len() >= 5).then_some(()));
+    let at = folder.json(&["slots", "gate", "--json"])["items"][2]["time"].as_str().expect("a time").to_owned();
     let out = eventually("looked at", || {
         let out = folder.run(&["why", "gate", &at]).ok();
         out.contains("not there, looked at").then_some(out)
     });
-    assert!(
-        out.contains(". all of\n") && out.contains("`-. File file:gate/"),
-        "{out}"
-    );
-    assert!(
-        out.contains("in the way\n  File file:gate/") && out.contains("next look  20"),
-        "{out}"
-    );
-    assert!(
-        folder
-            .run(&["logs", "gate", &at])
-            .fails(1)
-            .contains("has not run yet")
-    );
+    assert!(out.contains(". all of\n") && out.contains("`-. File "), "{out}");
+    assert!(out.contains("in the way\n  File ") && out.contains("next look  20"), "{out}");
+    assert!(folder.run(&["logs", "gate", &at]).fails(1).contains("has not run yet"));
 
-    assert!(
-        folder
-            .run(&["kill", "gate", &at, "--reason", "no"])
-            .ok()
-            .ends_with(" is killed\n")
-    );
-    assert!(
-        folder
-            .run(&["kill", "gate", &at])
-            .fails(1)
-            .contains("only a slot that has not ended can be killed")
-    );
-    assert!(
-        folder
-            .run(&["why", "gate", &at])
-            .ok()
-            .contains("killed by ann"),
-        "its history"
-    );
-    let refused = folder
-        .run(&["rerun", "gate", "2016-01-01T00:00:30Z"])
-        .fails(1);
-    assert!(
-        refused.contains("is not a time of its workflow's schedule"),
-        "{refused}"
-    );
+    assert!(folder.run(&["kill", "gate", &at, "--reason", "no"]).ok().ends_with(" is killed\n"));
+    assert!(folder.run(&["kill", "gate", &at]).fails(1).contains("only a slot that has not ended can be killed"));
+    assert!(folder.run(&["why", "gate", &at]).ok().contains("killed by ann"), "its history");
+    let refused = folder.run(&["rerun", "gate", "2016-01-01T00:00:30Z"]).fails(1);
+    assert!(refused.contains("is not a time of its workflow's schedule"), "{refused}");
     assert!(folder.run(&["kill", "gate"]).fails(2).contains("required"));
-    folder
-        .run(&["kill", "gate", "--from", &minute(60), "--to", "now"])
-        .ok();
-    let out = folder
-        .run(&["kill", "gate", "--from", &minute(60), "--to", &minute(1)])
-        .ok();
+    folder.run(&["kill", "gate", "--from", &minute(60), "--to", "now"]).ok();
+    let out = folder.run(&["kill", "gate", "--from", &minute(60), "--to", &minute(1)]).ok();
     assert_eq!(out, "no slot to kill in that range\n");
 
-    assert_eq!(
-        folder.run(&["pause", "gate", "tick"]).ok(),
-        "gate is paused\ntick is paused\n"
-    );
+    assert_eq!(folder.run(&["pause", "gate", "tick"]).ok(), "gate is paused\ntick is paused\n");
     assert!(folder.run(&["ls"]).ok().contains("paused"));
     assert_eq!(folder.run(&["resume", "gate"]).ok(), "gate is resumed\n");
-    assert!(
-        folder
-            .run(&["pause", "gote"])
-            .fails(1)
-            .contains("`kelos ls`")
-    );
+    assert!(folder.run(&["pause", "gote"]).fails(1).contains("`kelos ls`"));
 }
 
 #[test]
@@ -257,23 +144,11 @@ fn a_backfill_is_tried_dry_and_then_watched() {
         folder.run(&args)
     };
     let out = backfill(&["--dry-run"]).ok();
-    assert!(
-        out.contains("10 new, 0 opened again") && out.ends_with("nothing was changed\n"),
-        "{out}"
-    );
+    assert!(out.contains("10 new, 0 opened again") && out.ends_with("nothing was changed\n"), "{out}");
     let out = backfill(&["--name", "past"]).ok();
-    assert!(
-        out.starts_with("backfill past: 10 new") && out.ends_with("ended: 10 succeeded\n"),
-        "{out}"
-    );
-    assert!(
-        backfill(&["--name", "past"])
-            .fails(1)
-            .contains("exists already")
-    );
-    let made: Value =
-        serde_json::from_str(&backfill(&["--mode", "all", "--no-wait", "--json"]).ok())
-            .expect("JSON");
+    assert!(out.starts_with("backfill past: 10 new") && out.ends_with("ended: 10 succeeded\n"), "{out}");
+    assert!(backfill(&["--name", "past"]).fails(1).contains("exists already"));
+    let made: Value = serde_json::from_str(&backfill(&["--mode", "all", "--no-wait", "--json"]).ok()).expect("JSON");
     assert_eq!(made["reopened"]["count"], 10);
     folder.write("broken", "");
     assert_eq!(backfill(&["--mode", "all"]).code, 1, "some failed");
@@ -290,42 +165,20 @@ fn a_server_that_dies_in_mid_run_finds_the_run_again() {
     };
     eventually("two run", || running(2));
     server.crash();
-    assert!(
-        folder
-            .run(&["ls"])
-            .fails(3)
-            .contains("failed to reach a server")
-    );
+    assert!(folder.run(&["ls"]).fails(3).contains("failed to reach a server"));
 
     let server = Server::up(&folder);
     eventually("two run", || running(2));
-    let starts = || {
-        std::fs::read_to_string(folder.path().join("starts"))
-            .unwrap_or_default()
-            .lines()
-            .count()
-    };
+    let starts = || std::fs::read_to_string(folder.path().join("starts")).unwrap_or_default().lines().count();
     assert_eq!(starts(), 2, "none of them was started again");
     let slots = folder.json(&["slots", "slow", "--all", "--json"]);
-    let oldest = slots["items"]
-        .as_array()
-        .and_then(|items| items.last())
-        .expect("a slot");
+    let oldest = slots["items"].as_array().and_then(|items| items.last()).expect("a slot");
     let at = oldest["time"].as_str().expect("a time").to_owned();
     folder.write("go", "");
-    assert_eq!(
-        folder.run(&["logs", "slow", &at, "-f"]).ok(),
-        "hello\ndone\n"
-    );
+    assert_eq!(folder.run(&["logs", "slow", &at, "-f"]).ok(), "hello\ndone\n");
     oldest_succeeded(&folder, "slow");
-    let runs = folder.json(&["why", "slow", &at, "--json"])["runs"]
-        .as_array()
-        .map(Vec::len);
-    assert_eq!(
-        runs,
-        Some(1),
-        "the run that had been started is the one that succeeded"
-    );
+    let runs = folder.json(&["why", "slow", &at, "--json"])["runs"].as_array().map(Vec::len);
+    assert_eq!(runs, Some(1), "the run that had been started is the one that succeeded");
     assert!(server.stop().success());
 }
 
@@ -334,13 +187,7 @@ fn a_run_goes_on_without_its_server() {
     let folder = folder();
     let server = Server::up(&folder);
     eventually("two run", || {
-        (folder
-            .states("slow")
-            .iter()
-            .filter(|state| *state == "running")
-            .count()
-            == 2)
-            .then_some(())
+        (folder.states("slow").iter().filter(|state| *state == "running").count() == 2).then_some(())
     });
     assert!(server.stop().success());
     folder.write("go", "");
@@ -354,23 +201,14 @@ fn a_folder_has_one_server_and_mistakes_are_shown() {
     let folder = folder();
     folder.write("workflows/broken.js", "celos.defineWorkflow({});");
     let server = Server::up(&folder);
-    assert!(
-        server.said.contains("problems   1") && server.said.contains("broken.js:1:"),
-        "{}",
-        server.said
-    );
+    assert!(server.said.contains("problems   1") && server.said.contains("broken.js:1:"), "{}", server.said);
     let err = folder.run(&["up"]).fails(1);
-    assert!(
-        err.contains("another kelos does already") && err.contains(server.address()),
-        "{err}"
-    );
+    assert!(err.contains("another kelos does already") && err.contains(server.address()), "{err}");
     assert!(folder.run(&["ls"]).err.contains("broken.js:1:"));
 
     std::fs::remove_file(folder.path().join("workflows/broken.js")).expect("a file");
     let below = folder.path().join("workflows");
-    eventually("mended", || {
-        run_in(&below, &["ls"]).err.is_empty().then_some(())
-    });
+    eventually("mended", || run_in(&below, &["ls"]).err.is_empty().then_some(()));
 }
 
 #[test]
@@ -378,27 +216,17 @@ fn events_are_followed_as_they_happen() {
     let folder = folder();
     let server = Server::up(&folder);
     let at = oldest_succeeded(&folder, "tick");
-    let follower = Server::start(
-        folder.path(),
-        &["events", "-f", "--workflow", "tick"],
-        "succeeded: run 1",
-    );
+    let follower = Server::start(folder.path(), &["events", "-f", "--workflow", "tick"], "succeeded: run 1");
     folder.run(&["rerun", "tick", &at]).ok();
     drop(follower);
-    let follower = Server::start(
-        folder.path(),
-        &["events", "-f", "--after", "0", "--json"],
-        "\"reopened\"",
-    );
+    let follower = Server::start(folder.path(), &["events", "-f", "--after", "0", "--json"], "\"reopened\"");
     assert!(server.stop().success(), "a stream does not hold the end up");
     drop(follower);
 }
 
 /// A step, asked for as Celos's users ask.
 fn step(address: &str) {
-    let answer = ureq::post(format!("{address}/scheduler"))
-        .send_empty()
-        .expect("an answer");
+    let answer = ureq::post(format!("{address}/scheduler")).send_empty().expect("an answer");
     assert_eq!(answer.status(), 200);
 }
 
@@ -408,28 +236,12 @@ fn a_server_that_is_stepped_waits_for_steps() {
     for name in ["defaults", "db", "logs"] {
         std::fs::create_dir(folder.path().join(name)).expect("a folder");
     }
-    let mut args = vec![
-        "serve",
-        "-port",
-        "0",
-        "-workflows",
-        "workflows",
-        "-defaults",
-        "defaults",
-    ];
+    let mut args = vec!["serve", "-port", "0", "-workflows", "workflows", "-defaults", "defaults"];
     args.extend(["-db", "db", "-logs", "logs"]);
     let server = Server::start(folder.path(), &args, "schedules by itself)");
     let address = server.address().to_owned();
-    assert!(
-        server
-            .said
-            .contains("it waits to be stepped: curl -X POST http://"),
-        "{}",
-        server.said
-    );
-    assert!(
-        folder.path().join("db/kelos.db").exists() && folder.path().join("logs/kelos.log").exists()
-    );
+    assert!(server.said.contains("it waits to be stepped: curl -X POST http://"), "{}", server.said);
+    assert!(folder.path().join("db/kelos.db").exists() && folder.path().join("logs/kelos.log").exists());
     let slots = |dir: &Path| run_in(dir, &["slots", "tick", "--server", &address, "--all"]).ok();
     assert_eq!(slots(folder.path()), "no slots\n");
     step(&address);
@@ -447,18 +259,8 @@ fn a_server_with_auto_schedule_needs_no_steps() {
     for name in ["defaults", "db"] {
         std::fs::create_dir(folder.path().join(name)).expect("a folder");
     }
-    let mut args = vec![
-        "serve",
-        "--port=0",
-        "--workflows=workflows",
-        "--defaults=defaults",
-    ];
-    args.extend([
-        "--db=db",
-        "--autoSchedule=1",
-        "--max-running=3",
-        "--planning-window=1h",
-    ]);
+    let mut args = vec!["serve", "--port=0", "--workflows=workflows", "--defaults=defaults"];
+    args.extend(["--db=db", "--autoSchedule=1", "--max-running=3", "--planning-window=1h"]);
     let server = Server::start(folder.path(), &args, "every 1 s\n");
     let address = server.address().to_owned();
     eventually("succeeded", || {

@@ -16,14 +16,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) fn kelos(args: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("kelos"));
     command.args(args).stdin(Stdio::null());
-    for name in [
-        "KELOS_SERVER",
-        "KELOS_LOG",
-        "LC_ALL",
-        "LC_CTYPE",
-        "LANG",
-        "NO_COLOR",
-    ] {
+    for name in ["KELOS_SERVER", "KELOS_LOG", "LC_ALL", "LC_CTYPE", "LANG", "NO_COLOR"] {
         command.env_remove(name);
     }
     command.env("USER", "ann");
@@ -89,9 +82,7 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub(crate) fn with(files: &[(&str, &str)]) -> Folder {
-        let folder = Folder {
-            dir: tempfile::tempdir().expect("a folder"),
-        };
+        let folder = Folder { dir: tempfile::tempdir().expect("a folder") };
         for (name, text) in files {
             folder.write(name, text);
         }
@@ -129,10 +120,7 @@ impl Folder {
     pub(crate) fn states(&self, workflow: &str) -> Vec<String> {
         let slots = self.json(&["slots", workflow, "--all", "--json"]);
         let items = slots["items"].as_array().expect("items");
-        items
-            .iter()
-            .map(|slot| slot["state"].as_str().expect("a state").to_owned())
-            .collect()
+        items.iter().map(|slot| slot["state"].as_str().expect("a state").to_owned()).collect()
     }
 }
 
@@ -148,17 +136,9 @@ impl Server {
     #[track_caller]
     pub(crate) fn start(dir: &Path, args: &[&str], until: &str) -> Server {
         let mut command = kelos(args);
-        let mut child = command
-            .current_dir(dir)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("kelos");
+        let mut child = command.current_dir(dir).stdout(Stdio::piped()).spawn().expect("kelos");
         let out = BufReader::new(child.stdout.take().expect("its output"));
-        let mut server = Server {
-            child,
-            out,
-            said: String::new(),
-        };
+        let mut server = Server { child, out, said: String::new() };
         while !server.said.contains(until) {
             let before = server.said.len();
             server.out.read_line(&mut server.said).expect("a line");
@@ -175,10 +155,7 @@ impl Server {
     pub(crate) fn address(&self) -> &str {
         let at = self.said.find("http://").expect("an address");
         let rest = &self.said[at..];
-        rest[..rest
-            .find(|c: char| c.is_whitespace() || c == ';')
-            .unwrap_or(rest.len())]
-            .trim()
+        rest[..rest.find(|c: char| c.is_whitespace() || c == ';').unwrap_or(rest.len())].trim()
     }
 
     /// The end of a machine, as far as the server can tell.
@@ -191,10 +168,7 @@ impl Server {
     #[track_caller]
     pub(crate) fn stop(mut self) -> ExitStatus {
         let pid = self.child.id().to_string();
-        let status = Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .expect("kill");
+        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
         assert!(status.success());
         eventually("ended", || self.child.try_wait().expect("its status"))
     }
