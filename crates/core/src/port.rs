@@ -23,8 +23,8 @@ pub struct Config {
     pub probe_longest: SignedDuration,
     /// Live runs of all workflows together.
     pub max_running: u32,
-    /// A run that has not been heard of for this long is asked about.
-    pub run_silence: SignedDuration,
+    /// A run that has not been heard of for this long is asked about, and so is a probe without an answer.
+    pub patience: SignedDuration,
 }
 
 impl Default for Config {
@@ -34,7 +34,7 @@ impl Default for Config {
             probe_first: SignedDuration::from_secs(1),
             probe_longest: SignedDuration::from_secs(30),
             max_running: 256,
-            run_silence: SignedDuration::from_mins(5),
+            patience: SignedDuration::from_mins(5),
         }
     }
 }

@@ -50,8 +50,19 @@ impl Core {
         let Some(asking) = self.probes.asked.get_mut(probe) else { return };
         if !asking.in_flight {
             asking.in_flight = true;
-            self.timers.clear(&Timer::Probe(probe.clone()));
+            // Should the answer get lost, the question is asked once more.
+            if let Ok(at) = self.now.checked_add(self.config.patience) {
+                self.timers.set(Timer::Probe(probe.clone()), at);
+            }
             self.command(Command::Probe(probe.clone()));
+        }
+    }
+
+    /// A probe's next look is due, or its answer is overdue.
+    pub(crate) fn probe_due(&mut self, probe: &Probe) {
+        if let Some(asking) = self.probes.asked.get_mut(probe) {
+            asking.in_flight = false;
+            self.ask_probe(probe);
         }
     }
 

@@ -66,7 +66,7 @@ impl Core {
     /// Sets or clears the watch over a run that may fall silent.
     pub(crate) fn watch_run(&mut self, slot: &SlotRef, alive: bool) {
         let timer = Timer::Run(slot.clone());
-        match self.now.checked_add(self.config.run_silence) {
+        match self.now.checked_add(self.config.patience) {
             Ok(at) if alive => self.timers.set(timer, at),
             _ => self.timers.clear(&timer),
         }

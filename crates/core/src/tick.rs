@@ -46,7 +46,7 @@ impl Core {
                     self.dirty.insert(slot);
                 }
                 Timer::Run(slot) => self.ask_about(&slot),
-                Timer::Probe(probe) => self.ask_probe(&probe),
+                Timer::Probe(probe) => self.probe_due(&probe),
             }
         }
     }

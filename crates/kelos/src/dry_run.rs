@@ -145,7 +145,7 @@ impl<'a> World<'a> {
             // Answers never change, so nothing is asked twice, and no run falls silent.
             probe_first: never,
             probe_longest: never,
-            run_silence: never,
+            patience: never,
             max_running: suppose.max_running,
         };
         let mut world = World {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
-use kelos_core::{Command, Input};
+use kelos_core::{Ask, Command, Input};
 use kelos_model::run::Report;
 use kelos_model::{Probe, RunId};
 use kelos_store::{MemoryDisk, Store, StoreError};
@@ -24,6 +24,8 @@ enum Action {
     Look(Probe),
     Crash,
     Jump,
+    /// Another process takes the lease while this one stalls.
+    Overtake,
 }
 
 /// A scheduler in its simulated surroundings.
@@ -41,6 +43,8 @@ pub struct Drive {
     /// What the scheduler's clock is off by.
     skew: SignedDuration,
     next_definitions: usize,
+    /// How often in a thousand the store fails.
+    faults: u64,
     figures: Figures,
 }
 
@@ -78,6 +82,7 @@ impl Drive {
             now,
             skew: SignedDuration::ZERO,
             next_definitions: 0,
+            faults: per_mille,
             figures: Figures::default(),
         };
         drive.perform(commands);
@@ -97,6 +102,10 @@ impl Drive {
         for _ in 0..self.rng.below(3) {
             let at = self.workload.start + SignedDuration::from_secs(self.rng.between(0, span));
             self.at(at, Action::Jump);
+        }
+        for _ in 0..self.rng.below(2) {
+            let at = self.workload.start + SignedDuration::from_secs(self.rng.between(0, span));
+            self.at(at, Action::Overtake);
         }
     }
 
@@ -122,6 +131,7 @@ impl Drive {
                         inputs.push(Input::ProbeAnswered { probe, answer });
                     }
                     Action::Crash => self.recover()?,
+                    Action::Overtake => self.overtaken()?,
                     Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
                 }
             }
@@ -181,7 +191,7 @@ impl Drive {
     /// Starts over from what is stored. What was under way inside the process is gone.
     fn recover(&mut self) -> Result<(), String> {
         self.figures.recoveries += 1;
-        self.agenda.retain(|_, action| matches!(action, Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump));
+        self.agenda.retain(|_, action| matches!(action, Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump | Action::Overtake));
         let per_mille = self.store.per_mille;
         let seed = self.rng.bits();
         // The old process must be gone before the next may lead.
@@ -194,8 +204,28 @@ impl Drive {
         Ok(())
     }
 
+    /// Another process took the lease while this one stalled: whatever this one writes must be refused.
+    fn overtaken(&mut self) -> Result<(), String> {
+        let mut other = FaultyStore::on(&self.disk, 0, 0);
+        let later = self.clock() + SignedDuration::from_hours(24);
+        let lease = other.lease("another", later, 10_000).map_err(|error| format!("failed to {error}"))?;
+        lease.ok_or("a stalled leader could not be overtaken")?;
+        let ask = Ask::SetRegister { bucket: "b".to_owned(), key: "k".to_owned(), value: None };
+        let input = Input::Asked { token: 0, by: "somebody".to_owned(), ask };
+        self.store.per_mille = 0;
+        let clock = self.clock();
+        match self.turns.turn(&mut self.store, clock, [input]) {
+            Err(StoreError::Deposed { .. }) => {}
+            other => return Err(format!("a deposed leader could write: {other:?}")),
+        }
+        drop(other);
+        self.store.per_mille = self.faults;
+        self.recover()
+    }
+
     /// From here on nothing fails.
     fn calm(&mut self) -> Result<(), String> {
+        self.faults = 0;
         self.store.per_mille = 0;
         self.skew = SignedDuration::ZERO;
         self.recover()
@@ -205,8 +235,12 @@ impl Drive {
         for command in commands {
             match command {
                 Command::Probe(probe) => {
-                    let wait = self.rng.between(1, 3000);
-                    self.after(wait, Action::Look(probe));
+                    let slow = if self.faults > 0 && self.rng.percent(3) { 200_000 } else { 3000 };
+                    let wait = self.rng.between(1, slow);
+                    let lost = self.faults > 0 && self.rng.percent(2);
+                    if !lost {
+                        self.after(wait, Action::Look(probe));
+                    }
                 }
                 Command::StartRun { run, .. } => {
                     self.figures.runs += u64::from(self.world.start(&run, self.now));
