@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use kelos_model::trigger::Verdict;
-use kelos_model::workflow::{FunctionRef, Properties};
+use kelos_model::function::FunctionRef;
+use kelos_model::workflow::Properties;
 use kelos_model::{RunId, SlotKey, Workflow, WorkflowId, template};
 use serde_json::{Map, Value};
 

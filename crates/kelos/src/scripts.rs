@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use kelos_model::trigger::Verdict;
-use kelos_model::workflow::FunctionRef;
+use kelos_model::function::FunctionRef;
 use kelos_model::{SlotKey, Workflow, WorkflowId};
 use kelos_script::{Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
 use kelos_store::{Reader, StoreError};

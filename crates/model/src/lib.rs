@@ -8,6 +8,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod event;
+pub mod function;
 pub mod id;
 pub mod key;
 pub mod ranges;
@@ -21,6 +22,7 @@ pub mod trigger;
 pub mod workflow;
 
 pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};
+pub use function::FunctionRef;
 pub use id::{BackfillId, IdError, WorkflowId};
 pub use key::{SlotKey, SlotRef};
 pub use recall::Recall;

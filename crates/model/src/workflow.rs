@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::function::FunctionRef;
 use crate::id::{BackfillId, WorkflowId};
 use crate::ranges::{Range, RangeSet};
 use crate::retry::RetryPolicy;
@@ -89,17 +90,6 @@ impl Default for Properties {
     fn default() -> Self {
         Properties::Fixed(Map::new())
     }
-}
-
-/// A function that stayed in its script.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct FunctionRef {
-    /// The file that defined it.
-    pub file: String,
-    /// Its place among the functions that the file left behind, from 0.
-    pub index: u32,
-    /// A digest of its source, so that a changed function is a changed definition.
-    pub digest: String,
 }
 
 /// What people know about a workflow; the scheduler reads none of it.

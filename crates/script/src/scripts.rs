@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use kelos_model::trigger::Verdict;
-use kelos_model::workflow::FunctionRef;
+use kelos_model::function::FunctionRef;
 use kelos_model::{SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 

@@ -5,7 +5,7 @@ mod support;
 use std::time::Instant;
 
 use kelos_model::trigger::{Trigger, Verdict};
-use kelos_model::workflow::FunctionRef;
+use kelos_model::function::FunctionRef;
 use kelos_script::{CallError, Limits};
 use support::{Folder, id, ids, key, with, words, workflow};
 

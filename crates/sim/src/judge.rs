@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::Core;
 use kelos_model::event::Event;
-use kelos_model::trigger::{Facts, evaluate};
-use kelos_model::{Answer, EventRecord, Probe, ProbeAnswer, Slot, SlotRef, SlotState, WorkflowId, slot};
+use kelos_model::trigger::evaluate;
+use kelos_model::{Answer, EventRecord, Slot, SlotRef, SlotState, WorkflowId, slot};
 use kelos_store::{MemoryDisk, MemoryStore, Reader, SlotFilter, Store};
 
 use crate::workload::Workload;
-use crate::world::World;
+use crate::world::{Known, World};
 
 /// What a poll, a report or a retry may be late by.
 const SLACK: SignedDuration = SignedDuration::from_mins(12);
@@ -147,7 +147,8 @@ fn is_accounted_for(
     match slot.state {
         SlotState::Waiting if slot.since < early => {
             let met = |at| {
-                let facts = Known { now: at, world, slots };
+                let state = |slot: &SlotRef| slots.get(slot).map(|slot| slot.state);
+                let facts = Known { now: at, world, state: &state };
                 evaluate(&row.definition.trigger, &id.workflow, &id.key, &facts).explanation.answer != Answer::NotYet
             };
             if met(now) && met(early) { stuck("its trigger has an answer") } else { Ok(()) }
@@ -167,29 +168,5 @@ fn is_accounted_for(
             if over && slot.since < early { stuck("its run is over, or never started") } else { Ok(()) }
         }
         _ => Ok(()),
-    }
-}
-
-/// All that there is to know.
-pub struct Known<'a> {
-    /// The moment.
-    pub now: Timestamp,
-    /// The outside.
-    pub world: &'a World,
-    /// The table.
-    pub slots: &'a BTreeMap<SlotRef, Slot>,
-}
-
-impl Facts for Known<'_> {
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
-        Some(self.slots.get(slot).map(|slot| slot.state))
-    }
-
-    fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
-        Some(self.world.answer(probe, self.now))
     }
 }

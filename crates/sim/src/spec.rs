@@ -8,12 +8,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, BackfillRequest};
 use kelos_model::time::{CronSchedule, resolve};
-use kelos_model::trigger::{Facts, evaluate};
+use kelos_model::trigger::evaluate;
 use kelos_model::workflow::{BackfillMode, Keys};
 use kelos_model::retry::OnUnknown;
-use kelos_model::{Answer, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Answer, Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
-use crate::world::World;
+use crate::world::{Known, World};
 
 /// A slot as the specification sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,26 +51,6 @@ pub fn schedules(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedule> {
         (one.id.clone(), schedule)
     });
     resolve(&named.collect()).into_iter().filter_map(|(id, resolved)| Some((id, resolved.ok()?))).collect()
-}
-
-struct Seen<'a> {
-    now: Timestamp,
-    world: &'a World,
-    slots: &'a BTreeMap<SlotRef, SpecSlot>,
-}
-
-impl Facts for Seen<'_> {
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
-        Some(self.slots.get(slot).map(|slot| slot.state))
-    }
-
-    fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
-        Some(self.world.answer(probe, self.now))
-    }
 }
 
 impl Spec {
@@ -135,7 +115,8 @@ impl Spec {
             if state.state != SlotState::Waiting && !backed_off {
                 continue;
             }
-            let seen = Seen { now, world, slots: &self.slots };
+            let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
+            let seen = Known { now, world, state: &state };
             let answer = evaluate(&workflow.trigger, id, &slot.key, &seen).explanation.answer;
             let late = workflow.wait_timeout_seconds.is_some_and(|seconds| {
                 now > slot.key.scheduled_at() + SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX))

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::parse_instant;
-use kelos_model::trigger::Verdict;
-use kelos_model::{Outcome, Probe, ProbeAnswer, RunId};
+use kelos_model::trigger::{Facts, Verdict};
+use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState};
 
 use crate::rng::draw;
 
@@ -27,6 +27,30 @@ pub struct Execution {
     pub ends_at: Timestamp,
     /// How.
     pub outcome: Outcome,
+}
+
+/// All that there is to know at a moment.
+pub struct Known<'a> {
+    /// The moment.
+    pub now: Timestamp,
+    /// The outside.
+    pub world: &'a World,
+    /// The state of a slot, where it exists.
+    pub state: &'a dyn Fn(&SlotRef) -> Option<SlotState>,
+}
+
+impl Facts for Known<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
+        Some((self.state)(slot))
+    }
+
+    fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
+        Some(self.world.answer(probe, self.now))
+    }
 }
 
 fn seconds(seconds: u64) -> SignedDuration {

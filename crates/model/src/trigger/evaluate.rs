@@ -7,7 +7,7 @@ use crate::id::WorkflowId;
 use crate::key::{SlotKey, SlotRef};
 use crate::slot::SlotState;
 use crate::time::text;
-use crate::workflow::FunctionRef;
+use crate::function::FunctionRef;
 
 /// What is known when a trigger is asked. An outer none means "not known yet": the question is then
 /// among the wakers, and the answer is not-yet.

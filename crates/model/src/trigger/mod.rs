@@ -12,7 +12,7 @@ pub use explain::{Evidence, Explanation, TriggerKind};
 use crate::id::WorkflowId;
 use crate::key::SlotKey;
 use crate::template;
-use crate::workflow::FunctionRef;
+use crate::function::FunctionRef;
 
 /// The three answers of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
