@@ -1,0 +1,54 @@
+//! Figures of the whole engine. They are printed; nothing asserts them, for they are the machine's.
+//!
+//! ```text
+//! cargo run --release -p kelos --example bench -- NAME [NUMBER]
+//! ```
+//!
+//! `docs/benchmarks.md` says what each name measures and what came out of it.
+
+mod commands;
+mod dry;
+mod fill;
+mod idle;
+mod large;
+mod latency;
+mod noop;
+mod pages;
+mod start;
+mod support;
+
+use std::path::Path;
+
+use support::Outcome;
+
+const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
+                     large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | dry-run";
+
+fn main() -> Outcome {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |n: usize, usual: usize| -> usize {
+        let given = args.get(n).map(|text| text.replace('_', ""));
+        given.map_or(usual, |text| text.parse().expect("a number"))
+    };
+    match args.first().map(String::as_str) {
+        // The guardian of a local command is this program, executed again.
+        Some("__shim") => {
+            let folder = args.get(1).cloned().unwrap_or_default();
+            std::process::exit(kelos::local::shim_main(Path::new(&folder)));
+        }
+        Some("commands") => commands::run(),
+        Some("noop") => noop::run(number(1, 200_000)),
+        Some("latency") => latency::run(number(1, 100_000)),
+        Some("idle") => idle::run(number(1, 60)),
+        Some("memory") => idle::memory(),
+        Some("large") => large::run(number(1, 10_000_000), number(2, 1_000_000)),
+        Some("start") => start::run(number(1, 1_000_000)),
+        Some("start-one") => start::one(&args[1]),
+        Some("pages") => pages::run(number(1, 1_000_000)),
+        Some("dry-run") => dry::run(),
+        _ => {
+            eprintln!("expected one of: {NAMES}");
+            std::process::exit(2)
+        }
+    }
+}
