@@ -20,8 +20,19 @@ use crate::cursor::beyond_time;
 pub(super) struct Writer {
     pub(super) conn: Connection,
     known: Known,
-    /// Whether something was written since the last [`Writer::rest`].
-    busy: bool,
+    /// What was written lately.
+    activity: Activity,
+}
+
+/// How long ago something was written, in calls of [`Writer::rest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    /// Since the last call.
+    Busy,
+    /// Before it.
+    Quiet,
+    /// Long ago: memory has been given back since.
+    Rested,
 }
 
 /// What is known of the database as it was after the last commit.
@@ -48,7 +59,7 @@ impl Writer {
         Self {
             conn,
             known: Known::default(),
-            busy: false,
+            activity: Activity::Quiet,
         }
     }
 
@@ -57,16 +68,20 @@ impl Writer {
         self.known = Known::default();
     }
 
-    /// Gives memory back when nothing was written since it was last called.
+    /// Gives memory back, once, when nothing was written between two calls.
     pub(super) fn rest(&mut self) {
-        if !std::mem::take(&mut self.busy) {
+        if self.activity == Activity::Quiet {
             // An error costs nothing but memory.
             let _ = self.conn.execute_batch("PRAGMA shrink_memory");
         }
+        self.activity = match self.activity {
+            Activity::Busy => Activity::Quiet,
+            Activity::Quiet | Activity::Rested => Activity::Rested,
+        };
     }
 
     pub(super) fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), Fault> {
-        self.busy = true;
+        self.activity = Activity::Busy;
         let Self { conn, known, .. } = self;
         let outcome = commit_turn(conn, known, lease, commit);
         known.settle(outcome.is_ok());
