@@ -79,8 +79,9 @@ impl Core {
     }
 
     fn kill(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
-        self.check_slot(slot)?;
+        // What exists can be ended even if its workflow, or its time, is not defined any more.
         if self.live(slot).is_none() {
+            self.check_slot(slot)?;
             self.plan_asked(slot);
         }
         self.kill_known(slot, by, reason)
@@ -90,12 +91,11 @@ impl Core {
         let Some(live) = self.live(slot) else { return Err(Refusal::NoWorkflow(slot.workflow.clone())) };
         let state = live.slot.state;
         let run = live.slot.run_alive.then(|| RunId { slot: slot.clone(), number: live.slot.last_run });
-        let external_id = live.slot.external_id.clone();
         if !self.record(slot, SlotEvent::Killed { by, reason }) {
             return Err(Refusal::AlreadyFinal(slot.clone(), state));
         }
         if let Some(run) = run {
-            self.cancel(&run, external_id);
+            self.cancel(&run, None);
         }
         Ok(Done::Plainly)
     }
@@ -128,6 +128,9 @@ impl Core {
     fn backfill(&mut self, request: &BackfillRequest, by: String) -> Reply {
         let task = self.tasks.get(&request.workflow).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(request.workflow.clone()))?;
+        if self.backfills.contains(&request.id) {
+            return Err(Refusal::NameTaken(request.id.clone()));
+        }
         let schedule = task.schedule.as_ref().map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.clone()))?;
         let times: Vec<_> = schedule.times(request.range.start, request.range.end).take(LARGEST_BACKFILL + 1).collect();
         if times.len() > LARGEST_BACKFILL {
@@ -182,6 +185,7 @@ impl Core {
             cancelled_at: None,
             slots,
         };
+        self.backfills.insert(id.clone());
         self.turn.backfills.insert(id.clone(), row);
         self.record_backfill(&id, BackfillEvent::Created { workflow, range, mode, priority, by, slots });
     }

@@ -29,7 +29,7 @@ mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::Backfill;
 use kelos_model::{BackfillId, EventRecord, Recall, Run, SlotRef, WorkflowId};
 use serde_json::Value;
@@ -42,8 +42,11 @@ pub use runs::jitter_seed;
 
 use memory::{Live, Task};
 use probes::Probes;
-use timers::Timers;
+use timers::{Timer, Timers};
 use upstream::Upstream;
+
+/// A clock that goes back by less is being adjusted, and no wait is worth moving.
+const JUMP: SignedDuration = SignedDuration::from_secs(-1);
 
 /// The scheduler's state, and the outcome of the turn that is going on.
 pub struct Core {
@@ -62,6 +65,8 @@ pub struct Core {
     to_dispatch: BTreeSet<WorkflowId>,
     /// Workflows whose queued slots only the limit on all runs holds back, longest first.
     starved: VecDeque<WorkflowId>,
+    /// Names of backfills, each taken once.
+    backfills: BTreeSet<BackfillId>,
     /// Live runs of all workflows.
     running: u32,
     turn: Turn,
@@ -104,6 +109,7 @@ impl Core {
             to_plan: BTreeSet::new(),
             to_dispatch: BTreeSet::new(),
             starved: VecDeque::new(),
+            backfills: BTreeSet::new(),
             running: 0,
             turn: Turn::default(),
         }
@@ -114,7 +120,7 @@ impl Core {
     ///
     /// Commands that recall are to be answered within the same turn, by [`Input::Recalled`].
     pub fn step(&mut self, now: Timestamp, input: Input) -> Step {
-        self.now = now;
+        self.follow_clock(now);
         match input {
             Input::Woke { only, look_again } => self.tick(&only, look_again),
             Input::Definitions { all } => self.define(all),
@@ -124,6 +130,24 @@ impl Core {
             Input::Recalled { recall, rows } => self.recalled(recall, rows),
         }
         std::mem::take(&mut self.turn.step)
+    }
+
+    /// Where the clock was put back, waits go on from there: a wait is a span, and would otherwise last
+    /// until the clock is where it was. Appointments (a schedule's time, a delay, a retry) stay.
+    fn follow_clock(&mut self, now: Timestamp) {
+        let jump = now.duration_since(self.now);
+        self.now = now;
+        if jump < JUMP {
+            let tasks = &self.tasks;
+            let deferred = |slot: &SlotRef| {
+                tasks.get(&slot.workflow).and_then(|task| task.slots.get(&slot.key)).is_some_and(|live| live.deferred.is_some())
+            };
+            self.timers.shift(jump, |timer| match timer {
+                Timer::Probe(_) | Timer::Run(_) => true,
+                Timer::Slot(slot) => deferred(slot),
+                Timer::Plan(_) => false,
+            });
+        }
     }
 
     /// The rows that the turn changed, as they are now.

@@ -194,9 +194,11 @@ pub enum Refusal {
     StillLive(SlotRef, SlotState),
     /// Only live slots can be killed.
     AlreadyFinal(SlotRef, SlotState),
+    /// There is a backfill of that name.
+    NameTaken(BackfillId),
     /// More slots than one request may touch.
     TooMany {
-        /// How many it would be.
+        /// As many as were counted, which is more than the limit; it may be more still.
         slots: usize,
         /// The limit.
         limit: usize,
@@ -211,7 +213,8 @@ impl std::fmt::Display for Refusal {
             Refusal::NoSchedule(id, why) => write!(f, "the schedule of \"{id}\" can't be resolved: {why}"),
             Refusal::StillLive(slot, state) => write!(f, "{} is {state}: only a slot that has ended can be rerun", slot.short()),
             Refusal::AlreadyFinal(slot, state) => write!(f, "{} is {state}: only a slot that has not ended can be killed", slot.short()),
-            Refusal::TooMany { slots, limit } => write!(f, "it would touch {slots} slots, expected at most {limit}: ask for a shorter range"),
+            Refusal::NameTaken(id) => write!(f, "a backfill named \"{id}\" exists already, expected a new name"),
+            Refusal::TooMany { limit, .. } => write!(f, "it would touch more than {limit} slots: ask for a shorter range"),
         }
     }
 }
@@ -295,4 +298,6 @@ pub struct Restored {
     pub slots: Vec<(SlotRef, Slot)>,
     /// Their runs that have not ended.
     pub runs: Vec<Run>,
+    /// The names of all backfills that ever were.
+    pub backfills: Vec<BackfillId>,
 }

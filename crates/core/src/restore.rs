@@ -16,6 +16,7 @@ impl Core {
         let mut core = Core::new(config);
         core.now = now;
         core.seq = restored.seq;
+        core.backfills = restored.backfills.into_iter().collect();
         for row in restored.workflows {
             core.tasks.insert(row.id.clone(), Task::new(row));
         }

@@ -46,6 +46,7 @@ impl Turns {
             workflows: snapshot.workflows,
             slots: snapshot.slots.into_iter().map(|row| (row.id, row.slot)).collect(),
             runs: snapshot.runs,
+            backfills: snapshot.backfills,
         };
         let (core, commands) = Core::restore(config, restored, now);
         Ok((Turns { core, lease, sources: BTreeMap::new() }, commands))

@@ -152,6 +152,7 @@ impl From<Refusal> for Problem {
             Refusal::NoSchedule(..) => Problem::conflict("no-schedule", detail),
             Refusal::StillLive(..) => Problem::conflict("still-live", detail).with_hint("kill it first"),
             Refusal::AlreadyFinal(..) => Problem::conflict("already-final", detail),
+            Refusal::NameTaken(_) => Problem::conflict("name-taken", detail),
             Refusal::TooMany { .. } => Problem::bad_request("too-many", detail),
         }
     }

@@ -2,7 +2,7 @@
 //! does it, but for what Kelos promises beyond it: nothing unfinished is forgotten because it is old,
 //! and a step goes on until nothing more can happen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +11,7 @@ use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::evaluate;
 use kelos_model::workflow::{BackfillMode, Keys};
 use kelos_model::retry::OnUnknown;
-use kelos_model::{Answer, Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Answer, BackfillId, Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::world::{Known, World};
 
@@ -37,6 +37,7 @@ pub struct Spec {
     max_running: usize,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     paused: BTreeMap<WorkflowId, bool>,
+    backfills: BTreeSet<BackfillId>,
     /// Every slot.
     pub slots: BTreeMap<SlotRef, SpecSlot>,
     /// Definitions as they last were, of removed workflows too: their runs still end.
@@ -62,6 +63,7 @@ impl Spec {
             max_running: max_running as usize,
             workflows: BTreeMap::new(),
             paused: BTreeMap::new(),
+            backfills: BTreeSet::new(),
             slots: BTreeMap::new(),
             known: BTreeMap::new(),
         }
@@ -189,7 +191,7 @@ impl Spec {
                 Some(state) if state.state.is_final() => state.reopen(0),
                 Some(_) => {}
             },
-            Ask::Kill { slot, .. } if self.has(slot) => return self.kill(slot),
+            Ask::Kill { slot, .. } if self.slots.contains_key(slot) || self.has(slot) => return self.kill(slot),
             Ask::Backfill(request) if !request.dry_run => self.backfill(request),
             _ => {}
         }
@@ -213,6 +215,9 @@ impl Spec {
     fn backfill(&mut self, request: &BackfillRequest) {
         let schedules = self.schedules();
         let Some(schedule) = schedules.get(&request.workflow) else { return };
+        if !self.backfills.insert(request.id.clone()) {
+            return;
+        }
         for at in schedule.times(request.range.start, request.range.end) {
             let slot = SlotRef::at(request.workflow.clone(), at);
             match self.slots.get_mut(&slot) {

@@ -89,6 +89,8 @@ pub struct Snapshot {
     pub workflows: Vec<WorkflowRow>,
     /// The live slots ([`Slot::is_live`]), in no particular order.
     pub slots: Vec<SlotRow>,
+    /// The names of all backfills that ever were, for a name is taken once.
+    pub backfills: Vec<BackfillId>,
     /// The runs that have not ended, in no particular order.
     pub runs: Vec<Run>,
 }

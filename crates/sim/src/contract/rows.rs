@@ -271,7 +271,9 @@ fn holds(world: &World, store: &mut dyn Store) {
         workflows,
         mut slots,
         mut runs,
+        backfills,
     } = store.restore().unwrap();
+    assert!(backfills.iter().eq(reader.backfills().unwrap().iter().map(|one| &one.id)));
     assert_eq!(last_seq, world.events.len() as u64);
     assert_eq!(last_at, world.events.last().map(|record| record.at));
     assert_eq!(workflows, reader.workflows().unwrap());

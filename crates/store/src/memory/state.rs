@@ -165,6 +165,7 @@ impl State {
         Snapshot {
             last_seq: self.last_seq(),
             last_at: self.events.last().map(|record| record.at),
+            backfills: self.backfills().into_iter().map(|one| one.id).collect(),
             workflows: self.workflows.values().cloned().collect(),
             slots: (0..self.slots.len())
                 .flat_map(|number| self.rows(number))

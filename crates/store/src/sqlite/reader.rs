@@ -58,6 +58,7 @@ impl SqliteReader {
             Ok(Snapshot {
                 last_seq: last,
                 last_at: event(tx, names, last)?.map(|record| record.at),
+                backfills: backfills(tx, names)?.into_iter().map(|one| one.id).collect(),
                 workflows: workflows(tx)?,
                 slots: counts::live_slots(tx, names)?,
                 runs: collect(
@@ -105,6 +106,12 @@ fn collect<T>(
         read_rows.push(read(row)?);
     }
     Ok(read_rows)
+}
+
+fn backfills(tx: &Connection, names: &Names) -> Result<Vec<Backfill>, Fault> {
+    let sql = "SELECT name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots \
+               FROM backfills ORDER BY created_at DESC, id DESC";
+    collect(tx.prepare_cached(sql)?, [], |row| names.read_backfill(row))
 }
 
 fn workflows(conn: &Connection) -> Result<Vec<WorkflowRow>, Fault> {
@@ -294,11 +301,7 @@ impl Reader for SqliteReader {
     }
 
     fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {
-        self.read("the backfills", |tx, names| {
-            let sql = "SELECT name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots \
-                       FROM backfills ORDER BY created_at DESC, id DESC";
-            collect(tx.prepare_cached(sql)?, [], |row| names.read_backfill(row))
-        })
+        self.read("the backfills", |tx, names| backfills(tx, names))
     }
 
     fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {
