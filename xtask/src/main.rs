@@ -1,7 +1,8 @@
-//! Chores of the workspace: `cargo xtask sim`, `cargo xtask tidy`.
+//! Chores of the workspace: `cargo xtask sim`, `cargo xtask crash`, `cargo xtask tidy`.
 
 mod crash;
 mod sim;
+mod tidy;
 
 use clap::{Parser, Subcommand};
 
@@ -18,11 +19,14 @@ enum Chore {
     Crash(crash::Arguments),
     /// Simulate seeds: workloads and faults through the real loop, judged, and compared with the full scan.
     Sim(sim::Arguments),
+    /// Hold the tree to the rules of the house: floors, licences, links, sizes.
+    Tidy(tidy::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
     match Arguments::parse().chore {
         Chore::Crash(arguments) => crash::run(&arguments),
         Chore::Sim(arguments) => sim::run(&arguments),
+        Chore::Tidy(arguments) => tidy::run(&arguments),
     }
 }

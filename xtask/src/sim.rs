@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kelos_sim::{Figures, check_seed};
 
@@ -15,6 +15,9 @@ pub(crate) struct Arguments {
     /// How many seeds, one after the other.
     #[arg(long, default_value_t = 1)]
     count: u64,
+    /// Start no further seed after this many seconds.
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
     /// Say each seed before it runs.
     #[arg(long)]
     verbose: bool,
@@ -26,13 +29,19 @@ const SHOWN: usize = 20;
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let began = Instant::now();
     let next = AtomicU64::new(arguments.seed);
-    let end = arguments.seed + arguments.count;
+    let end = arguments.seed.saturating_add(arguments.count);
+    let until = arguments.seconds.and_then(|seconds| began.checked_add(Duration::from_secs(seconds)));
+    let in_time = || until.is_none_or(|until| Instant::now() < until);
+    let ran = AtomicU64::new(0);
     let total = Mutex::new((Figures::default(), Vec::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < end) {
+                while in_time()
+                    && let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < end)
+                {
+                    ran.fetch_add(1, Ordering::Relaxed);
                     if arguments.verbose {
                         eprintln!("seed {seed}");
                     }
@@ -48,17 +57,17 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         }
     });
     let (figures, failures) = total.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report(arguments, &figures, &failures, began)
+    report(arguments.seed, ran.into_inner(), &figures, &failures, began)
 }
 
-fn report(arguments: &Arguments, figures: &Figures, failures: &[String], began: Instant) -> ExitCode {
+fn report(first: u64, ran: u64, figures: &Figures, failures: &[String], began: Instant) -> ExitCode {
     for failure in failures.iter().take(SHOWN) {
         eprintln!("{failure}");
     }
     println!(
         "{} seeds from {} in {:.1} s: {} turns, {} events, {} runs, {} recoveries, {} slot states compared with the full scan",
-        arguments.count,
-        arguments.seed,
+        ran,
+        first,
         began.elapsed().as_secs_f64(),
         figures.turns,
         figures.events,

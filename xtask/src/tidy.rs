@@ -1,0 +1,135 @@
+//! `cargo xtask tidy`: the rules of the house that no compiler checks. Reads, and changes nothing.
+
+mod docs;
+mod files;
+mod licences;
+mod lock;
+mod rooms;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use serde_json::Value;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Leave out what needs the manifests of all dependencies on this machine: their licences.
+    #[arg(long)]
+    without_licences: bool,
+}
+
+/// What git keeps, as text.
+struct Tree {
+    root: PathBuf,
+    files: Vec<Text>,
+}
+
+struct Text {
+    /// Relative to the root, with slashes.
+    path: String,
+    text: String,
+}
+
+/// What a rule found wrong, one line each.
+type Faults = Vec<String>;
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let faults = match Tree::read().and_then(|tree| check(&tree, arguments)) {
+        Ok(faults) => faults,
+        Err(wrong) => {
+            eprintln!("failed to {wrong}");
+            return ExitCode::FAILURE;
+        }
+    };
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    if faults.is_empty() {
+        println!("tidy");
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("{} untidy", faults.len());
+    ExitCode::FAILURE
+}
+
+fn check(tree: &Tree, arguments: &Arguments) -> Result<Faults, String> {
+    let lock = lock::read(tree.text("Cargo.lock")?);
+    let deny = tree.text("deny.toml")?;
+    let crates = rooms::crates(&metadata(&tree.root, &["--no-deps"])?);
+    let mut faults = rooms::check(tree.text("ARCHITECTURE.md")?, &crates, &lock);
+    faults.extend(licences::banned(deny, &lock));
+    if !arguments.without_licences {
+        let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let all = metadata(&tree.root, &["--locked", "--filter-platform", &platform])?;
+        faults.extend(licences::check(deny, &all));
+    }
+    faults.extend(files::check(tree));
+    faults.extend(docs::check(tree));
+    Ok(faults)
+}
+
+fn metadata(root: &Path, options: &[&str]) -> Result<Value, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--offline", "--format-version", "1"])
+        .args(options)
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("run cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("read the manifests: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("read what cargo metadata says: {error}"))
+}
+
+impl Tree {
+    fn read() -> Result<Tree, String> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = here.parent().unwrap_or(here).to_owned();
+        let paths = tracked(&root).unwrap_or_else(|| walk(&root));
+        let read = |path: String| {
+            // What is not UTF-8 is no text, and what is gone has been deleted but not committed.
+            let text = std::fs::read_to_string(root.join(&path)).ok()?;
+            Some(Text { path, text })
+        };
+        Ok(Tree { files: paths.into_iter().filter_map(read).collect(), root })
+    }
+
+    fn text(&self, path: &str) -> Result<&str, String> {
+        let found = self.files.iter().find(|file| file.path == path);
+        found.map(|file| file.text.as_str()).ok_or_else(|| format!("read {path}: git does not know it"))
+    }
+
+    fn ending(&self, end: &str) -> impl Iterator<Item = &Text> {
+        self.files.iter().filter(move |file| file.path.ends_with(end))
+    }
+}
+
+/// The files that git knows; none where this is no clone.
+fn tracked(root: &Path) -> Option<Vec<String>> {
+    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output().ok()?;
+    let names = String::from_utf8(output.stdout).ok()?;
+    let names: Vec<String> = names.split_terminator('\0').map(str::to_owned).collect();
+    (output.status.success() && !names.is_empty()).then_some(names)
+}
+
+/// All files, for a source tree without git.
+fn walk(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+            let path = entry.path();
+            let skipped = [".git", "target", ".kelos"].iter().any(|name| path.ends_with(name));
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && !skipped => folders.push(path),
+                Ok(kind) if kind.is_file() => {
+                    found.extend(path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
