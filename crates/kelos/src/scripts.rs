@@ -1,8 +1,11 @@
 //! A folder of scripts that feeds an engine: loaded at the start, and again whenever a file changes.
 
+mod tell;
+
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kelos_model::trigger::Verdict;
 use kelos_model::function::FunctionRef;
@@ -11,26 +14,47 @@ use kelos_script::{Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
 use kelos_store::{Reader, StoreError};
 use serde_json::{Map, Value};
 
-use crate::engine::Handle;
+use crate::engine::{Handle, Status};
 use crate::job::Functions;
+use tell::Told;
+
+/// After a change the files are looked at for so long, because a stamp that is younger proves nothing.
+const SETTLES: Duration = Duration::from_secs(5);
+
+/// Wait between two looks at whether a folder that nothing is told of is still the same, and the engine alive.
+const GLANCE: Duration = Duration::from_secs(10);
+
+/// Wait until files are looked at that nothing was told of.
+const SELDOM: Duration = Duration::from_secs(300);
+
+/// A file that is being written gets so long to be finished.
+const WRITTEN: Duration = Duration::from_millis(100);
 
 /// Scripts as a source of definitions and functions. Cheap to clone.
 #[derive(Clone)]
 pub struct ScriptFolder {
     scripts: Scripts,
+    folders: Folders,
+    /// Whether a script asked for a register or a path: what it defines may then change without its file.
+    asked: Arc<AtomicBool>,
     shown: Arc<RwLock<Vec<Problem>>>,
     last: Arc<Mutex<Option<Vec<Arc<Workflow>>>>>,
 }
 
-struct StoredRegisters(Arc<dyn Reader>);
+struct StoredRegisters {
+    reader: Arc<dyn Reader>,
+    asked: Arc<AtomicBool>,
+}
 
 impl Registers for StoredRegisters {
     fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {
-        self.0.register(bucket, key).map_err(|error| format!("failed to {error}"))
+        self.asked.store(true, Ordering::Relaxed);
+        self.reader.register(bucket, key).map_err(|error| format!("failed to {error}"))
     }
 
     fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
-        self.0.registers(bucket, "").map_err(|error| format!("failed to {error}"))
+        self.asked.store(true, Ordering::Relaxed);
+        self.reader.registers(bucket, "").map_err(|error| format!("failed to {error}"))
     }
 }
 
@@ -42,8 +66,15 @@ impl ScriptFolder {
     /// When the store can't be read.
     pub fn open(folders: Folders, limits: Limits, reader: Arc<dyn Reader>) -> Result<ScriptFolder, StoreError> {
         let remembered = reader.workflows()?;
-        let host = Host::new(Arc::new(StoredRegisters(reader)), crate::prober::is_there);
-        let scripts = Scripts::start(folders, limits, host).map_err(|error| StoreError::Medium {
+        let asked = Arc::new(AtomicBool::new(false));
+        let looked = asked.clone();
+        let is_there = move |uri: &str| {
+            looked.store(true, Ordering::Relaxed);
+            crate::prober::is_there(uri)
+        };
+        let registers = StoredRegisters { reader, asked: asked.clone() };
+        let host = Host::new(Arc::new(registers), is_there);
+        let scripts = Scripts::start(folders.clone(), limits, host).map_err(|error| StoreError::Medium {
             doing: "start a thread for scripts".to_owned(),
             cause: error.to_string(),
         })?;
@@ -54,7 +85,7 @@ impl ScriptFolder {
         for (file, workflows) in files {
             scripts.remember(&file, workflows);
         }
-        Ok(ScriptFolder { scripts, shown: Arc::default(), last: Arc::default() })
+        Ok(ScriptFolder { scripts, folders, asked, shown: Arc::default(), last: Arc::default() })
     }
 
     /// Loads what changed and tells the engine if the definitions are others than before. Blocks.
@@ -73,16 +104,32 @@ impl ScriptFolder {
         loaded
     }
 
-    /// Reloads from time to time on a thread of its own, until the engine has ended.
+    /// Reloads on a thread of its own, until the engine has ended: from time to time, or, where the system
+    /// tells of changes and the scripts depend on nothing else, when it does.
     ///
     /// # Errors
     /// When the thread can't be started.
     pub fn watch(&self, handle: Handle, every: Duration) -> std::io::Result<()> {
         let folder = self.clone();
         let watch = move || {
-            while handle.status() != crate::engine::Status::Stopped {
-                folder.reload(&handle);
-                std::thread::park_timeout(every);
+            let mut told = Told::listen(&folder.folders);
+            let mut settled_at = Instant::now() + SETTLES;
+            while handle.status() != Status::Stopped {
+                folder.asked.store(false, Ordering::Relaxed);
+                let loaded = folder.reload(&handle);
+                let rests = loaded.evaluated == 0 && !loaded.problems.iter().any(Problem::is_error) && !folder.asked.load(Ordering::Relaxed);
+                let changed = match &told {
+                    Some(told) if rests && Instant::now() >= settled_at => wait_for_change(told, &handle),
+                    _ => {
+                        std::thread::park_timeout(every);
+                        told.as_ref().is_some_and(|told| told.changed_within(Duration::ZERO))
+                    }
+                };
+                if changed {
+                    settled_at = Instant::now() + SETTLES;
+                    // Before the files are looked at, so that no change falls between.
+                    told = Told::listen(&folder.folders);
+                }
             }
         };
         std::thread::Builder::new().name("kelos-scripts".to_owned()).spawn(watch).map(|_| ())
@@ -93,6 +140,18 @@ impl ScriptFolder {
     pub fn problems(&self) -> Vec<Problem> {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Waits for a change, but no longer than for the next look without one, or the engine's end.
+fn wait_for_change(told: &Told, handle: &Handle) -> bool {
+    let look_at = Instant::now() + SELDOM;
+    while Instant::now() < look_at && handle.status() != Status::Stopped {
+        if told.changed_within(GLANCE) {
+            std::thread::sleep(WRITTEN);
+            return true;
+        }
+    }
+    false
 }
 
 impl Functions for ScriptFolder {
