@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kelos_model::{Probe, SlotRef, WorkflowId};
 
 /// What a moment is for.
@@ -45,6 +45,16 @@ impl Timers {
 
     pub(crate) fn get(&self, timer: &Timer) -> Option<Timestamp> {
         self.by_timer.get(timer).copied()
+    }
+
+    /// Moves some timers by the same span.
+    pub(crate) fn shift(&mut self, by: SignedDuration, mut which: impl FnMut(&Timer) -> bool) {
+        let moved: Vec<_> = self.by_timer.iter().filter(|(timer, _)| which(timer)).map(|(timer, at)| (timer.clone(), *at)).collect();
+        for (timer, at) in moved {
+            if let Ok(at) = at.checked_add(by) {
+                self.set(timer, at);
+            }
+        }
     }
 
     /// The earliest moment.
