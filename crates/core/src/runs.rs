@@ -85,10 +85,12 @@ impl Core {
         self.command(Command::CheckRun { run: id, executor, external_id });
     }
 
-    /// Tells the executor to end a run.
+    /// Tells the executor to end a run, under the name that it gave it: now, or when it confirmed the start.
     pub(crate) fn cancel(&mut self, run: &RunId, external_id: Option<String>) {
         let known = self.live(&run.slot).and_then(|live| live.run.as_ref());
-        let Some(executor) = known.map(|run| run.executor.clone()) else { return };
+        let Some(known) = known else { return };
+        let executor = known.executor.clone();
+        let external_id = external_id.or_else(|| known.external_id.clone());
         self.command(Command::CancelRun { run: run.clone(), executor, external_id });
     }
 
