@@ -28,11 +28,12 @@ impl Core {
         if self.turn.step.commands.iter().any(|command| matches!(command, Command::Recall(_))) {
             return;
         }
-        for id in take(&mut self.to_dispatch, only) {
-            self.dispatch(&id);
-        }
+        // A workflow whose run just ended comes after those that have been waiting for its place.
         if only.is_none() {
             self.dispatch_starved();
+        }
+        for id in take(&mut self.to_dispatch, only) {
+            self.dispatch(&id);
         }
     }
 
