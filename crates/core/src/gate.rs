@@ -83,10 +83,14 @@ impl Core {
     fn keep_waiting(&mut self, id: &SlotRef, explanation: Explanation, wakers: Vec<Waker>) {
         let expiry = self.expiry(id);
         // A question that is on its way is answered first: a slot that is ready never expires.
-        let pending = explanation.is_pending();
-        if let Some((timeout_seconds, _)) = expiry.filter(|(_, at)| *at <= self.now && !pending) {
-            self.record(id, SlotEvent::Expired { timeout_seconds, explanation });
-            return;
+        let mut pending = explanation.is_pending();
+        if let Some((timeout_seconds, at)) = expiry.filter(|(_, at)| *at <= self.now && !pending) {
+            // Nor does one go by an answer from before its timeout.
+            pending = self.refresh_probes(&wakers, at);
+            if !pending {
+                self.record(id, SlotEvent::Expired { timeout_seconds, explanation });
+                return;
+            }
         }
         let said = self.live(id).map_or(0, |live| live.slot.said);
         if !pending && explanation.digest() != said {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::trigger::Waker;
 use kelos_model::{Probe, ProbeAnswer, SlotRef};
 
 use crate::timers::Timer;
@@ -11,6 +12,8 @@ use crate::{Command, Core, Only};
 #[derive(Default)]
 struct Asking {
     answer: Option<ProbeAnswer>,
+    /// When the question was last sent.
+    sent_at: Timestamp,
     in_flight: bool,
     looks: u32,
     waiting: BTreeSet<SlotRef>,
@@ -50,6 +53,7 @@ impl Core {
         let Some(asking) = self.probes.asked.get_mut(probe) else { return };
         if !asking.in_flight {
             asking.in_flight = true;
+            asking.sent_at = self.now;
             // Should the answer get lost, the question is asked once more.
             if let Ok(at) = self.now.checked_add(self.config.patience) {
                 self.timers.set(Timer::Probe(probe.clone()), at);
@@ -80,6 +84,22 @@ impl Core {
         for probe in asked.map(forget).collect::<Vec<_>>() {
             self.ask_probe(&probe);
         }
+    }
+
+    /// Asks those of the questions again whose answer is from before a moment, and forgets it. Says
+    /// whether there were any.
+    pub(crate) fn refresh_probes(&mut self, wakers: &[Waker], since: Timestamp) -> bool {
+        let mut stale = false;
+        for waker in wakers {
+            let Waker::Probe(probe) = waker else { continue };
+            let Some(asking) = self.probes.asked.get_mut(probe) else { continue };
+            if asking.sent_at < since {
+                stale = true;
+                asking.answer = None;
+                self.ask_probe(probe);
+            }
+        }
+        stale
     }
 
     /// Notes an answer, whether it was asked for or pushed, and wakes those to whom it is news.
