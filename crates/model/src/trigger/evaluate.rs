@@ -87,13 +87,12 @@ impl Asking<'_> {
 
     fn not(&mut self, trigger: &Trigger, key: &SlotKey) -> Explanation {
         let inner = self.ask(trigger, key);
-        // While a question is on its way its negation is not known either.
-        let answer = match inner.answer {
-            Answer::NotYet if !inner.is_uncertain() => Answer::Met,
-            Answer::Never => Answer::Met,
-            Answer::Met | Answer::NotYet => Answer::NotYet,
+        let (answer, text) = match inner.answer {
+            Answer::Met => (Answer::NotYet, "Not ready, nested trigger is ready"),
+            // While a question is on its way its negation is not known either.
+            Answer::NotYet if inner.is_uncertain() => (Answer::NotYet, "Not ready, nested trigger is not known"),
+            Answer::NotYet | Answer::Never => (Answer::Met, "Ready, nested trigger isn't ready"),
         };
-        let text = if answer == Answer::Met { "Ready, nested trigger isn't ready" } else { "Not ready, nested trigger is ready" };
         node(TriggerKind::Not, answer, text.into(), vec![inner])
     }
 

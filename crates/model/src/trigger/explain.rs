@@ -95,15 +95,24 @@ impl Explanation {
         self.nested.iter().fold(hash, |hash, nested| nested.hash_into(hash))
     }
 
-    /// Whether some leaf's question has not been answered, or could not be: its negation is then not known either.
+    /// Whether it may be met in truth, because a question was not answered yet or could not be: its
+    /// negation is then not known either. One certain "no" settles an `and`, whatever is not known beside it.
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
-        let own = match &self.evidence {
+        let open = |nested: &Explanation| nested.answer == Answer::Met || nested.is_uncertain();
+        match (self.answer, self.kind) {
+            (Answer::Met | Answer::Never, _) => false,
+            (Answer::NotYet, TriggerKind::And) => self.nested.iter().all(open),
+            (Answer::NotYet, _) => self.is_unanswered() || self.nested.iter().any(Explanation::is_uncertain),
+        }
+    }
+
+    fn is_unanswered(&self) -> bool {
+        match &self.evidence {
             Some(Evidence::Asked) => true,
             Some(Evidence::Probe { verdict, .. }) => *verdict == Verdict::Failed,
             _ => false,
-        };
-        own || self.nested.iter().any(Explanation::is_uncertain)
+        }
     }
 
     /// Whether some leaf's question is still on its way.
@@ -117,6 +126,7 @@ impl Explanation {
     pub fn blockers(&self) -> Vec<String> {
         match (self.answer, self.kind) {
             (Answer::Met, _) => Vec::new(),
+            (_, TriggerKind::Not) if self.is_uncertain() => self.nested.iter().flat_map(Explanation::blockers).collect(),
             (_, TriggerKind::Not) => vec![self.nested.first().map_or_else(|| self.text.clone(), |inner| format!("{} (must not be so)", inner.text))],
             _ if self.nested.is_empty() => vec![self.text.clone()],
             _ => self.nested.iter().flat_map(Explanation::blockers).collect(),
