@@ -153,16 +153,14 @@ impl Slot {
 /// Applies one event to a slot. This is the only place where a slot changes, live and in recovery alike.
 ///
 /// Returns none where the event can't happen: to a slot that is not there (but for `Planned`), to one
-/// that is there already (`Planned`), or in its present state.
+/// that is there already (`Planned`), in its present state, or about another run than its latest.
 #[must_use]
 pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
     let Some(mut slot) = slot else {
         return plan(event, at, seq);
     };
-    let state = slot.state.after(event)?;
+    let state = slot.state.after(event).filter(|_| fits_run(&slot, event))?;
     match event {
-        // Never two live runs of a slot.
-        SlotEvent::Dispatched { .. } if slot.run_alive => return None,
         SlotEvent::Dispatched { run } => {
             slot.last_run = *run;
             slot.last_run_seq = seq;
@@ -207,6 +205,21 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
     }
     slot.last_event = seq;
     Some(slot)
+}
+
+/// Whether an event about a run is about the right one: never two live runs of a slot, numbers that go
+/// up one by one, and all else about the latest run and while that is alive.
+fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
+    match event {
+        SlotEvent::Dispatched { run } => !slot.run_alive && *run == slot.last_run + 1,
+        SlotEvent::Deferred { run, .. }
+        | SlotEvent::Started { run, .. }
+        | SlotEvent::Succeeded { run }
+        | SlotEvent::BackedOff { run, .. }
+        | SlotEvent::Failed { run, .. }
+        | SlotEvent::RunEnded { run, .. } => slot.run_alive && *run == slot.last_run,
+        _ => true,
+    }
 }
 
 fn plan(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
