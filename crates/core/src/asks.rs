@@ -95,7 +95,7 @@ impl Core {
             return Err(Refusal::AlreadyFinal(slot.clone(), state));
         }
         if let Some(run) = run {
-            self.cancel(&run, None);
+            self.cancel(&run);
         }
         Ok(Done::Plainly)
     }

@@ -19,7 +19,7 @@ impl Core {
             }
             (SlotState::Running, Report::Started { .. }) => {}
             // The kill came before the start was confirmed: now the executor can be told whom to end.
-            (_, Report::Started { external_id }) => self.cancel(run, Some(external_id)),
+            (_, Report::Started { external_id }) => self.cancel_as(run, external_id),
             (SlotState::Dispatched, Report::NeverStarted) => self.start_again(&run.slot),
             (SlotState::Dispatched, Report::Deferred { reason }) => self.deferred(run, reason),
             (SlotState::Running, Report::Deferred { .. }) => {}
@@ -85,13 +85,22 @@ impl Core {
         self.command(Command::CheckRun { run: id, executor, external_id });
     }
 
-    /// Tells the executor to end a run, under the name that it gave it: now, or when it confirmed the start.
-    pub(crate) fn cancel(&mut self, run: &RunId, external_id: Option<String>) {
+    /// Tells the executor to end a run, under the name that it gave it when it confirmed the start.
+    pub(crate) fn cancel(&mut self, run: &RunId) {
         let known = self.live(&run.slot).and_then(|live| live.run.as_ref());
         let Some(known) = known else { return };
-        let executor = known.executor.clone();
-        let external_id = external_id.or_else(|| known.external_id.clone());
+        let (executor, external_id) = (known.executor.clone(), known.external_id.clone());
         self.command(Command::CancelRun { run: run.clone(), executor, external_id });
+    }
+
+    /// Tells the executor to end a run whose name it has just told, and keeps the name for when it must be told again.
+    fn cancel_as(&mut self, run: &RunId, external_id: String) {
+        let live = self.tasks.get_mut(&run.slot.workflow).and_then(|task| task.slots.get_mut(&run.slot.key));
+        if let Some(known) = live.and_then(|live| live.run.as_mut()) {
+            known.external_id = Some(external_id);
+            self.turn.runs.insert(known.seq, known.clone());
+        }
+        self.cancel(run);
     }
 
     /// A run that was wanted came to its end.
