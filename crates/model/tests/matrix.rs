@@ -1,0 +1,149 @@
+//! Every state of a slot against every event, as one table; and what holds for all histories.
+//! `KELOS_BLESS=1` writes the table that comes out now.
+
+#![allow(clippy::disallowed_methods, reason = "the tests read files; the model does not")]
+
+mod support;
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use kelos_model::slot::apply;
+use kelos_model::{Slot, SlotEvent, SlotState};
+use proptest::prelude::*;
+
+use support::{events, expect};
+
+fn name(event: &SlotEvent) -> String {
+    let json = serde_json::to_value(event).unwrap();
+    json["event"].as_str().unwrap().to_owned()
+}
+
+/// A slot in a state, with a run alive where there must be one.
+fn slot(state: SlotState) -> Slot {
+    Slot {
+        state,
+        since: Timestamp::UNIX_EPOCH,
+        retries: 1,
+        last_run: 1,
+        last_run_seq: 1,
+        run_alive: matches!(state, SlotState::Dispatched | SlotState::Running),
+        external_id: Some("x".to_owned()),
+        priority: 0,
+        backfill: None,
+        due: None,
+        said: 0,
+        last_event: 1,
+    }
+}
+
+#[test]
+fn every_state_meets_every_event() {
+    let mut table = format!("{:<14}", "");
+    for state in SlotState::ALL {
+        write!(table, "{:<11}", state.as_str()).unwrap();
+    }
+    table.truncate(table.trim_end().len());
+    for event in events(1) {
+        let mut row = format!("\n{:<14}", name(&event));
+        for state in SlotState::ALL {
+            let after = state.after(&event).map_or("-", SlotState::as_str);
+            write!(row, "{after:<11}").unwrap();
+        }
+        table += row.trim_end();
+    }
+    expect("matrix.txt", &(table + "\n"));
+}
+
+#[test]
+fn applying_agrees_with_the_table() {
+    for state in SlotState::ALL {
+        for event in events(1) {
+            let ends = matches!(event, SlotEvent::RunEnded { .. });
+            let before = Slot { run_alive: ends || slot(state).run_alive, ..slot(state) };
+            let event = if let SlotEvent::Dispatched { .. } = event { SlotEvent::Dispatched { run: 2 } } else { event };
+            let after = apply(Some(before), &event, Timestamp::UNIX_EPOCH, 2).map(|slot| slot.state);
+            assert_eq!(after, state.after(&event), "{state} {}", name(&event));
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_can_only_be_planned() {
+    for event in events(1) {
+        let born = apply(None, &event, Timestamp::UNIX_EPOCH, 1);
+        assert_eq!(born.is_some(), matches!(event, SlotEvent::Planned { .. }), "{}", name(&event));
+    }
+}
+
+#[test]
+fn states_are_read_back_from_their_names() {
+    for state in SlotState::ALL {
+        assert_eq!(SlotState::parse(state.as_str()), Some(state));
+        assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+    }
+    assert_eq!(SlotState::parse("Waiting"), None);
+}
+
+fn history() -> impl Strategy<Value = Vec<(usize, u32)>> {
+    prop::collection::vec((0_usize..16, 1_u32..5), 1..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    #[test]
+    fn final_states_are_left_only_by_reopening(history in history()) {
+        walk(&history, |before, event, after| {
+            let left = before.state.is_final() && after.state != before.state;
+            !left || matches!(event, SlotEvent::Reopened { .. }) && after.state == SlotState::Waiting
+        })?;
+    }
+
+    #[test]
+    fn no_run_is_dispatched_while_one_is_alive(history in history()) {
+        walk(&history, |before, event, after| {
+            let dispatched = matches!(event, SlotEvent::Dispatched { .. });
+            let busy = matches!(after.state, SlotState::Dispatched | SlotState::Running);
+            (!dispatched || !before.run_alive && after.run_alive) && (!busy || after.run_alive)
+        })?;
+    }
+
+    #[test]
+    fn numbers_of_runs_count_up_and_never_reset(history in history()) {
+        walk(&history, |before, event, after| {
+            let dispatched = u32::from(matches!(event, SlotEvent::Dispatched { .. }));
+            after.last_run == before.last_run + dispatched
+        })?;
+    }
+
+    #[test]
+    fn what_ended_cannot_end_again(history in history()) {
+        walk(&history, |before, event, after| {
+            let ended = matches!(
+                event,
+                SlotEvent::Succeeded { .. } | SlotEvent::Failed { .. } | SlotEvent::BackedOff { .. } | SlotEvent::RunEnded { .. }
+            );
+            !ended || before.run_alive && !after.run_alive
+        })?;
+    }
+
+    #[test]
+    fn a_retry_is_due_only_in_back_off(history in history()) {
+        walk(&history, |_, _, after| after.due.is_some() == (after.state == SlotState::Backoff))?;
+    }
+}
+
+/// Applies a history, of which what can't happen is left out, and holds each step against a rule.
+fn walk(history: &[(usize, u32)], rule: impl Fn(&Slot, &SlotEvent, &Slot) -> bool) -> Result<(), TestCaseError> {
+    let mut now = None;
+    for (seq, (kind, run)) in (1..).zip(history) {
+        let event = events(*run).remove(*kind);
+        let Some(after) = apply(now.clone(), &event, Timestamp::UNIX_EPOCH, seq) else { continue };
+        if let Some(before) = &now {
+            prop_assert!(rule(before, &event, &after), "{before:?}\n{event:?}\n{after:?}");
+        }
+        now = Some(after);
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Snapshots in plain text, and slots and events of every kind.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::path::Path;
+use std::{env, fs};
+
+use jiff::Timestamp;
+use kelos_model::event::Origin;
+use kelos_model::trigger::{Explanation, TriggerKind};
+use kelos_model::{Answer, BackfillId, Outcome, SlotEvent};
+
+/// Compares with a file in `snapshots/`; `KELOS_BLESS=1` writes it.
+pub(crate) fn expect(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
+    if env::var_os("KELOS_BLESS").is_some() {
+        fs::write(&path, found).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == found, "{} differs from what came out:\n{found}", path.display());
+}
+
+/// An explanation without depth.
+pub(crate) fn because(answer: Answer) -> Explanation {
+    Explanation { kind: TriggerKind::Always, answer, text: "because".to_owned(), evidence: None, nested: Vec::new() }
+}
+
+/// One event of each kind, about a run of the given number where it is about a run.
+pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
+    let explanation = because(Answer::NotYet);
+    let outcome = Outcome::Failed { reason: "why".to_owned(), exit_status: Some(3) };
+    let backfill = BackfillId::new("b").unwrap();
+    let events = vec![
+        SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None },
+        SlotEvent::Looked { explanation: explanation.clone() },
+        SlotEvent::TriggerMet { explanation: because(Answer::Met) },
+        SlotEvent::Expired { timeout_seconds: 20, explanation },
+        SlotEvent::Skipped { explanation: because(Answer::Never) },
+        SlotEvent::Dispatched { run },
+        SlotEvent::Deferred { run, reason: "why".to_owned() },
+        SlotEvent::Started { run, external_id: "x".to_owned() },
+        SlotEvent::Succeeded { run },
+        SlotEvent::BackedOff { run, outcome: outcome.clone(), due: Timestamp::UNIX_EPOCH },
+        SlotEvent::BackoffEnded,
+        SlotEvent::Failed { run, outcome: outcome.clone() },
+        SlotEvent::Killed { by: "ann".to_owned(), reason: None },
+        SlotEvent::RunEnded { run, outcome },
+        SlotEvent::Reopened { by: "ann".to_owned(), reason: None, priority: 0, backfill: None },
+        SlotEvent::Prioritised { priority: 5, backfill },
+    ];
+    for (place, event) in events.iter().enumerate() {
+        assert_eq!(place, position(event), "each kind of event once, in order");
+    }
+    assert_eq!(events.len(), 16, "one event of each kind");
+    events
+}
+
+/// Whoever adds a kind of event is led here, and gives `events` one of it.
+fn position(event: &SlotEvent) -> usize {
+    match event {
+        SlotEvent::Planned { .. } => 0,
+        SlotEvent::Looked { .. } => 1,
+        SlotEvent::TriggerMet { .. } => 2,
+        SlotEvent::Expired { .. } => 3,
+        SlotEvent::Skipped { .. } => 4,
+        SlotEvent::Dispatched { .. } => 5,
+        SlotEvent::Deferred { .. } => 6,
+        SlotEvent::Started { .. } => 7,
+        SlotEvent::Succeeded { .. } => 8,
+        SlotEvent::BackedOff { .. } => 9,
+        SlotEvent::BackoffEnded => 10,
+        SlotEvent::Failed { .. } => 11,
+        SlotEvent::Killed { .. } => 12,
+        SlotEvent::RunEnded { .. } => 13,
+        SlotEvent::Reopened { .. } => 14,
+        SlotEvent::Prioritised { .. } => 15,
+    }
+}
