@@ -1,0 +1,6 @@
+//! What a scenario is played with.
+
+pub(crate) mod script;
+pub(crate) mod triggers;
+pub(crate) mod words;
+pub(crate) mod world;

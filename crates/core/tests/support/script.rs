@@ -1,0 +1,298 @@
+//! The words of a scenario's inputs.
+//!
+//! ```text
+//! window 24h | limit 2 | executors slow | executors prompt      before anything is defined, or later
+//! at 2016-01-01T02:30Z | at 02:30:20 | at +20s                  the clock moves, and a tick follows
+//! step                                                          a step that looks at everything again
+//! define wc every "0 0 * * * ?" when path(/in/${hour}) serial 1 retry 2 delay 10s doubling timeout 60s from T
+//! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
+//! remove wc | pause wc | resume wc | restart
+//! answer /in/00 yes | no | never | failed why
+//! report wc@00:00#1 started | succeeded | failed why | refused why | unknown why | deferred why | killed | never-started
+//! rerun wc@00:00 | kill wc@00:00 | inspect wc@00:00
+//! backfill name wc from 00:00 to 05:00 missing | unsuccessful | all [priority 5] [dry]
+//! cancel name
+//! show | show wc                                                the slots as they are stored
+//! ```
+//!
+//! A time without a date is one of the day of the first `at`.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::{Ask, BackfillRequest, Input};
+use kelos_model::ranges::Range;
+use kelos_model::retry::{Growth, OnUnknown};
+use kelos_model::run::Report;
+use kelos_model::time::{Cron, CronSchedule, Schedule, format_short, parse_instant};
+use kelos_model::trigger::Verdict;
+use kelos_model::workflow::{About, BackfillMode, Job, Keys, Properties, Source};
+use kelos_model::{
+    BackfillId, Outcome, Probe, ProbeAnswer, RetryPolicy, RunId, SlotKey, SlotRef, Trigger, Workflow, WorkflowId,
+};
+
+use super::triggers;
+use super::words::Words;
+use super::world::World;
+
+type Said = Result<Vec<String>, String>;
+
+/// Performs one input and says in words what came of it.
+pub(crate) fn perform(world: &mut World, input: &str) -> Said {
+    let mut words = Script { words: split(input).into() };
+    let verb = words.next("a verb")?;
+    let said = match verb.as_str() {
+        "at" => at(world, &mut words)?,
+        "step" => world.turn(vec![Input::Woke { only: None, look_again: true }]),
+        "define" => define(world, &mut words)?,
+        "remove" => {
+            world.defined.remove(&words.workflow()?);
+            world.define()
+        }
+        "pause" => world.ask(Ask::Pause(words.workflow()?)),
+        "resume" => world.ask(Ask::Resume(words.workflow()?)),
+        "restart" => world.restart(),
+        "answer" => answer(world, &mut words)?,
+        "report" => report(world, &mut words)?,
+        "rerun" => world.ask(Ask::Rerun { slot: words.slot(world)?, reason: None }),
+        "kill" => world.ask(Ask::Kill { slot: words.slot(world)?, reason: None }),
+        "inspect" => world.ask(Ask::Inspect(words.slot(world)?)),
+        "backfill" => backfill(world, &mut words)?,
+        "cancel" => {
+            let id = words.backfill()?;
+            let backfill = world.disk.backfills.get(&id).cloned().ok_or("no such backfill")?;
+            world.ask(Ask::CancelBackfill(backfill))
+        }
+        "show" => show(world, &mut words),
+        "window" | "limit" | "executors" => configure(world, &verb, &mut words)?,
+        other => return Err(format!("no input is named {other:?}")),
+    };
+    if words.words.is_empty() { Ok(said) } else { Err(format!("not understood: {:?}", words.words)) }
+}
+
+struct Script {
+    words: std::collections::VecDeque<String>,
+}
+
+/// Splits at blanks, but for those inside quotes or parentheses.
+fn split(input: &str) -> Vec<String> {
+    let (mut quoted, mut depth) = (false, 0);
+    let mut words = vec![String::new()];
+    for c in input.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ' ' if !quoted && depth == 0 => words.push(String::new()),
+            _ => {
+                depth += i32::from(c == '(') - i32::from(c == ')');
+                words.last_mut().expect("one word at least").push(c);
+            }
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+impl Script {
+    fn next(&mut self, what: &str) -> Result<String, String> {
+        self.words.pop_front().ok_or_else(|| format!("expected {what}"))
+    }
+
+    fn rest(&mut self) -> String {
+        std::mem::take(&mut self.words).into_iter().collect::<Vec<_>>().join(" ")
+    }
+
+    fn number<T: std::str::FromStr>(&mut self) -> Result<T, String> {
+        let word = self.next("a number")?;
+        word.parse().map_err(|_| format!("{word:?} is not a number"))
+    }
+
+    fn seconds(&mut self) -> Result<u64, String> {
+        let span = duration(&self.next("a duration")?)?;
+        u64::try_from(span.as_secs()).map_err(|error| error.to_string())
+    }
+
+    fn workflow(&mut self) -> Result<WorkflowId, String> {
+        WorkflowId::new(&self.next("a workflow")?).map_err(|error| error.to_string())
+    }
+
+    fn backfill(&mut self) -> Result<BackfillId, String> {
+        BackfillId::new(&self.next("a backfill")?).map_err(|error| error.to_string())
+    }
+
+    fn time(&mut self, world: &World) -> Result<Timestamp, String> {
+        time(world, &self.next("a time")?)
+    }
+
+    fn slot(&mut self, world: &World) -> Result<SlotRef, String> {
+        slot(world, &self.next("a slot")?)
+    }
+}
+
+fn slot(world: &World, word: &str) -> Result<SlotRef, String> {
+    let (workflow, at) = word.split_once('@').ok_or("expected workflow@time")?;
+    let workflow = WorkflowId::new(workflow).map_err(|error| error.to_string())?;
+    Ok(SlotRef::new(workflow, SlotKey::Time(time(world, at)?)))
+}
+
+fn duration(word: &str) -> Result<SignedDuration, String> {
+    let (number, unit) = word.split_at(word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len()));
+    let number: i64 = number.parse().map_err(|_| format!("{word:?} is not a duration"))?;
+    match unit {
+        "ms" => Ok(SignedDuration::from_millis(number)),
+        "s" => Ok(SignedDuration::from_secs(number)),
+        "m" => Ok(SignedDuration::from_mins(number)),
+        "h" => Ok(SignedDuration::from_hours(number)),
+        "d" => Ok(SignedDuration::from_hours(24 * number)),
+        _ => Err(format!("{word:?} is not a duration")),
+    }
+}
+
+fn time(world: &World, word: &str) -> Result<Timestamp, String> {
+    if word.starts_with(['+', '-']) {
+        return Ok(world.now + duration(word)?);
+    }
+    let full = match world.day {
+        Some(day) if !word.contains('-') => format!("{}T{word}Z", &format_short(day)[..10]),
+        _ => word.to_owned(),
+    };
+    parse_instant(&full).map_err(|error| error.to_string())
+}
+
+fn at(world: &mut World, words: &mut Script) -> Said {
+    world.now = words.time(world)?;
+    world.day = world.day.or(Some(world.now));
+    Ok(world.turn(vec![]))
+}
+
+fn configure(world: &mut World, verb: &str, words: &mut Script) -> Said {
+    match verb {
+        "window" => world.config.planning_window = duration(&words.next("a duration")?)?,
+        "limit" => world.config.max_running = words.number()?,
+        _ => world.prompt = words.next("prompt or slow")? == "prompt",
+    }
+    if verb == "executors" {
+        return Ok(Vec::new());
+    }
+    Ok(world.restart())
+}
+
+fn define(world: &mut World, words: &mut Script) -> Said {
+    let id = words.workflow()?;
+    let mut workflow = plain(&id);
+    while let Ok(word) = words.next("") {
+        match word.as_str() {
+            "every" => {
+                let cron = Cron::parse(&words.next("a cron expression")?).map_err(|error| error.to_string())?;
+                workflow.keys = Keys::Schedule(Schedule::Cron(CronSchedule::utc(cron)));
+            }
+            "like" => workflow.keys = Keys::Schedule(Schedule::Dependent(words.workflow()?)),
+            "when" => workflow.trigger = triggers::parse(&words.next("a trigger")?)?,
+            "serial" => workflow.concurrency = words.number()?,
+            "retry" => workflow.retry.count = words.number()?,
+            "delay" => workflow.retry.delay_seconds = words.seconds()?,
+            "doubling" => workflow.retry.growth = Growth::Exponential,
+            "unknown" => {
+                let fails = words.next("fails or retries")? == "fails";
+                workflow.retry.on_unknown = if fails { OnUnknown::Fail } else { OnUnknown::Retry };
+            }
+            "timeout" => workflow.wait_timeout_seconds = Some(words.seconds()?),
+            "from" => workflow.start_time = Some(words.time(world)?),
+            other => return Err(format!("not understood: {other}")),
+        }
+    }
+    world.defined.insert(id, Arc::new(workflow));
+    Ok(world.define())
+}
+
+/// Hourly, always ready, one at a time.
+fn plain(id: &WorkflowId) -> Workflow {
+    Workflow {
+        id: id.clone(),
+        project: "scenario".to_owned(),
+        source: Source::default(),
+        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
+        trigger: Trigger::Always,
+        concurrency: 1,
+        retry: RetryPolicy::default(),
+        start_time: None,
+        wait_timeout_seconds: None,
+        job: Job {
+            executor: "command".to_owned(),
+            settings: serde_json::Map::new(),
+            properties: Properties::default(),
+        },
+        about: About::default(),
+    }
+}
+
+fn answer(world: &mut World, words: &mut Script) -> Said {
+    let probe = Probe::Path { uri: format!("file://{}", words.next("a path")?) };
+    let verdict = match words.next("an answer")?.as_str() {
+        "yes" => Verdict::Yes,
+        "no" => Verdict::No,
+        "never" => Verdict::Never,
+        "failed" => Verdict::Failed,
+        other => return Err(format!("no answer is named {other:?}")),
+    };
+    let answer = ProbeAnswer { verdict, detail: words.rest(), at: world.now };
+    Ok(world.turn(vec![Input::ProbeAnswered { probe, answer }]))
+}
+
+fn report(world: &mut World, words: &mut Script) -> Said {
+    let run = words.next("a run")?;
+    let (of, number) = run.split_once('#').ok_or("expected workflow@time#number")?;
+    let number = number.parse().map_err(|_| "expected the number of a run")?;
+    let run = RunId { slot: slot(world, of)?, number };
+    let verb = words.next("a report")?;
+    let reason = words.rest();
+    let report = match verb.as_str() {
+        "started" => Report::Started { external_id: format!("x{number}") },
+        "deferred" => Report::Deferred { reason },
+        "never-started" => Report::NeverStarted,
+        "succeeded" => Report::Ended { outcome: Outcome::Succeeded },
+        "failed" => Report::Ended { outcome: Outcome::Failed { reason, exit_status: None } },
+        "refused" => Report::Ended { outcome: Outcome::Refused { reason } },
+        "unknown" => Report::Ended { outcome: Outcome::Unknown { reason } },
+        "killed" => Report::Ended { outcome: Outcome::Killed },
+        other => return Err(format!("no report is named {other:?}")),
+    };
+    Ok(world.turn(vec![Input::RunReported { run, report }]))
+}
+
+fn backfill(world: &mut World, words: &mut Script) -> Said {
+    let (id, workflow) = (words.backfill()?, words.workflow()?);
+    let mut request = BackfillRequest::missing(id, workflow, Range::new(world.now, world.now));
+    while let Ok(word) = words.next("") {
+        match word.as_str() {
+            "from" => request.range.start = words.time(world)?,
+            "to" => request.range.end = words.time(world)?,
+            "missing" => request.mode = BackfillMode::Missing,
+            "unsuccessful" => request.mode = BackfillMode::Unsuccessful,
+            "all" => request.mode = BackfillMode::All,
+            "priority" => request.priority = words.number()?,
+            "dry" => request.dry_run = true,
+            other => return Err(format!("not understood: {other}")),
+        }
+    }
+    Ok(world.ask(Ask::Backfill(request)))
+}
+
+/// The slots as they are stored, runs of the same state drawn together.
+fn show(world: &World, words: &mut Script) -> Vec<String> {
+    let only = words.next("").ok();
+    let wanted = |id: &SlotRef| only.as_ref().is_none_or(|only| id.workflow.as_str() == only);
+    let slots: Vec<_> = world.disk.slots.iter().filter(|(id, _)| wanted(id)).collect();
+    let told = Words { day: world.day };
+    let line = |group: &[(&SlotRef, &kelos_model::Slot)]| {
+        let ((first, slot), (last, _)) = (group.first()?, group.last()?);
+        let range = if group.len() == 1 { String::new() } else { format!("..{}", told.time(last.key.scheduled_at())) };
+        let many = if group.len() == 1 { String::new() } else { format!(" ({} slots)", group.len()) };
+        let retries = if slot.retries == 0 { String::new() } else { format!(", {} retries", slot.retries) };
+        Some(format!("  {}{range} {}{retries}{many}", told.slot(first), slot.state))
+    };
+    let same = |a: &(&SlotRef, &kelos_model::Slot), b: &(&SlotRef, &kelos_model::Slot)| {
+        a.0.workflow == b.0.workflow && a.1.state == b.1.state && a.1.retries == b.1.retries
+    };
+    let lines: Vec<_> = slots.chunk_by(same).filter_map(line).collect();
+    if lines.is_empty() { vec!["  no slots".to_owned()] } else { lines }
+}

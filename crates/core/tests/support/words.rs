@@ -1,0 +1,204 @@
+//! What came out, in words.
+
+use jiff::Timestamp;
+use kelos_core::{Command, Done, Inspection, Reply, Step};
+use kelos_model::event::{BackfillEvent, Event};
+use kelos_model::time::format_short;
+use kelos_model::{EventRecord, Explanation, Outcome, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent};
+
+/// So many equal lines about neighbouring slots stay lines of their own.
+const FEW: usize = 3;
+
+/// Writes times of one day without their date.
+pub(crate) struct Words {
+    pub(crate) day: Option<Timestamp>,
+}
+
+/// A line about a slot, or about something else.
+struct Line {
+    slot: Option<SlotRef>,
+    mark: &'static str,
+    text: String,
+}
+
+impl Words {
+    pub(crate) fn time(&self, at: Timestamp) -> String {
+        let full = format_short(at);
+        let today = self.day.map(|day| format_short(day)[..10].to_owned());
+        match today.and_then(|day| full.strip_prefix(&format!("{day}T")).map(str::to_owned)) {
+            Some(time) => time.trim_end_matches('Z').to_owned(),
+            None => full,
+        }
+    }
+
+    pub(crate) fn slot(&self, slot: &SlotRef) -> String {
+        let SlotKey::Time(at) = slot.key;
+        format!("{}@{}", slot.workflow, self.time(at))
+    }
+
+    pub(crate) fn step(&self, step: &Step) -> Vec<String> {
+        let events = step.events.iter().map(|record| self.event(record));
+        let commands = step.commands.iter().map(|command| self.command(command));
+        self.gather(events.chain(commands).collect())
+    }
+
+    /// Draws together what is said of many slots of a workflow in a row.
+    fn gather(&self, lines: Vec<Line>) -> Vec<String> {
+        let same = |a: &Line, b: &Line| match (&a.slot, &b.slot) {
+            (Some(x), Some(y)) => x.workflow == y.workflow && a.text == b.text && a.mark == b.mark,
+            _ => false,
+        };
+        let mut gathered = Vec::new();
+        for group in lines.chunk_by(same) {
+            match (group.first(), group.last()) {
+                (Some(Line { slot: Some(first), mark, text }), Some(Line { slot: Some(last), .. }))
+                    if group.len() > FEW =>
+                {
+                    let SlotKey::Time(until) = last.key;
+                    let range = format!("{}..{}", self.slot(first), self.time(until));
+                    gathered
+                        .push(mark.to_string() + &text.replacen('@', &range, 1) + &format!(" ({} slots)", group.len()));
+                }
+                _ => gathered.extend(group.iter().map(|line| {
+                    let slot = line.slot.as_ref().map(|slot| line.text.replacen('@', &self.slot(slot), 1));
+                    line.mark.to_owned() + slot.as_ref().unwrap_or(&line.text)
+                })),
+            }
+        }
+        gathered
+    }
+
+    fn event(&self, record: &EventRecord) -> Line {
+        let mark = "  ";
+        match &record.event {
+            Event::Slot { slot, what } => {
+                Line { slot: Some(slot.clone()), mark, text: format!("@ {}", self.slot_event(what)) }
+            }
+            Event::Workflow { workflow, what } => {
+                Line { slot: None, mark, text: format!("{workflow} {}", self.workflow_event(what)) }
+            }
+            Event::Backfill { backfill, what } => {
+                let text = match what {
+                    BackfillEvent::Created { slots, .. } => format!("backfill {backfill} created over {slots} slots"),
+                    BackfillEvent::Cancelled { .. } => format!("backfill {backfill} cancelled"),
+                };
+                Line { slot: None, mark, text }
+            }
+            Event::Register { bucket, key, .. } => {
+                Line { slot: None, mark, text: format!("register {bucket} {key} set") }
+            }
+        }
+    }
+
+    fn slot_event(&self, what: &SlotEvent) -> String {
+        match what {
+            SlotEvent::Planned { origin, priority, .. } => {
+                format!("planned by {}{}", json_word(origin), weight(*priority))
+            }
+            SlotEvent::Looked { explanation } => format!("waits: {}", blockers(explanation)),
+            SlotEvent::TriggerMet { .. } => "trigger met".to_owned(),
+            SlotEvent::Expired { timeout_seconds, explanation } => {
+                format!("waited more than {timeout_seconds} s: {}", blockers(explanation))
+            }
+            SlotEvent::Skipped { explanation } => format!("will never go: {}", blockers(explanation)),
+            SlotEvent::Dispatched { run } => format!("dispatched #{run}"),
+            SlotEvent::Deferred { run, reason } => format!("#{run} deferred: {reason}"),
+            SlotEvent::Started { run, external_id } => format!("#{run} started as {external_id}"),
+            SlotEvent::Succeeded { run } => format!("#{run} succeeded"),
+            SlotEvent::BackedOff { run, outcome, due } => {
+                format!("#{run} ended ({}), retry due {}", ended(outcome), self.time(*due))
+            }
+            SlotEvent::BackoffEnded => "back-off ended".to_owned(),
+            SlotEvent::Failed { run, outcome } => format!("#{run} ended ({}), failed", ended(outcome)),
+            SlotEvent::Killed { by, reason } => {
+                format!("killed by {by}{}", reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default())
+            }
+            SlotEvent::RunEnded { run, outcome } => format!("#{run} is gone ({})", ended(outcome)),
+            SlotEvent::Reopened { by, priority, .. } => format!("reopened by {by}{}", weight(*priority)),
+            SlotEvent::Prioritised { priority, backfill } => format!("adopted by {backfill}, priority {priority}"),
+        }
+    }
+
+    fn workflow_event(&self, what: &WorkflowEvent) -> String {
+        match what {
+            WorkflowEvent::Defined { version } => format!("defined, version {version}"),
+            WorkflowEvent::Removed => "removed".to_owned(),
+            WorkflowEvent::Planned { range, slots } => {
+                format!("planned {slots} slots from {} to {}", self.time(range.start), self.time(range.end))
+            }
+            WorkflowEvent::Replanned { range } => {
+                format!("has another schedule: {} to {} is planned anew", self.time(range.start), self.time(range.end))
+            }
+            WorkflowEvent::Paused { .. } => "paused".to_owned(),
+            WorkflowEvent::Resumed { .. } => "resumed".to_owned(),
+        }
+    }
+
+    fn command(&self, command: &Command) -> Line {
+        let plain = |text: String| Line { slot: None, mark: "! ", text };
+        let about = |run: &RunId, text: String| Line { slot: Some(run.slot.clone()), mark: "! ", text };
+        let named = |id: &Option<String>| id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+        match command {
+            Command::Probe(probe) => plain(format!("look at {probe}")),
+            Command::StartRun { run, .. } => about(run, format!("start @#{}", run.number)),
+            Command::CheckRun { run, external_id, .. } => {
+                about(run, format!("check @#{}{}", run.number, named(external_id)))
+            }
+            Command::CancelRun { run, external_id, .. } => {
+                about(run, format!("cancel @#{}{}", run.number, named(external_id)))
+            }
+            Command::Recall(Recall::Slots(slots)) => {
+                plain(format!("recall {}", slots.iter().map(|slot| self.slot(slot)).collect::<Vec<_>>().join(", ")))
+            }
+            Command::Recall(Recall::Range { workflow, start, end }) => {
+                plain(format!("recall {workflow} from {} to {}", self.time(*start), self.time(*end)))
+            }
+            Command::Reply { reply, .. } => plain(self.reply(reply)),
+        }
+    }
+
+    fn reply(&self, reply: &Reply) -> String {
+        match reply {
+            Ok(Done::Plainly) => "done".to_owned(),
+            Ok(Done::Backfill { created, reopened, adopted, untouched }) => format!(
+                "done: {} created, {} reopened, {} adopted, {untouched} untouched",
+                created.len(),
+                reopened.len(),
+                adopted.len()
+            ),
+            Ok(Done::Inspected(inspection)) => self.inspection(inspection),
+            Err(refusal) => format!("refused: {refusal}"),
+        }
+    }
+
+    fn inspection(&self, found: &Inspection) -> String {
+        let next = found.next_look.map_or("when something wakes it".to_owned(), |at| self.time(at));
+        let full = if found.at_global_limit { ", all places taken" } else { "" };
+        let dormant = found.dormant.as_ref().map(|why| format!(", left alone: {why}")).unwrap_or_default();
+        format!("next look {next}, {} ahead, {} active{full}{dormant}", found.ahead, found.active)
+    }
+}
+
+/// How a run ended, and of which kind that is.
+fn ended(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Succeeded | Outcome::Killed => outcome.to_string(),
+        Outcome::Failed { reason, .. } => format!("failed: {reason}"),
+        Outcome::Refused { .. } | Outcome::Unknown { .. } => outcome.to_string(),
+    }
+}
+
+fn blockers(explanation: &Explanation) -> String {
+    match explanation.blockers() {
+        none if none.is_empty() => explanation.text.clone(),
+        some => some.join("; "),
+    }
+}
+
+fn weight(priority: i32) -> String {
+    if priority == 0 { String::new() } else { format!(", priority {priority}") }
+}
+
+fn json_word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,185 @@
+//! The scheduler in tiny surroundings: a store in memory, and executors that confirm each start at once.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_core::{Ask, Command, Config, Core, Input, Restored, Step};
+use kelos_model::event::Event;
+use kelos_model::run::Report;
+use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::{BackfillId, EventRecord, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot};
+
+use super::words::Words;
+
+/// What survives a restart.
+#[derive(Default)]
+pub(crate) struct Disk {
+    seq: u64,
+    pub(crate) slots: BTreeMap<SlotRef, Slot>,
+    runs: BTreeMap<u64, Run>,
+    workflows: BTreeMap<WorkflowId, WorkflowRow>,
+    pub(crate) backfills: BTreeMap<BackfillId, Backfill>,
+}
+
+/// A scheduler and what it lives in.
+pub(crate) struct World {
+    pub(crate) config: Config,
+    pub(crate) core: Core,
+    pub(crate) now: Timestamp,
+    pub(crate) disk: Disk,
+    pub(crate) defined: BTreeMap<WorkflowId, Arc<Workflow>>,
+    /// Whether executors confirm a start at once.
+    pub(crate) prompt: bool,
+    /// The day whose times are written without their date.
+    pub(crate) day: Option<Timestamp>,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        let config = Config::default();
+        World {
+            core: Core::new(config.clone()),
+            config,
+            now: Timestamp::UNIX_EPOCH,
+            disk: Disk::default(),
+            defined: BTreeMap::new(),
+            prompt: true,
+            day: None,
+        }
+    }
+
+    /// Takes a turn as the engine does: the input, then a tick; then whatever the executors say at once.
+    pub(crate) fn turn(&mut self, inputs: Vec<Input>) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut inputs = inputs;
+        for _ in 0..20 {
+            let ticks = inputs.iter().any(|input| matches!(input, Input::Woke { .. }));
+            if !ticks {
+                inputs.push(Input::Woke { only: None, look_again: false });
+            }
+            let acted = self.commit(inputs);
+            lines.extend(Words { day: self.day }.step(&acted));
+            inputs = self.started(&acted.commands);
+            if inputs.is_empty() {
+                return lines;
+            }
+        }
+        panic!("the executors are asked without end: {lines:#?}");
+    }
+
+    /// What executors say at once.
+    fn started(&self, commands: &[Command]) -> Vec<Input> {
+        let runs = commands.iter().filter_map(|command| match command {
+            Command::StartRun { run, .. } if self.prompt => Some(run.clone()),
+            _ => None,
+        });
+        let report = |run: RunId| {
+            let external_id = format!("x{}", run.number);
+            Input::RunReported { run, report: Report::Started { external_id } }
+        };
+        runs.map(report).collect()
+    }
+
+    /// Feeds a turn's inputs and commits what they led to.
+    fn commit(&mut self, inputs: Vec<Input>) -> Step {
+        let mut turn = Step::default();
+        for input in inputs {
+            self.feed(input, &mut turn);
+        }
+        let rows = self.core.rows();
+        for record in &turn.events {
+            self.disk.log(record);
+        }
+        for (id, slot) in rows.slots {
+            assert_eq!(self.disk.slots.get(&id), Some(&slot), "the log folds to the row of {id}");
+        }
+        self.disk.runs.extend(rows.runs.into_iter().map(|run| (run.seq, run)));
+        self.disk.workflows.extend(rows.workflows.into_iter().map(|row| (row.id.clone(), row)));
+        self.disk.backfills.extend(rows.backfills.into_iter().map(|row| (row.id.clone(), row)));
+        self.core.settle();
+        turn
+    }
+
+    /// Feeds one input, answering at once what the store is asked; a tick goes on after such an answer.
+    fn feed(&mut self, input: Input, turn: &mut Step) {
+        let mut pending = VecDeque::from([input]);
+        while let Some(input) = pending.pop_front() {
+            let tick_again = match &input {
+                Input::Woke { only, .. } => Some(Input::Woke { only: only.clone(), look_again: false }),
+                _ => None,
+            };
+            let step = self.core.step(self.now, input);
+            turn.events.extend(step.events);
+            let mut recalled = false;
+            for command in step.commands {
+                if let Command::Recall(recall) = &command {
+                    let rows = self.disk.recall(recall);
+                    pending.push_back(Input::Recalled { recall: recall.clone(), rows });
+                    recalled = true;
+                }
+                turn.commands.push(command);
+            }
+            pending.extend(tick_again.filter(|_| recalled));
+        }
+    }
+
+    /// Asks for something.
+    pub(crate) fn ask(&mut self, ask: Ask) -> Vec<String> {
+        self.turn(vec![Input::Asked { token: 0, by: "ann".to_owned(), ask }])
+    }
+
+    /// Tells the scheduler all definitions.
+    pub(crate) fn define(&mut self) -> Vec<String> {
+        self.turn(vec![Input::Definitions { all: self.defined.values().cloned().collect() }])
+    }
+
+    /// Starts over from what is stored: executors are asked, and the definitions come again.
+    pub(crate) fn restart(&mut self) -> Vec<String> {
+        let restored = Restored {
+            seq: self.disk.seq,
+            workflows: self.disk.workflows.values().cloned().collect(),
+            slots: self.disk.live(),
+            runs: self.disk.runs.values().filter(|run| run.ended_at.is_none()).cloned().collect(),
+            backfills: self.disk.backfills.keys().cloned().collect(),
+        };
+        let (core, commands) = Core::restore(self.config.clone(), restored, self.now);
+        self.core = core;
+        let mut lines = Words { day: self.day }.step(&Step { events: Vec::new(), commands });
+        lines.extend(self.define());
+        lines
+    }
+}
+
+impl Disk {
+    fn log(&mut self, record: &EventRecord) {
+        assert_eq!(record.seq, self.seq + 1, "the log has no gaps");
+        self.seq = record.seq;
+        if let Event::Slot { slot: id, what } = &record.event {
+            let before = self.slots.get(id).cloned();
+            assert_eq!(
+                record.previous,
+                before.as_ref().map_or(0, |slot| slot.last_event),
+                "the history of {id} is a chain"
+            );
+            let after = slot::apply(before, what, record.at, record.seq);
+            let after = after.unwrap_or_else(|| panic!("it can't happen to {id}: {what:?}"));
+            self.slots.insert(id.clone(), after);
+        }
+    }
+
+    fn recall(&self, recall: &Recall) -> Vec<(SlotRef, Slot)> {
+        let wanted = |id: &SlotRef| match recall {
+            Recall::Slots(slots) => slots.contains(id),
+            Recall::Range { workflow, start, end } => {
+                let at = id.key.scheduled_at();
+                id.workflow == *workflow && *start <= at && at < *end
+            }
+        };
+        self.slots.iter().filter(|(id, _)| wanted(id)).map(|(id, slot)| (id.clone(), slot.clone())).collect()
+    }
+
+    fn live(&self) -> Vec<(SlotRef, Slot)> {
+        self.slots.iter().filter(|(_, slot)| slot.is_live()).map(|(id, slot)| (id.clone(), slot.clone())).collect()
+    }
+}
