@@ -2,7 +2,7 @@
 
 use kelos_model::retry::{OnUnknown, scramble};
 use kelos_model::run::Report;
-use kelos_model::{Outcome, RunId, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Outcome, Run, RunId, SlotEvent, SlotRef, SlotState};
 
 use crate::timers::Timer;
 use crate::{Command, Core};
@@ -98,7 +98,7 @@ impl Core {
         let live = self.tasks.get_mut(&run.slot.workflow).and_then(|task| task.slots.get_mut(&run.slot.key));
         if let Some(known) = live.and_then(|live| live.run.as_mut()) {
             known.external_id = Some(external_id);
-            self.turn.runs.insert(known.seq, known.clone());
+            self.turn.runs.insert(known.seq, Run::clone(known));
         }
         self.cancel(run);
     }
