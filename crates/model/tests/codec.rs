@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use kelos_model::event::{Event, Origin};
-use kelos_model::trigger::{Evidence, Explanation, FileSystem, PathCheck, TriggerKind, Verdict};
 use kelos_model::function::FunctionRef;
+use kelos_model::trigger::{Evidence, Explanation, FileSystem, PathCheck, TriggerKind, Verdict};
 use kelos_model::{
     Answer, BackfillId, EventRecord, Outcome, Probe, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowId,
 };

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use kelos_model::trigger::{Evaluation, Facts, FileSystem, PathCheck, Verdict, Waker, evaluate};
 use kelos_model::function::FunctionRef;
+use kelos_model::trigger::{Evaluation, Facts, FileSystem, PathCheck, Verdict, Waker, evaluate};
 use kelos_model::{Answer, Explanation, Probe, ProbeAnswer, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
 
 use support::expect;
