@@ -25,8 +25,8 @@ pub(crate) struct Live {
     pub(crate) slot: Slot,
     /// What can wake it, while it waits.
     pub(crate) wakers: Vec<Waker>,
-    /// Its latest run, while that is alive.
-    pub(crate) run: Option<Run>,
+    /// Its latest run, while that is alive. Most slots in memory wait, so room for it is made when it is there.
+    pub(crate) run: Option<Box<Run>>,
     /// Why the executor put off the start, and how often it did.
     pub(crate) deferred: Option<(String, u32)>,
 }

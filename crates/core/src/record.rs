@@ -130,7 +130,7 @@ fn follow_run(
     seq: u64,
 ) -> Option<Run> {
     if let SlotEvent::Dispatched { run: number } = what {
-        live.run = Some(Run {
+        live.run = Some(Box::new(Run {
             id: RunId { slot: id.clone(), number: *number },
             seq,
             previous: live.slot.last_run_seq,
@@ -141,8 +141,8 @@ fn follow_run(
             started_at: None,
             ended_at: None,
             outcome: None,
-        });
-        return live.run.clone();
+        }));
+        return live.run.as_deref().cloned();
     }
     let outcome = match what {
         SlotEvent::Started { external_id, .. } => {
@@ -150,7 +150,7 @@ fn follow_run(
             run.state = RunState::Running;
             run.started_at = Some(now);
             run.external_id = Some(external_id.clone());
-            return live.run.clone();
+            return live.run.as_deref().cloned();
         }
         SlotEvent::Succeeded { .. } => kelos_model::Outcome::Succeeded,
         SlotEvent::BackedOff { outcome, .. } | SlotEvent::Failed { outcome, .. } | SlotEvent::RunEnded { outcome, .. } => {
@@ -158,7 +158,7 @@ fn follow_run(
         }
         _ => return None,
     };
-    let mut run = live.run.take()?;
+    let mut run = *live.run.take()?;
     run.state = outcome.state();
     run.ended_at = Some(now);
     run.outcome = Some(outcome);

@@ -27,7 +27,7 @@ impl Core {
             let slot = run.id.slot.clone();
             let live = core.tasks.get_mut(&slot.workflow).and_then(|task| task.slots.get_mut(&slot.key));
             if let Some(live) = live.filter(|live| live.slot.last_run == run.id.number) {
-                live.run = Some(run);
+                live.run = Some(Box::new(run));
             }
         }
         let commands = core.ask_about_runs();
