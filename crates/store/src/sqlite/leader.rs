@@ -55,6 +55,7 @@ impl Leadership {
         now: Timestamp,
     ) -> Result<Option<Lease>, Fault> {
         if let Some(epoch) = self.epoch {
+            writer.still_there()?;
             if epoch == writer.epoch()? {
                 writer.rest();
                 return Ok(Some(Lease { epoch }));
@@ -62,6 +63,7 @@ impl Leadership {
             self.unlock();
             return Ok(None);
         }
+        writer.still_there()?;
         if !self.try_lock()? {
             return Ok(None);
         }
@@ -81,6 +83,7 @@ impl Leadership {
     pub(super) fn release(&mut self, writer: &mut Writer, lease: Lease) -> Result<(), Fault> {
         writer.end_epoch(lease.epoch)?;
         if self.epoch == Some(lease.epoch) {
+            writer.tidy_up();
             self.unlock();
         }
         Ok(())

@@ -54,7 +54,7 @@ impl SqliteStore {
         let reader = Arc::new(SqliteReader::new(path.to_owned(), Arc::clone(&place)));
         Ok(Self {
             place,
-            writer: Writer::new(conn),
+            writer: Writer::new(conn, open::FilePlace::of(path)),
             leadership,
             reader,
         })

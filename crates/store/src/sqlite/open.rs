@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -12,7 +12,49 @@ use super::leader::Leadership;
 use super::schema;
 use crate::contract::StoreError;
 
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
+
+/// Which file was opened: a path may come to name another one, or none.
+#[derive(Debug)]
+pub(super) struct FilePlace {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl FilePlace {
+    /// The file that is at the path now.
+    pub(super) fn of(path: &Path) -> Self {
+        // The working directory may change.
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let identity = identity(&path);
+        Self { path, identity }
+    }
+
+    /// Fails when the path names another file by now, or none.
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        let now = identity(&self.path);
+        if now == self.identity {
+            return Ok(());
+        }
+        let what = if now.is_some() { "replaced" } else { "deleted" };
+        let cause = format!("the file was {what} while it was in use: put it back, or restart to begin with what is there");
+        Err(unusable("go on with", &self.path, cause))
+    }
+}
+
+/// Device and number of a file.
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// Elsewhere an open file can't be deleted.
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<(u64, u64)> {
+    None
+}
 
 /// The connection that writes. Looks at the file first, without touching it.
 pub(super) fn writer(path: &Path, leadership: &mut Leadership) -> Result<Connection, Fault> {
@@ -88,7 +130,8 @@ fn set_up_writer(conn: &Connection) -> Result<(), Fault> {
     conn.pragma_update(None, "cache_size", -65_536)?;
     // Pages that many commits touch reach the main file once: 32 MB of log before they are moved there.
     conn.pragma_update(None, "wal_autocheckpoint", 8_192)?;
-    conn.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    // A longer log is cut once it has been moved.
+    conn.pragma_update(None, "journal_size_limit", 32 << 20)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.set_prepared_statement_cache_capacity(48);
     Ok(())

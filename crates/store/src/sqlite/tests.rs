@@ -345,6 +345,51 @@ fn a_disk_that_is_full_leaves_nothing() {
 }
 
 #[test]
+fn the_log_is_empty_after_an_orderly_end_and_after_a_rest() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let lease = lead(&mut store);
+    let log = || {
+        let mut path = folder.path().into_os_string();
+        path.push("-wal");
+        std::fs::metadata(path).unwrap().len()
+    };
+    // Readers stay open and are in nobody's way.
+    let reader = store.reader();
+    store.commit(lease, &planning("a", 0, 500)).unwrap();
+    assert_eq!(reader.events(0, None, 1000).unwrap().rows.len(), 500);
+    assert!(log() > 0);
+    lead(&mut store);
+    assert!(log() > 0, "something was written since the lease was taken");
+    lead(&mut store);
+    assert_eq!(log(), 0);
+    store.commit(lease, &planning("a", 500, 1)).unwrap();
+    assert!(log() > 0);
+    store.release(lease).unwrap();
+    assert_eq!(log(), 0);
+    assert_eq!(reader.events(0, None, 1000).unwrap().rows.len(), 501);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_deleted_or_replaced_is_not_written_to_any_more() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    lead(&mut store);
+    let away = folder.path().with_extension("away");
+    std::fs::rename(folder.path(), &away).unwrap();
+    let refusal = |store: &mut SqliteStore| {
+        let refused = store.lease("node", Timestamp::UNIX_EPOCH, 1000);
+        refused.unwrap_err().to_string()
+    };
+    assert!(refusal(&mut store).contains("was deleted while it was in use"));
+    std::fs::copy(&away, folder.path()).unwrap();
+    assert!(refusal(&mut store).contains("was replaced while it was in use"));
+    std::fs::rename(&away, folder.path()).unwrap();
+    lead(&mut store);
+}
+
+#[test]
 fn pages_need_no_sorting() {
     let folder = Folder::new();
     drop(folder.open());

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::str::from_utf8;
+use std::time::Duration;
 
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Event, EventRecord, Run, RunState, SlotState, WorkflowId};
@@ -11,6 +12,7 @@ use rusqlite::{
 use serde::Serialize;
 
 use super::fault::Fault;
+use super::open::{BUSY, FilePlace};
 use super::rows::{column, millis, mode_name, run_state, slot_state};
 use crate::contract::{Commit, Lease, SlotRow, StoreError};
 use crate::cursor::beyond_time;
@@ -19,6 +21,7 @@ use crate::cursor::beyond_time;
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) conn: Connection,
+    place: FilePlace,
     known: Known,
     /// What was written lately.
     activity: Activity,
@@ -55,9 +58,10 @@ struct Known {
 }
 
 impl Writer {
-    pub(super) fn new(conn: Connection) -> Self {
+    pub(super) fn new(conn: Connection, place: FilePlace) -> Self {
         Self {
             conn,
+            place,
             known: Known::default(),
             activity: Activity::Quiet,
         }
@@ -68,9 +72,30 @@ impl Writer {
         self.known = Known::default();
     }
 
-    /// Gives memory back, once, when nothing was written between two calls.
+    /// Fails when the file was deleted or replaced: what is written now would be lost with the process.
+    pub(super) fn still_there(&self) -> Result<(), Fault> {
+        self.place.check()
+    }
+
+    /// Moves the log into the main file, and leaves it empty. A reader that is in the way is not waited for:
+    /// the log is as good as the file, only longer.
+    pub(super) fn tidy_up(&mut self) {
+        let outcome = self
+            .conn
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| {
+                self.conn
+                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            });
+        // An error costs nothing but room.
+        let _ = outcome;
+        let _ = self.conn.busy_timeout(BUSY);
+    }
+
+    /// Gives memory and the log's room back, once, when nothing was written between two calls.
     pub(super) fn rest(&mut self) {
         if self.activity == Activity::Quiet {
+            self.tidy_up();
             // An error costs nothing but memory.
             let _ = self.conn.execute_batch("PRAGMA shrink_memory");
         }
