@@ -2,7 +2,7 @@
 
 use kelos_model::{RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
 
-use crate::{Command, Core};
+use crate::{Command, Core, Only};
 
 impl Core {
     /// Dispatches what the workflow's concurrency allows: by priority, then oldest first.
@@ -30,11 +30,16 @@ impl Core {
     }
 
     /// Gives places that became free to the workflows that the limit on all runs held back, in turn.
-    pub(crate) fn dispatch_starved(&mut self) {
+    pub(crate) fn dispatch_starved(&mut self, only: &Only) {
+        let mut waiting = std::mem::take(&mut self.starved);
         while self.running < self.config.max_running {
-            let Some(id) = self.starved.pop_front() else { return };
+            let next = waiting.iter().position(|id| only.as_ref().is_none_or(|only| only.contains(id)));
+            let Some(id) = next.and_then(|next| waiting.remove(next)) else { break };
             self.dispatch(&id);
         }
+        // Those that still wait come before those that had a turn and want another.
+        waiting.append(&mut self.starved);
+        self.starved = waiting;
     }
 
     fn dispatch_slot(&mut self, slot: &SlotRef) {

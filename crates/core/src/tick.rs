@@ -29,9 +29,7 @@ impl Core {
             return;
         }
         // A workflow whose run just ended comes after those that have been waiting for its place.
-        if only.is_none() {
-            self.dispatch_starved();
-        }
+        self.dispatch_starved(only);
         for id in take(&mut self.to_dispatch, only) {
             self.dispatch(&id);
         }
