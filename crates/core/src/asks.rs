@@ -191,6 +191,9 @@ impl Core {
     }
 
     fn cancel_backfill(&mut self, mut backfill: Backfill, by: String) -> Done {
+        if backfill.cancelled_at.is_some() {
+            return Done::Plainly;
+        }
         let slots = self.tasks.get(&backfill.workflow).map(|task| {
             let mine = task.slots.iter().filter(|(_, live)| live.slot.backfill.as_ref() == Some(&backfill.id));
             let idle = mine.filter(|(_, live)| {
