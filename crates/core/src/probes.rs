@@ -14,6 +14,8 @@ struct Asking {
     answer: Option<ProbeAnswer>,
     /// When the question was last sent.
     sent_at: Timestamp,
+    /// From when the answer is, at least: from when its question was sent.
+    as_of: Timestamp,
     in_flight: bool,
     looks: u32,
     waiting: BTreeSet<SlotRef>,
@@ -93,7 +95,7 @@ impl Core {
         for waker in wakers {
             let Waker::Probe(probe) = waker else { continue };
             let Some(asking) = self.probes.asked.get_mut(probe) else { continue };
-            if asking.sent_at < since {
+            if asking.as_of < since {
                 stale = true;
                 asking.answer = None;
                 self.ask_probe(probe);
@@ -107,6 +109,7 @@ impl Core {
         let wait = self.config.probe_wait(self.probes.asked.get(probe).map_or(0, |asking| asking.looks));
         let Some(asking) = self.probes.asked.get_mut(probe) else { return };
         let news = asking.answer.as_ref().is_none_or(|before| before.verdict != answer.verdict);
+        asking.as_of = if asking.in_flight { asking.sent_at } else { self.now };
         asking.in_flight = false;
         asking.looks = asking.looks.saturating_add(1);
         asking.answer = Some(answer);
