@@ -3,7 +3,9 @@
 //! ```text
 //! window 24h | limit 2 | executors slow | executors prompt      before anything is defined, or later
 //! at 2016-01-01T02:30Z | at 02:30:20 | at +20s                  the clock moves, and a tick follows
-//! step                                                          a step that looks at everything again
+//! clock 03:00                                                   the clock moves, and nothing follows
+//! step | step a b                                               a step that looks at everything again, or at some
+//! ticks off | ticks on                                          whether reports are followed by a tick
 //! define wc every "0 0 * * * ?" when path(/in/${hour}) serial 1 retry 2 delay 10s doubling timeout 60s from T
 //! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
 //! remove wc | pause wc | resume wc | restart
@@ -17,10 +19,11 @@
 //!
 //! A time without a date is one of the day of the first `at`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, Input};
+use kelos_core::{Ask, BackfillRequest, Input, Only};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
@@ -43,7 +46,14 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
     let verb = words.next("a verb")?;
     let said = match verb.as_str() {
         "at" => at(world, &mut words)?,
-        "step" => world.turn(vec![Input::Woke { only: None, look_again: true }]),
+        "clock" => {
+            world.now = words.time(world)?;
+            Vec::new()
+        }
+        "step" => {
+            let only = words.workflows()?;
+            world.turn(vec![Input::Woke { only, look_again: true }])
+        }
         "define" => define(world, &mut words)?,
         "remove" => {
             world.defined.remove(&words.workflow()?);
@@ -64,7 +74,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             world.ask(Ask::CancelBackfill(backfill))
         }
         "show" => show(world, &mut words),
-        "window" | "limit" | "executors" => configure(world, &verb, &mut words)?,
+        "window" | "limit" | "executors" | "ticks" => configure(world, &verb, &mut words)?,
         other => return Err(format!("no input is named {other:?}")),
     };
     if words.words.is_empty() { Ok(said) } else { Err(format!("not understood: {:?}", words.words)) }
@@ -113,6 +123,15 @@ impl Script {
 
     fn workflow(&mut self) -> Result<WorkflowId, String> {
         WorkflowId::new(&self.next("a workflow")?).map_err(|error| error.to_string())
+    }
+
+    /// All words that are left; none of them means all workflows.
+    fn workflows(&mut self) -> Result<Only, String> {
+        let mut only = BTreeSet::new();
+        while !self.words.is_empty() {
+            only.insert(self.workflow()?);
+        }
+        Ok((!only.is_empty()).then(|| Arc::new(only)))
     }
 
     fn backfill(&mut self) -> Result<BackfillId, String> {
@@ -168,12 +187,10 @@ fn configure(world: &mut World, verb: &str, words: &mut Script) -> Said {
     match verb {
         "window" => world.config.planning_window = duration(&words.next("a duration")?)?,
         "limit" => world.config.max_running = words.number()?,
+        "ticks" => world.ticks = words.next("on or off")? == "on",
         _ => world.prompt = words.next("prompt or slow")? == "prompt",
     }
-    if verb == "executors" {
-        return Ok(Vec::new());
-    }
-    Ok(world.restart())
+    Ok(if matches!(verb, "window" | "limit") { world.restart() } else { Vec::new() })
 }
 
 fn define(world: &mut World, words: &mut Script) -> Said {
@@ -256,7 +273,8 @@ fn report(world: &mut World, words: &mut Script) -> Said {
         "killed" => Report::Ended { outcome: Outcome::Killed },
         other => return Err(format!("no report is named {other:?}")),
     };
-    Ok(world.turn(vec![Input::RunReported { run, report }]))
+    let input = Input::RunReported { run, report };
+    Ok(if world.ticks { world.turn(vec![input]) } else { world.note(input) })
 }
 
 fn backfill(world: &mut World, words: &mut Script) -> Said {

@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) defined: BTreeMap<WorkflowId, Arc<Workflow>>,
     /// Whether executors confirm a start at once.
     pub(crate) prompt: bool,
+    /// Whether reports are followed by a tick.
+    pub(crate) ticks: bool,
     /// The day whose times are written without their date.
     pub(crate) day: Option<Timestamp>,
 }
@@ -45,6 +47,7 @@ impl World {
             disk: Disk::default(),
             defined: BTreeMap::new(),
             prompt: true,
+            ticks: true,
             day: None,
         }
     }
@@ -53,10 +56,13 @@ impl World {
     pub(crate) fn turn(&mut self, inputs: Vec<Input>) -> Vec<String> {
         let mut lines = Vec::new();
         let mut inputs = inputs;
+        let only = inputs
+            .iter()
+            .find_map(|input| if let Input::Woke { only, .. } = input { Some(only.clone()) } else { None });
         for _ in 0..20 {
             let ticks = inputs.iter().any(|input| matches!(input, Input::Woke { .. }));
             if !ticks {
-                inputs.push(Input::Woke { only: None, look_again: false });
+                inputs.push(Input::Woke { only: only.clone().flatten(), look_again: false });
             }
             let acted = self.commit(inputs);
             lines.extend(Words { day: self.day }.step(&acted));
@@ -79,6 +85,12 @@ impl World {
             Input::RunReported { run, report: Report::Started { external_id } }
         };
         runs.map(report).collect()
+    }
+
+    /// Takes a turn without a tick: what is reported between two steps of a server that is stepped by hand.
+    pub(crate) fn note(&mut self, input: Input) -> Vec<String> {
+        let acted = self.commit(vec![input]);
+        Words { day: self.day }.step(&acted)
     }
 
     /// Feeds a turn's inputs and commits what they led to.
