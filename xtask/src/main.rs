@@ -1,5 +1,7 @@
 //! Chores of the workspace: `cargo xtask sim`, `cargo xtask crash`, `cargo xtask tidy`.
 
+#![forbid(unsafe_code)]
+
 mod crash;
 mod sim;
 mod tidy;
