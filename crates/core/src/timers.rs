@@ -49,8 +49,8 @@ impl Timers {
 
     /// Moves some timers by the same span.
     pub(crate) fn shift(&mut self, by: SignedDuration, mut which: impl FnMut(&Timer) -> bool) {
-        let moved: Vec<_> = self.by_timer.iter().filter(|(timer, _)| which(timer)).map(|(timer, at)| (timer.clone(), *at)).collect();
-        for (timer, at) in moved {
+        let moved = self.by_timer.iter().filter(|(timer, _)| which(timer));
+        for (timer, at) in moved.map(|(timer, at)| (timer.clone(), *at)).collect::<Vec<_>>() {
             if let Ok(at) = at.checked_add(by) {
                 self.set(timer, at);
             }

@@ -122,7 +122,10 @@ proptest! {
         walk(&history, |before, event, after| {
             let ended = matches!(
                 event,
-                SlotEvent::Succeeded { .. } | SlotEvent::Failed { .. } | SlotEvent::BackedOff { .. } | SlotEvent::RunEnded { .. }
+                SlotEvent::Succeeded { .. }
+                    | SlotEvent::Failed { .. }
+                    | SlotEvent::BackedOff { .. }
+                    | SlotEvent::RunEnded { .. }
             );
             !ended || before.run_alive && !after.run_alive
         })?;

@@ -30,7 +30,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1024) })]
 
     #[test]
-    fn no_retry_is_due_before_its_run_ended(policy in policy(), retry: u32, seed: u64, ended in -1_000_000_000_000_i64..4_000_000_000_000) {
+    fn no_retry_is_due_before_its_run_ended(
+        policy in policy(),
+        retry: u32,
+        seed: u64,
+        ended in -1_000_000_000_000_i64..4_000_000_000_000,
+    ) {
         let ended = Timestamp::from_millisecond(ended).unwrap();
         let due = policy.due(retry, ended, seed);
         prop_assert!(due >= ended);
@@ -45,7 +50,8 @@ proptest! {
 
     #[test]
     fn jitter_takes_off_no_more_than_its_share(policy in policy(), retry in 1_u32..80, seed: u64) {
-        let policy = RetryPolicy { delay_seconds: policy.delay_seconds % 100_000, cap_seconds: Some(1_000_000), ..policy };
+        let delay_seconds = policy.delay_seconds % 100_000;
+        let policy = RetryPolicy { delay_seconds, cap_seconds: Some(1_000_000), ..policy };
         let whole = wait(&RetryPolicy { jitter_percent: 0, ..policy }, retry, seed);
         let least = whole - whole / 100 * i64::from(policy.jitter_percent.min(100));
         prop_assert!((least..=whole).contains(&wait(&policy, retry, seed)));

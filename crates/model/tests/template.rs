@@ -53,7 +53,10 @@ proptest! {
     }
 
     #[test]
-    fn each_name_is_replaced_by_its_value(parts in prop::collection::vec(("[a-z/ü$-]{0,6}", 0_usize..7), 0..8), ms in 0_i64..4_000_000_000_000) {
+    fn each_name_is_replaced_by_its_value(
+        parts in prop::collection::vec(("[a-z/ü$-]{0,6}", 0_usize..7), 0..8),
+        ms in 0_i64..4_000_000_000_000,
+    ) {
         let key = SlotKey::Time(Timestamp::from_millisecond(ms).unwrap());
         let values = values(&key);
         let template: String = parts.iter().map(|(text, name)| format!("{text}${{{}}}", values[*name].0)).collect();

@@ -126,7 +126,9 @@ impl Explanation {
     pub fn blockers(&self) -> Vec<String> {
         match (self.answer, self.kind) {
             (Answer::Met, _) => Vec::new(),
-            (_, TriggerKind::Not) if self.is_uncertain() => self.nested.iter().flat_map(Explanation::blockers).collect(),
+            (_, TriggerKind::Not) if self.is_uncertain() => {
+                self.nested.iter().flat_map(Explanation::blockers).collect()
+            }
             (_, TriggerKind::Not) => vec![self.nested.first().map_or_else(|| self.text.clone(), |inner| format!("{} (must not be so)", inner.text))],
             _ if self.nested.is_empty() => vec![self.text.clone()],
             _ => self.nested.iter().flat_map(Explanation::blockers).collect(),
