@@ -10,7 +10,8 @@
 //! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
 //! remove wc | pause wc | resume wc | restart
 //! answer /in/00 yes | no | never | failed why
-//! report wc@00:00#1 started | succeeded | failed why | refused why | unknown why | deferred why | killed | never-started
+//! report wc@00:00#1 started | succeeded | killed | never-started
+//! report wc@00:00#1 failed why | refused why | unknown why | deferred why
 //! rerun wc@00:00 | kill wc@00:00 | inspect wc@00:00
 //! backfill name wc from 00:00 to 05:00 missing | unsuccessful | all [priority 5] [dry]
 //! cancel name
