@@ -11,6 +11,7 @@ pub mod job;
 pub mod local;
 pub mod node;
 pub mod prober;
+pub mod schedule;
 pub mod scripts;
 pub mod turn;
 pub mod why;

@@ -3,13 +3,14 @@
 use jiff::Timestamp;
 use kelos_core::{Ask, Done, Inspection};
 use kelos_model::event::Event;
-use kelos_model::time::text;
+use kelos_model::time::{CronSchedule, ScheduleProblem, text};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Answer, EventRecord, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, slot};
 use kelos_store::StoreError;
 use serde::Serialize;
 
 use crate::engine::Handle;
+use crate::schedule;
 
 /// The account of a slot at a moment.
 #[derive(Debug, Clone, Serialize)]
@@ -53,7 +54,13 @@ pub async fn why(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Resu
         let history = reader.history(&slot)?;
         let runs = reader.slot_runs(&slot)?;
         let workflow = reader.workflow(&slot.workflow)?;
-        Ok(account(&slot, now, history, runs, workflow.as_ref(), inspection.as_ref()))
+        let mut why = account(&slot, now, history.clone(), runs, workflow.as_ref(), inspection.as_ref());
+        if why.state.is_none() {
+            let schedule = workflow.as_ref().map(|row| schedule::resolved(&*reader, row)).transpose()?;
+            let absent = Absent { workflow: workflow.as_ref(), schedule, planned_at: history.first().map(|first| first.at) };
+            why.headline = absent.because(&slot, now, at.is_none());
+        }
+        Ok(why)
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
         Err(StoreError::Medium { doing: "read the history of a slot".to_owned(), cause: error.to_string() })
@@ -97,7 +104,7 @@ pub fn account(
         runs,
     };
     why.blockers = blockers(&why, &history, workflow, inspection);
-    why.headline = headline(&why, folded.as_ref().map(|(slot, _)| slot), workflow, at);
+    why.headline = headline(&why, folded.as_ref().map(|(slot, _)| slot));
     why
 }
 
@@ -176,8 +183,8 @@ fn queue_blockers(workflow: Option<&WorkflowRow>, inspection: Option<&Inspection
     blockers
 }
 
-fn headline(why: &Why, slot: Option<&Slot>, workflow: Option<&WorkflowRow>, at: Timestamp) -> String {
-    let Some(slot) = slot else { return not_there(why, workflow, at) };
+fn headline(why: &Why, slot: Option<&Slot>) -> String {
+    let Some(slot) = slot else { return "it does not exist".to_owned() };
     let since = text::format_short(slot.since);
     match why.decision.as_ref().map(|record| &record.event) {
         Some(Event::Slot { what, .. }) => decided(slot, what, why, &since),
@@ -185,21 +192,61 @@ fn headline(why: &Why, slot: Option<&Slot>, workflow: Option<&WorkflowRow>, at: 
     }
 }
 
-/// A slot that does not exist: no time of the schedule, not yet its time, or outside what was planned.
-fn not_there(why: &Why, workflow: Option<&WorkflowRow>, at: Timestamp) -> String {
-    let Some(workflow) = workflow else {
-        return format!("no workflow has ever been named \"{}\"", why.slot.workflow);
-    };
-    let time = why.slot.key.scheduled_at();
-    if time >= at {
-        return "its time had not come".to_owned();
+/// What is known of a slot that does not exist, or did not at some moment.
+struct Absent<'a> {
+    workflow: Option<&'a WorkflowRow>,
+    schedule: Option<Result<CronSchedule, ScheduleProblem>>,
+    /// When it came to exist after all.
+    planned_at: Option<Timestamp>,
+}
+
+impl Absent<'_> {
+    /// The first reason that holds, from the firmest to the weakest.
+    fn because(&self, slot: &SlotRef, at: Timestamp, at_present: bool) -> String {
+        let time = slot.key.scheduled_at();
+        let Some(workflow) = self.workflow else {
+            return format!("no workflow has ever been named \"{}\"", slot.workflow);
+        };
+        if self.planned_at.is_none()
+            && let Some(never) = self.never(workflow, time)
+        {
+            return never;
+        }
+        if time >= at {
+            return format!("its time {} not come", if at_present { "has" } else { "had" });
+        }
+        if let Some(planned_at) = self.planned_at {
+            return format!("it had not been planned yet; that happened at {}", text::format_full(planned_at));
+        }
+        if workflow.paused {
+            return "it was not planned: its workflow is paused".to_owned();
+        }
+        if workflow.planned.until.is_none_or(|until| time >= until) {
+            return "it has not been planned yet".to_owned();
+        }
+        "it was never planned: it lay before the planning window when its workflow was looked at; \
+         rerun it, or backfill a range, to open it"
+            .to_owned()
     }
-    if workflow.planned.ranges.contains(time) {
-        return "it was planned later than that, or its workflow's schedule has no such time".to_owned();
+
+    /// Why no clock will ever bring it about.
+    fn never(&self, workflow: &WorkflowRow, time: Timestamp) -> Option<String> {
+        if !workflow.present {
+            return Some("it was never planned, and its workflow is defined no more".to_owned());
+        }
+        let schedule = match self.schedule.as_ref()? {
+            Ok(schedule) => schedule,
+            Err(problem) => return Some(format!("its workflow has no slots: {problem}")),
+        };
+        if !schedule.contains(time) {
+            let near = [schedule.previous_before(time), schedule.next_after(time)];
+            let near: Vec<String> = near.into_iter().flatten().map(text::format_short).collect();
+            let near = if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
+            return Some(format!("its workflow's schedule has no such time{near}"));
+        }
+        let start = workflow.definition.start_time.filter(|start| time < *start)?;
+        Some(format!("its workflow starts later, at {}", text::format_short(start)))
     }
-    "it was never planned: its time is not in the schedule, or lies before the planning window or the workflow's start time; \
-     rerun it, or backfill a range, to open it"
-        .to_owned()
 }
 
 fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
@@ -221,9 +268,9 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
         SlotEvent::Started { run, external_id } => format!("run {run} ({external_id}) goes on since {since}"),
         SlotEvent::Succeeded { run } => format!("run {run} succeeded at {since}"),
         SlotEvent::BackedOff { run, outcome, due } => {
-            format!("run {run} {}; retry {} is due at {}", failed_words(outcome), slot.retries, text::format_full(*due))
+            format!("run {run} ended at {since}: {}; retry {} is due at {}", failed_words(outcome), slot.retries, text::format_full(*due))
         }
-        SlotEvent::Failed { run, outcome } => format!("run {run} {} at {since}, and no retry is left", failed_words(outcome)),
+        SlotEvent::Failed { run, outcome } => format!("run {run} ended at {since}: {}; no retry is left", failed_words(outcome)),
         SlotEvent::Killed { by, reason } => format!("killed by {by} at {since}{}", reason_words(reason.as_deref())),
         SlotEvent::Expired { timeout_seconds, .. } => {
             format!("expired at {since}: it still waited {timeout_seconds} s after its time")
@@ -235,8 +282,9 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
 
 fn failed_words(outcome: &kelos_model::Outcome) -> String {
     match outcome {
-        kelos_model::Outcome::Failed { reason, .. } => format!("failed ({reason})"),
-        other => other.to_string(),
+        kelos_model::Outcome::Failed { reason, .. } => format!("it failed ({reason})"),
+        kelos_model::Outcome::Unknown { reason } => format!("its outcome is unknown ({reason})"),
+        other => format!("it {other}"),
     }
 }
 

@@ -165,6 +165,38 @@ async fn people_are_answered_after_the_commit_and_refused_with_a_reason() {
 }
 
 #[tokio::test]
+async fn a_slot_that_does_not_exist_has_one_definite_reason() {
+    let executor = Held::default();
+    let mut lost = Arc::unwrap_or_clone(hourly("lost", Trigger::Always));
+    lost.keys = Keys::Schedule(Schedule::Dependent(named("nobody")));
+    let definitions = vec![hourly("a", Trigger::Always), hourly("resting", Trigger::Always), Arc::new(lost)];
+    let handle = start(Box::new(MemoryStore::new()), &executor, Pace::Stepped, definitions);
+    handle.step(at("2016-02-01T00:30Z"), None).await.unwrap();
+    handle.ask("me", Ask::Pause(named("resting"))).await.unwrap();
+    handle.step(at("2016-02-01T01:30Z"), None).await.unwrap();
+    let told = async |id: &str, time: &str, then: Option<&str>| {
+        let slot = SlotRef::at(named(id), at(time));
+        kelos::why::why(&handle, &slot, then.map(at)).await.unwrap().headline
+    };
+    let cases = [
+        ("b", "2016-02-01T00:00Z", None, "no workflow has ever been named \"b\""),
+        ("a", "2016-02-01T00:30Z", None, "no such time; the nearest are 2016-02-01T00:00Z and 2016-02-01T01:00Z"),
+        ("a", "2015-02-01T00:00Z", None, "starts later, at 2016-01-01T00:00Z"),
+        ("a", "2016-01-02T00:00Z", Some("2016-02-02T00:00Z"), "before the planning window"),
+        ("a", "2016-02-01T05:00Z", None, "its time has not come"),
+        ("a", "2016-02-01T00:00Z", Some("2016-01-31T00:00Z"), "its time had not come"),
+        ("a", "2016-02-01T00:00Z", Some("2016-02-01T00:10Z"), "had not been planned yet; that happened at 2016-02-01T00:30"),
+        ("resting", "2016-02-01T01:00Z", Some("2016-02-02T00:00Z"), "its workflow is paused"),
+        ("lost", "2016-02-01T01:00Z", None, "its workflow has no slots: schedule depends on workflow \"nobody\""),
+    ];
+    for (id, time, then, expected) in cases {
+        let headline = told(id, time, then).await;
+        assert!(headline.contains(expected), "{id}@{time}: {headline}");
+    }
+    handle.stop().await;
+}
+
+#[tokio::test]
 async fn the_next_engine_adopts_the_runs_of_the_one_before() {
     let (disk, executor) = (MemoryDisk::new(), Held::default());
     let definitions = vec![hourly("a", Trigger::Always)];
@@ -185,7 +217,7 @@ async fn the_next_engine_adopts_the_runs_of_the_one_before() {
 #[tokio::test]
 async fn a_second_server_on_the_same_database_stands_by_and_takes_over() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || Box::new(SqliteStore::open(&folder.path().join("kelos.db")).unwrap());
+    let open = || Box::new(SqliteStore::open(folder.path().join("kelos.db")).unwrap());
     let executor = Held::default();
     let first = start(open(), &executor, Pace::ByItself, vec![hourly("a", Trigger::Always)]);
     first.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();

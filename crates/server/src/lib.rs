@@ -9,7 +9,6 @@ mod app;
 mod celos;
 mod guard;
 mod problem;
-mod schedule;
 mod serve;
 
 use axum::Router;

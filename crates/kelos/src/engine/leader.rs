@@ -22,6 +22,9 @@ use crate::turn::Turns;
 /// How often a standby asks for the lease, and a troubled engine tries its store again.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
+/// How often trouble that stays the same is written to the log.
+const SAY_AGAIN: Duration = Duration::from_secs(60);
+
 /// Messages that one turn takes at the most, so that a commit stays short.
 const LARGEST_TURN: usize = 4096;
 
@@ -35,6 +38,8 @@ pub(super) struct Leader {
     stepping: Stepping,
     replies: BTreeMap<u64, oneshot::Sender<Reply>>,
     next_token: u64,
+    /// The trouble that the log told of last, and when.
+    said: Option<(String, Instant)>,
 }
 
 /// Why the thread stopped taking turns.
@@ -70,6 +75,7 @@ impl Leader {
             stepping: Stepping::default(),
             replies: BTreeMap::new(),
             next_token: 0,
+            said: None,
         }
     }
 
@@ -91,7 +97,7 @@ impl Leader {
                     return;
                 }
                 Left::Store(error) => {
-                    tracing::error!("failed to {error}; starting over from what is stored");
+                    self.say(&error);
                     self.show(Status::Troubled { reason: error.to_string() });
                     if let Some(done) = self.idle(TRY_AGAIN) {
                         self.show(Status::Stopped);
@@ -100,6 +106,17 @@ impl Leader {
                     }
                 }
             }
+        }
+    }
+
+    /// Logs trouble, but not every half second while it stays the same.
+    fn say(&mut self, error: &StoreError) {
+        let error = error.to_string();
+        let now = Instant::now();
+        let said = self.said.as_ref().is_some_and(|(words, at)| *words == error && now < *at + SAY_AGAIN);
+        if !said {
+            tracing::error!("failed to {error}; starting over from what is stored, until it works");
+            self.said = Some((error, now));
         }
     }
 

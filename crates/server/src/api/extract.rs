@@ -11,6 +11,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 
+use super::LARGEST_BODY;
 use crate::problem::Problem;
 
 /// Rows on a page when nothing else is asked for.
@@ -122,7 +123,12 @@ async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes
         .map_err(|rejection| {
             let too_large = rejection.status() == StatusCode::PAYLOAD_TOO_LARGE;
             let kind = if too_large { "too-large" } else { "bad-body" };
-            Problem::new(rejection.status(), kind, rejection.body_text())
+            let said = if too_large {
+                format!("the body is too large, expected at most {LARGEST_BODY} bytes")
+            } else {
+                rejection.body_text()
+            };
+            Problem::new(rejection.status(), kind, said)
         })
 }
 
@@ -133,8 +139,20 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
         } else {
             "the body is not JSON"
         };
-        Problem::bad_request("bad-body", format!("{what}: {error}"))
+        let said = without_type_names(&error.to_string());
+        Problem::bad_request("bad-body", format!("{what}: {said}"))
     })
+}
+
+/// `expected struct Request with 7 elements at line 1 …` says nothing to anybody outside of this program.
+fn without_type_names(said: &str) -> String {
+    match said.split_once("expected struct ") {
+        Some((before, after)) => {
+            let place = after.find(" at line").map_or("", |at| &after[at..]);
+            format!("{before}expected an object{place}")
+        }
+        None => said.to_owned(),
+    }
 }
 
 /// Who asks, for the log.

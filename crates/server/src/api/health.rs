@@ -17,7 +17,7 @@ use super::dto::{Instant, ListDto, ProblemDto};
 use super::extract::{At, Body, NoParameters, Query};
 use crate::app::App;
 use crate::problem::Problem;
-use crate::schedule;
+use kelos::schedule;
 
 /// How the server is.
 #[derive(Serialize, ToSchema)]

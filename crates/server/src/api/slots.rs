@@ -147,7 +147,14 @@ pub(super) async fn explain(
     Query(moment): Query<Moment>,
     State(app): State<App>,
 ) -> Result<Json<WhyDto>, Problem> {
-    let why = kelos::why::why(app.handle(), &path.slot(), moment.at.map(|at| at.0)).await?;
+    let slot = path.slot();
+    let why = kelos::why::why(app.handle(), &slot, moment.at.map(|at| at.0)).await?;
+    if why.state.is_none() {
+        let id = slot.workflow.clone();
+        if app.read(move |reader| reader.workflow(&id)).await?.is_none() {
+            return Err(super::workflows::unknown(&slot.workflow));
+        }
+    }
     Ok(Json(why.into()))
 }
 

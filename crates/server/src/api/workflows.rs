@@ -7,6 +7,8 @@ use kelos::core::Ask;
 use kelos::model::WorkflowId;
 use kelos::model::time::CronSchedule;
 use kelos::model::workflow::WorkflowRow;
+use kelos::schedule;
+use kelos::script::Problem as ScriptProblem;
 use kelos::store::{Reader, SlotFilter, StoreError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -17,7 +19,6 @@ use super::dto::{
 use super::extract::{At, Limit, NoParameters, Path, Query, Who, WorkflowPath};
 use crate::app::App;
 use crate::problem::Problem;
-use crate::schedule;
 
 /// Times that a workflow shows of its future.
 const NEXT_TIMES: usize = 5;
@@ -111,8 +112,12 @@ pub(super) async fn one(
             workflow: Some(path.id),
             ..SlotFilter::default()
         };
-        let file = &row.definition.source.file;
-        let problems = problems.into_iter().filter(|problem| problem.file == *file);
+        let (id, file) = (row.id.clone(), row.definition.source.file.clone());
+        // What names another workflow of the file is that one's business.
+        let own = |problem: &ScriptProblem| problem.workflow.as_ref().is_none_or(|of| *of == id);
+        let problems = problems
+            .into_iter()
+            .filter(|problem| problem.file == file && own(problem));
         Ok(Ok(WorkflowDetailDto {
             summary: (&row).into(),
             definition: (&*row.definition).into(),

@@ -50,12 +50,19 @@ pub(super) async fn kill(State(app): State<App>, params: Params) -> Result<(), F
     Ok(())
 }
 
-/// Anything but `true` ends a pause, as in Celos.
+/// Without a value a pause ends, as in Celos. There anything but `true` ends it, `yes` and `ture` too; that a
+/// workflow starts to run because of a typing mistake is not worth being the same.
 pub(super) async fn pause(State(app): State<App>, params: Params) -> Result<(), Fault> {
     let id = params.id()?;
-    let paused = params
-        .get("paused")
-        .is_some_and(|paused| paused.eq_ignore_ascii_case("true"));
+    let paused = match params.get("paused").unwrap_or("false") {
+        text if text.eq_ignore_ascii_case("true") => true,
+        text if text.eq_ignore_ascii_case("false") => false,
+        other => {
+            return Err(Fault::bad_request(format!(
+                "paused is \"{other}\", expected true or false"
+            )));
+        }
+    };
     app.ask(
         &params.by,
         if paused {

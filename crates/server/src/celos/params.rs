@@ -1,6 +1,7 @@
 //! Parameters of requests: from the query and, as servlets do, from a form in the body.
 
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use kelos::model::time::{TimeTextError, parse_instant};
 use kelos::model::{SlotRef, WorkflowId};
 use percent_encoding::percent_decode;
 
-use super::Fault;
+use super::{Fault, LARGEST_BODY};
 
 /// The parameters of a request, its body, and who sent it.
 pub(super) struct Params {
@@ -27,11 +28,20 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         let by = crate::api::who(request.headers(), "celos-api").map_err(Fault::bad_request)?;
         let body = Bytes::from_request(request, state)
             .await
-            .map_err(|rejection| Fault::new(rejection.status(), rejection.body_text()))?;
+            .map_err(|rejection| Fault::new(rejection.status(), too_large_or(&rejection)))?;
         if form {
             pairs.extend(decode(&body));
         }
         Ok(Params { pairs, body, by })
+    }
+}
+
+fn too_large_or(rejection: &BytesRejection) -> String {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            format!("The body is too large, expected at most {LARGEST_BODY} bytes")
+        }
+        _ => rejection.body_text(),
     }
 }
 

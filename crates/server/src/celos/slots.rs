@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::params::Params;
 use super::{Fault, as_json, status_of};
 use crate::app::App;
-use crate::schedule;
+use kelos::schedule;
 
 /// How far one request may look.
 const WINDOW: SignedDuration = SignedDuration::from_hours(168);

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::params::Params;
 use super::{Fault, as_json};
 use crate::app::App;
-use crate::schedule;
+use kelos::schedule;
 
 #[derive(Serialize)]
 struct Status {

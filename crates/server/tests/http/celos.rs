@@ -255,7 +255,11 @@ async fn a_pause_blocks_stepping_until_it_ends() {
     );
     server.step(NOW).await;
     assert_eq!(server.statuses("w", NOW).await, ["WAITING"]);
-    // Anything but true ends it, and ending what is not there is no error.
+    // A typing mistake doesn't end it.
+    let mistaken = server.post("/pause?id=w&paused=ture").await;
+    assert_eq!(mistaken.status, 400);
+    assert_eq!(mistaken.text, "paused is \"ture\", expected true or false");
+    // Nothing at all does, and ending what is not there is no error.
     for _ in 0..2 {
         server.post("/pause?id=w").await.ok();
     }

@@ -115,6 +115,8 @@ const BAD: &[(&str, &str, &str)] = &[
         "/api/v1/backfills",
         "{\"workflow\": \"w\", \"from\": \"2015-09-01\", \"to\": \"2015-09-02\", \"mode\": \"some\"}",
     ),
+    ("POST", "/api/v1/backfills", "[]"),
+    ("GET", "/api/v1/workflows/x/slots/2015-09-13T15:00Z/why", ""),
     ("GET", "/api/v1/backfills/x", ""),
     ("POST", "/api/v1/backfills/x/cancel", ""),
     ("GET", "/api/v1/registers/b/k", ""),

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::trigger::TriggerDto;
 use super::{Counts, Instant};
-use crate::schedule;
+use kelos::schedule;
 
 /// A workflow in short.
 #[derive(Debug, Serialize, ToSchema)]

@@ -2,30 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use kelos::model::WorkflowId;
-use kelos::model::time::schedule::Schedule;
-use kelos::model::time::{CronSchedule, ScheduleProblem, resolve};
-use kelos::model::workflow::{Keys, Workflow, WorkflowRow};
-use kelos::store::{Reader, StoreError};
+use kelos_model::WorkflowId;
+use kelos_model::time::schedule::Schedule;
+use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
+use kelos_model::workflow::{Keys, Workflow, WorkflowRow};
+use kelos_store::{Reader, StoreError};
 
-pub(crate) fn of(workflow: &Workflow) -> &Schedule {
+/// The schedule as it is written.
+#[must_use]
+pub fn of(workflow: &Workflow) -> &Schedule {
     let Keys::Schedule(schedule) = &workflow.keys;
     schedule
 }
 
 /// A workflow that is defined now.
-pub(crate) fn defined(
-    reader: &dyn Reader,
-    id: &WorkflowId,
-) -> Result<Option<WorkflowRow>, StoreError> {
+///
+/// # Errors
+/// When the store can't be read.
+pub fn defined(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
     Ok(reader.workflow(id)?.filter(|row| row.present))
 }
 
 /// The cron schedule of a workflow. Only the workflows that it depends on are read.
-pub(crate) fn resolved(
-    reader: &dyn Reader,
-    row: &WorkflowRow,
-) -> Result<Result<CronSchedule, ScheduleProblem>, StoreError> {
+///
+/// # Errors
+/// When the store can't be read; a schedule that leads nowhere is the inner error.
+pub fn resolved(reader: &dyn Reader, row: &WorkflowRow) -> Result<Result<CronSchedule, ScheduleProblem>, StoreError> {
     let mut chain = vec![row.definition.clone()];
     while let Some(Schedule::Dependent(on)) = chain.last().map(|last| of(last)) {
         if chain.iter().any(|known| known.id == *on) {
