@@ -22,15 +22,9 @@ impl Core {
             (_, Report::Started { external_id }) => self.cancel_as(run, external_id),
             (SlotState::Dispatched, Report::NeverStarted) => self.start_again(&run.slot),
             (SlotState::Dispatched, Report::Deferred { reason }) => self.deferred(run, reason),
-            (SlotState::Running, Report::Deferred { .. }) => {}
-            (SlotState::Running, Report::NeverStarted) => {
-                let reason = "the executor does not know the run any more".to_owned();
-                self.ended(run, Outcome::Unknown { reason });
-            }
             (SlotState::Dispatched | SlotState::Running, Report::Ended { outcome }) => self.ended(run, outcome),
-            (_, Report::NeverStarted | Report::Deferred { .. }) => {
-                self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome: Outcome::Killed });
-            }
+            // Late answers from before the start was confirmed, or the run was to be ended: the end will be reported.
+            (_, Report::NeverStarted | Report::Deferred { .. }) => {}
             (_, Report::Ended { outcome }) => {
                 self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome });
             }

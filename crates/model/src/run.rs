@@ -174,6 +174,7 @@ pub enum Report {
         /// How.
         outcome: Outcome,
     },
-    /// Asked about it, the executor has never seen it: the intent was stored and the start got lost.
+    /// Asked about a run whose start was never confirmed, the executor has never seen it: the intent was
+    /// stored and the start got lost. About a confirmed one it says that the outcome is unknown.
     NeverStarted,
 }

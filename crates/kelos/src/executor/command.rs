@@ -84,11 +84,16 @@ impl Executor for CommandExecutor {
         });
     }
 
-    fn check(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
+    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        let confirmed = external_id.is_some();
         let (this, run) = (self.clone(), run.clone());
         self.spawn(async move {
             let known = insist(&run, || async { this.launcher.check(&run_ref(&run)).await }).await;
             match known {
+                Check::NotStarted if confirmed => {
+                    let reason = "its start was confirmed, and its files are gone".to_owned();
+                    reports.run(&run, Report::Ended { outcome: Outcome::Unknown { reason } });
+                }
                 Check::NotStarted => reports.run(&run, Report::NeverStarted),
                 Check::Running { external_id } => {
                     reports.run(&run, Report::Started { external_id });

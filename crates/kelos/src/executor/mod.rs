@@ -60,7 +60,8 @@ pub trait Executor: Send + Sync {
     /// where it can't be started now. Must not block.
     fn start(&self, start: Start, reports: Reports);
 
-    /// Finds out how a run stands that another process started: reports [`Report::NeverStarted`], or
+    /// Finds out how a run stands that another process started: reports [`Report::NeverStarted`] (or an
+    /// unknown outcome, where its start had been confirmed and so `external_id` is known), or
     /// goes on as [`Executor::start`] would. Must not block.
     fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports);
 
