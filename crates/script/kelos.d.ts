@@ -210,7 +210,10 @@ declare namespace celos {
      * own file system; otherwise `fs` or the variable `CELOS_DEFAULT_HDFS` does.
      */
     function hdfsCheckTrigger(path: string, fs?: string): Trigger;
-    /** Ready when a file or folder is on the server's own disk. The path is absolute; `${year}` and the like are replaced. */
+    /**
+     * Ready when a file or folder is on the server's own disk. `${year}` and the like are replaced. A relative path is
+     * looked for where the server works: with `kelos up` that is the folder of the scripts.
+     */
     function fileCheckTrigger(path: string): Trigger;
     /** Ready when the slot of another workflow at the same time has succeeded. */
     function successTrigger(workflowID: string): Trigger;

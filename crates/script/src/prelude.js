@@ -223,10 +223,13 @@ function hdfsCheckTrigger(path, fs) {
 
 function fileCheckTrigger(path) {
     pathOf("fileCheckTrigger", path);
-    if (!path.startsWith("/") && !/^file:/i.test(path)) {
-        refuse(`celos.fileCheckTrigger: path: expected an absolute path or a file: URI, not ${quote(path)}`);
+    if (hasScheme(path) && !/^file:/i.test(path)) {
+        refuse(`celos.fileCheckTrigger: path: expected a path on the server's own disk, such as "/data/_READY" or "data/_READY", ` +
+            `not ${quote(path)}; for other file systems use celos.hdfsCheckTrigger`);
     }
-    return new Made("trigger", "fileCheckTrigger", { type: "path", system: "local", path, base: "file:///" });
+    // A relative path is looked for where the server works, as commands do.
+    const named = path.startsWith("/") || hasScheme(path) ? path : `file:${path}`;
+    return new Made("trigger", "fileCheckTrigger", { type: "path", system: "local", path: named, base: "file:///" });
 }
 
 function combined(maker, type, values) {
