@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Backfill(BackfillArgs),
     /// Print what happened
     Events(EventsArgs),
+    /// Print kelos.d.ts: with it beside the scripts, editors complete and explain what they may use
+    Types,
     /// Print completions for a shell
     Completions {
         /// Which shell

@@ -39,8 +39,28 @@ fn pointed(expression: &str, error: &CronError) -> Failure {
     let before = expression.get(..error.span.start).map_or(0, |before| before.chars().count());
     let length = expression.get(error.span.clone()).map_or(1, |part| part.chars().count().max(1));
     let shown = vec![expression.to_owned(), format!("{}{}", " ".repeat(before), "^".repeat(length))];
-    Failure::usage(format!("read the cron expression: {error}")).show(shown).hint(
-        "the fields are second, minute, hour, day-of-month, month, day-of-week and perhaps year; \
-         for each working day at noon: \"0 0 12 ? * MON-FRI\"",
-    )
+    Failure::usage(format!("read the cron expression: {error}")).show(shown).hint(hint(expression))
+}
+
+fn hint(expression: &str) -> String {
+    match from_crontab(expression) {
+        Some(longer) => format!("a crontab's line of five fields lacks the seconds; the same here is \"{longer}\""),
+        None => "the fields are second, minute, hour, day-of-month, month, day-of-week and perhaps year; \
+                 for each working day at noon: \"0 0 12 ? * MON-FRI\""
+            .to_owned(),
+    }
+}
+
+/// The same times as those of a line of a crontab, where it means something here. Days of the week are counted
+/// from another day there, so their numbers are not touched.
+fn from_crontab(expression: &str) -> Option<String> {
+    let fields: Vec<&str> = expression.split_whitespace().collect();
+    let [minute, hour, day, month, weekday] = fields[..] else { return None };
+    let (day, weekday) = match (day, weekday) {
+        (day, "*") => (day, "?"),
+        ("*", weekday) if !weekday.contains(|c: char| c.is_ascii_digit()) => ("?", weekday),
+        _ => return None,
+    };
+    let longer = format!("0 {minute} {hour} {day} {month} {weekday}");
+    Cron::parse(&longer).ok().map(|_| longer)
 }

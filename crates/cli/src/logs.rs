@@ -34,9 +34,10 @@ pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
     if args.door.json {
         return whole(&client, &path, number);
     }
-    let mut offset = 0;
+    let (mut offset, mut wrote) = (0, false);
     loop {
         let piece = read(&client, &path, offset)?;
+        wrote |= !piece.bytes.is_empty() || piece.dropped > 0;
         if piece.dropped > 0 {
             eprintln!("[{} bytes are not kept]", piece.dropped);
         }
@@ -46,7 +47,12 @@ pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
         }
         offset = piece.next;
         match (piece.bytes.is_empty(), piece.ended || !args.follow) {
-            (true, true) => return Ok(0),
+            (true, true) => {
+                if !wrote {
+                    eprintln!("{}", silence(&client, &slot, number));
+                }
+                return Ok(0);
+            }
             (true, false) => std::thread::sleep(LOOK_EVERY),
             (false, _) => {}
         }
@@ -76,6 +82,16 @@ fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u64, Failure> 
             }
             number => return Ok(number),
         }
+    }
+}
+
+/// What there is to say about a run that wrote nothing: how it ended says why, perhaps.
+fn silence(client: &Client, slot: &str, number: u64) -> String {
+    let run = client.get(DOING, &format!("{slot}/runs/{number}"), &Query::new()).unwrap_or_default();
+    let how = run["outcome"]["text"].as_str().or(run["state"].as_str()).unwrap_or_default();
+    match run["endedAt"].as_str() {
+        Some(_) => format!("run {number} wrote nothing: {how}"),
+        None => format!("run {number} has written nothing yet"),
     }
 }
 

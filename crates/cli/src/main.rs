@@ -77,6 +77,10 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Resume(args) => change::pause(&args, false),
         Command::Backfill(args) => backfill::run(&args),
         Command::Events(args) => watch::run(&args),
+        Command::Types => {
+            text::print(kelos::script::TYPES);
+            Ok(0)
+        }
         Command::Completions { shell } => {
             let mut out = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kelos", &mut out);

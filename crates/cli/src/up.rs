@@ -28,7 +28,8 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let dir = folder::existing("folder of scripts", &args.dir)?;
     // Commands start where the scripts are, so that relative paths mean the same to all of them.
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
-    logging::start("warn", None)?;
+    // The first problems are part of the welcome.
+    logging::start("warn,kelos::scripts=info,kelos::first_load=off", None)?;
     let state = dir.join(STATE);
     make_state(&state)?;
     let folders = folder::folders(&dir, None);

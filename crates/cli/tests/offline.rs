@@ -75,6 +75,21 @@ fn a_bad_expression_is_pointed_at() {
 }
 
 #[test]
+fn a_line_of_a_crontab_is_translated_where_that_is_safe() {
+    let hint = |line: &str| run(&["cron", line]).fails(2).lines().last().unwrap_or_default().to_owned();
+    assert!(hint("*/5 * * * *").ends_with("the same here is \"0 */5 * * * ?\""));
+    assert!(hint("0 12 * * MON-FRI").ends_with("the same here is \"0 0 12 ? * MON-FRI\""));
+    assert!(!hint("0 12 * * 1-5").contains("the same here"), "crontab's 1 is Monday, Quartz's is Sunday");
+    assert!(!hint("0 12 1 * MON").contains("the same here"), "a day of both kinds");
+}
+
+#[test]
+fn types_are_for_editors() {
+    let out = run(&["types"]).ok();
+    assert!(out.contains("function defineWorkflow("), "{out}");
+}
+
+#[test]
 fn check_says_that_a_folder_is_good() {
     let folder = Folder::with(&[("workflows/good.js", GOOD)]);
     assert_eq!(run(&["check", folder.text()]).ok(), "2 workflows in 1 file: no problems\n");

@@ -212,6 +212,37 @@ fn a_folder_has_one_server_and_mistakes_are_shown() {
 }
 
 #[test]
+fn problems_are_logged_when_they_come_and_when_the_last_one_goes() {
+    let folder = folder();
+    for name in ["db", "logs", "defaults"] {
+        std::fs::create_dir(folder.path().join(name)).expect("a folder");
+    }
+    let args = ["serve", "--port", "0", "--workflows", "workflows", "--defaults", "defaults", "--logs", "logs"];
+    let args = [&args[..], &["--db", "db", "--autoSchedule", "1"]].concat();
+    let _server = Server::start(folder.path(), &args, "it schedules by itself");
+    let logged = |what: &str| {
+        let log = std::fs::read_to_string(folder.path().join("logs/kelos.log")).unwrap_or_default();
+        log.contains(what).then_some(())
+    };
+    folder.write("workflows/tick.js", "celos.defineWorkflow({");
+    eventually("logged", || logged("tick.js:1:"));
+    eventually("said what holds", || logged("; its last good version stays in force"));
+    folder.write("workflows/tick.js", "");
+    eventually("mended", || logged("all scripts are good again"));
+}
+
+#[test]
+fn a_run_that_wrote_nothing_is_told_from_an_empty_file() {
+    let folder = Folder::with(&[("workflows/a.js", &minutely("a", "celos.alwaysTrigger()", "exit 3"))]);
+    let _server = Server::up(&folder);
+    eventually("failed", || folder.states("a").contains(&"failed".to_owned()).then_some(()));
+    let slots = folder.json(&["slots", "a", "--state", "failed", "--json"]);
+    let at = slots["items"][0]["time"].as_str().expect("a time").to_owned();
+    let said = folder.run(&["logs", "a", &at]);
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("", "run 1 wrote nothing: exited with status 3\n"));
+}
+
+#[test]
 fn events_are_followed_as_they_happen() {
     let folder = folder();
     let server = Server::up(&folder);

@@ -93,8 +93,9 @@ impl ScriptFolder {
         // One at a time, so that an older load never overwrites a newer one.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = self.scripts.load();
-        let problems = loaded.problems.iter().cloned().chain(kelos_script::warnings(&loaded)).collect();
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = problems;
+        let problems: Vec<Problem> = loaded.problems.iter().cloned().chain(kelos_script::warnings(&loaded)).collect();
+        let before = std::mem::replace(&mut *self.shown.write().unwrap_or_else(PoisonError::into_inner), problems.clone());
+        tell_news(last.is_none(), &before, &problems);
         let same = last.as_ref().is_some_and(|last| {
             last.len() == loaded.workflows.len() && last.iter().zip(&loaded.workflows).all(|(a, b)| Arc::ptr_eq(a, b))
         });
@@ -139,6 +140,22 @@ impl ScriptFolder {
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Logs problems that came, and that the last one went. Those of the first load have a target of their own: whoever
+/// shows them otherwise can leave them out.
+fn tell_news(first: bool, before: &[Problem], now: &[Problem]) {
+    for problem in now.iter().filter(|problem| !before.contains(problem)) {
+        let kept = if problem.kept_last_good { "; its last good version stays in force" } else { "" };
+        if first {
+            tracing::warn!(target: "kelos::first_load", "{problem}{kept}");
+        } else {
+            tracing::warn!("{problem}{kept}");
+        }
+    }
+    if now.is_empty() && !before.is_empty() {
+        tracing::info!("all scripts are good again");
     }
 }
 
