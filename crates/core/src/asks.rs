@@ -13,6 +13,7 @@ pub(crate) const LARGEST_BACKFILL: usize = 1_000_000;
 
 impl Core {
     pub(crate) fn asked(&mut self, token: u64, by: String, ask: Ask) {
+        let ask = self.until_now(ask);
         if let Some(recall) = self.missing(&ask) {
             self.turn.parked.push((recall.clone(), Input::Asked { token, by, ask }));
             self.command(Command::Recall(recall));
@@ -32,6 +33,17 @@ impl Core {
             Ask::Inspect(slot) => Ok(Done::Inspected(self.inspect(&slot))),
         };
         self.command(Command::Reply { token, reply });
+    }
+
+    /// A backfill is about the past: slots whose time has not come are left to the schedule.
+    fn until_now(&self, ask: Ask) -> Ask {
+        match ask {
+            Ask::Backfill(mut request) => {
+                request.range.end = request.range.end.min(self.now);
+                Ask::Backfill(request)
+            }
+            other => other,
+        }
     }
 
     /// What the store must be asked before this can be answered.
@@ -149,10 +161,11 @@ impl Core {
     fn sort_for(&self, request: &BackfillRequest, slots: Vec<SlotRef>) -> Sorted {
         let mut sorted = Sorted::default();
         for slot in slots {
-            match self.live(&slot).map(|live| live.slot.state) {
+            match self.live(&slot).map(|live| (live.slot.state, live.slot.priority)) {
                 None => sorted.created.push(slot),
-                Some(state) if !state.is_final() => sorted.adopted.push(slot),
-                Some(state) if reopens(request.mode, state) => sorted.reopened.push(slot),
+                // What goes anyway is taken over only to go sooner.
+                Some((state, priority)) if !state.is_final() && request.priority > priority => sorted.adopted.push(slot),
+                Some((state, _)) if state.is_final() && reopens(request.mode, state) => sorted.reopened.push(slot),
                 Some(_) => sorted.untouched += 1,
             }
         }

@@ -84,7 +84,8 @@ impl Core {
         let expiry = self.expiry(id);
         // A question that is on its way is answered first: a slot that is ready never expires.
         let mut pending = explanation.is_pending();
-        if let Some((timeout_seconds, at)) = expiry.filter(|(_, at)| *at <= self.now && !pending) {
+        // Nor does one expire while the outside can't be asked: an outage is not its fault.
+        if let Some((timeout_seconds, at)) = expiry.filter(|(_, at)| *at <= self.now && !explanation.is_uncertain()) {
             // Nor does one go by an answer from before its timeout.
             pending = self.refresh_probes(&wakers, at);
             if !pending {

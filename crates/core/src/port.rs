@@ -157,7 +157,7 @@ pub enum Done {
         created: Vec<SlotRef>,
         /// Final, opened again.
         reopened: Vec<SlotRef>,
-        /// Live, taken over.
+        /// Live, taken over with a higher priority.
         adopted: Vec<SlotRef>,
         /// Left as they are.
         untouched: u32,

@@ -179,7 +179,7 @@ impl Spec {
     }
 
     /// Somebody asked. Gives the run that a kill ends.
-    pub fn asked(&mut self, ask: &Ask) -> Option<RunId> {
+    pub fn asked(&mut self, ask: &Ask, now: Timestamp) -> Option<RunId> {
         match ask {
             Ask::Pause(id) | Ask::Resume(id) if self.workflows.contains_key(id) => {
                 self.paused.insert(id.clone(), matches!(ask, Ask::Pause(_)));
@@ -192,7 +192,7 @@ impl Spec {
                 Some(_) => {}
             },
             Ask::Kill { slot, .. } if self.slots.contains_key(slot) || self.has(slot) => return self.kill(slot),
-            Ask::Backfill(request) if !request.dry_run => self.backfill(request),
+            Ask::Backfill(request) if !request.dry_run => self.backfill(request, now),
             _ => {}
         }
         None
@@ -212,19 +212,19 @@ impl Spec {
         state.alive.then(|| RunId { slot: slot.clone(), number: state.last_run })
     }
 
-    fn backfill(&mut self, request: &BackfillRequest) {
+    fn backfill(&mut self, request: &BackfillRequest, now: Timestamp) {
         let schedules = self.schedules();
         let Some(schedule) = schedules.get(&request.workflow) else { return };
         if !self.backfills.insert(request.id.clone()) {
             return;
         }
-        for at in schedule.times(request.range.start, request.range.end) {
+        for at in schedule.times(request.range.start, request.range.end.min(now)) {
             let slot = SlotRef::at(request.workflow.clone(), at);
             match self.slots.get_mut(&slot) {
                 None => {
                     self.slots.insert(slot, SpecSlot::waiting(request.priority));
                 }
-                Some(state) if !state.state.is_final() => state.priority = request.priority,
+                Some(state) if !state.state.is_final() => state.priority = state.priority.max(request.priority),
                 Some(state) => match (request.mode, state.state) {
                     (BackfillMode::Missing, _) | (BackfillMode::Unsuccessful, SlotState::Succeeded) => {}
                     _ => state.reopen(request.priority),

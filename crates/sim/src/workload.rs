@@ -97,7 +97,8 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
 }
 
 fn cron(rng: &mut Rng) -> CronSchedule {
-    let cron = Cron::parse(rng.pick(&CRONS)).unwrap_or_else(|error| panic!("a constant expression: {error}"));
+    let text: &str = rng.pick::<&str>(&CRONS);
+    let cron = Cron::parse(text).unwrap_or_else(|error| panic!("a constant expression: {error}"));
     let zone = if rng.percent(70) { Zone::utc() } else { Zone::parse("Europe/Berlin").unwrap_or_else(|_| Zone::utc()) };
     CronSchedule::new(cron, zone, Gap::default(), Fold::default())
 }

@@ -86,7 +86,10 @@ impl Explanation {
     fn hash_into(&self, hash: u64) -> u64 {
         let finding = match &self.evidence {
             Some(Evidence::Probe { verdict, .. }) => *verdict as u8,
-            Some(Evidence::Slot { state, .. }) => 16 + state.map_or(0, |state| 1 + state as u8),
+            // Which live state another slot is in is no news; whether it is there and has ended is.
+            Some(Evidence::Slot { state: None, .. }) => 16,
+            Some(Evidence::Slot { state: Some(state), .. }) if !state.is_final() => 17,
+            Some(Evidence::Slot { state: Some(state), .. }) => 18 + *state as u8,
             Some(Evidence::Asked) => 64,
             Some(Evidence::Clock { .. }) | None => 65,
         };
