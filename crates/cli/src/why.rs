@@ -102,14 +102,16 @@ fn evidence(said: &str, node: &Value) -> String {
             format!("  [{slot}is {state}]")
         }
         "probe" => {
-            let detail = evidence["detail"].as_str().map(|detail| format!(": {detail}"));
+            let detail = evidence["detail"].as_str().filter(|detail| !said.contains(detail));
+            let detail = detail.map(|detail| format!(": {detail}"));
             let verdict = match text(evidence, "verdict") {
                 "yes" if is_path => "there",
                 "no" if is_path => "not there",
                 "failed" => "could not look",
                 verdict => verdict,
             };
-            let probe = new(text(evidence, "probe").to_owned());
+            // A function has no name; which workflow's and which slot's it is, the heading says.
+            let probe = if is_path { new(text(evidence, "probe").to_owned()) } else { String::new() };
             format!("  [{probe}{verdict}{}, looked at {}]", detail.unwrap_or_default(), at("lookedAt"))
         }
         "asked" => "  [asked, no answer yet]".to_owned(),
@@ -126,4 +128,23 @@ fn run_line(run: &Value) -> String {
     let how =
         run["outcome"]["text"].as_str().filter(|how| *how != state).map(|how| format!("  {how}")).unwrap_or_default();
     format!("  #{}  {}  {begin}{end}{name}{how}", number(run, "number"), render::paint(state, state))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_leaf_says_everything_once() {
+        let leaf = json!({
+            "type": "function", "answer": "not-yet", "text": "Function of b.js can't be checked: b.js:3:1: stopped", "nested": [],
+            "evidence": {
+                "read": "probe", "probe": "function 0 of b.js for fn@2016-01-01T00:00:00.000Z", "verdict": "failed",
+                "detail": "b.js:3:1: stopped", "lookedAt": "2016-01-01T00:00:00.000Z",
+            },
+        });
+        assert_eq!(evidence(text(&leaf, "text"), &leaf), "  [could not look, looked at 2016-01-01T00:00Z]");
+    }
 }

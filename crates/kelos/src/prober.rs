@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,9 +148,16 @@ fn look_up(folder: &Path, asked: &[(Probe, PathBuf)]) -> Found {
     if asked.len() >= WORTH_LISTING
         && let Ok(entries) = std::fs::read_dir(folder)
     {
-        let names: BTreeSet<OsString> = entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect();
-        let there = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
-        return asked.iter().map(|(probe, path)| (probe.clone(), yes_or_no(there(path)), String::new())).collect();
+        // A link may lead nowhere.
+        let is_link = |entry: &DirEntry| entry.file_type().map_or(true, |kind| kind.is_symlink());
+        let (links, others): (Vec<DirEntry>, Vec<DirEntry>) = entries.filter_map(Result::ok).partition(is_link);
+        let names = |entries: Vec<DirEntry>| entries.into_iter().map(|entry| entry.file_name()).collect::<BTreeSet<_>>();
+        let (links, others) = (names(links), names(others));
+        let one = |(probe, path): &(Probe, PathBuf)| match path.file_name() {
+            Some(name) if !links.contains(name) => (probe.clone(), yes_or_no(others.contains(name)), String::new()),
+            _ => look_up_one(probe, path),
+        };
+        return asked.iter().map(one).collect();
     }
     asked.iter().map(|(probe, path)| look_up_one(probe, path)).collect()
 }
@@ -171,6 +179,25 @@ fn yes_or_no(there: bool) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_look_at_a_folder_finds_what_single_looks_find() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: String| folder.path().join(name);
+        std::fs::write(path("0".to_owned()), "").unwrap();
+        std::os::unix::fs::symlink("0", path("1".to_owned())).unwrap();
+        std::os::unix::fs::symlink("nowhere", path("2".to_owned())).unwrap();
+        std::fs::create_dir(path("3".to_owned())).unwrap();
+        let ask = |n: usize| {
+            let path = path(n.to_string());
+            (Probe::Path { uri: path.display().to_string() }, path)
+        };
+        let asked: Vec<_> = (0..WORTH_LISTING).map(ask).collect();
+        let single: Found = asked.iter().map(|(probe, path)| look_up_one(probe, path)).collect();
+        assert_eq!(look_up(folder.path(), &asked), single);
+        let there = single.iter().filter(|(_, verdict, _)| *verdict == Verdict::Yes).count();
+        assert_eq!(there, 3, "{single:?}");
+    }
 
     #[test]
     fn file_uris_in_all_their_forms() {
