@@ -66,8 +66,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn crash(arguments: &Arguments) -> Outcome<String> {
-    let program = fs::canonicalize(&arguments.program)
-        .map_err(|error| format!("find {}: {error}; build it with: cargo build --release -p kelos-cli", arguments.program.display()))?;
+    let program = fs::canonicalize(&arguments.program).map_err(|error| {
+        format!("find {}: {error}; build it with: cargo build --release -p kelos-cli", arguments.program.display())
+    })?;
     let folder = std::env::temp_dir().join(format!("kelos-crash-{}", std::process::id()));
     fs::create_dir_all(folder.join("workflows")).map_err(words)?;
     // Enough to do for the server to be busy until the last kill.
@@ -175,7 +176,12 @@ fn judge(folder: &Path, slots: &[Value], kills: u32) -> Outcome<String> {
     }
     let (started, ended) = lines.keys().partition::<Vec<&str>, _>(|line| line.starts_with("start "));
     if started.len() != ended.len() || started.len() != runs.len() {
-        return Err(format!("{} commands started, {} ended, the server knows {} runs", started.len(), ended.len(), runs.len()));
+        return Err(format!(
+            "{} commands started, {} ended, the server knows {} runs",
+            started.len(),
+            ended.len(),
+            runs.len()
+        ));
     }
     let failed = runs.iter().filter(|run| run["state"] == "failed").count();
     if runs.len() - failed != slots.len() {

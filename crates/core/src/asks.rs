@@ -50,7 +50,9 @@ impl Core {
     fn missing(&self, ask: &Ask) -> Option<Recall> {
         match ask {
             Ask::Rerun { slot, .. } | Ask::Kill { slot, .. } => {
-                let known = !self.tasks.contains_key(&slot.workflow) || self.live(slot).is_some() || self.turn.absent.contains(slot);
+                let known = !self.tasks.contains_key(&slot.workflow)
+                    || self.live(slot).is_some()
+                    || self.turn.absent.contains(slot);
                 (!known).then(|| Recall::Slots(vec![slot.clone()]))
             }
             Ask::Backfill(request) => {
@@ -143,7 +145,8 @@ impl Core {
         if self.backfills.contains(&request.id) {
             return Err(Refusal::NameTaken(request.id.clone()));
         }
-        let schedule = task.schedule.as_ref().map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.clone()))?;
+        let schedule =
+            task.schedule.as_ref().map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.clone()))?;
         let times: Vec<_> = schedule.times(request.range.start, request.range.end).take(LARGEST_BACKFILL + 1).collect();
         if times.len() > LARGEST_BACKFILL {
             return Err(Refusal::TooMany { slots: times.len(), limit: LARGEST_BACKFILL });
@@ -164,7 +167,9 @@ impl Core {
             match self.live(&slot).map(|live| (live.slot.state, live.slot.priority)) {
                 None => sorted.created.push(slot),
                 // What goes anyway is taken over only to go sooner.
-                Some((state, priority)) if !state.is_final() && request.priority > priority => sorted.adopted.push(slot),
+                Some((state, priority)) if !state.is_final() && request.priority > priority => {
+                    sorted.adopted.push(slot)
+                }
                 Some((state, _)) if state.is_final() && reopens(request.mode, state) => sorted.reopened.push(slot),
                 Some(_) => sorted.untouched += 1,
             }
@@ -186,7 +191,8 @@ impl Core {
         for slot in &sorted.adopted {
             self.record(slot, SlotEvent::Prioritised { priority, backfill: id.clone() });
         }
-        let slots = u32::try_from(sorted.created.len() + sorted.reopened.len() + sorted.adopted.len()).unwrap_or(u32::MAX);
+        let slots =
+            u32::try_from(sorted.created.len() + sorted.reopened.len() + sorted.adopted.len()).unwrap_or(u32::MAX);
         let row = Backfill {
             id: id.clone(),
             workflow: workflow.clone(),

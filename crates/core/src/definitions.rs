@@ -16,7 +16,12 @@ impl Core {
     /// Takes the whole set of definitions; what is not in it has been removed.
     pub(crate) fn define(&mut self, all: Vec<Arc<Workflow>>) {
         let all: BTreeMap<WorkflowId, Arc<Workflow>> = all.into_iter().map(|one| (one.id.clone(), one)).collect();
-        let gone: Vec<_> = self.tasks.iter().filter(|(id, task)| task.row.present && !all.contains_key(*id)).map(|(id, _)| id.clone()).collect();
+        let gone: Vec<_> = self
+            .tasks
+            .iter()
+            .filter(|(id, task)| task.row.present && !all.contains_key(*id))
+            .map(|(id, _)| id.clone())
+            .collect();
         for id in gone {
             self.remove(&id);
         }

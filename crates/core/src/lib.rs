@@ -140,7 +140,10 @@ impl Core {
         if jump < JUMP {
             let tasks = &self.tasks;
             let deferred = |slot: &SlotRef| {
-                tasks.get(&slot.workflow).and_then(|task| task.slots.get(&slot.key)).is_some_and(|live| live.deferred.is_some())
+                tasks
+                    .get(&slot.workflow)
+                    .and_then(|task| task.slots.get(&slot.key))
+                    .is_some_and(|live| live.deferred.is_some())
             };
             self.timers.shift(jump, |timer| match timer {
                 Timer::Probe(_) | Timer::Run(_) => true,

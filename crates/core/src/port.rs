@@ -211,10 +211,16 @@ impl std::fmt::Display for Refusal {
             Refusal::NoWorkflow(id) => write!(f, "no workflow is named \"{id}\""),
             Refusal::NotInSchedule(slot) => write!(f, "{} is not a time of its workflow's schedule", slot.short()),
             Refusal::NoSchedule(id, why) => write!(f, "the schedule of \"{id}\" can't be resolved: {why}"),
-            Refusal::StillLive(slot, state) => write!(f, "{} is {state}: only a slot that has ended can be rerun", slot.short()),
-            Refusal::AlreadyFinal(slot, state) => write!(f, "{} is {state}: only a slot that has not ended can be killed", slot.short()),
+            Refusal::StillLive(slot, state) => {
+                write!(f, "{} is {state}: only a slot that has ended can be rerun", slot.short())
+            }
+            Refusal::AlreadyFinal(slot, state) => {
+                write!(f, "{} is {state}: only a slot that has not ended can be killed", slot.short())
+            }
             Refusal::NameTaken(id) => write!(f, "a backfill named \"{id}\" exists already, expected a new name"),
-            Refusal::TooMany { limit, .. } => write!(f, "it would touch more than {limit} slots: ask for a shorter range"),
+            Refusal::TooMany { limit, .. } => {
+                write!(f, "it would touch more than {limit} slots: ask for a shorter range")
+            }
         }
     }
 }

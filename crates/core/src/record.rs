@@ -153,9 +153,9 @@ fn follow_run(
             return live.run.as_deref().cloned();
         }
         SlotEvent::Succeeded { .. } => kelos_model::Outcome::Succeeded,
-        SlotEvent::BackedOff { outcome, .. } | SlotEvent::Failed { outcome, .. } | SlotEvent::RunEnded { outcome, .. } => {
-            outcome.clone()
-        }
+        SlotEvent::BackedOff { outcome, .. }
+        | SlotEvent::Failed { outcome, .. }
+        | SlotEvent::RunEnded { outcome, .. } => outcome.clone(),
         _ => return None,
     };
     let mut run = *live.run.take()?;

@@ -56,10 +56,15 @@ impl Core {
             for (key, live) in task.slots.iter().filter(|(_, live)| live.slot.run_alive) {
                 let run = RunId { slot: SlotRef::new(id.clone(), key.clone()), number: live.slot.last_run };
                 let known = live.run.as_ref();
-                let executor = known.map_or_else(|| task.row.definition.job.executor.clone(), |run| run.executor.clone());
+                let executor =
+                    known.map_or_else(|| task.row.definition.job.executor.clone(), |run| run.executor.clone());
                 let external_id = known.and_then(|run| run.external_id.clone());
                 let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
-                commands.push(Command::CheckRun { run: run.clone(), executor: executor.clone(), external_id: external_id.clone() });
+                commands.push(Command::CheckRun {
+                    run: run.clone(),
+                    executor: executor.clone(),
+                    external_id: external_id.clone(),
+                });
                 if !wanted {
                     commands.push(Command::CancelRun { run, executor, external_id });
                 }

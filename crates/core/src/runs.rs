@@ -74,7 +74,11 @@ impl Core {
         let (id, executor, external_id) = (run.id, run.executor, run.external_id);
         self.watch_run(slot, true);
         if !wanted {
-            self.command(Command::CancelRun { run: id.clone(), executor: executor.clone(), external_id: external_id.clone() });
+            self.command(Command::CancelRun {
+                run: id.clone(),
+                executor: executor.clone(),
+                external_id: external_id.clone(),
+            });
         }
         self.command(Command::CheckRun { run: id, executor, external_id });
     }

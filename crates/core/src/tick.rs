@@ -54,7 +54,8 @@ impl Core {
         let taken = match only {
             None => std::mem::take(&mut self.dirty),
             Some(only) => {
-                let (mine, others) = std::mem::take(&mut self.dirty).into_iter().partition(|slot| only.contains(&slot.workflow));
+                let (mine, others) =
+                    std::mem::take(&mut self.dirty).into_iter().partition(|slot| only.contains(&slot.workflow));
                 self.dirty = others;
                 mine
             }

@@ -33,9 +33,7 @@ impl Dice {
     }
 }
 
-const MONTHS: [&str; 12] = [
-    "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
-];
+const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 fn main() {
@@ -69,11 +67,7 @@ fn expression(dice: &mut Dice) -> String {
         _ => "*".to_owned(),
     };
     let mut fields = vec![
-        if dice.one_in(3) {
-            list(dice, |dice| plain(dice, 0, 59))
-        } else {
-            "0".to_owned()
-        },
+        if dice.one_in(3) { list(dice, |dice| plain(dice, 0, 59)) } else { "0".to_owned() },
         list(dice, |dice| plain(dice, 0, 59)),
         list(dice, |dice| plain(dice, 0, 23)),
         month_day,
@@ -84,11 +78,7 @@ fn expression(dice: &mut Dice) -> String {
         fields.push(list(dice, years));
     }
     let expression = fields.join(" ");
-    if dice.one_in(8) {
-        spoilt(dice, expression)
-    } else {
-        expression
-    }
+    if dice.one_in(8) { spoilt(dice, expression) } else { expression }
 }
 
 fn list(dice: &mut Dice, item: impl Fn(&mut Dice) -> String) -> String {
@@ -98,11 +88,7 @@ fn list(dice: &mut Dice, item: impl Fn(&mut Dice) -> String) -> String {
 }
 
 fn plain(dice: &mut Dice, min: u64, max: u64) -> String {
-    let (a, b, step) = (
-        dice.range(min, max),
-        dice.range(min, max),
-        dice.range(1, max),
-    );
+    let (a, b, step) = (dice.range(min, max), dice.range(min, max), dice.range(1, max));
     match dice.below(8) {
         0 => "*".to_owned(),
         1 => format!("*/{step}"),
@@ -168,9 +154,8 @@ fn spoilt(dice: &mut Dice, expression: String) -> String {
     let mut text: Vec<char> = expression.chars().collect();
     for _ in 0..dice.range(1, 2) {
         let place = dice.below(text.len() as u64) as usize;
-        let sign = dice.pick(&[
-            "*", "?", "/", "-", ",", "#", "L", "W", " ", "0", "1", "7", "9", "MON", "JAN", "x", "+",
-        ]);
+        let sign =
+            dice.pick(&["*", "?", "/", "-", ",", "#", "L", "W", " ", "0", "1", "7", "9", "MON", "JAN", "x", "+"]);
         match dice.below(3) {
             0 => drop(text.remove(place)),
             1 => drop(text.splice(place..=place, sign.chars())),

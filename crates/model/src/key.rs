@@ -54,9 +54,7 @@ impl SlotKey {
     /// # Errors
     /// When the text is not a time.
     pub fn parse(text: &str) -> Result<SlotKey, KeyError> {
-        text::parse_instant(text)
-            .map(SlotKey::Time)
-            .map_err(|_| KeyError { text: text.to_owned() })
+        text::parse_instant(text).map(SlotKey::Time).map_err(|_| KeyError { text: text.to_owned() })
     }
 }
 

@@ -60,10 +60,9 @@ impl RangeSet {
         }
         let first = self.ranges.partition_point(|known| known.end < range.start);
         let last = self.ranges.partition_point(|known| known.start <= range.end);
-        let joined = self.ranges[first..last].iter().fold(range, |a, b| Range {
-            start: a.start.min(b.start),
-            end: a.end.max(b.end),
-        });
+        let joined = self.ranges[first..last]
+            .iter()
+            .fold(range, |a, b| Range { start: a.start.min(b.start), end: a.end.max(b.end) });
         self.ranges.splice(first..last, [joined]);
     }
 

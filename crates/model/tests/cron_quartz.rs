@@ -39,16 +39,9 @@ fn lines(text: &str) -> (i16, Vec<Line<'_>>) {
         let (start, rest) = str::split_once(line, '|').expect("a start");
         let (expression, answer) = rest.rsplit_once('|').expect("an answer");
         let start = start.parse().expect("a civil time");
-        Line {
-            expression,
-            start,
-            answer,
-        }
+        Line { expression, start, answer }
     };
-    (
-        until.parse().expect("a year"),
-        rest.lines().map(line).collect(),
-    )
+    (until.parse().expect("a year"), rest.lines().map(line).collect())
 }
 
 /// What we say: the times, up to as many as the oracle wrote.
@@ -68,33 +61,15 @@ fn disagreement(line: &Line<'_>, until: i16) -> Option<String> {
         Err(_) if matches!(theirs, "refused" | "hangs") => true,
         Err(error) => is_refused_on_purpose(error),
     };
-    let told = || {
-        format!(
-            "{:?} from {}\n  {ours:?}\n  {theirs:?}",
-            line.expression, line.start
-        )
-    };
+    let told = || format!("{:?} from {}\n  {ours:?}\n  {theirs:?}", line.expression, line.start);
     (!agree).then(told)
 }
 
 fn assert_all_agree(text: &str) {
     let (until, lines) = lines(text);
-    let found: Vec<String> = lines
-        .iter()
-        .filter_map(|line| disagreement(line, until))
-        .collect();
-    let shown = found
-        .iter()
-        .take(20)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("\n");
-    assert!(
-        found.is_empty(),
-        "{} of {} lines differ:\n{shown}",
-        found.len(),
-        lines.len()
-    );
+    let found: Vec<String> = lines.iter().filter_map(|line| disagreement(line, until)).collect();
+    let shown = found.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
+    assert!(found.is_empty(), "{} of {} lines differ:\n{shown}", found.len(), lines.len());
 }
 
 #[test]
@@ -114,12 +89,7 @@ fn previous_is_the_inverse_of_next_on_every_line() {
         let Some(second) = cron.next_after(first) else {
             continue;
         };
-        assert_eq!(
-            cron.previous_before(second),
-            Some(first),
-            "{}",
-            line.expression
-        );
+        assert_eq!(cron.previous_before(second), Some(first), "{}", line.expression);
     }
 }
 

@@ -22,10 +22,7 @@ fn zoned(expression: &str, zone: &str, gap: Gap, fold: Fold) -> CronSchedule {
 }
 
 fn between(schedule: &CronSchedule, start: &str, end: &str) -> Vec<String> {
-    schedule
-        .times(at(start), at(end))
-        .map(|time| time.to_string())
-        .collect()
+    schedule.times(at(start), at(end)).map(|time| time.to_string()).collect()
 }
 
 /// The local hours and minutes of a day's times, with the offset's hours where it matters.
@@ -43,47 +40,18 @@ fn start_is_inclusive_and_end_exclusive() {
     assert_eq!(between(&hourly, noon, noon), [""; 0]);
     assert_eq!(between(&hourly, noon, "2013-11-26T12:00:01Z"), [noon]);
     assert_eq!(between(&hourly, noon, "2013-11-26T13:00:00Z"), [noon]);
-    assert_eq!(
-        between(&hourly, "2013-11-26T11:30:00Z", "2013-11-26T12:30:00Z"),
-        [noon]
-    );
+    assert_eq!(between(&hourly, "2013-11-26T11:30:00Z", "2013-11-26T12:30:00Z"), [noon]);
     assert_eq!(between(&hourly, "2013-11-27T00:00:00Z", noon), [""; 0]);
-    assert_eq!(
-        between(
-            &utc("0 0/15 14 * * ?"),
-            "2013-11-26T00:00:00Z",
-            "2013-11-27T00:00:00Z"
-        )
-        .len(),
-        4
-    );
-    assert_eq!(
-        between(&hourly, "2013-11-20T00:00:00Z", "2013-11-27T00:00:00Z").len(),
-        168
-    );
+    assert_eq!(between(&utc("0 0/15 14 * * ?"), "2013-11-26T00:00:00Z", "2013-11-27T00:00:00Z").len(), 4);
+    assert_eq!(between(&hourly, "2013-11-20T00:00:00Z", "2013-11-27T00:00:00Z").len(), 168);
 }
 
 #[test]
 fn times_are_whole_seconds_whatever_the_window() {
     let hourly = CronSchedule::hourly();
-    let found = between(
-        &hourly,
-        "2013-11-26T20:05:12.00182Z",
-        "2013-11-26T23:05:56.2182Z",
-    );
-    assert_eq!(
-        found,
-        [
-            "2013-11-26T21:00:00Z",
-            "2013-11-26T22:00:00Z",
-            "2013-11-26T23:00:00Z"
-        ]
-    );
-    let found = between(
-        &hourly,
-        "2013-11-26T13:00:00.345Z",
-        "2013-11-26T15:00:00.345Z",
-    );
+    let found = between(&hourly, "2013-11-26T20:05:12.00182Z", "2013-11-26T23:05:56.2182Z");
+    assert_eq!(found, ["2013-11-26T21:00:00Z", "2013-11-26T22:00:00Z", "2013-11-26T23:00:00Z"]);
+    let found = between(&hourly, "2013-11-26T13:00:00.345Z", "2013-11-26T15:00:00.345Z");
     assert_eq!(found, ["2013-11-26T14:00:00Z", "2013-11-26T15:00:00Z"]);
     let found = between(&hourly, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.001Z");
     assert_eq!(found, ["1970-01-01T00:00:00Z"]);
@@ -93,39 +61,17 @@ fn times_are_whole_seconds_whatever_the_window() {
 fn next_and_previous_are_strict() {
     let hourly = CronSchedule::hourly();
     let next = |text| hourly.next_after(at(text)).map(|time| time.to_string());
-    let previous = |text| {
-        hourly
-            .previous_before(at(text))
-            .map(|time| time.to_string())
-    };
-    assert_eq!(
-        next("2016-02-28T23:00:00Z").as_deref(),
-        Some("2016-02-29T00:00:00Z")
-    );
-    assert_eq!(
-        next("2016-02-28T22:59:59.999Z").as_deref(),
-        Some("2016-02-28T23:00:00Z")
-    );
-    assert_eq!(
-        previous("2016-03-01T00:00:00Z").as_deref(),
-        Some("2016-02-29T23:00:00Z")
-    );
-    assert_eq!(
-        previous("2016-03-01T00:00:00.001Z").as_deref(),
-        Some("2016-03-01T00:00:00Z")
-    );
+    let previous = |text| hourly.previous_before(at(text)).map(|time| time.to_string());
+    assert_eq!(next("2016-02-28T23:00:00Z").as_deref(), Some("2016-02-29T00:00:00Z"));
+    assert_eq!(next("2016-02-28T22:59:59.999Z").as_deref(), Some("2016-02-28T23:00:00Z"));
+    assert_eq!(previous("2016-03-01T00:00:00Z").as_deref(), Some("2016-02-29T23:00:00Z"));
+    assert_eq!(previous("2016-03-01T00:00:00.001Z").as_deref(), Some("2016-03-01T00:00:00Z"));
     assert_eq!(next("2199-12-31T23:00:00Z"), None);
     assert_eq!(previous("1970-01-01T00:00:00Z"), None);
     assert_eq!(hourly.next_after(Timestamp::MAX), None);
     assert_eq!(hourly.previous_before(Timestamp::MIN), None);
-    assert_eq!(
-        hourly.next_after(Timestamp::MIN),
-        Some(Timestamp::UNIX_EPOCH)
-    );
-    assert_eq!(
-        hourly.previous_before(Timestamp::MAX),
-        Some(at("2199-12-31T23:00:00Z"))
-    );
+    assert_eq!(hourly.next_after(Timestamp::MIN), Some(Timestamp::UNIX_EPOCH));
+    assert_eq!(hourly.previous_before(Timestamp::MAX), Some(at("2199-12-31T23:00:00Z")));
 }
 
 #[test]
@@ -151,24 +97,12 @@ fn an_expression_that_never_fires_has_no_times() {
 #[test]
 fn fixed_times_in_a_gap_shift_to_its_end_or_are_skipped() {
     let day = ("2024-03-30T23:00:00Z", "2024-03-31T22:00:00Z");
-    let berlin = |expression, gap| {
-        local(
-            &zoned(expression, "Europe/Berlin", gap, Fold::Auto),
-            day.0,
-            day.1,
-        )
-    };
+    let berlin = |expression, gap| local(&zoned(expression, "Europe/Berlin", gap, Fold::Auto), day.0, day.1);
     assert_eq!(berlin("0 30 2 * * ?", Gap::Shift), "03:00+02:00");
     assert_eq!(berlin("0 30 2 * * ?", Gap::Skip), "");
-    assert_eq!(
-        berlin("0 0,30 2,3 * * ?", Gap::Shift),
-        "03:00+02:00 03:30+02:00"
-    );
+    assert_eq!(berlin("0 0,30 2,3 * * ?", Gap::Shift), "03:00+02:00 03:30+02:00");
     assert_eq!(berlin("0 0/20 2 * * ?", Gap::Shift), "03:00+02:00");
-    assert_eq!(
-        berlin("0 15 2,3 * * ?", Gap::Shift),
-        "03:00+02:00 03:15+02:00"
-    );
+    assert_eq!(berlin("0 15 2,3 * * ?", Gap::Shift), "03:00+02:00 03:15+02:00");
 }
 
 #[test]
@@ -185,92 +119,42 @@ fn hourly_schedules_go_on_over_a_gap() {
 fn a_midnight_that_is_left_out_shifts_too() {
     let schedule = zoned("0 0 0 * * ?", "America/Santiago", Gap::Shift, Fold::Auto);
     let found = between(&schedule, "2024-09-07T00:00:00Z", "2024-09-10T00:00:00Z");
-    assert_eq!(
-        found,
-        [
-            "2024-09-07T04:00:00Z",
-            "2024-09-08T04:00:00Z",
-            "2024-09-09T03:00:00Z"
-        ]
-    );
+    assert_eq!(found, ["2024-09-07T04:00:00Z", "2024-09-08T04:00:00Z", "2024-09-09T03:00:00Z"]);
 }
 
 #[test]
 fn fixed_times_in_a_fold_fire_at_the_pass_that_is_asked_for() {
     let day = ("2024-10-26T22:00:00Z", "2024-10-27T23:00:00Z");
-    let berlin = |expression, fold| {
-        local(
-            &zoned(expression, "Europe/Berlin", Gap::Shift, fold),
-            day.0,
-            day.1,
-        )
-    };
+    let berlin = |expression, fold| local(&zoned(expression, "Europe/Berlin", Gap::Shift, fold), day.0, day.1);
     assert_eq!(berlin("0 30 2 * * ?", Fold::Auto), "02:30+02:00");
     assert_eq!(berlin("0 30 2 * * ?", Fold::First), "02:30+02:00");
     assert_eq!(berlin("0 30 2 * * ?", Fold::Second), "02:30+01:00");
-    assert_eq!(
-        berlin("0 30 2 * * ?", Fold::Both),
-        "02:30+02:00 02:30+01:00"
-    );
-    assert_eq!(
-        berlin("0 0 2,3 * * ?", Fold::Second),
-        "02:00+01:00 03:00+01:00"
-    );
-    assert_eq!(
-        berlin("0 0/30 2 * * ?", Fold::First),
-        "02:00+02:00 02:30+02:00"
-    );
+    assert_eq!(berlin("0 30 2 * * ?", Fold::Both), "02:30+02:00 02:30+01:00");
+    assert_eq!(berlin("0 0 2,3 * * ?", Fold::Second), "02:00+01:00 03:00+01:00");
+    assert_eq!(berlin("0 0/30 2 * * ?", Fold::First), "02:00+02:00 02:30+02:00");
 }
 
 #[test]
 fn intervals_fire_in_both_passes_of_a_fold() {
     let hourly = zoned("0 0 * * * ?", "Europe/Berlin", Gap::Shift, Fold::Auto);
-    assert_eq!(
-        hourly
-            .times(at("2024-10-26T22:00:00Z"), at("2024-10-27T23:00:00Z"))
-            .count(),
-        25
-    );
-    assert_eq!(
-        hourly
-            .times(at("2024-03-30T23:00:00Z"), at("2024-03-31T22:00:00Z"))
-            .count(),
-        23
-    );
-    let lord_howe = zoned(
-        "0 0/15 * * * ?",
-        "Australia/Lord_Howe",
-        Gap::Shift,
-        Fold::Auto,
-    );
+    assert_eq!(hourly.times(at("2024-10-26T22:00:00Z"), at("2024-10-27T23:00:00Z")).count(), 25);
+    assert_eq!(hourly.times(at("2024-03-30T23:00:00Z"), at("2024-03-31T22:00:00Z")).count(), 23);
+    let lord_howe = zoned("0 0/15 * * * ?", "Australia/Lord_Howe", Gap::Shift, Fold::Auto);
     let found = local(&lord_howe, "2024-04-06T14:15:00Z", "2024-04-06T15:45:00Z");
-    assert_eq!(
-        found,
-        "01:15+11:00 01:30+11:00 01:45+11:00 01:30+10:30 01:45+10:30 02:00+10:30"
-    );
+    assert_eq!(found, "01:15+11:00 01:30+11:00 01:45+11:00 01:30+10:30 01:45+10:30 02:00+10:30");
 }
 
 #[test]
 fn a_schedule_is_written_with_its_policy_and_read_with_defaults() {
-    let json =
-        r#"{"cron":{"cron":"0 30 2 * * ?","zone":"Europe/Berlin","gap":"skip","fold":"both"}}"#;
+    let json = r#"{"cron":{"cron":"0 30 2 * * ?","zone":"Europe/Berlin","gap":"skip","fold":"both"}}"#;
     let schedule: Schedule = serde_json::from_str(json).expect("a schedule");
     assert_eq!(serde_json::to_string(&schedule).expect("json"), json);
-    let hourly: Schedule =
-        serde_json::from_str(r#"{"cron":{"cron":"0 0 * * * ?"}}"#).expect("a schedule");
+    let hourly: Schedule = serde_json::from_str(r#"{"cron":{"cron":"0 0 * * * ?"}}"#).expect("a schedule");
     assert_eq!(hourly, Schedule::Cron(CronSchedule::hourly()));
     let other: Schedule = serde_json::from_str(r#"{"dependent":"other"}"#).expect("a schedule");
-    assert_eq!(
-        serde_json::to_string(&other).expect("json"),
-        r#"{"dependent":"other"}"#
-    );
+    assert_eq!(serde_json::to_string(&other).expect("json"), r#"{"dependent":"other"}"#);
     let broken = serde_json::from_str::<Schedule>(r#"{"cron":{"cron":"0 0 25 * * ?"}}"#);
-    assert!(
-        broken
-            .expect_err("a bad hour")
-            .to_string()
-            .contains("hour field \"25\" is out of range")
-    );
+    assert!(broken.expect_err("a bad hour").to_string().contains("hour field \"25\" is out of range"));
 }
 
 const EXPRESSIONS: [&str; 14] = [
@@ -291,20 +175,10 @@ const EXPRESSIONS: [&str; 14] = [
 ];
 
 fn any_schedule() -> impl Strategy<Value = CronSchedule> {
-    let zones = [
-        "UTC",
-        "Europe/Berlin",
-        "America/Santiago",
-        "Australia/Lord_Howe",
-    ];
+    let zones = ["UTC", "Europe/Berlin", "America/Santiago", "Australia/Lord_Howe"];
     let gaps = [Gap::Shift, Gap::Skip];
     let folds = [Fold::Auto, Fold::First, Fold::Second, Fold::Both];
-    (
-        0..EXPRESSIONS.len(),
-        0..zones.len(),
-        0..gaps.len(),
-        0..folds.len(),
-    )
+    (0..EXPRESSIONS.len(), 0..zones.len(), 0..gaps.len(), 0..folds.len())
         .prop_map(move |(e, z, g, f)| zoned(EXPRESSIONS[e], zones[z], gaps[g], folds[f]))
 }
 
@@ -319,8 +193,7 @@ fn any_instant() -> impl Strategy<Value = Timestamp> {
         "2024-04-06T15:00:00Z",
         "2024-02-29T00:00:00Z",
     ];
-    let near = (0..special.len(), -90_000_i64..90_000)
-        .prop_map(move |(n, shift)| at(special[n]).as_second() + shift);
+    let near = (0..special.len(), -90_000_i64..90_000).prop_map(move |(n, shift)| at(special[n]).as_second() + shift);
     let nanos = prop_oneof![Just(0), 1..1_000_000_000_i32];
     (prop_oneof![near, 0..4_000_000_000_i64], nanos)
         .prop_map(|(second, nanos)| Timestamp::new(second, nanos).expect("an instant"))
@@ -365,23 +238,13 @@ fn plain_times(schedule: &CronSchedule, start: Timestamp, end: Timestamp) -> BTr
     let zone = schedule.zone().rules();
     let day = SignedDuration::from_hours(24);
     let (first, last) = (zone.to_datetime(start) - day, zone.to_datetime(end) + day);
-    let civil = std::iter::successors(schedule.cron().next_after(first), |at| {
-        schedule.cron().next_after(*at)
-    });
-    civil
-        .take_while(|at| *at < last)
-        .flat_map(|at| plain_instants(schedule, at))
-        .collect()
+    let civil = std::iter::successors(schedule.cron().next_after(first), |at| schedule.cron().next_after(*at));
+    civil.take_while(|at| *at < last).flat_map(|at| plain_instants(schedule, at)).collect()
 }
 
 fn plain_instants(schedule: &CronSchedule, civil: DateTime) -> Vec<Timestamp> {
     let instant = |offset: Offset| offset.to_timestamp(civil).expect("an instant");
-    match schedule
-        .zone()
-        .rules()
-        .to_ambiguous_timestamp(civil)
-        .offset()
-    {
+    match schedule.zone().rules().to_ambiguous_timestamp(civil).offset() {
         AmbiguousOffset::Unambiguous { offset } => vec![instant(offset)],
         AmbiguousOffset::Fold { before, after } => match schedule.effective_fold() {
             Fold::First => vec![instant(before)],
@@ -393,15 +256,9 @@ fn plain_instants(schedule: &CronSchedule, civil: DateTime) -> Vec<Timestamp> {
             let change = schedule.zone().rules().following(instant(after)).next();
             let resumes = change.expect("the end of the gap").timestamp();
             let local = schedule.zone().rules().to_datetime(resumes);
-            let next = schedule
-                .cron()
-                .next_after(local - SignedDuration::from_secs(1));
+            let next = schedule.cron().next_after(local - SignedDuration::from_secs(1));
             let soon = next.is_some_and(|next| next < local + SignedDuration::from_hours(1));
-            if soon && schedule.cron().has_stepped_hours() {
-                vec![]
-            } else {
-                vec![resumes]
-            }
+            if soon && schedule.cron().has_stepped_hours() { vec![] } else { vec![resumes] }
         }
     }
 }

@@ -61,35 +61,20 @@ define("lax", 6);
 
 fn resident_kib() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().find_map(|line| {
-        line.strip_prefix("VmRSS:")?
-            .trim()
-            .strip_suffix(" kB")?
-            .trim()
-            .parse()
-            .ok()
-    })
+    status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse().ok())
 }
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let began = Instant::now();
     let done = work();
-    println!(
-        "{what:<34} {:>9.2} ms",
-        began.elapsed().as_secs_f64() * 1000.0
-    );
+    println!("{what:<34} {:>9.2} ms", began.elapsed().as_secs_f64() * 1000.0);
     done
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let files: usize = std::env::args()
-        .nth(1)
-        .map_or(Ok(1000), |count| count.parse())?;
+    let files: usize = std::env::args().nth(1).map_or(Ok(1000), |count| count.parse())?;
     let folder = tempfile::tempdir()?;
-    let folders = Folders {
-        workflows: folder.path().join("workflows"),
-        defaults: folder.path().join("defaults"),
-    };
+    let folders = Folders { workflows: folder.path().join("workflows"), defaults: folder.path().join("defaults") };
     fs::create_dir(&folders.workflows)?;
     fs::create_dir(&folders.defaults)?;
     fs::write(folders.defaults.join("site.js"), DEFAULTS)?;
@@ -105,27 +90,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn run(
-    folders: &Folders,
-    threads: usize,
-    changed: &Path,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let limits = Limits {
-        threads,
-        ..Limits::default()
-    };
+fn run(folders: &Folders, threads: usize, changed: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let limits = Limits { threads, ..Limits::default() };
     let host = Host::dry();
     let scripts = Scripts::start(folders.clone(), limits, host)?;
     let loaded = timed("cold", || scripts.load());
     for problem in loaded.problems.iter().take(3) {
         println!("{problem}");
     }
-    println!(
-        "{} workflows, {} evaluated, {:?} KiB resident",
-        loaded.workflows.len(),
-        loaded.evaluated,
-        resident_kib()
-    );
+    println!("{} workflows, {} evaluated, {:?} KiB resident", loaded.workflows.len(), loaded.evaluated, resident_kib());
     // A stamp is trusted once it is older than two seconds; until then the text is read and compared.
     let loaded = timed("unchanged, texts compared", || scripts.load());
     println!("{} evaluated", loaded.evaluated);
@@ -135,29 +108,16 @@ fn run(
     fs::write(changed, definition(0) + "\n// changed\n")?;
     timed("one file changed", || scripts.load());
     let key = SlotKey::parse("2015-09-13T13:00Z")?;
-    let functions =
-        loaded
-            .workflows
-            .iter()
-            .filter_map(|workflow| match workflow.trigger.nested().last() {
-                Some(Trigger::Function { function }) => {
-                    Some((function.clone(), workflow.id.clone()))
-                }
-                _ => None,
-            });
+    let functions = loaded.workflows.iter().filter_map(|workflow| match workflow.trigger.nested().last() {
+        Some(Trigger::Function { function }) => Some((function.clone(), workflow.id.clone())),
+        _ => None,
+    });
     let functions: Vec<_> = functions.take(100).collect();
     timed("100 calls, worlds made again", || {
-        functions
-            .iter()
-            .filter(|(f, id)| scripts.ask(f, id, &key).is_ok())
-            .count()
+        functions.iter().filter(|(f, id)| scripts.ask(f, id, &key).is_ok()).count()
     });
     if let Some((function, id)) = functions.first() {
-        timed("10,000 calls, world kept", || {
-            (0..10_000)
-                .filter(|_| scripts.ask(function, id, &key).is_ok())
-                .count()
-        });
+        timed("10,000 calls, world kept", || (0..10_000).filter(|_| scripts.ask(function, id, &key).is_ok()).count());
     }
     Ok(())
 }

@@ -27,8 +27,7 @@ pub fn check(folders: Folders, limits: Limits) -> std::io::Result<Loaded> {
 /// Triggers that wait for a workflow that nobody defines, and schedules that lead nowhere.
 #[must_use]
 pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
-    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> =
-        loaded.workflows.iter().map(|one| (&one.id, one)).collect();
+    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
     let ids = || by_id.keys().map(|id| id.as_str());
     let mut found = Vec::new();
     for workflow in &loaded.workflows {
@@ -39,10 +38,7 @@ pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
         for id in missing {
             let close = crate::similar::closest(id.as_str(), ids());
             let hint = close.map(|close| format!("did you mean \"{close}\"?"));
-            let words = format!(
-                "the trigger of \"{}\" waits for workflow \"{id}\", which nobody defines",
-                workflow.id
-            );
+            let words = format!("the trigger of \"{}\" waits for workflow \"{id}\", which nobody defines", workflow.id);
             found.push(warning(loaded, workflow, words, hint));
         }
     }
@@ -51,22 +47,13 @@ pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
 }
 
 fn unresolved(loaded: &Loaded) -> Vec<Problem> {
-    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> =
-        loaded.workflows.iter().map(|one| (&one.id, one)).collect();
-    let schedules: BTreeMap<WorkflowId, &Schedule> = loaded
-        .workflows
-        .iter()
-        .map(|one| (one.id.clone(), schedule(one)))
-        .collect();
+    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
+    let schedules: BTreeMap<WorkflowId, &Schedule> =
+        loaded.workflows.iter().map(|one| (one.id.clone(), schedule(one))).collect();
     let mut found = Vec::new();
     for (id, resolved) in resolve(&schedules) {
         if let (Err(problem), Some(workflow)) = (resolved, by_id.get(&id)) {
-            found.push(warning(
-                loaded,
-                workflow,
-                format!("workflow \"{id}\" has no slots: {problem}"),
-                None,
-            ));
+            found.push(warning(loaded, workflow, format!("workflow \"{id}\" has no slots: {problem}"), None));
         }
     }
     found
@@ -80,10 +67,7 @@ fn schedule(workflow: &Workflow) -> &Schedule {
 fn warning(loaded: &Loaded, workflow: &Workflow, message: String, hint: Option<String>) -> Problem {
     let source = &workflow.source;
     let line = usize::try_from(source.line).unwrap_or(0).saturating_sub(1);
-    let text = loaded
-        .sources
-        .get(&source.file)
-        .and_then(|text| text.lines().nth(line));
+    let text = loaded.sources.get(&source.file).and_then(|text| text.lines().nth(line));
     Problem {
         severity: Severity::Warning,
         line: source.line,

@@ -37,10 +37,7 @@ impl Watch {
 
     /// Whether the time is over.
     pub(crate) fn is_over(&self) -> bool {
-        let over = self
-            .until
-            .get()
-            .is_some_and(|until| Instant::now() >= until);
+        let over = self.until.get().is_some_and(|until| Instant::now() >= until);
         if over {
             self.fired.set(true);
         }
@@ -115,11 +112,7 @@ impl Desk {
             return Some(self.text.clone());
         }
         let name = file.strip_prefix("defaults/")?.strip_suffix(".js")?;
-        self.uses
-            .borrow()
-            .defaults
-            .contains(name)
-            .then(|| self.session.defaults_file(name).ok())?
+        self.uses.borrow().defaults.contains(name).then(|| self.session.defaults_file(name).ok())?
     }
 
     fn now(&self) -> Timestamp {
@@ -140,19 +133,13 @@ impl Desk {
     fn keep(&self, source: &str, stack: &str) -> String {
         let digest = digest(source);
         let place = fault::places(stack).into_iter().next();
-        self.kept.borrow_mut().push(Kept {
-            digest: digest.clone(),
-            place,
-        });
+        self.kept.borrow_mut().push(Kept { digest: digest.clone(), place });
         digest
     }
 
     fn define(&self, json: &str, stack: &str) -> Result<(), String> {
         if self.calling.get().is_some() {
-            return Err(
-                "celos.defineWorkflow: workflows can be defined only while the file is evaluated"
-                    .to_owned(),
-            );
+            return Err("celos.defineWorkflow: workflows can be defined only while the file is evaluated".to_owned());
         }
         let draft = Draft::parse(json)?;
         let mut workflows = self.workflows.borrow_mut();
@@ -164,10 +151,7 @@ impl Desk {
             ));
         }
         let places = fault::places(stack);
-        let line = places
-            .iter()
-            .find(|place| place.file == *self.file)
-            .map_or(0, |place| place.line);
+        let line = places.iter().find(|place| place.file == *self.file).map_or(0, |place| place.line);
         workflows.push(draft.workflow(&self.file, line)?);
         Ok(())
     }
@@ -176,10 +160,7 @@ impl Desk {
     fn register(&self, bucket: String, key: Option<String>) -> String {
         let ask = (bucket, key);
         if self.session.dry() {
-            let what = format!(
-                "registers of bucket {:?} are taken to be empty: checking reads none",
-                ask.0
-            );
+            let what = format!("registers of bucket {:?} are taken to be empty: checking reads none", ask.0);
             self.warn(what, "");
         }
         let answer = self.watch.aside(|| match self.calling.get() {
@@ -192,17 +173,9 @@ impl Desk {
 
     fn probe(&self, path: String, base: String, millis: i64) -> Result<bool, String> {
         let at = Timestamp::from_millisecond(millis).map_err(|error| error.to_string())?;
-        let uri = PathCheck {
-            system: FileSystem::Hdfs,
-            path,
-            base,
-        }
-        .uri(&SlotKey::Time(at));
+        let uri = PathCheck { system: FileSystem::Hdfs, path, base }.uri(&SlotKey::Time(at));
         if self.session.dry() {
-            self.warn(
-                format!("celos.hdfsCheck of {uri} is taken to be false: checking looks at nothing"),
-                "",
-            );
+            self.warn(format!("celos.hdfsCheck of {uri} is taken to be false: checking looks at nothing"), "");
         }
         self.uses.borrow_mut().looked = true;
         self.watch.aside(|| match self.calling.get() {
@@ -216,9 +189,7 @@ impl Desk {
         let refuse = |words: String| Exception::throw_message(ctx, &words);
         if self.importing.borrow().iter().any(|open| open == name) {
             let circle = self.importing.borrow().join(" -> ");
-            return Err(refuse(format!(
-                "celos.importDefaults: defaults files import each other: {circle} -> {name}"
-            )));
+            return Err(refuse(format!("celos.importDefaults: defaults files import each other: {circle} -> {name}")));
         }
         self.uses.borrow_mut().defaults.insert(name.to_owned());
         let text = self.watch.aside(|| self.session.defaults_file(name));
@@ -240,17 +211,14 @@ pub(crate) fn options(filename: String) -> EvalOptions {
 
 /// A digest that stays the same from release to release (FNV-1a).
 fn digest(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:016x}")
 }
 
 /// An answer for the prelude, or a problem as a text.
-fn answer<'js, T: IntoJs<'js>>(
-    ctx: &Ctx<'js>,
-    answer: Result<T, String>,
-) -> rquickjs::Result<Value<'js>> {
+fn answer<'js, T: IntoJs<'js>>(ctx: &Ctx<'js>, answer: Result<T, String>) -> rquickjs::Result<Value<'js>> {
     match answer {
         Ok(value) => value.into_js(ctx),
         Err(problem) => problem.into_js(ctx),
@@ -266,18 +234,9 @@ pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result
     let host = Object::new(ctx.clone())?;
     host.set("file", &*desk.file)?;
     let define = |name: &str, function: Function<'js>| host.set(name, function);
-    define(
-        "id",
-        Function::new(ctx.clone(), |id: String| words(WorkflowId::new(&id)))?,
-    )?;
-    define(
-        "cron",
-        Function::new(ctx.clone(), |text: String| words(Cron::parse(&text)))?,
-    )?;
-    define(
-        "zone",
-        Function::new(ctx.clone(), |name: String| words(Zone::parse(&name)))?,
-    )?;
+    define("id", Function::new(ctx.clone(), |id: String| words(WorkflowId::new(&id)))?)?;
+    define("cron", Function::new(ctx.clone(), |text: String| words(Cron::parse(&text)))?)?;
+    define("zone", Function::new(ctx.clone(), |name: String| words(Zone::parse(&name)))?)?;
     define(
         "closest",
         Function::new(ctx.clone(), |wrong: String, words: Vec<String>| {
@@ -287,9 +246,7 @@ pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result
     define(
         "same",
         Function::new(ctx.clone(), |looked: Option<String>, called: String| {
-            fault::same_statement(looked.as_deref(), &called)
-                .then_some(looked)
-                .flatten()
+            fault::same_statement(looked.as_deref(), &called).then_some(looked).flatten()
         })?,
     )?;
     let instant = |ctx: Ctx<'js>, text: String| {
@@ -304,47 +261,23 @@ pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result
 /// The part that reads or changes the desk.
 fn hand_out_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rquickjs::Result<()> {
     let d = desk.clone();
-    host.set(
-        "now",
-        Function::new(ctx.clone(), move || d.now().as_millisecond() as f64)?,
-    )?;
+    host.set("now", Function::new(ctx.clone(), move || d.now().as_millisecond() as f64)?)?;
     let d = desk.clone();
-    host.set(
-        "warn",
-        Function::new(ctx.clone(), move |message: String, stack: String| {
-            d.warn(message, &stack)
-        })?,
-    )?;
+    host.set("warn", Function::new(ctx.clone(), move |message: String, stack: String| d.warn(message, &stack))?)?;
     let d = desk.clone();
-    host.set(
-        "keep",
-        Function::new(ctx.clone(), move |source: String, stack: String| {
-            d.keep(&source, &stack)
-        })?,
-    )?;
+    host.set("keep", Function::new(ctx.clone(), move |source: String, stack: String| d.keep(&source, &stack))?)?;
     let d = desk.clone();
-    host.set(
-        "define",
-        Function::new(ctx.clone(), move |json: String, stack: String| {
-            words(d.define(&json, &stack))
-        })?,
-    )?;
+    host.set("define", Function::new(ctx.clone(), move |json: String, stack: String| words(d.define(&json, &stack)))?)?;
     let d = desk.clone();
     host.set(
         "register",
-        Function::new(ctx.clone(), move |bucket: String, key: String| {
-            d.register(bucket, Some(key))
-        })?,
+        Function::new(ctx.clone(), move |bucket: String, key: String| d.register(bucket, Some(key)))?,
     )?;
     let d = desk.clone();
-    host.set(
-        "registers",
-        Function::new(ctx.clone(), move |bucket: String| d.register(bucket, None))?,
-    )?;
+    host.set("registers", Function::new(ctx.clone(), move |bucket: String| d.register(bucket, None))?)?;
     let d = desk.clone();
-    let probe = move |ctx: Ctx<'js>, path: String, base: String, millis: f64| {
-        answer(&ctx, d.probe(path, base, millis as i64))
-    };
+    let probe =
+        move |ctx: Ctx<'js>, path: String, base: String, millis: f64| answer(&ctx, d.probe(path, base, millis as i64));
     host.set("probe", Function::new(ctx.clone(), probe)?)?;
     let d = desk.clone();
     let import = move |ctx: Ctx<'js>, name: String| d.import(&ctx, &name);

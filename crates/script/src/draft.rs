@@ -43,12 +43,7 @@ impl ScheduleDraft {
     fn schedule(self) -> Result<Schedule, String> {
         Ok(match self {
             ScheduleDraft::Dependent { dependent } => Schedule::Dependent(dependent),
-            ScheduleDraft::Cron {
-                expression,
-                zone,
-                gap,
-                fold,
-            } => {
+            ScheduleDraft::Cron { expression, zone, gap, fold } => {
                 let cron = Cron::parse(&expression).map_err(|error| error.to_string())?;
                 let zone = zone.map_or_else(|| Ok(Zone::utc()), |name| Zone::parse(&name));
                 let zone = zone.map_err(|error| error.to_string())?;
@@ -69,16 +64,12 @@ impl Draft {
         Ok(Workflow {
             id: self.id,
             project: file.trim_end_matches(".js").to_owned(),
-            source: Source {
-                file: file.to_owned(),
-                line,
-            },
+            source: Source { file: file.to_owned(), line },
             keys: Keys::Schedule(self.schedule.schedule()?),
             trigger: self.trigger,
             concurrency: self.concurrency,
             retry: self.retry,
-            start_time: start_time
-                .map_err(|error| format!("celos.defineWorkflow: startTime: {error}"))?,
+            start_time: start_time.map_err(|error| format!("celos.defineWorkflow: startTime: {error}"))?,
             wait_timeout_seconds: self.wait_timeout_seconds,
             job: self.job,
             about: self.about,

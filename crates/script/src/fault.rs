@@ -21,11 +21,7 @@ pub(crate) struct Place {
 /// The places in scripts that a stack names, innermost first: frames of the prelude and of the
 /// engine are left out.
 pub(crate) fn places(stack: &str) -> Vec<Place> {
-    stack
-        .lines()
-        .filter_map(place)
-        .filter(|place| place.file.ends_with(".js"))
-        .collect()
+    stack.lines().filter_map(place).filter(|place| place.file.ends_with(".js")).collect()
 }
 
 /// `at f (file.js:3:7)`, `at file.js:3:7`.
@@ -38,11 +34,7 @@ fn place(frame: &str) -> Option<Place> {
     let mut parts = inner.rsplitn(3, ':');
     let column = parts.next()?.parse().ok()?;
     let line = parts.next()?.parse().ok()?;
-    Some(Place {
-        file: parts.next()?.to_owned(),
-        line,
-        column,
-    })
+    Some(Place { file: parts.next()?.to_owned(), line, column })
 }
 
 /// Whether a function was looked up where it is called now: in the same statement of the same call, as far
@@ -90,20 +82,12 @@ impl Thrown {
 
     /// A failure that is no exception of the script.
     pub(crate) fn words(message: String) -> Thrown {
-        Thrown {
-            message,
-            ..Thrown::default()
-        }
+        Thrown { message, ..Thrown::default() }
     }
 
     fn error(ctx: &Ctx<'_>, error: &Exception<'_>) -> Thrown {
-        let name = error
-            .get::<_, rquickjs::Coerced<String>>("name")
-            .map(|name| name.0);
-        let (message, stack) = (
-            error.message().unwrap_or_default(),
-            error.stack().unwrap_or_default(),
-        );
+        let name = error.get::<_, rquickjs::Coerced<String>>("name").map(|name| name.0);
+        let (message, stack) = (error.message().unwrap_or_default(), error.stack().unwrap_or_default());
         // A getter of the script may have thrown while it was read.
         drop(ctx.catch());
         let memory = message == "out of memory";
@@ -112,47 +96,25 @@ impl Thrown {
             Ok("Error") | Err(_) => message,
             Ok(name) => format!("{name}: {message}"),
         };
-        Thrown {
-            message,
-            places: places(&stack),
-            hint: None,
-            memory,
-            null: false,
-        }
+        Thrown { message, places: places(&stack), hint: None, memory, null: false }
     }
 
     fn other<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Thrown {
         let words = match value.as_string().and_then(|text| text.to_string().ok()) {
             Some(text) => format!("thrown text: {text}"),
             None => {
-                let json = ctx
-                    .json_stringify(value.clone())
-                    .ok()
-                    .flatten()
-                    .and_then(|json| json.to_string().ok());
+                let json = ctx.json_stringify(value.clone()).ok().flatten().and_then(|json| json.to_string().ok());
                 drop(ctx.catch());
-                format!(
-                    "thrown value: {}",
-                    json.unwrap_or_else(|| value.type_name().to_owned())
-                )
+                format!("thrown value: {}", json.unwrap_or_else(|| value.type_name().to_owned()))
             }
         };
         if value.is_null() {
             // With no memory left there is none for an Error either, and the engine throws null.
-            let message =
-                "null was thrown: by the script, or because it ran out of memory".to_owned();
-            return Thrown {
-                message,
-                null: true,
-                ..Thrown::default()
-            };
+            let message = "null was thrown: by the script, or because it ran out of memory".to_owned();
+            return Thrown { message, null: true, ..Thrown::default() };
         }
         let hint = "throw new Error(\"...\") instead, so that the place is known".to_owned();
-        Thrown {
-            message: words,
-            hint: Some(hint),
-            ..Thrown::default()
-        }
+        Thrown { message: words, hint: Some(hint), ..Thrown::default() }
     }
 
     /// Whether it is the end of the memory; `full` tells whether much of it is in use.
@@ -176,17 +138,11 @@ impl Thrown {
         problem.hint = self.hint;
         match stopped {
             Some(Stopped::Time(millis)) => {
-                problem.message =
-                    format!("stopped after {millis} ms: expected the script to be done by then");
-                problem.hint = Some(
-                    "is there a loop without an end at this place, or shortly after it?".to_owned(),
-                );
+                problem.message = format!("stopped after {millis} ms: expected the script to be done by then");
+                problem.hint = Some("is there a loop without an end at this place, or shortly after it?".to_owned());
             }
             Some(Stopped::Memory(bytes)) => {
-                problem.message = format!(
-                    "out of memory: expected the file to need at most {} MiB",
-                    bytes >> 20
-                );
+                problem.message = format!("out of memory: expected the file to need at most {} MiB", bytes >> 20);
                 problem.hint = None;
             }
             None => {}
@@ -201,26 +157,14 @@ impl Thrown {
 }
 
 /// A warning at the innermost place of a stack.
-pub(crate) fn warning(
-    file: &str,
-    message: String,
-    stack: &str,
-    sources: &dyn Fn(&str) -> Option<Arc<str>>,
-) -> Problem {
-    let mut problem = Problem {
-        severity: Severity::Warning,
-        ..Problem::error(file, message)
-    };
+pub(crate) fn warning(file: &str, message: String, stack: &str, sources: &dyn Fn(&str) -> Option<Arc<str>>) -> Problem {
+    let mut problem = Problem { severity: Severity::Warning, ..Problem::error(file, message) };
     locate(&mut problem, &places(stack), sources);
     problem
 }
 
 /// Sets file, line, column and source line from the innermost place.
-pub(crate) fn locate(
-    problem: &mut Problem,
-    places: &[Place],
-    sources: &dyn Fn(&str) -> Option<Arc<str>>,
-) {
+pub(crate) fn locate(problem: &mut Problem, places: &[Place], sources: &dyn Fn(&str) -> Option<Arc<str>>) {
     let Some(place) = places.first() else {
         return;
     };
@@ -240,10 +184,7 @@ fn add_caller(problem: &mut Problem, file: &str, places: &[Place]) {
         return;
     }
     if let Some(caller) = places.iter().find(|place| place.file == file) {
-        let from = format!(
-            "called from {}:{}:{}",
-            caller.file, caller.line, caller.column
-        );
+        let from = format!("called from {}:{}:{}", caller.file, caller.line, caller.column);
         problem.hint = Some(match problem.hint.take() {
             Some(hint) => format!("{hint}; {from}"),
             None => from,
@@ -262,17 +203,8 @@ const GLOBALS: [&str; 7] = [
     "CELOS_DEFAULT_OOZIE_PROPERTIES",
 ];
 /// What only Rhino has.
-const JAVA: [&str; 9] = [
-    "java",
-    "javax",
-    "org",
-    "com",
-    "Packages",
-    "JavaAdapter",
-    "JavaImporter",
-    "importPackage",
-    "importClass",
-];
+const JAVA: [&str; 9] =
+    ["java", "javax", "org", "com", "Packages", "JavaAdapter", "JavaImporter", "importPackage", "importClass"];
 /// What other JavaScript hosts have.
 const ABSENT: [&str; 13] = [
     "require",
@@ -309,27 +241,19 @@ const UNPREFIXED: [&str; 14] = [
 
 fn hint(problem: &Problem) -> Option<String> {
     let line = problem.source_line.as_deref().unwrap_or_default();
-    if let Some(name) = problem
-        .message
-        .strip_prefix("ReferenceError: ")
-        .and_then(|rest| rest.strip_suffix(" is not defined"))
+    if let Some(name) =
+        problem.message.strip_prefix("ReferenceError: ").and_then(|rest| rest.strip_suffix(" is not defined"))
     {
         return unknown_name(name.trim_matches('\''));
     }
     if problem.message.contains("redeclaration") {
-        return Some(
-            "a defaults file that is imported twice has to use var, not let, const or class"
-                .to_owned(),
-        );
+        return Some("a defaults file that is imported twice has to use var, not let, const or class".to_owned());
     }
     if !problem.message.starts_with("SyntaxError") {
         return None;
     }
     if line.contains("for each") {
-        return Some(
-            "'for each' is not JavaScript: write for (const value of Object.values(object))"
-                .to_owned(),
-        );
+        return Some("'for each' is not JavaScript: write for (const value of Object.values(object))".to_owned());
     }
     if line.contains("= <") || line.contains("(<") {
         return Some("XML literals (E4X) are not JavaScript".to_owned());
@@ -343,9 +267,7 @@ fn unknown_name(name: &str) -> Option<String> {
         return Some("Java classes are not available to scripts".to_owned());
     }
     if ABSENT.contains(&name) {
-        return Some(
-            "scripts have no access to files, programs, the network or a console".to_owned(),
-        );
+        return Some("scripts have no access to files, programs, the network or a console".to_owned());
     }
     if UNPREFIXED.contains(&name) {
         return Some(format!("did you mean celos.{name}?"));
@@ -363,14 +285,7 @@ mod tests {
                      at define (a b.js:3:7)\n    at <eval> (a b.js:10:1)\n    at apply (native)\n";
         let found = places(stack);
         assert_eq!(found.len(), 2);
-        assert_eq!(
-            found[0],
-            Place {
-                file: "a b.js".into(),
-                line: 3,
-                column: 7
-            }
-        );
+        assert_eq!(found[0], Place { file: "a b.js".into(), line: 3, column: 7 });
         assert_eq!(places("    at syntax.js:4:5\n")[0].line, 4);
     }
 }

@@ -55,12 +55,7 @@ impl Host {
         registers: Arc<dyn Registers>,
         look: impl Fn(&str) -> Result<bool, String> + Send + Sync + 'static,
     ) -> Host {
-        Host {
-            registers,
-            look: Arc::new(look),
-            clock: Arc::new(Timestamp::now),
-            dry: false,
-        }
+        Host { registers, look: Arc::new(look), clock: Arc::new(Timestamp::now), dry: false }
     }
 
     /// Reads the time from `clock` instead of the machine's.
@@ -74,17 +69,12 @@ impl Host {
     /// and each question becomes a warning.
     #[must_use]
     pub fn dry() -> Host {
-        Host {
-            dry: true,
-            ..Host::new(Arc::new(NoRegisters), |_| Ok(false))
-        }
+        Host { dry: true, ..Host::new(Arc::new(NoRegisters), |_| Ok(false)) }
     }
 }
 
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host")
-            .field("dry", &self.dry)
-            .finish_non_exhaustive()
+        f.debug_struct("Host").field("dry", &self.dry).finish_non_exhaustive()
     }
 }

@@ -54,40 +54,23 @@ pub(crate) struct Library {
 
 impl Library {
     pub(crate) fn new(folders: Folders, limits: Limits, host: Host) -> Library {
-        Library {
-            folders,
-            limits,
-            host,
-            entries: BTreeMap::new(),
-            recipes: 0,
-        }
+        Library { folders, limits, host, entries: BTreeMap::new(), recipes: 0 }
     }
 
     pub(crate) fn remember(&mut self, file: &str, workflows: Vec<Arc<Workflow>>) {
         let entry = self.entries.entry(file.to_owned()).or_default();
         if entry.good.is_none() {
-            entry.good = Some(Arc::new(Good {
-                recipe: None,
-                kept: Vec::new(),
-                workflows,
-            }));
+            entry.good = Some(Arc::new(Good { recipe: None, kept: Vec::new(), workflows }));
         }
     }
 
     pub(crate) fn published(&self) -> Published {
-        self.entries
-            .iter()
-            .filter_map(|(name, entry)| Some((name.clone(), entry.good.clone()?)))
-            .collect()
+        self.entries.iter().filter_map(|(name, entry)| Some((name.clone(), entry.good.clone()?))).collect()
     }
 
     /// Looks at the folder and evaluates what has changed.
     pub(crate) fn load(&mut self, workers: &[Worker]) -> Loaded {
-        let session = Session::new(
-            self.folders.defaults.clone(),
-            self.limits.file_bytes,
-            self.host.clone(),
-        );
+        let session = Session::new(self.folders.defaults.clone(), self.limits.file_bytes, self.host.clone());
         let session = Arc::new(session);
         let mut loaded = Loaded::default();
         let names = match scan::script_names(&self.folders.workflows) {
@@ -98,14 +81,10 @@ impl Library {
             }
         };
         if loaded.problems.is_empty() {
-            self.entries
-                .retain(|name, _| names.binary_search(name).is_ok());
+            self.entries.retain(|name, _| names.binary_search(name).is_ok());
         }
         let due: Vec<Arc<Recipe>> = match loaded.problems.is_empty() {
-            true => names
-                .iter()
-                .filter_map(|name| self.look(name, &session))
-                .collect(),
+            true => names.iter().filter_map(|name| self.look(name, &session)).collect(),
             false => Vec::new(),
         };
         loaded.evaluated = due.len();
@@ -119,10 +98,7 @@ impl Library {
 
     fn no_folder(&self, error: &std::io::Error) -> Problem {
         let folder = self.folders.workflows.display().to_string();
-        let mut problem = Problem::error(
-            &folder,
-            format!("the folder of workflows can't be read: {error}"),
-        );
+        let mut problem = Problem::error(&folder, format!("the folder of workflows can't be read: {error}"));
         problem.kept_last_good = self.entries.values().any(|entry| entry.good.is_some());
         problem
     }
@@ -132,8 +108,7 @@ impl Library {
         let path: PathBuf = self.folders.workflows.join(name);
         let entry = self.entries.entry(name.to_owned()).or_default();
         let stamp = Stamp::of(&path).ok();
-        let same =
-            matches!((&stamp, &entry.stamp), (Some(now), Some(before)) if now.same_content(before));
+        let same = matches!((&stamp, &entry.stamp), (Some(now), Some(before)) if now.same_content(before));
         let known = entry.recipe.clone();
         let text = match &known {
             Some(recipe) if same => recipe.text.clone(),
@@ -148,18 +123,11 @@ impl Library {
             },
         };
         entry.stamp = stamp;
-        if known
-            .is_some_and(|known| known.text == text && entry.is_current(&known.session, session))
-        {
+        if known.is_some_and(|known| known.text == text && entry.is_current(&known.session, session)) {
             return None;
         }
         self.recipes += 1;
-        Some(Arc::new(Recipe {
-            number: self.recipes,
-            file: name.into(),
-            text,
-            session: session.clone(),
-        }))
+        Some(Arc::new(Recipe { number: self.recipes, file: name.into(), text, session: session.clone() }))
     }
 
     /// Takes in what came of evaluating a file.
@@ -179,16 +147,8 @@ impl Library {
         entry.problems = evaluated.problems;
         let before = entry.good.take();
         let before = before.as_ref().map_or(&[][..], |good| &good.workflows);
-        let workflows = evaluated
-            .workflows
-            .into_iter()
-            .map(|workflow| same_or_new(before, workflow))
-            .collect();
-        entry.good = Some(Arc::new(Good {
-            recipe: Some(recipe.clone()),
-            kept: evaluated.kept,
-            workflows,
-        }));
+        let workflows = evaluated.workflows.into_iter().map(|workflow| same_or_new(before, workflow)).collect();
+        entry.good = Some(Arc::new(Good { recipe: Some(recipe.clone()), kept: evaluated.kept, workflows }));
     }
 
     fn merge(&self, loaded: &mut Loaded) {
@@ -198,9 +158,7 @@ impl Library {
                 loaded.sources.insert(name.clone(), recipe.text.clone());
                 for (defaults, text) in recipe.session.read_texts() {
                     if entry.uses.defaults.contains(&defaults) {
-                        loaded
-                            .sources
-                            .insert(format!("defaults/{defaults}.js"), text);
+                        loaded.sources.insert(format!("defaults/{defaults}.js"), text);
                     }
                 }
             }
@@ -208,11 +166,7 @@ impl Library {
             for workflow in entry.good.iter().flat_map(|good| &good.workflows) {
                 match by_id.entry(workflow.id.clone()) {
                     btree_map::Entry::Vacant(place) => drop(place.insert(workflow.clone())),
-                    btree_map::Entry::Occupied(first) => {
-                        loaded
-                            .problems
-                            .push(duplicate(first.get(), workflow, entry))
-                    }
+                    btree_map::Entry::Occupied(first) => loaded.problems.push(duplicate(first.get(), workflow, entry)),
                 }
             }
         }
@@ -235,14 +189,8 @@ impl Entry {
         let uses = &self.uses;
         !retry
             && !uses.looked
-            && uses
-                .defaults
-                .iter()
-                .all(|name| before.defaults_file(name) == now.defaults_file(name))
-            && uses
-                .registers
-                .iter()
-                .all(|ask| before.register(ask) == now.register(ask))
+            && uses.defaults.iter().all(|name| before.defaults_file(name) == now.defaults_file(name))
+            && uses.registers.iter().all(|ask| before.register(ask) == now.register(ask))
     }
 }
 
@@ -261,10 +209,7 @@ fn duplicate(first: &Workflow, second: &Workflow, entry: &Entry) -> Problem {
         first.id, a.file, a.line, b.file, b.line
     );
     let line = usize::try_from(b.line).unwrap_or(0).saturating_sub(1);
-    let text = entry
-        .recipe
-        .as_ref()
-        .and_then(|recipe| recipe.text.lines().nth(line));
+    let text = entry.recipe.as_ref().and_then(|recipe| recipe.text.lines().nth(line));
     Problem {
         line: b.line,
         column: u32::from(b.line > 0),
@@ -276,17 +221,14 @@ fn duplicate(first: &Workflow, second: &Workflow, entry: &Entry) -> Problem {
 
 /// The worker of a file is always the same, because it keeps the file's world for calls.
 pub(crate) fn worker_of<'a>(file: &str, workers: &'a [Worker]) -> Option<&'a Worker> {
-    let sum = file.bytes().fold(0_usize, |sum, byte| {
-        sum.wrapping_mul(31).wrapping_add(usize::from(byte))
-    });
+    let sum = file.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
     workers.get(sum % workers.len().max(1))
 }
 
 /// Evaluates files on all workers. Each gets one at a time, so that calls need not wait for a whole load.
 fn evaluate(due: &[Arc<Recipe>], workers: &[Worker]) -> Vec<(usize, Evaluated)> {
     let (reply, answers) = channel();
-    let mut queues: Vec<std::collections::VecDeque<usize>> =
-        vec![Default::default(); workers.len()];
+    let mut queues: Vec<std::collections::VecDeque<usize>> = vec![Default::default(); workers.len()];
     let place = |number: usize| {
         let worker = worker_of(&due[number].file, workers);
         worker.and_then(|worker| workers.iter().position(|one| std::ptr::eq(one, worker)))

@@ -29,11 +29,8 @@ type Builtins = (
     intrinsic::Promise,
 );
 
-const PRELUDE_TEXT: &str = concat!(
-    include_str!("prelude.js"),
-    include_str!("prelude_time.js"),
-    include_str!("prelude_workflow.js")
-);
+const PRELUDE_TEXT: &str =
+    concat!(include_str!("prelude.js"), include_str!("prelude_time.js"), include_str!("prelude_workflow.js"));
 
 /// A file's text and all that its evaluation depends on: evaluating it again yields the same.
 #[derive(Clone)]
@@ -80,13 +77,8 @@ fn prelude() -> rquickjs::Result<&'static [u8]> {
     }
     let context = Context::custom::<Builtins>(&Runtime::new()?)?;
     // Nobody looks into the prelude; without its texts and places it is read faster.
-    let options = WriteOptions {
-        strip_source: true,
-        strip_debug: true,
-        ..WriteOptions::default()
-    };
-    let compiled =
-        context.with(|ctx| Module::declare(ctx, PRELUDE, PRELUDE_TEXT)?.write(options))?;
+    let options = WriteOptions { strip_source: true, strip_debug: true, ..WriteOptions::default() };
+    let compiled = context.with(|ctx| Module::declare(ctx, PRELUDE, PRELUDE_TEXT)?.write(options))?;
     Ok(COMPILED.get_or_init(|| compiled))
 }
 
@@ -105,11 +97,7 @@ impl Realm {
         runtime.set_max_stack_size(limits.stack_bytes);
         runtime.set_gc_threshold(limits.memory_bytes / 8);
         let context = Context::custom::<Builtins>(&runtime)?;
-        let desk = Rc::new(Desk::new(
-            recipe.file.clone(),
-            recipe.text.clone(),
-            recipe.session.clone(),
-        ));
+        let desk = Rc::new(Desk::new(recipe.file.clone(), recipe.text.clone(), recipe.session.clone()));
         let watched = desk.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || watched.watch.is_over())));
         Ok(Realm {
@@ -136,18 +124,8 @@ impl Realm {
                 (Some(realm), evaluated)
             }
             Err(error) => {
-                let problem = Problem::error(
-                    &recipe.file,
-                    format!("failed to make a world for the script: {error}"),
-                );
-                (
-                    None,
-                    Evaluated {
-                        problems: vec![problem],
-                        failed: true,
-                        ..Evaluated::default()
-                    },
-                )
+                let problem = Problem::error(&recipe.file, format!("failed to make a world for the script: {error}"));
+                (None, Evaluated { problems: vec![problem], failed: true, ..Evaluated::default() })
             }
         }
     }
@@ -156,22 +134,15 @@ impl Realm {
         let call = self.context.with(|ctx| {
             let prelude = load_prelude(&ctx)?;
             let host = desk::hand_out(&ctx, &self.desk)?;
-            prelude
-                .get::<_, Function<'_>>("install")?
-                .call::<_, ()>((host,))?;
-            rquickjs::Result::Ok(Persistent::save(
-                &ctx,
-                prelude.get::<_, Function<'_>>("call")?,
-            ))
+            prelude.get::<_, Function<'_>>("install")?.call::<_, ()>((host,))?;
+            rquickjs::Result::Ok(Persistent::save(&ctx, prelude.get::<_, Function<'_>>("call")?))
         })?;
         self.call = Some(call);
         Ok(())
     }
 
     fn run(&self, text: &str) -> Evaluated {
-        self.desk
-            .watch
-            .start(self.limits.load(), self.limits.host());
+        self.desk.watch.start(self.limits.load(), self.limits.host());
         let options = desk::options(self.file.to_string());
         let done = self.context.with(|ctx| {
             let done = ctx.eval_with_options::<Value<'_>, _>(text.as_bytes(), options);
@@ -188,10 +159,7 @@ impl Realm {
         };
         if done.is_ok() && self.runtime.is_job_pending() {
             let words = "the file left promises behind, which are never resolved: workflows have to be defined at once";
-            let warning = Problem {
-                severity: Severity::Warning,
-                ..Problem::error(&self.file, words.to_owned())
-            };
+            let warning = Problem { severity: Severity::Warning, ..Problem::error(&self.file, words.to_owned()) };
             evaluated.problems.push(warning);
         }
         if let Err(problem) = done {
@@ -212,16 +180,12 @@ impl Realm {
         now: Timestamp,
     ) -> Result<String, Problem> {
         self.desk.calling.set(Some(now));
-        self.desk
-            .watch
-            .start(self.limits.call(), self.limits.host());
+        self.desk.watch.start(self.limits.call(), self.limits.host());
         let answer = self.context.with(|ctx| {
             let ms = key.scheduled_at().as_millisecond() as f64;
             let arguments = (index, workflow.as_str(), ms, now.as_millisecond() as f64);
             let answer = match self.call.clone() {
-                Some(call) => call
-                    .restore(&ctx)
-                    .and_then(|call| call.call::<_, String>(arguments)),
+                Some(call) => call.restore(&ctx).and_then(|call| call.call::<_, String>(arguments)),
                 None => Err(rquickjs::Error::Unknown),
             };
             answer.map_err(|error| self.thrown(&ctx, &error))
@@ -229,13 +193,9 @@ impl Realm {
         answer.map_err(|thrown| {
             let mut problem = self.problem(thrown, self.limits.call_millis);
             let kept = self.desk.kept.borrow();
-            let place = usize::try_from(index)
-                .ok()
-                .and_then(|index| kept.get(index)?.place.clone());
+            let place = usize::try_from(index).ok().and_then(|index| kept.get(index)?.place.clone());
             if problem.line == 0 {
-                fault::locate(&mut problem, place.as_slice(), &|file| {
-                    self.desk.source(file)
-                });
+                fault::locate(&mut problem, place.as_slice(), &|file| self.desk.source(file));
             }
             problem.workflow = Some(workflow.clone());
             problem
@@ -261,10 +221,7 @@ impl Realm {
 
     fn problem(&self, thrown: Thrown, millis: u64) -> Problem {
         let limit = self.limits.memory_bytes;
-        let full = || {
-            usize::try_from(self.runtime.memory_usage().malloc_size)
-                .is_ok_and(|used| used > limit / 4)
-        };
+        let full = || usize::try_from(self.runtime.memory_usage().malloc_size).is_ok_and(|used| used > limit / 4);
         let stopped = match self.timed_out.get() {
             true => Some(Stopped::Time(millis)),
             false => thrown.is_memory(full).then_some(Stopped::Memory(limit)),

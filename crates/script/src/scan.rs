@@ -24,12 +24,7 @@ impl Stamp {
         let meta = fs::metadata(path)?;
         let modified = meta.modified().ok();
         let age = modified.and_then(|at| SystemTime::now().duration_since(at).ok());
-        Ok(Stamp {
-            length: meta.len(),
-            modified,
-            inode: inode(&meta),
-            settled: age.is_some_and(|age| age > SETTLED),
-        })
+        Ok(Stamp { length: meta.len(), modified, inode: inode(&meta), settled: age.is_some_and(|age| age > SETTLED) })
     }
 
     /// Whether the content is surely what it was when `earlier` was taken.
@@ -71,17 +66,13 @@ pub(crate) fn read_text(path: &Path, longest: u64) -> Result<Arc<str>, String> {
     };
     let file = fs::File::open(path).map_err(describe)?;
     let mut bytes = Vec::new();
-    file.take(longest + 1)
-        .read_to_end(&mut bytes)
-        .map_err(describe)?;
+    file.take(longest + 1).read_to_end(&mut bytes).map_err(describe)?;
     if bytes.len() as u64 > longest {
         return Err(format!("is longer than {longest} bytes"));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
-        let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let line =
+            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
         format!("is not UTF-8 text: the first bad byte is in line {line}")
     })?;
     if text.contains('\0') {

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use kelos_model::trigger::Verdict;
 use kelos_model::function::FunctionRef;
+use kelos_model::trigger::Verdict;
 use kelos_model::{SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
@@ -53,9 +53,7 @@ struct Inner {
 
 impl std::fmt::Debug for Scripts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scripts")
-            .field("threads", &self.inner.workers.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Scripts").field("threads", &self.inner.workers.len()).finish_non_exhaustive()
     }
 }
 
@@ -65,29 +63,16 @@ impl Scripts {
     /// # Errors
     /// When the system refuses a thread.
     pub fn start(folders: Folders, limits: Limits, host: Host) -> std::io::Result<Scripts> {
-        let workers = (0..limits.threads.max(1))
-            .map(|n| Worker::start(&limits, n))
-            .collect::<Result<_, _>>()?;
+        let workers = (0..limits.threads.max(1)).map(|n| Worker::start(&limits, n)).collect::<Result<_, _>>()?;
         let library = Library::new(folders, limits, host.clone());
-        let inner = Inner {
-            library: Mutex::new(library),
-            published: RwLock::default(),
-            host,
-            workers,
-        };
-        Ok(Scripts {
-            inner: Arc::new(inner),
-        })
+        let inner = Inner { library: Mutex::new(library), published: RwLock::default(), host, workers };
+        Ok(Scripts { inner: Arc::new(inner) })
     }
 
     /// Seeds the last good version of a file after a restart: it is in use while the file is broken.
     /// Without effect once a good version was loaded.
     pub fn remember(&self, file: &str, workflows: Vec<Arc<Workflow>>) {
-        let mut library = self
-            .inner
-            .library
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut library = self.inner.library.lock().unwrap_or_else(PoisonError::into_inner);
         library.remember(file, workflows);
     }
 
@@ -95,17 +80,9 @@ impl Scripts {
     /// or looks at paths may have.
     #[must_use]
     pub fn load(&self) -> Loaded {
-        let mut library = self
-            .inner
-            .library
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut library = self.inner.library.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = library.load(&self.inner.workers);
-        *self
-            .inner
-            .published
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = library.published();
+        *self.inner.published.write().unwrap_or_else(PoisonError::into_inner) = library.published();
         loaded
     }
 
@@ -129,12 +106,7 @@ impl Scripts {
     ///
     /// # Errors
     /// When the function is not there, throws, takes too long, or answers with something else.
-    pub fn ask(
-        &self,
-        function: &FunctionRef,
-        workflow: &WorkflowId,
-        key: &SlotKey,
-    ) -> Result<Verdict, CallError> {
+    pub fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, CallError> {
         match self.call(function, workflow, key)? {
             Value::Bool(true) => Ok(Verdict::Yes),
             Value::Bool(false) => Ok(Verdict::No),
@@ -143,17 +115,8 @@ impl Scripts {
         }
     }
 
-    fn call(
-        &self,
-        function: &FunctionRef,
-        workflow: &WorkflowId,
-        key: &SlotKey,
-    ) -> Result<Value, CallError> {
-        let published = self
-            .inner
-            .published
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+    fn call(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Value, CallError> {
+        let published = self.inner.published.read().unwrap_or_else(PoisonError::into_inner);
         let good = published.get(&function.file).cloned();
         drop(published);
         let recipe = find(good.as_deref(), function).map_err(|reason| CallError::Unknown {
@@ -169,28 +132,18 @@ impl Scripts {
             now: (self.inner.host.clock)(),
         };
         let worker = worker_of(&function.file, &self.inner.workers).ok_or(CallError::Ended)?;
-        let json = worker
-            .call(call)
-            .ok_or(CallError::Ended)?
-            .map_err(|problem| CallError::Failed(Box::new(problem)))?;
+        let json =
+            worker.call(call).ok_or(CallError::Ended)?.map_err(|problem| CallError::Failed(Box::new(problem)))?;
         serde_json::from_str(&json).map_err(|error| failed(function, error.to_string()))
     }
 }
 
-fn find(
-    good: Option<&Good>,
-    function: &FunctionRef,
-) -> Result<Arc<crate::realm::Recipe>, &'static str> {
+fn find(good: Option<&Good>, function: &FunctionRef) -> Result<Arc<crate::realm::Recipe>, &'static str> {
     let good = good.ok_or("the file is not loaded")?;
-    let recipe = good
-        .recipe
-        .as_ref()
-        .ok_or("the file was broken when Kelos started, and only its data is remembered")?;
+    let recipe =
+        good.recipe.as_ref().ok_or("the file was broken when Kelos started, and only its data is remembered")?;
     let index = usize::try_from(function.index).unwrap_or(usize::MAX);
-    let kept = good
-        .kept
-        .get(index)
-        .ok_or("the file defines fewer functions now")?;
+    let kept = good.kept.get(index).ok_or("the file defines fewer functions now")?;
     match kept.digest == function.digest {
         true => Ok(recipe.clone()),
         false => Err("the function was changed since"),
@@ -202,11 +155,5 @@ fn failed(function: &FunctionRef, words: String) -> CallError {
 }
 
 fn unexpected(function: &FunctionRef, expected: &str, found: &Value) -> CallError {
-    failed(
-        function,
-        format!(
-            "expected function {} to return {expected}, not {found}",
-            function.index
-        ),
-    )
+    failed(function, format!("expected function {} to return {expected}, not {found}", function.index))
 }

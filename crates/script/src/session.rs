@@ -32,13 +32,7 @@ struct Seen {
 impl Session {
     pub(crate) fn new(defaults: PathBuf, longest: u64, host: Host) -> Session {
         let now = (host.clock)();
-        Session {
-            defaults,
-            longest,
-            host,
-            now,
-            seen: Mutex::default(),
-        }
+        Session { defaults, longest, host, now, seen: Mutex::default() }
     }
 
     /// Whether nothing may be asked.
@@ -48,20 +42,12 @@ impl Session {
 
     /// The text of a defaults file.
     pub(crate) fn defaults_file(&self, name: &str) -> Result<Arc<str>, String> {
-        self.once(
-            |seen| &mut seen.defaults,
-            name.to_owned(),
-            || self.read_defaults(name),
-        )
+        self.once(|seen| &mut seen.defaults, name.to_owned(), || self.read_defaults(name))
     }
 
     /// The JSON of a register, or of all registers of a bucket.
     pub(crate) fn register(&self, ask: &RegisterAsk) -> Result<String, String> {
-        self.once(
-            |seen| &mut seen.registers,
-            ask.clone(),
-            || self.register_now(ask),
-        )
+        self.once(|seen| &mut seen.registers, ask.clone(), || self.register_now(ask))
     }
 
     /// The same, as it is at this moment.
@@ -76,11 +62,7 @@ impl Session {
 
     /// Whether something is at a URI.
     pub(crate) fn look(&self, uri: &str) -> Result<bool, String> {
-        self.once(
-            |seen| &mut seen.looks,
-            uri.to_owned(),
-            || self.look_now(uri),
-        )
+        self.once(|seen| &mut seen.looks, uri.to_owned(), || self.look_now(uri))
     }
 
     /// The same, as it is at this moment.
@@ -92,9 +74,7 @@ impl Session {
     pub(crate) fn read_texts(&self) -> Vec<(String, Arc<str>)> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let texts = seen.defaults.iter();
-        texts
-            .filter_map(|(name, text)| Some((name.clone(), text.as_ref().ok()?.clone())))
-            .collect()
+        texts.filter_map(|(name, text)| Some((name.clone(), text.as_ref().ok()?.clone()))).collect()
     }
 
     /// Asks without holding the lock: the outside may be slow, and the first answer counts.
@@ -113,13 +93,9 @@ impl Session {
     }
 
     fn read_defaults(&self, name: &str) -> Result<Arc<str>, String> {
-        let within = Path::new(name)
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
+        let within = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         if !within || name.contains(['\\', '\0']) {
-            return Err(format!(
-                "expected the name of a file inside the defaults folder, not {name:?}"
-            ));
+            return Err(format!("expected the name of a file inside the defaults folder, not {name:?}"));
         }
         let path = self.defaults.join(format!("{name}.js"));
         crate::scan::read_text(&path, self.longest).map_err(|problem| {
@@ -130,10 +106,7 @@ impl Session {
 
     fn advice(&self, name: &str) -> String {
         let names = crate::scan::script_names(&self.defaults).unwrap_or_default();
-        let names: Vec<&str> = names
-            .iter()
-            .map(|name| name.trim_end_matches(".js"))
-            .collect();
+        let names: Vec<&str> = names.iter().map(|name| name.trim_end_matches(".js")).collect();
         let bare = name.trim_end_matches(".js");
         match crate::similar::closest(bare, names.iter().copied()) {
             Some(close) if close != name => format!("; did you mean {close:?}?"),

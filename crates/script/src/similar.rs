@@ -1,10 +1,7 @@
 //! The word that was probably meant.
 
 /// The word closest to `wrong`, if one is close enough to be a typing mistake.
-pub(crate) fn closest<'a>(
-    wrong: &str,
-    words: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn closest<'a>(wrong: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = 1 + wrong.chars().count() / 4;
     words
         .into_iter()
@@ -26,15 +23,9 @@ fn distance(a: &str, b: &str) -> usize {
                 (0, n) | (n, 0) => n,
                 _ => {
                     let changed = usize::from(a[i - 1] != b[j - 1]);
-                    let plain = (at(i - 1, j) + 1)
-                        .min(at(i, j - 1) + 1)
-                        .min(at(i - 1, j - 1) + changed);
+                    let plain = (at(i - 1, j) + 1).min(at(i, j - 1) + 1).min(at(i - 1, j - 1) + changed);
                     let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-                    if swapped {
-                        plain.min(at(i - 2, j - 2) + 1)
-                    } else {
-                        plain
-                    }
+                    if swapped { plain.min(at(i - 2, j - 2) + 1) } else { plain }
                 }
             };
             table[i * width + j] = edits;

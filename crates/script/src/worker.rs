@@ -43,26 +43,12 @@ impl Worker {
         let thread = thread::Builder::new()
             .name(format!("script-{number}"))
             .stack_size(limits.stack_bytes + STACK_ROOM)
-            .spawn(move || {
-                Bench {
-                    limits,
-                    worlds: Vec::new(),
-                }
-                .work(&inbox)
-            })?;
-        Ok(Worker {
-            orders: Some(orders),
-            thread: Some(thread),
-        })
+            .spawn(move || Bench { limits, worlds: Vec::new() }.work(&inbox))?;
+        Ok(Worker { orders: Some(orders), thread: Some(thread) })
     }
 
     /// Has a file evaluated; the answer comes with `number`. False where the thread is gone.
-    pub(crate) fn evaluate(
-        &self,
-        recipe: Arc<Recipe>,
-        number: usize,
-        reply: &Sender<(usize, Evaluated)>,
-    ) -> bool {
+    pub(crate) fn evaluate(&self, recipe: Arc<Recipe>, number: usize, reply: &Sender<(usize, Evaluated)>) -> bool {
         self.order(Order::Evaluate(recipe, number, reply.clone()))
     }
 
@@ -74,9 +60,7 @@ impl Worker {
     }
 
     fn order(&self, order: Order) -> bool {
-        self.orders
-            .as_ref()
-            .is_some_and(|orders| orders.send(order).is_ok())
+        self.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok())
     }
 }
 
@@ -84,10 +68,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.orders.take());
         // Whoever was handed in to scripts may hold the last handle: a thread can't wait for itself.
-        let thread = self
-            .thread
-            .take()
-            .filter(|thread| thread.thread().id() != thread::current().id());
+        let thread = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id());
         if let Some(thread) = thread {
             // A panic of the thread was reported where it mattered.
             let _ = thread.join();
@@ -120,28 +101,21 @@ impl Bench {
     fn evaluate(&mut self, recipe: &Recipe) -> Evaluated {
         let limits = &self.limits;
         // Dropped at once: most files leave no function, and a world is made again faster than it is kept.
-        guarded(&recipe.file, || Realm::evaluate(recipe, limits).1).unwrap_or_else(|problem| {
-            Evaluated {
-                problems: vec![problem],
-                failed: true,
-                ..Evaluated::default()
-            }
+        guarded(&recipe.file, || Realm::evaluate(recipe, limits).1).unwrap_or_else(|problem| Evaluated {
+            problems: vec![problem],
+            failed: true,
+            ..Evaluated::default()
         })
     }
 
     fn call(&mut self, call: &Call) -> Result<String, Problem> {
         let recipe = &call.recipe;
-        let known = self
-            .worlds
-            .iter()
-            .position(|(number, _)| *number == recipe.number);
+        let known = self.worlds.iter().position(|(number, _)| *number == recipe.number);
         let realm = match known {
             Some(place) => self.worlds.remove(place).1,
             None => self.again(recipe)?,
         };
-        let answer = guarded(&recipe.file, || {
-            realm.call(call.index, &call.workflow, &call.key, call.now)
-        })?;
+        let answer = guarded(&recipe.file, || realm.call(call.index, &call.workflow, &call.key, call.now))?;
         if realm.is_sound() {
             self.worlds.push((recipe.number, realm));
             let over = self.worlds.len().saturating_sub(self.limits.kept_worlds);
@@ -157,10 +131,7 @@ impl Bench {
         match (realm, error) {
             (Some(realm), None) => Ok(realm),
             (_, Some(error)) => Err(error),
-            (None, None) => Err(Problem::error(
-                &recipe.file,
-                "failed to make a world for the script".to_owned(),
-            )),
+            (None, None) => Err(Problem::error(&recipe.file, "failed to make a world for the script".to_owned())),
         }
     }
 }
@@ -168,16 +139,9 @@ impl Bench {
 /// A bug of ours must not end the thread that all files need.
 fn guarded<T>(file: &str, work: impl FnOnce() -> T) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let words = panic
-            .downcast_ref::<&str>()
-            .map(|words| (*words).to_owned());
-        let words = words
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_default();
+        let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
+        let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         tracing::error!(file, words, "panic while running a script");
-        Problem::error(
-            file,
-            format!("failed to run the script because of a fault in Kelos: {words}"),
-        )
+        Problem::error(file, format!("failed to run the script because of a fault in Kelos: {words}"))
     })
 }

@@ -14,25 +14,12 @@ struct Colours;
 
 impl Registers for Colours {
     fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {
-        Ok(self
-            .all(bucket)?
-            .into_iter()
-            .find(|(known, _)| known == key)
-            .map(|(_, value)| value))
+        Ok(self.all(bucket)?.into_iter().find(|(known, _)| known == key).map(|(_, value)| value))
     }
 
     fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
-        let all = || {
-            vec![
-                ("green".into(), json!({"hex": "0f0"})),
-                ("red".into(), json!({"hex": "f00"})),
-            ]
-        };
-        Ok(if bucket == "colours" {
-            all()
-        } else {
-            Vec::new()
-        })
+        let all = || vec![("green".into(), json!({"hex": "0f0"})), ("red".into(), json!({"hex": "f00"}))];
+        Ok(if bucket == "colours" { all() } else { Vec::new() })
     }
 }
 
@@ -41,17 +28,10 @@ fn fixtures() -> PathBuf {
 }
 
 fn load(folder: PathBuf) -> Loaded {
-    let folders = Folders {
-        workflows: folder,
-        defaults: fixtures().join("defaults"),
-    };
-    let host = Host::new(Arc::new(Colours), |uri| {
-        Ok(uri == "hdfs://nameservice1/there/2015")
-    })
-    .with_clock(|| "2016-02-11T10:20:30.456Z".parse().unwrap());
-    Scripts::start(folders, Limits::default(), host)
-        .unwrap()
-        .load()
+    let folders = Folders { workflows: folder, defaults: fixtures().join("defaults") };
+    let host = Host::new(Arc::new(Colours), |uri| Ok(uri == "hdfs://nameservice1/there/2015"))
+        .with_clock(|| "2016-02-11T10:20:30.456Z".parse().unwrap());
+    Scripts::start(folders, Limits::default(), host).unwrap().load()
 }
 
 /// Compares with the file, or writes it.
@@ -60,11 +40,7 @@ fn expect(path: &Path, found: &str) {
         fs::write(path, found).unwrap();
     }
     let expected = fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        expected == found,
-        "{} differs from what came out:\n{found}",
-        path.display()
-    );
+    assert!(expected == found, "{} differs from what came out:\n{found}", path.display());
 }
 
 #[test]
@@ -74,10 +50,7 @@ fn good_files_yield_their_definitions() {
     assert_eq!(problems, [""; 0]);
     let mut by_file: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for workflow in &loaded.workflows {
-        by_file
-            .entry(&workflow.source.file)
-            .or_default()
-            .push(serde_json::to_value(workflow).unwrap());
+        by_file.entry(&workflow.source.file).or_default().push(serde_json::to_value(workflow).unwrap());
     }
     assert_eq!(by_file.len(), loaded.evaluated);
     for (file, workflows) in by_file {
@@ -90,10 +63,7 @@ fn good_files_yield_their_definitions() {
 fn definitions_survive_their_json() {
     for workflow in load(fixtures()).workflows {
         let json = serde_json::to_string(&workflow).unwrap();
-        assert_eq!(
-            serde_json::from_str::<kelos_model::Workflow>(&json).unwrap(),
-            *workflow
-        );
+        assert_eq!(serde_json::from_str::<kelos_model::Workflow>(&json).unwrap(), *workflow);
     }
 }
 
@@ -104,34 +74,15 @@ fn bad_files_say_what_was_expected_and_where() {
     for problem in &loaded.problems {
         writeln!(found, "{problem}").unwrap();
         if let Some(line) = &problem.source_line {
-            writeln!(
-                found,
-                "    | {}",
-                line.chars().take(110).collect::<String>()
-            )
-            .unwrap();
+            writeln!(found, "    | {}", line.chars().take(110).collect::<String>()).unwrap();
         }
     }
     expect(&fixtures().join("errors/problems.txt"), &found);
     let files = fs::read_dir(fixtures().join("errors"))
         .unwrap()
-        .filter(|entry| {
-            entry
-                .as_ref()
-                .unwrap()
-                .path()
-                .extension()
-                .is_some_and(|extension| extension == "js")
-        });
+        .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "js"));
     assert_eq!(files.count(), loaded.evaluated);
-    for problem in loaded
-        .problems
-        .iter()
-        .filter(|problem| !problem.message.contains("thrown"))
-    {
-        assert!(
-            problem.line > 0 || problem.message.contains("promises"),
-            "no place: {problem}"
-        );
+    for problem in loaded.problems.iter().filter(|problem| !problem.message.contains("thrown")) {
+        assert!(problem.line > 0 || problem.message.contains("promises"), "no place: {problem}");
     }
 }

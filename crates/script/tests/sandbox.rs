@@ -4,18 +4,13 @@ mod support;
 
 use std::time::Instant;
 
-use kelos_model::trigger::{Trigger, Verdict};
 use kelos_model::function::FunctionRef;
+use kelos_model::trigger::{Trigger, Verdict};
 use kelos_script::{CallError, Limits};
 use support::{Folder, id, ids, key, with, words, workflow};
 
 fn tight() -> Limits {
-    Limits {
-        load_millis: 200,
-        call_millis: 100,
-        memory_bytes: 16 << 20,
-        ..Limits::default()
-    }
+    Limits { load_millis: 200, call_millis: 100, memory_bytes: 16 << 20, ..Limits::default() }
 }
 
 /// Loads a file with `text` between two good ones; the good ones must not notice. Returns its problem.
@@ -44,9 +39,7 @@ fn loops_without_an_end_are_stopped() {
     ] {
         let message = beside(text);
         assert!(
-            message.contains("stopped after")
-                || message.starts_with("thrown")
-                || message.contains("without a message"),
+            message.contains("stopped after") || message.starts_with("thrown") || message.contains("without a message"),
             "{text}: {message}"
         );
     }
@@ -54,10 +47,7 @@ fn loops_without_an_end_are_stopped() {
     folder.write("loop.js", "var a = [];\n\nwhile (true) { a.sort(); }\n");
     let loaded = folder.load();
     assert_eq!(
-        (
-            loaded.problems[0].line,
-            loaded.problems[0].source_line.as_deref()
-        ),
+        (loaded.problems[0].line, loaded.problems[0].source_line.as_deref()),
         (3, Some("while (true) { a.sort(); }"))
     );
 }
@@ -75,10 +65,7 @@ fn a_stopped_file_is_not_tried_again_at_once() {
 
 #[test]
 fn a_stopped_file_is_tried_again_later() {
-    let folder = Folder::with(Limits {
-        retry_stopped_millis: 0,
-        ..tight()
-    });
+    let folder = Folder::with(Limits { retry_stopped_millis: 0, ..tight() });
     folder.write("loop.js", "while (true) {}");
     assert_eq!([folder.load().evaluated, folder.load().evaluated], [1, 1]);
 }
@@ -96,22 +83,10 @@ fn memory_bombs_are_stopped() {
         "eval('['.repeat(100000));",
     ] {
         let message = beside(text);
-        let known = [
-            "out of memory",
-            "RangeError",
-            "stopped after",
-            "SyntaxError",
-            "string too long",
-        ];
-        assert!(
-            known.iter().any(|word| message.contains(word)),
-            "{text}: {message}"
-        );
+        let known = ["out of memory", "RangeError", "stopped after", "SyntaxError", "string too long"];
+        assert!(known.iter().any(|word| message.contains(word)), "{text}: {message}");
     }
-    assert!(
-        beside("var a = []; while (true) a.push(new Array(1000).fill(7));")
-            .contains("at most 16 MiB")
-    );
+    assert!(beside("var a = []; while (true) a.push(new Array(1000).fill(7));").contains("at most 16 MiB"));
 }
 
 #[test]
@@ -122,13 +97,9 @@ fn recursion_without_an_end_is_an_error_of_the_script() {
         "var t = celos.alwaysTrigger(); while (true) t = celos.notTrigger(t);",
     ] {
         let message = beside(text);
-        assert!(
-            message.contains("stack") || message.contains("nested deeper"),
-            "{text}: {message}"
-        );
+        assert!(message.contains("stack") || message.contains("nested deeper"), "{text}: {message}");
     }
-    let doubling =
-        "var t = celos.alwaysTrigger(); for (var i = 0; i < 40; i++) t = celos.andTrigger(t, t);";
+    let doubling = "var t = celos.alwaysTrigger(); for (var i = 0; i < 40; i++) t = celos.andTrigger(t, t);";
     assert!(beside(doubling).contains("more than 10000 parts"));
     assert!(beside("(".repeat(200_000).as_str()).contains("stack"));
 }
@@ -137,34 +108,17 @@ fn recursion_without_an_end_is_an_error_of_the_script() {
 fn scripts_reach_nothing_of_the_machine() {
     let names = "require std os process fetch print console setTimeout module load readFile scriptArgs Packages java \
                  XMLHttpRequest WebAssembly performance Atomics SharedArrayBuffer navigator Deno bjson Worker host";
-    let checks: Vec<String> = names
-        .split_whitespace()
-        .map(|name| format!("typeof {name}"))
-        .collect();
+    let checks: Vec<String> = names.split_whitespace().map(|name| format!("typeof {name}")).collect();
     let folder = Folder::new();
-    folder.write(
-        "a.js",
-        &format!(
-            "var types = [{}];\nthrow new Error(types.join());",
-            checks.join(", ")
-        ),
-    );
+    folder.write("a.js", &format!("var types = [{}];\nthrow new Error(types.join());", checks.join(", ")));
     let loaded = folder.load();
     let types = &loaded.problems[0].message;
-    assert!(
-        types.split(',').all(|one| one == "undefined"),
-        "{names}: {types}"
-    );
+    assert!(types.split(',').all(|one| one == "undefined"), "{names}: {types}");
 }
 
 #[test]
 fn modules_and_top_level_await_lead_nowhere() {
-    for text in [
-        "import x from 'std';",
-        "import('std');throw new Error('went on')",
-        "await 1;",
-        "export var a = 1;",
-    ] {
+    for text in ["import x from 'std';", "import('std');throw new Error('went on')", "await 1;", "export var a = 1;"] {
         assert!(!beside(text).is_empty());
     }
 }
@@ -177,16 +131,12 @@ fn the_handle_may_go_anywhere() {
 
 #[test]
 fn files_share_nothing() {
-    let folder = Folder::with(Limits {
-        threads: 1,
-        ..Limits::default()
-    });
-    folder.write("a.js", "leak = 1; Array.prototype.map = null; JSON.stringify = null; celos.alwaysTrigger = null; Error = null;");
+    let folder = Folder::with(Limits { threads: 1, ..Limits::default() });
     folder.write(
-        "b.js",
-        &(workflow("b")
-            + "if (typeof leak !== 'undefined' || ![1].map) throw new Error('leaked');"),
+        "a.js",
+        "leak = 1; Array.prototype.map = null; JSON.stringify = null; celos.alwaysTrigger = null; Error = null;",
     );
+    folder.write("b.js", &(workflow("b") + "if (typeof leak !== 'undefined' || ![1].map) throw new Error('leaked');"));
     let loaded = folder.load();
     assert_eq!((ids(&loaded), words(&loaded)), (vec!["b"], vec![]));
 }
@@ -209,10 +159,7 @@ fn a_script_can_break_its_own_world_only() {
 
 fn function_of(folder: &Folder, name: &str) -> FunctionRef {
     let loaded = folder.load();
-    let workflow = loaded
-        .workflows
-        .iter()
-        .find(|workflow| workflow.id.as_str() == name);
+    let workflow = loaded.workflows.iter().find(|workflow| workflow.id.as_str() == name);
     match workflow.map(|workflow| &workflow.trigger) {
         Some(Trigger::Function { function }) => function.clone(),
         other => panic!("{other:?} {:?}", loaded.problems),
@@ -220,11 +167,7 @@ fn function_of(folder: &Folder, name: &str) -> FunctionRef {
 }
 
 fn trigger(id: &str, function: &str) -> String {
-    with(
-        id,
-        &format!("celos.functionTrigger({function})"),
-        "celos.commandExternalService({command: [\"true\"]})",
-    )
+    with(id, &format!("celos.functionTrigger({function})"), "celos.commandExternalService({command: [\"true\"]})")
 }
 
 /// What calling a trigger's function fails with.
@@ -237,10 +180,7 @@ fn failure(function: &str) -> String {
         Err(CallError::Failed(problem)) => problem.to_string(),
         other => panic!("{function}: {other:?}"),
     };
-    assert_eq!(
-        folder.scripts.ask(&b, &id("b"), &key()).unwrap(),
-        Verdict::Yes
-    );
+    assert_eq!(folder.scripts.ask(&b, &id("b"), &key()).unwrap(), Verdict::Yes);
     failure
 }
 
@@ -249,24 +189,17 @@ fn calls_are_limited_and_checked_too() {
     assert!(failure("function () { while (true) {} }").contains("a.js:1:"));
     assert!(failure("function () { while (true) {} }").contains("stopped after 100 ms"));
     assert!(
-        failure("function () { var a = []; while (true) a.push(new Array(1000).fill(7)); }")
-            .contains("out of memory")
+        failure("function () { var a = []; while (true) a.push(new Array(1000).fill(7)); }").contains("out of memory")
     );
     assert!(failure("function f() { f(); }").contains("stack"));
     let promise = failure("function () { return (async function () { return true; })(); }");
-    assert!(
-        promise.contains("true, false or \"never\", not a promise"),
-        "{promise}"
-    );
+    assert!(promise.contains("true, false or \"never\", not a promise"), "{promise}");
     assert!(promise.starts_with("a.js:1:"), "{promise}");
     assert!(failure("function () { return 1; }").contains("not 1"));
     assert!(failure("function () {}").contains("not undefined"));
     assert!(failure("function () { throw 'text'; }").contains("thrown text: text"));
     assert!(failure("function () { throw null; }").contains("null was thrown"));
-    assert!(
-        failure("function () { return missing; }")
-            .contains("ReferenceError: missing is not defined")
-    );
+    assert!(failure("function () { return missing; }").contains("ReferenceError: missing is not defined"));
     let define = format!("function () {{ {} }}", workflow("late"));
     assert!(failure(&define).contains("only while the file is evaluated"));
 }
@@ -274,12 +207,15 @@ fn calls_are_limited_and_checked_too() {
 #[test]
 fn a_stopped_call_leaves_the_function_usable() {
     let folder = Folder::with(tight());
-    folder.write("a.js", &trigger("a", "function (slot, now) { while (slot.getScheduledTime().getYear() === 2015) {} return \"never\"; }"));
+    folder.write(
+        "a.js",
+        &trigger(
+            "a",
+            "function (slot, now) { while (slot.getScheduledTime().getYear() === 2015) {} return \"never\"; }",
+        ),
+    );
     let function = function_of(&folder, "a");
     let other = kelos_model::SlotKey::parse("2016-01-01").unwrap();
     assert!(folder.scripts.ask(&function, &id("a"), &key()).is_err());
-    assert_eq!(
-        folder.scripts.ask(&function, &id("a"), &other).unwrap(),
-        Verdict::Never
-    );
+    assert_eq!(folder.scripts.ask(&function, &id("a"), &other).unwrap(), Verdict::Never);
 }

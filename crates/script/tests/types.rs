@@ -9,32 +9,17 @@ use kelos_script::{Folders, Limits, TYPES, check};
 fn declared() -> BTreeSet<String> {
     let (_, namespace) = TYPES.split_once("declare namespace celos {").unwrap();
     let (namespace, _) = namespace.split_once("\n}").unwrap();
-    let functions = namespace
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("function "));
-    functions
-        .map(|rest| rest.split('(').next().unwrap().to_owned())
-        .collect()
+    let functions = namespace.lines().filter_map(|line| line.trim().strip_prefix("function "));
+    functions.map(|rest| rest.split('(').next().unwrap().to_owned()).collect()
 }
 
 /// What a script sees: the names come back as the text of an error.
 fn seen(expression: &str) -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(
-        folder.path().join("names.js"),
-        format!("throw new Error({expression}.join(' '));"),
-    )
-    .unwrap();
-    let folders = Folders {
-        workflows: folder.path().to_owned(),
-        defaults: Path::new("none").to_owned(),
-    };
+    fs::write(folder.path().join("names.js"), format!("throw new Error({expression}.join(' '));")).unwrap();
+    let folders = Folders { workflows: folder.path().to_owned(), defaults: Path::new("none").to_owned() };
     let loaded = check(folders, Limits::default()).unwrap();
-    loaded.problems[0]
-        .message
-        .split(' ')
-        .map(str::to_owned)
-        .collect()
+    loaded.problems[0].message.split(' ').map(str::to_owned).collect()
 }
 
 #[test]
@@ -45,16 +30,11 @@ fn every_function_of_celos_is_declared_and_every_declared_one_is_there() {
 #[test]
 fn every_method_of_the_time_objects_is_declared() {
     for class in ["ScheduledTime", "SlotID"] {
-        let (_, body) = TYPES
-            .split_once(&format!("declare class {class} {{"))
-            .unwrap();
+        let (_, body) = TYPES.split_once(&format!("declare class {class} {{")).unwrap();
         let (body, _) = body.split_once("\n}").unwrap();
         let hidden = ["constructor", "toJSON"];
         for method in seen(&format!("Object.getOwnPropertyNames({class}.prototype)")) {
-            assert!(
-                hidden.contains(&&*method) || body.contains(&format!("    {method}(")),
-                "{class}.{method}"
-            );
+            assert!(hidden.contains(&&*method) || body.contains(&format!("    {method}(")), "{class}.{method}");
         }
     }
 }
@@ -62,22 +42,11 @@ fn every_method_of_the_time_objects_is_declared() {
 #[test]
 fn every_field_of_a_workflow_is_declared() {
     let prelude = include_str!("../src/prelude_workflow.js");
-    for list in [
-        "const FIELDS = [",
-        "const RETRY_FIELDS = [",
-        "const COMMAND_FIELDS = [",
-    ] {
+    for list in ["const FIELDS = [", "const RETRY_FIELDS = [", "const COMMAND_FIELDS = ["] {
         let (_, fields) = prelude.split_once(list).unwrap();
         let (fields, _) = fields.split_once(']').unwrap();
-        for field in fields
-            .split('"')
-            .filter(|part| part.chars().all(char::is_alphabetic) && !part.is_empty())
-        {
-            assert!(
-                TYPES.contains(&format!("    {field}?:"))
-                    || TYPES.contains(&format!("    {field}:")),
-                "{field}"
-            );
+        for field in fields.split('"').filter(|part| part.chars().all(char::is_alphabetic) && !part.is_empty()) {
+            assert!(TYPES.contains(&format!("    {field}?:")) || TYPES.contains(&format!("    {field}:")), "{field}");
         }
     }
 }

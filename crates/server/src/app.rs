@@ -32,12 +32,7 @@ impl App {
         let handle = node.handle().clone();
         let runtime = tokio::runtime::Handle::current();
         let prober = Prober::new(runtime, Arc::new(move || handle.now()), node.functions());
-        App {
-            node,
-            version: version.into(),
-            hosts: Hosts::loopback(),
-            prober,
-        }
+        App { node, version: version.into(), hosts: Hosts::loopback(), prober }
     }
 
     /// The same, for requests to these hosts.
@@ -72,10 +67,9 @@ impl App {
             Ok(answer) => answer,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(error) => Err(StoreError::Medium {
-                    doing: "read from the store".to_owned(),
-                    cause: error.to_string(),
-                }),
+                Err(error) => {
+                    Err(StoreError::Medium { doing: "read from the store".to_owned(), cause: error.to_string() })
+                }
             },
         }
     }
@@ -91,9 +85,7 @@ impl App {
             return Ok(());
         };
         let anything = SlotRef::at(nobody, jiff::Timestamp::UNIX_EPOCH);
-        self.ask("server", core::Ask::Inspect(anything))
-            .await
-            .map(|_| ())
+        self.ask("server", core::Ask::Inspect(anything)).await.map(|_| ())
     }
 
     /// Looks at the outside world now, past whatever the engine knows about it.

@@ -26,24 +26,15 @@ impl Hosts {
     /// Loopback names and addresses only.
     #[must_use]
     pub fn loopback() -> Hosts {
-        Hosts {
-            any: false,
-            names: Arc::default(),
-        }
+        Hosts { any: false, names: Arc::default() }
     }
 
     /// What fits a listener: names of this machine and `names` where only this machine can connect;
     /// otherwise any, because nobody knows by which names the others call it.
     #[must_use]
     pub fn for_bind(bound: SocketAddr, names: impl IntoIterator<Item = String>) -> Hosts {
-        let names = names
-            .into_iter()
-            .map(|name| name.to_ascii_lowercase())
-            .collect();
-        Hosts {
-            any: !bound.ip().is_loopback(),
-            names,
-        }
+        let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
+        Hosts { any: !bound.ip().is_loopback(), names }
     }
 
     /// Whether a request may be addressed to `host`, which may carry a port.
@@ -52,14 +43,10 @@ impl Hosts {
     }
 
     fn is_ours(&self, host: &str) -> bool {
-        let name = without_port(host)
-            .trim_end_matches('.')
-            .to_ascii_lowercase();
+        let name = without_port(host).trim_end_matches('.').to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']');
         name == "localhost"
-            || address
-                .parse::<IpAddr>()
-                .is_ok_and(|address| address.is_loopback())
+            || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
             || self.names.contains(&name)
     }
 }
@@ -85,10 +72,7 @@ pub(crate) async fn check(State(hosts): State<Hosts>, request: Request, next: Ne
 
 fn refuse(hosts: &Hosts, request: &Request) -> Option<(&'static str, String)> {
     // A browser always names the host; what doesn't is no browser.
-    let host = request
-        .uri()
-        .authority()
-        .map(|authority| authority.as_str());
+    let host = request.uri().authority().map(|authority| authority.as_str());
     let host = host.or_else(|| text(request.headers(), header::HOST.as_str()));
     if let Some(host) = host.filter(|host| !hosts.allow(host)) {
         let why = format!(
@@ -96,10 +80,7 @@ fn refuse(hosts: &Hosts, request: &Request) -> Option<(&'static str, String)> {
         );
         return Some(("unknown-host", why));
     }
-    if matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS
-    ) {
+    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return None;
     }
     let from = foreign_site(hosts, host.unwrap_or_default(), request.headers())?;
@@ -115,20 +96,13 @@ fn foreign_site(hosts: &Hosts, host: &str, headers: &HeaderMap) -> Option<String
         return (!matches!(site, "same-origin" | "none")).then(other);
     }
     let authority = origin?.split_once("://").map(|(_, authority)| authority);
-    let named = |authority: &str| {
-        hosts
-            .names
-            .iter()
-            .any(|name| name == without_port(authority))
-    };
+    let named = |authority: &str| hosts.names.iter().any(|name| name == without_port(authority));
     let own = authority.is_some_and(|from| from.eq_ignore_ascii_case(host) || named(from));
     (!own).then(other)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers
-        .get(name)
-        .map(|value| value.to_str().unwrap_or("an unreadable name"))
+    headers.get(name).map(|value| value.to_str().unwrap_or("an unreadable name"))
 }
 
 #[cfg(test)]
@@ -137,29 +111,12 @@ mod tests {
 
     #[test]
     fn loopback_names_with_and_without_port() {
-        let hosts = Hosts::for_bind(
-            "127.0.0.1:80".parse().unwrap(),
-            ["kelos.example".to_owned()],
-        );
-        for host in [
-            "localhost",
-            "LOCALHOST:8080",
-            "127.0.0.1:1",
-            "127.0.0.1",
-            "[::1]:80",
-            "[::1]",
-            "kelos.example:80",
-        ] {
+        let hosts = Hosts::for_bind("127.0.0.1:80".parse().unwrap(), ["kelos.example".to_owned()]);
+        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "127.0.0.1", "[::1]:80", "[::1]", "kelos.example:80"]
+        {
             assert!(hosts.allow(host), "{host}");
         }
-        for host in [
-            "evil.example",
-            "localhost.evil.example",
-            "10.0.0.1",
-            "[::2]",
-            "",
-            "kelos.example.evil",
-        ] {
+        for host in ["evil.example", "localhost.evil.example", "10.0.0.1", "[::2]", "", "kelos.example.evil"] {
             assert!(!hosts.allow(host), "{host}");
         }
     }

@@ -59,10 +59,7 @@ impl Problem {
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Problem {
-        Problem {
-            hint: Some(hint.into()),
-            ..self
-        }
+        Problem { hint: Some(hint.into()), ..self }
     }
 }
 
@@ -86,16 +83,9 @@ pub(crate) async fn name_instance(request: Request, next: Next) -> Response {
         return response;
     };
     let headers = response.headers().clone();
-    let mut named = Problem {
-        instance: Some(path),
-        ..problem
-    }
-    .into_response();
+    let mut named = Problem { instance: Some(path), ..problem }.into_response();
     // Such as `allow`, which others added meanwhile.
-    for (name, value) in headers
-        .iter()
-        .filter(|(name, _)| **name != header::CONTENT_LENGTH)
-    {
+    for (name, value) in headers.iter().filter(|(name, _)| **name != header::CONTENT_LENGTH) {
         named.headers_mut().insert(name, value.clone());
     }
     named
@@ -119,11 +109,9 @@ impl From<StoreError> for Problem {
             StoreError::Medium { .. } | StoreError::Deposed { .. } => {
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", detail)
             }
-            StoreError::TooNew { .. } | StoreError::Corrupt { .. } => Problem::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "store-unreadable",
-                detail,
-            ),
+            StoreError::TooNew { .. } | StoreError::Corrupt { .. } => {
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "store-unreadable", detail)
+            }
         }
     }
 }
@@ -134,9 +122,7 @@ impl From<AskError> for Problem {
         match error {
             AskError::Refused(refusal) => refusal.into(),
             AskError::Standby => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "standby", detail),
-            AskError::NoAnswer(_) => {
-                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail)
-            }
+            AskError::NoAnswer(_) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail),
         }
     }
 }
@@ -145,8 +131,9 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Problem {
         let detail = refusal.to_string();
         match refusal {
-            Refusal::NoWorkflow(_) => Problem::not_found("workflow-not-found", detail)
-                .with_hint("GET /api/v1/workflows lists the workflows, GET /api/v1/problems says which files are broken"),
+            Refusal::NoWorkflow(_) => Problem::not_found("workflow-not-found", detail).with_hint(
+                "GET /api/v1/workflows lists the workflows, GET /api/v1/problems says which files are broken",
+            ),
             Refusal::NotInSchedule(slot) => Problem::not_found("not-in-schedule", detail)
                 .with_hint(format!("GET /api/v1/workflows/{{id}}/times lists the times of \"{}\"", slot.workflow)),
             Refusal::NoSchedule(..) => Problem::conflict("no-schedule", detail),

@@ -195,7 +195,9 @@ impl Drive {
     /// Starts over from what is stored. What was under way inside the process is gone.
     fn recover(&mut self) -> Result<(), String> {
         self.figures.recoveries += 1;
-        self.agenda.retain(|_, action| matches!(action, Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump | Action::Overtake));
+        self.agenda.retain(|_, action| {
+            matches!(action, Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump | Action::Overtake)
+        });
         let per_mille = self.store.per_mille;
         let seed = self.rng.bits();
         // The old process must be gone before the next may lead.

@@ -47,7 +47,13 @@ pub fn after_turn(workload: &Workload, world: &World, now: Timestamp) -> Result<
 ///
 /// # Errors
 /// What is wrong.
-pub fn at_rest(workload: &Workload, world: &World, disk: &MemoryDisk, core: &Core, now: Timestamp) -> Result<(), String> {
+pub fn at_rest(
+    workload: &Workload,
+    world: &World,
+    disk: &MemoryDisk,
+    core: &Core,
+    now: Timestamp,
+) -> Result<(), String> {
     let store = MemoryStore::on(disk);
     let reader = store.reader();
     let slots = all_slots(&*reader)?;
@@ -112,7 +118,9 @@ fn nothing_is_missing(workload: &Workload, reader: &dyn Reader, slots: &BTreeMap
     for row in reader.workflows().map_err(|error| error.to_string())? {
         let Some(schedule) = schedules.get(&row.id).filter(|_| row.present) else { continue };
         for range in row.planned.ranges.ranges() {
-            let lost = schedule.times(range.start, range.end).find(|at| !slots.contains_key(&SlotRef::at(row.id.clone(), *at)));
+            let lost = schedule
+                .times(range.start, range.end)
+                .find(|at| !slots.contains_key(&SlotRef::at(row.id.clone(), *at)));
             if let Some(at) = lost {
                 return Err(format!("{}@{at} is covered and does not exist", row.id));
             }

@@ -74,9 +74,22 @@ impl Pair {
         let first = after == workload.start;
         let within = |at: Timestamp| (after < at || (first && at == after)) && at <= until;
         let mut happenings: Vec<(Timestamp, u8, Happening)> = Vec::new();
-        happenings.extend(workload.definitions.iter().filter(|(at, _)| within(*at)).map(|(at, all)| (*at, 0, Happening::Defined(all.clone()))));
-        happenings.extend(workload.asks.iter().filter(|(at, _)| within(*at)).map(|(at, ask)| (*at, 1, Happening::Asked(ask.clone()))));
-        happenings.extend(self.going.iter().filter(|(_, (at, _))| within(*at)).map(|(run, (at, _))| (*at, 2, Happening::Ended(run.clone()))));
+        happenings.extend(
+            workload
+                .definitions
+                .iter()
+                .filter(|(at, _)| within(*at))
+                .map(|(at, all)| (*at, 0, Happening::Defined(all.clone()))),
+        );
+        happenings.extend(
+            workload.asks.iter().filter(|(at, _)| within(*at)).map(|(at, ask)| (*at, 1, Happening::Asked(ask.clone()))),
+        );
+        happenings.extend(
+            self.going
+                .iter()
+                .filter(|(_, (at, _))| within(*at))
+                .map(|(run, (at, _))| (*at, 2, Happening::Ended(run.clone()))),
+        );
         happenings.sort_by_key(|(at, order, _)| (*at, *order));
         for (at, _, happening) in happenings {
             self.now = at;
@@ -173,14 +186,19 @@ impl Pair {
         let page = reader.slots(&SlotFilter::default(), None, crate::ALL).map_err(|error| error.to_string())?;
         let core: BTreeMap<SlotRef, _> = page.rows.into_iter().map(|row| (row.id, row.slot)).collect();
         for (id, wanted) in &self.spec.slots {
-            let Some(found) = core.get(id) else { return Err(format!("at {} the core has no {id}: {wanted:?}", self.now)) };
+            let Some(found) = core.get(id) else {
+                return Err(format!("at {} the core has no {id}: {wanted:?}", self.now));
+            };
             let same = found.state == wanted.state
                 && found.last_run == wanted.last_run
                 && found.run_alive == wanted.alive
                 && (found.retries == wanted.retries || wanted.state == SlotState::Killed);
             if !same {
                 let runs: Vec<Run> = reader.slot_runs(id).unwrap_or_default();
-                return Err(format!("at {} the full scan has {id} as {wanted:?}, the core as {found:?}; runs {runs:?}", self.now));
+                return Err(format!(
+                    "at {} the full scan has {id} as {wanted:?}, the core as {found:?}; runs {runs:?}",
+                    self.now
+                ));
             }
         }
         if let Some(extra) = core.keys().find(|id| !self.spec.slots.contains_key(id)) {

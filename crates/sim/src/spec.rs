@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, BackfillRequest};
+use kelos_model::retry::OnUnknown;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::evaluate;
 use kelos_model::workflow::{BackfillMode, Keys};
-use kelos_model::retry::OnUnknown;
 use kelos_model::{Answer, BackfillId, Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::world::{Known, World};
@@ -82,7 +82,8 @@ impl Spec {
     /// One step. Gives the runs that it starts.
     pub fn step(&mut self, now: Timestamp, world: &World) -> Vec<RunId> {
         let schedules = self.schedules();
-        let ids: Vec<_> = self.workflows.keys().filter(|id| !self.is_paused(id) && schedules.contains_key(*id)).cloned().collect();
+        let ids: Vec<_> =
+            self.workflows.keys().filter(|id| !self.is_paused(id) && schedules.contains_key(*id)).cloned().collect();
         for id in &ids {
             self.plan(id, &schedules[id], now);
         }
@@ -144,7 +145,12 @@ impl Spec {
         let mut queue: Vec<_> = self
             .slots
             .iter()
-            .filter(|(slot, state)| mine(slot) && state.state == SlotState::Queued && !state.alive && schedule.contains(slot.key.scheduled_at()))
+            .filter(|(slot, state)| {
+                mine(slot)
+                    && state.state == SlotState::Queued
+                    && !state.alive
+                    && schedule.contains(slot.key.scheduled_at())
+            })
             .map(|(slot, state)| (std::cmp::Reverse(state.priority), slot.clone()))
             .collect();
         queue.sort();

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, BackfillRequest, Config};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
-use kelos_model::time::{CronSchedule, Gap, Fold, Schedule, Cron, Zone};
+use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::{About, BackfillMode, Job, Keys, Source};
 use kelos_model::{BackfillId, RetryPolicy, SlotRef, Trigger, Workflow, WorkflowId};
@@ -28,7 +28,8 @@ pub struct Workload {
     pub asks: Vec<(Timestamp, Ask)>,
 }
 
-const CRONS: [&str; 6] = ["0 0 * * * ?", "0 0/20 * * * ?", "0 0 0/3 * * ?", "0 30 2 * * ?", "0 15,45 6-18 * * ?", "0 0/7 5 * * ?"];
+const CRONS: [&str; 6] =
+    ["0 0 * * * ?", "0 0/20 * * * ?", "0 0 0/3 * * ?", "0 30 2 * * ?", "0 15,45 6-18 * * ?", "0 0/7 5 * * ?"];
 
 impl Workload {
     /// The workload of a seed.
@@ -47,7 +48,8 @@ impl Workload {
         };
         let count = rng.between(1, 5);
         let names: Vec<WorkflowId> = (0..count).filter_map(|n| WorkflowId::new(&format!("w{n}")).ok()).collect();
-        let mut set: Vec<_> = names.iter().enumerate().map(|(n, id)| Arc::new(workflow(&mut rng, id, &names, n, start))).collect();
+        let mut set: Vec<_> =
+            names.iter().enumerate().map(|(n, id)| Arc::new(workflow(&mut rng, id, &names, n, start))).collect();
         let mut definitions = vec![(start, set.clone())];
         for _ in 0..rng.below(3) {
             change(&mut rng, &mut set, &names, start);
@@ -129,7 +131,9 @@ fn trigger(rng: &mut Rng, names: &[WorkflowId], depth: u32) -> Trigger {
         (false, 0) => Trigger::And { triggers: many(rng) },
         (false, 1) => Trigger::Or { triggers: many(rng) },
         (false, 2) => Trigger::Not { trigger: Box::new(trigger(rng, names, depth + 1)) },
-        (false, _) => Trigger::Offset { seconds: rng.between(-2, 2) * 3600, trigger: Box::new(trigger(rng, names, depth + 1)) },
+        (false, _) => {
+            Trigger::Offset { seconds: rng.between(-2, 2) * 3600, trigger: Box::new(trigger(rng, names, depth + 1)) }
+        }
     }
 }
 

@@ -113,7 +113,11 @@ impl World {
 
     /// Ends a run at a moment, if it would have gone on.
     pub fn cancel(&mut self, run: &RunId, now: Timestamp) {
-        let execution = self.runs.entry(run.clone()).or_insert(Execution { started_at: now, ends_at: now, outcome: Outcome::Killed });
+        let execution = self.runs.entry(run.clone()).or_insert(Execution {
+            started_at: now,
+            ends_at: now,
+            outcome: Outcome::Killed,
+        });
         if execution.ends_at > now {
             execution.ends_at = now;
             execution.outcome = Outcome::Killed;

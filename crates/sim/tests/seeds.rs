@@ -4,7 +4,10 @@
 const FOUND: [(u64, &str); 4] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
-    (100_050, "a doubled word that a run was never started, coming late, ended a run that went on: one more ran than may"),
+    (
+        100_050,
+        "a doubled word that a run was never started, coming late, ended a run that went on: one more ran than may",
+    ),
     (100_571, "the same, and the slot had two live runs"),
 ];
 

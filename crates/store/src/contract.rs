@@ -7,8 +7,7 @@ use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, Workflow, WorkflowRow};
 use kelos_model::{
-    BackfillId, Event, EventRecord, Recall, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent,
-    WorkflowId,
+    BackfillId, Event, EventRecord, Recall, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -136,12 +135,7 @@ pub trait Store: Send {
     ///
     /// # Errors
     /// When the medium fails.
-    fn lease(
-        &mut self,
-        node: &str,
-        now: Timestamp,
-        ttl_millis: u64,
-    ) -> Result<Option<Lease>, StoreError>;
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError>;
 
     /// Gives the right to write back, so that a standby need not wait for it to run out.
     ///
@@ -259,12 +253,7 @@ pub trait Reader: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
-    fn slots(
-        &self,
-        filter: &SlotFilter,
-        from: Option<&str>,
-        limit: usize,
-    ) -> Result<Page<SlotRow>, StoreError>;
+    fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError>;
 
     /// The states of slots and nothing else, in the order of [`Reader::slots`]: what an overview draws. Costs
     /// a third of it.
@@ -278,13 +267,7 @@ pub trait Reader: Send + Sync {
         limit: usize,
     ) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
         let Page { rows, next } = self.slots(filter, from, limit)?;
-        Ok(Page {
-            rows: rows
-                .into_iter()
-                .map(|row| (row.id, row.slot.state))
-                .collect(),
-            next,
-        })
+        Ok(Page { rows: rows.into_iter().map(|row| (row.id, row.slot.state)).collect(), next })
     }
 
     /// How many slots of a filter are in each state.
@@ -309,12 +292,7 @@ pub trait Reader: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.
-    fn runs(
-        &self,
-        filter: &RunFilter,
-        from: Option<&str>,
-        limit: usize,
-    ) -> Result<Page<Run>, StoreError>;
+    fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError>;
 
     /// Events after a log position, ascending. At most `limit` lines of the log are looked at where
     /// a workflow is named, so a page may be empty and the log go on: `Page::next` holds the position to
@@ -322,12 +300,7 @@ pub trait Reader: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails.
-    fn events(
-        &self,
-        after: u64,
-        workflow: Option<&WorkflowId>,
-        limit: usize,
-    ) -> Result<Page<EventRecord>, StoreError>;
+    fn events(&self, after: u64, workflow: Option<&WorkflowId>, limit: usize) -> Result<Page<EventRecord>, StoreError>;
 
     /// Position of the last event; 0 when there is none.
     ///
@@ -360,10 +333,7 @@ pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
     for record in events {
         expected += 1;
         if record.seq != expected {
-            return Err(format!(
-                "event {} was to be written as number {expected} of the log",
-                record.seq
-            ));
+            return Err(format!("event {} was to be written as number {expected} of the log", record.seq));
         }
     }
     Ok(())

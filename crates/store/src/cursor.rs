@@ -22,11 +22,7 @@ pub(crate) struct SlotPlace {
 impl SlotPlace {
     pub(crate) fn new(workflow: i64, key: &SlotKey) -> Self {
         let at = Reverse(key.scheduled_at().as_millisecond());
-        Self {
-            at,
-            workflow,
-            key: beyond_time(key).to_owned(),
-        }
+        Self { at, workflow, key: beyond_time(key).to_owned() }
     }
 
     pub(crate) fn cursor(&self) -> Cursor {
@@ -34,20 +30,14 @@ impl SlotPlace {
     }
 
     pub(crate) fn parse(cursor: &str) -> Result<Self, StoreError> {
-        Self::read(cursor).ok_or_else(|| StoreError::Cursor {
-            cursor: cursor.to_owned(),
-        })
+        Self::read(cursor).ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
     }
 
     fn read(cursor: &str) -> Option<Self> {
         let mut parts = cursor.splitn(3, '.');
         let at = Reverse(parts.next()?.parse().ok()?);
         let workflow = parts.next()?.parse().ok()?;
-        Some(Self {
-            at,
-            workflow,
-            key: parts.next()?.to_owned(),
-        })
+        Some(Self { at, workflow, key: parts.next()?.to_owned() })
     }
 }
 
@@ -66,13 +56,8 @@ pub(crate) fn whole_key(at: Timestamp, beyond: &str) -> Option<SlotKey> {
 
 /// The position in the log that a cursor over runs names.
 pub(crate) fn parse_seq(cursor: &str) -> Result<u64, StoreError> {
-    let seq = cursor
-        .parse::<u64>()
-        .ok()
-        .filter(|seq| i64::try_from(*seq).is_ok());
-    seq.ok_or_else(|| StoreError::Cursor {
-        cursor: cursor.to_owned(),
-    })
+    let seq = cursor.parse::<u64>().ok().filter(|seq| i64::try_from(*seq).is_ok());
+    seq.ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
 }
 
 #[cfg(test)]
@@ -82,24 +67,13 @@ mod tests {
     #[test]
     fn a_place_reads_back_and_nonsense_is_named() {
         for (at, workflow, key) in [(0, 1, ""), (-5, 7, ""), (1_700_000_000_000, 2, "a.b.c")] {
-            let place = SlotPlace {
-                at: Reverse(at),
-                workflow,
-                key: key.to_owned(),
-            };
+            let place = SlotPlace { at: Reverse(at), workflow, key: key.to_owned() };
             assert_eq!(SlotPlace::parse(&place.cursor()).unwrap(), place);
         }
         for nonsense in ["", "1", "1.2", "x.2.", "1.y.", "99999999999999999999.1."] {
             let words = SlotPlace::parse(nonsense).unwrap_err().to_string();
-            assert_eq!(
-                words,
-                format!("read on from \"{nonsense}\": expected the `next` of an earlier page")
-            );
+            assert_eq!(words, format!("read on from \"{nonsense}\": expected the `next` of an earlier page"));
         }
-        assert!(
-            parse_seq("-1").is_err()
-                && parse_seq("18446744073709551615").is_err()
-                && parse_seq("12").is_ok()
-        );
+        assert!(parse_seq("-1").is_err() && parse_seq("18446744073709551615").is_err() && parse_seq("12").is_ok());
     }
 }

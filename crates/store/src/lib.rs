@@ -9,8 +9,7 @@ pub mod memory;
 pub mod sqlite;
 
 pub use contract::{
-    Commit, Cursor, Lease, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow,
-    Snapshot, Store, StoreError,
+    Commit, Cursor, Lease, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, Store, StoreError,
 };
 pub use memory::{MemoryDisk, MemoryStore};
 pub use sqlite::SqliteStore;

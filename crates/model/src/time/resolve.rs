@@ -74,9 +74,7 @@ fn cycle(circle: &[&WorkflowId]) -> ScheduleProblem {
     let smallest = (0..circle.len()).min_by_key(|n| circle[*n]).unwrap_or(0);
     let (tail, head) = circle.split_at(smallest);
     let path = head.iter().chain(tail).chain(head.first());
-    ScheduleProblem::Cycle {
-        path: path.map(|id| (*id).clone()).collect(),
-    }
+    ScheduleProblem::Cycle { path: path.map(|id| (*id).clone()).collect() }
 }
 
 #[cfg(test)]
@@ -92,9 +90,7 @@ mod tests {
     }
 
     fn resolve_all(schedules: &[(&str, Schedule)]) -> Resolved {
-        let given = schedules
-            .iter()
-            .map(|(name, schedule)| (id(name), schedule));
+        let given = schedules.iter().map(|(name, schedule)| (id(name), schedule));
         resolve(&given.collect())
     }
 
@@ -119,11 +115,7 @@ mod tests {
         for name in ["a", "b"] {
             let problem = found[&id(name)].clone().expect_err("a problem");
             assert_eq!(problem, ScheduleProblem::Unknown { on: id("gone") });
-            assert!(
-                problem
-                    .to_string()
-                    .contains("\"gone\", which doesn't exist")
-            );
+            assert!(problem.to_string().contains("\"gone\", which doesn't exist"));
         }
     }
 
@@ -139,15 +131,9 @@ mod tests {
         ]);
         let message = |name| found[&id(name)].clone().expect_err("a problem").to_string();
         for name in ["a", "b", "c", "d"] {
-            assert_eq!(
-                message(name),
-                "schedules depend on each other in a circle: b -> c -> d -> b"
-            );
+            assert_eq!(message(name), "schedules depend on each other in a circle: b -> c -> d -> b");
         }
-        assert_eq!(
-            message("self"),
-            "schedules depend on each other in a circle: self -> self"
-        );
+        assert_eq!(message("self"), "schedules depend on each other in a circle: self -> self");
         assert!(found[&id("fine")].is_ok());
     }
 
@@ -155,9 +141,7 @@ mod tests {
     fn long_chains_and_long_circles_are_followed() {
         let name = |n: usize| id(&format!("w{n:06}"));
         let last = 100_000;
-        let links: Vec<Schedule> = (0..last)
-            .map(|n| Schedule::Dependent(name(n + 1)))
-            .collect();
+        let links: Vec<Schedule> = (0..last).map(|n| Schedule::Dependent(name(n + 1))).collect();
         let mut schedules: BTreeMap<_, _> = (0..last).map(name).zip(&links).collect();
         let end = Schedule::Cron(CronSchedule::hourly());
         schedules.insert(name(last), &end);
@@ -168,9 +152,6 @@ mod tests {
         let Err(ScheduleProblem::Cycle { path }) = &found[&name(last / 2)] else {
             panic!("no circle");
         };
-        assert_eq!(
-            (path.len(), &path[0], path.last()),
-            (last + 2, &name(0), Some(&name(0)))
-        );
+        assert_eq!((path.len(), &path[0], path.last()), (last + 2, &name(0), Some(&name(0))));
     }
 }

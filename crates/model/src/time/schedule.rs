@@ -76,12 +76,7 @@ static MINUTELY: LazyLock<CronSchedule> = LazyLock::new(|| CronSchedule::constan
 impl CronSchedule {
     /// A schedule from its parts.
     pub fn new(cron: Cron, zone: Zone, gap: Gap, fold: Fold) -> CronSchedule {
-        CronSchedule(Arc::new(Parts {
-            cron,
-            zone,
-            gap,
-            fold,
-        }))
+        CronSchedule(Arc::new(Parts { cron, zone, gap, fold }))
     }
 
     /// The schedule of an expression in UTC, where gaps and folds don't exist.
@@ -139,13 +134,7 @@ impl CronSchedule {
 
     fn times_from(&self, from: i64, until: i64) -> Times {
         let from = from.max(EARLIEST);
-        Times {
-            schedule: self.clone(),
-            stretch: Stretch::around(self, from),
-            known: FiringDay::unknown(),
-            from,
-            until,
-        }
+        Times { schedule: self.clone(), stretch: Stretch::around(self, from), known: FiringDay::unknown(), from, until }
     }
 
     /// The first time strictly after `after`; `None` if there is none up to the end of 2199.
@@ -198,10 +187,7 @@ impl Iterator for Times {
 
     fn next(&mut self) -> Option<Timestamp> {
         while self.from < self.until {
-            if let Some(found) = self
-                .stretch
-                .first(&self.schedule, self.from, &mut self.known)
-            {
+            if let Some(found) = self.stretch.first(&self.schedule, self.from, &mut self.known) {
                 self.from = found + 1;
                 return instant(found).filter(|_| found < self.until);
             }

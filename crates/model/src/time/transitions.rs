@@ -33,27 +33,11 @@ impl Stretch {
         let rules = schedule.zone().rules();
         let (begin, end) = (transition_upto(rules, at), transition_after(rules, at));
         let offset = offset(rules, at);
-        let before = if begin == -NEVER {
-            offset
-        } else {
-            self::offset(rules, begin - 1)
-        };
-        let after = if end == NEVER {
-            offset
-        } else {
-            self::offset(rules, end)
-        };
+        let before = if begin == -NEVER { offset } else { self::offset(rules, begin - 1) };
+        let after = if end == NEVER { offset } else { self::offset(rules, end) };
         let fold = schedule.effective_fold();
-        let second_pass = if fold == Fold::First {
-            (before - offset).max(0)
-        } else {
-            0
-        };
-        let first_pass = if fold == Fold::Second {
-            (offset - after).max(0)
-        } else {
-            0
-        };
+        let second_pass = if fold == Fold::First { (before - offset).max(0) } else { 0 };
+        let first_pass = if fold == Fold::Second { (offset - after).max(0) } else { 0 };
         Stretch {
             begin,
             end,
@@ -65,12 +49,7 @@ impl Stretch {
     }
 
     /// The first time in this stretch that is at least `from`.
-    pub(super) fn first(
-        &self,
-        schedule: &CronSchedule,
-        from: i64,
-        known: &mut FiringDay,
-    ) -> Option<i64> {
+    pub(super) fn first(&self, schedule: &CronSchedule, from: i64, known: &mut FiringDay) -> Option<i64> {
         if self.stand_in && from <= self.begin {
             return Some(self.begin);
         }
@@ -83,10 +62,7 @@ impl Stretch {
     pub(super) fn last(&self, schedule: &CronSchedule, upto: i64) -> Option<i64> {
         let from = self.fires_from + self.offset;
         let last = upto.min(self.fires_until - 1) + self.offset;
-        let found = schedule
-            .cron()
-            .last_in(from, last)
-            .map(|local| local - self.offset);
+        let found = schedule.cron().last_in(from, last).map(|local| local - self.offset);
         found.or((self.stand_in && self.begin <= upto).then_some(self.begin))
     }
 }
@@ -97,10 +73,7 @@ fn needs_stand_in(schedule: &CronSchedule, lost: i64, resumed: i64) -> bool {
         return false;
     }
     let cron = schedule.cron();
-    let times = |from, until| {
-        cron.first_in(from, until, &mut FiringDay::unknown())
-            .is_some()
-    };
+    let times = |from, until| cron.first_in(from, until, &mut FiringDay::unknown()).is_some();
     let goes_on = || cron.has_stepped_hours() && times(resumed, resumed + 3600);
     times(lost, resumed) && !goes_on()
 }

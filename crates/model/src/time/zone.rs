@@ -39,10 +39,7 @@ fn expectation(similar: &[String]) -> String {
 impl Zone {
     /// Coordinated universal time.
     pub fn utc() -> Zone {
-        Zone {
-            name: "UTC".into(),
-            rules: TimeZone::UTC,
-        }
+        Zone { name: "UTC".into(), rules: TimeZone::UTC }
     }
 
     /// Finds a zone by its IANA name, in any case.
@@ -51,10 +48,7 @@ impl Zone {
     ///
     /// If no zone has that name. Offsets such as `+02:00` are no zones.
     pub fn parse(name: &str) -> Result<Zone, ZoneError> {
-        let unknown = || ZoneError {
-            name: name.to_owned(),
-            similar: similar(name),
-        };
+        let unknown = || ZoneError { name: name.to_owned(), similar: similar(name) };
         let rules = BUNDLED.get(name).map_err(|_| unknown())?;
         let name = rules.iana_name().ok_or_else(unknown)?.into();
         Ok(Zone { name, rules })
@@ -80,12 +74,7 @@ fn similar(name: &str) -> Vec<String> {
     }
     let names: Vec<String> = BUNDLED.available().map(|name| name.to_string()).collect();
     let matching = |test: &dyn Fn(&str) -> bool| -> Vec<String> {
-        names
-            .iter()
-            .filter(|name| test(&name.to_ascii_lowercase()))
-            .take(3)
-            .cloned()
-            .collect()
+        names.iter().filter(|name| test(&name.to_ascii_lowercase())).take(3).cloned().collect()
     };
     let same_city = matching(&|name| name.rsplit('/').next() == Some(&city));
     match same_city.is_empty() {
@@ -153,25 +142,16 @@ mod tests {
 
     #[test]
     fn names_are_found_in_any_case_and_written_as_they_are() {
-        assert_eq!(
-            Zone::parse("europe/berlin").expect("a zone").name(),
-            "Europe/Berlin"
-        );
+        assert_eq!(Zone::parse("europe/berlin").expect("a zone").name(), "Europe/Berlin");
         assert_eq!(Zone::parse("UTC").expect("a zone"), Zone::default());
         let json = serde_json::to_string(&Zone::default()).expect("json");
-        assert_eq!(
-            serde_json::from_str::<Zone>(&json).expect("a zone"),
-            Zone::utc()
-        );
+        assert_eq!(serde_json::from_str::<Zone>(&json).expect("a zone"), Zone::utc());
     }
 
     #[test]
     fn errors_list_what_was_expected() {
         let message = |name| Zone::parse(name).expect_err("no zone").to_string();
-        assert_eq!(
-            message("Berlin"),
-            r#"unknown time zone "Berlin": expected an IANA name such as "Europe/Berlin""#
-        );
+        assert_eq!(message("Berlin"), r#"unknown time zone "Berlin": expected an IANA name such as "Europe/Berlin""#);
         assert_eq!(
             message("+02:00"),
             r#"unknown time zone "+02:00": expected an IANA name such as "UTC", "Europe/Berlin" or "America/New_York""#

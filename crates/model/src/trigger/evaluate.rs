@@ -3,11 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Answer, Evidence, Explanation, FileSystem, PathCheck, Probe, ProbeAnswer, Trigger, TriggerKind, Verdict};
+use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::key::{SlotKey, SlotRef};
 use crate::slot::SlotState;
 use crate::time::text;
-use crate::function::FunctionRef;
 
 /// What is known when a trigger is asked. An outer none means "not known yet": the question is then
 /// among the wakers, and the answer is not-yet.
@@ -73,7 +73,8 @@ impl Asking<'_> {
         let nested: Vec<_> = triggers.iter().map(|trigger| self.ask(trigger, key)).collect();
         // The worst answer decides: one "never" settles it, one "not yet" delays it.
         let answer = nested.iter().map(|one| one.answer).max().unwrap_or(Answer::Met);
-        let text = if answer == Answer::Met { "All nested triggers are ready" } else { "Not all nested triggers are ready" };
+        let text =
+            if answer == Answer::Met { "All nested triggers are ready" } else { "Not all nested triggers are ready" };
         node(TriggerKind::And, answer, text.into(), nested)
     }
 
@@ -81,7 +82,11 @@ impl Asking<'_> {
         let nested: Vec<_> = triggers.iter().map(|trigger| self.ask(trigger, key)).collect();
         // An empty one stays not-yet: Celos keeps such a slot waiting until its timeout.
         let answer = nested.iter().map(|one| one.answer).min().unwrap_or(Answer::NotYet);
-        let text = if answer == Answer::Met { "One or more nested triggers are ready" } else { "None of the nested triggers are ready" };
+        let text = if answer == Answer::Met {
+            "One or more nested triggers are ready"
+        } else {
+            "None of the nested triggers are ready"
+        };
         node(TriggerKind::Or, answer, text.into(), nested)
     }
 
@@ -98,7 +103,12 @@ impl Asking<'_> {
 
     fn offset(&mut self, seconds: i64, trigger: &Trigger, key: &SlotKey) -> Explanation {
         let Some(shifted) = key.offset(seconds) else {
-            return leaf(TriggerKind::Offset, Answer::Never, format!("Time ends before an offset of {seconds} seconds"), None);
+            return leaf(
+                TriggerKind::Offset,
+                Answer::Never,
+                format!("Time ends before an offset of {seconds} seconds"),
+                None,
+            );
         };
         let inner = self.ask(trigger, &shifted);
         let word = if inner.answer == Answer::Met { "ready" } else { "not ready" };
@@ -108,12 +118,22 @@ impl Asking<'_> {
 
     fn delay(&mut self, seconds: i64, key: &SlotKey) -> Explanation {
         let Ok(until) = key.scheduled_at().checked_add(SignedDuration::from_secs(seconds)) else {
-            return leaf(TriggerKind::Delay, Answer::Never, format!("Time ends before a delay of {seconds} seconds"), None);
+            return leaf(
+                TriggerKind::Delay,
+                Answer::Never,
+                format!("Time ends before a delay of {seconds} seconds"),
+                None,
+            );
         };
         let now = self.facts.now();
         let evidence = Some(Evidence::Clock { now, until });
         if now > until {
-            return leaf(TriggerKind::Delay, Answer::Met, format!("Ready since {}", text::format_full(until)), evidence);
+            return leaf(
+                TriggerKind::Delay,
+                Answer::Met,
+                format!("Ready since {}", text::format_full(until)),
+                evidence,
+            );
         }
         self.wakers.push(Waker::At(just_after(until)));
         leaf(TriggerKind::Delay, Answer::NotYet, format!("Delayed until {}", text::format_full(until)), evidence)

@@ -94,7 +94,11 @@ impl Explanation {
             Some(Evidence::Clock { .. }) | None => 65,
         };
         let own = [self.kind as u8, self.answer as u8, finding, self.nested.len() as u8];
-        let hash = self.text.bytes().chain(own).fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let hash = self
+            .text
+            .bytes()
+            .chain(own)
+            .fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         self.nested.iter().fold(hash, |hash, nested| nested.hash_into(hash))
     }
 
@@ -132,7 +136,11 @@ impl Explanation {
             (_, TriggerKind::Not) if self.is_uncertain() => {
                 self.nested.iter().flat_map(Explanation::blockers).collect()
             }
-            (_, TriggerKind::Not) => vec![self.nested.first().map_or_else(|| self.text.clone(), |inner| format!("{} (must not be so)", inner.text))],
+            (_, TriggerKind::Not) => vec![
+                self.nested
+                    .first()
+                    .map_or_else(|| self.text.clone(), |inner| format!("{} (must not be so)", inner.text)),
+            ],
             _ if self.nested.is_empty() => vec![self.text.clone()],
             _ => self.nested.iter().flat_map(Explanation::blockers).collect(),
         }

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use explain::{Evidence, Explanation, TriggerKind};
 
+use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::key::SlotKey;
 use crate::template;
-use crate::function::FunctionRef;
 
 /// The three answers of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

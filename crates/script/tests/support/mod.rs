@@ -17,11 +17,7 @@ pub struct Store(pub Mutex<Vec<(String, String, Value)>>);
 
 impl Registers for Store {
     fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {
-        Ok(self
-            .all(bucket)?
-            .into_iter()
-            .find(|(known, _)| known == key)
-            .map(|(_, value)| value))
+        Ok(self.all(bucket)?.into_iter().find(|(known, _)| known == key).map(|(_, value)| value))
     }
 
     fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
@@ -49,21 +45,14 @@ impl Folder {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("workflows")).unwrap();
         fs::create_dir(folder.path().join("defaults")).unwrap();
-        let folders = Folders {
-            workflows: folder.path().join("workflows"),
-            defaults: folder.path().join("defaults"),
-        };
+        let folders = Folders { workflows: folder.path().join("workflows"), defaults: folder.path().join("defaults") };
         let registers = Arc::new(Store::default());
         let host = Host::new(registers.clone(), |uri| match uri.contains("broken") {
             true => Err("the name node is gone".to_owned()),
             false => Ok(uri.contains("there")),
         });
         let scripts = Scripts::start(folders, limits, host).unwrap();
-        Folder {
-            folder,
-            registers,
-            scripts,
-        }
+        Folder { folder, registers, scripts }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -71,11 +60,7 @@ impl Folder {
     }
 
     pub fn write(&self, name: &str, text: &str) {
-        let name = if name.contains('/') {
-            name.to_owned()
-        } else {
-            format!("workflows/{name}")
-        };
+        let name = if name.contains('/') { name.to_owned() } else { format!("workflows/{name}") };
         fs::write(self.path(&name), text).unwrap();
     }
 
@@ -90,11 +75,7 @@ impl Folder {
 
 /// A whole definition.
 pub fn workflow(id: &str) -> String {
-    with(
-        id,
-        "celos.alwaysTrigger()",
-        "celos.commandExternalService({command: [\"true\"]})",
-    )
+    with(id, "celos.alwaysTrigger()", "celos.commandExternalService({command: [\"true\"]})")
 }
 
 /// A definition with a trigger and a service of its own.
@@ -106,11 +87,7 @@ pub fn with(id: &str, trigger: &str, service: &str) -> String {
 }
 
 pub fn ids(loaded: &Loaded) -> Vec<&str> {
-    loaded
-        .workflows
-        .iter()
-        .map(|workflow| workflow.id.as_str())
-        .collect()
+    loaded.workflows.iter().map(|workflow| workflow.id.as_str()).collect()
 }
 
 pub fn words(loaded: &Loaded) -> Vec<String> {

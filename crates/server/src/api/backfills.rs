@@ -88,39 +88,19 @@ fn progress(reader: &dyn Reader, backfill: Backfill) -> Result<ProgressDto, Stor
         ..SlotFilter::default()
     };
     let states = reader.slot_counts(&filter)?;
-    let live: u64 = states
-        .iter()
-        .filter(|(state, _)| !state.is_final())
-        .map(|(_, slots)| slots)
-        .sum();
+    let live: u64 = states.iter().filter(|(state, _)| !state.is_final()).map(|(_, slots)| slots).sum();
     let total = u64::from(backfill.slots);
     let ended = total.saturating_sub(live);
-    let share = if total == 0 {
-        1.0
-    } else {
-        ended as f64 / total as f64
-    };
-    Ok(ProgressDto {
-        backfill: backfill.into(),
-        counts: counts(states),
-        total,
-        ended,
-        share,
-    })
+    let share = if total == 0 { 1.0 } else { ended as f64 / total as f64 };
+    Ok(ProgressDto { backfill: backfill.into(), counts: counts(states), total, ended, share })
 }
 
 fn find(reader: &dyn Reader, id: &BackfillId) -> Result<Option<Backfill>, StoreError> {
-    Ok(reader
-        .backfills()?
-        .into_iter()
-        .find(|backfill| backfill.id == *id))
+    Ok(reader.backfills()?.into_iter().find(|backfill| backfill.id == *id))
 }
 
 fn unknown(id: &BackfillId) -> Problem {
-    Problem::not_found(
-        "backfill-not-found",
-        format!("no backfill is named \"{id}\""),
-    )
+    Problem::not_found("backfill-not-found", format!("no backfill is named \"{id}\""))
 }
 
 /// Which backfills.
@@ -143,12 +123,7 @@ pub(super) async fn list(
     State(app): State<App>,
 ) -> Result<Json<ListDto<BackfillDto>>, Problem> {
     let rows = app.read(|reader| reader.backfills()).await?;
-    let of = |row: &Backfill| {
-        wanted
-            .workflow
-            .as_ref()
-            .is_none_or(|workflow| row.workflow == *workflow)
-    };
+    let of = |row: &Backfill| wanted.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow);
     Ok(Json(ListDto::of(rows.into_iter().filter(of))))
 }
 
@@ -167,11 +142,7 @@ pub(super) async fn one(
 
 async fn shown(app: &App, id: BackfillId) -> Result<ProgressDto, Problem> {
     let name = id.clone();
-    let read = move |reader: &dyn Reader| {
-        find(reader, &name)?
-            .map(|found| progress(reader, found))
-            .transpose()
-    };
+    let read = move |reader: &dyn Reader| find(reader, &name)?.map(|found| progress(reader, found)).transpose();
     app.read(read).await?.ok_or_else(|| unknown(&id))
 }
 
@@ -226,32 +197,13 @@ impl Request {
         let free = |id: &BackfillId| taken.iter().all(|known| known.id != *id);
         if let Some(name) = self.name.clone() {
             let detail = format!("a backfill named \"{name}\" exists already, expected a new name");
-            return if free(&name) {
-                Ok(name)
-            } else {
-                Err(Problem::conflict("name-taken", detail))
-            };
+            return if free(&name) { Ok(name) } else { Err(Problem::conflict("name-taken", detail)) };
         }
-        let stem = format!(
-            "{}-{}-{}",
-            self.workflow,
-            format_short(self.from.0),
-            format_short(self.to.0)
-        );
-        let names = (1_u32..).map(|n| {
-            if n == 1 {
-                stem.clone()
-            } else {
-                format!("{stem}-{n}")
-            }
-        });
+        let stem = format!("{}-{}-{}", self.workflow, format_short(self.from.0), format_short(self.to.0));
+        let names = (1_u32..).map(|n| if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
         let names = names.map(|name| BackfillId::new(&name));
-        let found = names
-            .map(|name| name.map_err(|error| Problem::bad_request("bad-body", error.to_string())));
-        found
-            .into_iter()
-            .find(|name| name.as_ref().map_or(true, free))
-            .unwrap_or_else(|| Err(unknown_name()))
+        let found = names.map(|name| name.map_err(|error| Problem::bad_request("bad-body", error.to_string())));
+        found.into_iter().find(|name| name.as_ref().map_or(true, free)).unwrap_or_else(|| Err(unknown_name()))
     }
 }
 
@@ -288,14 +240,8 @@ pub(super) struct Touched {
 
 impl From<Vec<SlotRef>> for Touched {
     fn from(slots: Vec<SlotRef>) -> Touched {
-        let times = slots
-            .iter()
-            .take(TIMES_LISTED)
-            .map(|slot| Instant(slot.key.scheduled_at()));
-        Touched {
-            count: slots.len(),
-            times: times.collect(),
-        }
+        let times = slots.iter().take(TIMES_LISTED).map(|slot| Instant(slot.key.scheduled_at()));
+        Touched { count: slots.len(), times: times.collect() }
     }
 }
 
@@ -331,13 +277,7 @@ pub(super) async fn create(
         priority: request.priority,
         dry_run,
     });
-    let Done::Backfill {
-        created,
-        reopened,
-        adopted,
-        untouched,
-    } = app.ask(&by, ask).await?
-    else {
+    let Done::Backfill { created, reopened, adopted, untouched } = app.ask(&by, ask).await? else {
         return Err(unknown(&id));
     };
     let made = Made {
@@ -351,8 +291,7 @@ pub(super) async fn create(
     if dry_run {
         return Ok(Json(made).into_response());
     }
-    let name =
-        percent_encoding::utf8_percent_encode(id.as_str(), percent_encoding::NON_ALPHANUMERIC);
+    let name = percent_encoding::utf8_percent_encode(id.as_str(), percent_encoding::NON_ALPHANUMERIC);
     let location = [(header::LOCATION, format!("/api/v1/backfills/{name}"))];
     Ok((StatusCode::CREATED, location, Json(made)).into_response())
 }
@@ -369,10 +308,7 @@ pub(super) async fn cancel(
     State(app): State<App>,
 ) -> Result<Json<ProgressDto>, Problem> {
     let id = path.id.clone();
-    let found = app
-        .read(move |reader| find(reader, &id))
-        .await?
-        .ok_or_else(|| unknown(&path.id))?;
+    let found = app.read(move |reader| find(reader, &id)).await?.ok_or_else(|| unknown(&path.id))?;
     if found.cancelled_at.is_none() {
         app.ask(&by, Ask::CancelBackfill(found)).await?;
     }

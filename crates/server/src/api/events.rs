@@ -58,23 +58,14 @@ pub(super) struct EventPageDto {
 }
 
 /// A piece of the log.
-fn read(
-    reader: &dyn Reader,
-    after: u64,
-    of: Option<&WorkflowId>,
-    limit: usize,
-) -> Result<EventPageDto, StoreError> {
+fn read(reader: &dyn Reader, after: u64, of: Option<&WorkflowId>, limit: usize) -> Result<EventPageDto, StoreError> {
     // In this order: what is written meanwhile is not taken for looked at.
     let seen = reader.last_seq()?;
     let page = reader.events(after, of, limit)?;
     let items: Vec<EventDto> = page.rows.into_iter().map(EventDto::from).collect();
     let newest = items.last().map_or(after, EventDto::seq);
     let next = page.next.as_deref().and_then(|next| next.parse().ok());
-    Ok(EventPageDto {
-        items,
-        last: next.unwrap_or_else(|| newest.max(seen)),
-        end: page.next.is_none(),
-    })
+    Ok(EventPageDto { items, last: next.unwrap_or_else(|| newest.max(seen)), end: page.next.is_none() })
 }
 
 /// Lists events, oldest first.
@@ -82,20 +73,8 @@ fn read(
     (status = 200, description = "A page of the log", body = EventPageDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(super) async fn list(
-    Query(wanted): Query<Wanted>,
-    State(app): State<App>,
-) -> Result<Json<EventPageDto>, Problem> {
-    let page = app
-        .read(move |reader| {
-            read(
-                reader,
-                wanted.after,
-                wanted.workflow.as_ref(),
-                wanted.limit.0,
-            )
-        })
-        .await?;
+pub(super) async fn list(Query(wanted): Query<Wanted>, State(app): State<App>) -> Result<Json<EventPageDto>, Problem> {
+    let page = app.read(move |reader| read(reader, wanted.after, wanted.workflow.as_ref(), wanted.limit.0)).await?;
     Ok(Json(page))
 }
 
@@ -130,17 +109,9 @@ pub(super) async fn stream(
     let after = last_event_id(&headers)?.or(followed.after).unwrap_or(end);
     if after > end {
         let detail = format!("the log ends at {end}, so nothing can be followed from {after} on");
-        return Err(Problem::bad_request("bad-query", detail)
-            .with_hint("this may be another database than before"));
+        return Err(Problem::bad_request("bad-query", detail).with_hint("this may be another database than before"));
     }
-    let follower = Follower {
-        app,
-        workflow: followed.workflow,
-        after,
-        ready: VecDeque::new(),
-        commits,
-        closing,
-    };
+    let follower = Follower { app, workflow: followed.workflow, after, ready: VecDeque::new(), commits, closing };
     Ok(sse(follower, Follower::next))
 }
 
@@ -176,11 +147,7 @@ impl Follower {
     /// Reads the next piece of the log. Says whether its end was reached.
     async fn read_on(&mut self) -> bool {
         let (after, workflow) = (self.after, self.workflow.clone());
-        match self
-            .app
-            .read(move |reader| read(reader, after, workflow.as_ref(), READ_AT_ONCE))
-            .await
-        {
+        match self.app.read(move |reader| read(reader, after, workflow.as_ref(), READ_AT_ONCE)).await {
             Ok(page) => {
                 self.after = page.last;
                 self.ready.extend(page.items);
@@ -195,9 +162,6 @@ impl Follower {
 }
 
 fn told(event: &EventDto) -> Event {
-    let told = Event::default()
-        .id(event.seq().to_string())
-        .event(event.subject());
-    told.json_data(event)
-        .unwrap_or_else(|error| Event::default().comment(format!("{error:?}")))
+    let told = Event::default().id(event.seq().to_string()).event(event.subject());
+    told.json_data(event).unwrap_or_else(|error| Event::default().comment(format!("{error:?}")))
 }

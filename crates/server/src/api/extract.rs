@@ -29,15 +29,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
-        read.map(|query| Query(query.0))
-            .map_err(|rejection| bad_query(&rejection.body_text()))
+        read.map(|query| Query(query.0)).map_err(|rejection| bad_query(&rejection.body_text()))
     }
 }
 
 fn bad_query(said: &str) -> Problem {
-    let said = said
-        .strip_prefix("Failed to deserialize query string: ")
-        .unwrap_or(said);
+    let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(said);
     // The name of an unknown parameter comes twice, before the message and in it.
     let said = match said.split_once(": ") {
         Some((name, rest)) if rest.contains(&format!("`{name}`")) => rest,
@@ -52,23 +49,11 @@ fn bad_query(said: &str) -> Problem {
 
 /// What the standard library says about texts that are no values, as what was expected.
 fn in_plain_words(said: &str) -> String {
-    said.replace(
-        "invalid digit found in string",
-        "expected a number of digits only",
-    )
-    .replace(
-        "cannot parse integer from empty string",
-        "expected a number",
-    )
-    .replace(
-        "number too large to fit in target type",
-        "expected a smaller number",
-    )
-    .replace(
-        "provided string was not `true` or `false`",
-        "expected true or false",
-    )
-    .replace(" to a `u32`", ", expected a number")
+    said.replace("invalid digit found in string", "expected a number of digits only")
+        .replace("cannot parse integer from empty string", "expected a number")
+        .replace("number too large to fit in target type", "expected a smaller number")
+        .replace("provided string was not `true` or `false`", "expected true or false")
+        .replace(" to a `u32`", ", expected a number")
 }
 
 /// For requests that take no query parameters.
@@ -118,27 +103,21 @@ impl<S: Send + Sync> FromRequest<S> for AnyJson {
 }
 
 async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
-    Bytes::from_request(request, state)
-        .await
-        .map_err(|rejection| {
-            let too_large = rejection.status() == StatusCode::PAYLOAD_TOO_LARGE;
-            let kind = if too_large { "too-large" } else { "bad-body" };
-            let said = if too_large {
-                format!("the body is too large, expected at most {LARGEST_BODY} bytes")
-            } else {
-                rejection.body_text()
-            };
-            Problem::new(rejection.status(), kind, said)
-        })
+    Bytes::from_request(request, state).await.map_err(|rejection| {
+        let too_large = rejection.status() == StatusCode::PAYLOAD_TOO_LARGE;
+        let kind = if too_large { "too-large" } else { "bad-body" };
+        let said = if too_large {
+            format!("the body is too large, expected at most {LARGEST_BODY} bytes")
+        } else {
+            rejection.body_text()
+        };
+        Problem::new(rejection.status(), kind, said)
+    })
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(text).map_err(|error| {
-        let what = if error.is_data() {
-            "the body is JSON, but not as expected"
-        } else {
-            "the body is not JSON"
-        };
+        let what = if error.is_data() { "the body is JSON, but not as expected" } else { "the body is not JSON" };
         let said = without_type_names(&error.to_string());
         Problem::bad_request("bad-body", format!("{what}: {said}"))
     })
@@ -162,9 +141,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Who {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        who(&parts.headers, "api")
-            .map(Who)
-            .map_err(|why| Problem::bad_request("bad-header", why))
+        who(&parts.headers, "api").map(Who).map_err(|why| Problem::bad_request("bad-header", why))
     }
 }
 
@@ -173,13 +150,9 @@ pub(crate) fn who(headers: &HeaderMap, otherwise: &str) -> Result<String, String
     let Some(value) = headers.get("kelos-user") else {
         return Ok(otherwise.to_owned());
     };
-    let name = std::str::from_utf8(value.as_bytes())
-        .unwrap_or_default()
-        .trim();
+    let name = std::str::from_utf8(value.as_bytes()).unwrap_or_default().trim();
     if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-        return Err(format!(
-            "the header `Kelos-User` must be a name of 1 to {LONGEST_NAME} bytes in UTF-8"
-        ));
+        return Err(format!("the header `Kelos-User` must be a name of 1 to {LONGEST_NAME} bytes in UTF-8"));
     }
     Ok(name.to_owned())
 }
@@ -199,11 +172,7 @@ pub(super) struct At(pub(super) Timestamp);
 
 impl<'de> Deserialize<'de> for At {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        from_text(deserializer, |text| {
-            parse_instant(text)
-                .map(At)
-                .map_err(|error| error.to_string())
-        })
+        from_text(deserializer, |text| parse_instant(text).map(At).map_err(|error| error.to_string()))
     }
 }
 
@@ -221,9 +190,7 @@ impl<'de> Deserialize<'de> for Limit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         from_text(deserializer, |text| match text.parse() {
             Ok(limit @ 1..=LONGEST_PAGE) => Ok(Limit(limit)),
-            _ => Err(format!(
-                "\"{text}\" is no number of rows, expected 1 to {LONGEST_PAGE}"
-            )),
+            _ => Err(format!("\"{text}\" is no number of rows, expected 1 to {LONGEST_PAGE}")),
         })
     }
 }
@@ -263,17 +230,11 @@ impl<'de, T: Named> Deserialize<'de> for Names<T> {
             let found = T::ALL.iter().copied().find(|state| state.name() == name);
             found.ok_or_else(|| {
                 let known: Vec<_> = T::ALL.iter().map(|state| state.name()).collect();
-                format!(
-                    "\"{name}\" is no state, expected some of {} with commas between",
-                    known.join(", ")
-                )
+                format!("\"{name}\" is no state, expected some of {} with commas between", known.join(", "))
             })
         };
         from_text(deserializer, |text| {
-            text.split(',')
-                .map(|name| find(name.trim()))
-                .collect::<Result<_, _>>()
-                .map(Names)
+            text.split(',').map(|name| find(name.trim())).collect::<Result<_, _>>().map(Names)
         })
     }
 }

@@ -20,15 +20,10 @@ pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem>
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };
-    match value
-        .to_str()
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-    {
+    match value.to_str().ok().and_then(|text| text.trim().parse().ok()) {
         Some(id) => Ok(Some(id)),
         None => {
-            let detail =
-                "the header `Last-Event-ID` must be the id of an event of this stream, a number";
+            let detail = "the header `Last-Event-ID` must be the id of an event of this stream, a number";
             Err(Problem::bad_request("bad-header", detail))
         }
     }

@@ -57,22 +57,9 @@ pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Re
         (status, reason) = ("troubled", Some(format!("failed to {error}")));
     }
     let works = matches!(status, "leading" | "stepped" | "standby");
-    let code = if works {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
+    let code = if works { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let now = handle.now().into();
-    (
-        code,
-        Json(Health {
-            status,
-            reason,
-            last_seq: last_seq.ok(),
-            now,
-        }),
-    )
-        .into_response()
+    (code, Json(Health { status, reason, last_seq: last_seq.ok(), now })).into_response()
 }
 
 /// Which program this is.
@@ -90,10 +77,7 @@ pub(super) struct Version {
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn version(_: Query<NoParameters>, State(app): State<App>) -> Json<Version> {
-    Json(Version {
-        name: "kelos",
-        version: app.version().to_owned(),
-    })
+    Json(Version { name: "kelos", version: app.version().to_owned() })
 }
 
 /// Lists what is wrong with the files of definitions, as of the latest load.
@@ -101,10 +85,7 @@ pub(super) async fn version(_: Query<NoParameters>, State(app): State<App>) -> J
     (status = 200, description = "The problems; none is good", body = ListDto<ProblemDto>),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(super) async fn problems(
-    _: Query<NoParameters>,
-    State(app): State<App>,
-) -> Json<ListDto<ProblemDto>> {
+pub(super) async fn problems(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<ProblemDto>> {
     Json(ListDto::of(app.node().problems()))
 }
 
@@ -143,21 +124,17 @@ pub(super) async fn step(
 ) -> Result<Json<Stepped>, Problem> {
     if request.time.is_some() && app.handle().pace() == Pace::ByItself {
         let detail = "this server schedules by itself and can't be stepped to a moment";
-        return Err(Problem::conflict("not-stepped", detail)
-            .with_hint("leave `time` out to have everything looked at now"));
+        return Err(
+            Problem::conflict("not-stepped", detail).with_hint("leave `time` out to have everything looked at now")
+        );
     }
     let time = request.time.map_or_else(|| app.handle().now(), |at| at.0);
     if let Some(wanted) = &request.workflows {
         check_known(&app, wanted.clone()).await?;
     }
-    app.node()
-        .step(time, request.workflows.map(Arc::new))
-        .await?;
+    app.node().step(time, request.workflows.map(Arc::new)).await?;
     let last_seq = app.read(|reader| reader.last_seq()).await?;
-    Ok(Json(Stepped {
-        time: time.into(),
-        last_seq,
-    }))
+    Ok(Json(Stepped { time: time.into(), last_seq }))
 }
 
 /// Refuses names that no workflow has; new files count.

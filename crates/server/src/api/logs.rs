@@ -41,23 +41,11 @@ pub(super) struct Piece {
 }
 
 fn unreadable(error: &LocalError) -> Problem {
-    Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "log-unreadable",
-        format!("failed to {error}"),
-    )
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "log-unreadable", format!("failed to {error}"))
 }
 
-async fn read_piece(
-    app: &App,
-    run: &RunId,
-    offset: u64,
-    limit: usize,
-) -> Result<LogChunk, LocalError> {
-    app.node()
-        .launcher()
-        .read_log(&run_ref(run), offset, limit)
-        .await
+async fn read_piece(app: &App, run: &RunId, offset: u64, limit: usize) -> Result<LogChunk, LocalError> {
+    app.node().launcher().read_log(&run_ref(run), offset, limit).await
 }
 
 /// Reads a piece of a run's output, as it was written. The header `kelos-next-offset` says where to read on,
@@ -89,23 +77,15 @@ pub(super) async fn read(
         return Err(Problem::bad_request("bad-query", detail));
     }
     let run = super::runs::found(&app, &path).await?;
-    let chunk = read_piece(&app, &run.id, piece.offset, limit)
-        .await
-        .map_err(|error| unreadable(&error))?;
+    let chunk = read_piece(&app, &run.id, piece.offset, limit).await.map_err(|error| unreadable(&error))?;
     // A run that left no files, such as one that was refused, is over when its record says so.
     let ended = chunk.ended || (run.state.is_final() && chunk.bytes.is_empty());
     let headers = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
         // It is somebody's output, whatever it looks like.
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        (
-            HeaderName::from_static("kelos-next-offset"),
-            chunk.next_offset.to_string(),
-        ),
-        (
-            HeaderName::from_static("kelos-dropped"),
-            chunk.dropped.to_string(),
-        ),
+        (HeaderName::from_static("kelos-next-offset"), chunk.next_offset.to_string()),
+        (HeaderName::from_static("kelos-dropped"), chunk.dropped.to_string()),
         (HeaderName::from_static("kelos-ended"), ended.to_string()),
     ];
     Ok((headers, chunk.bytes).into_response())
@@ -146,22 +126,12 @@ pub(super) async fn stream(
     let run = super::runs::found(&app, &path).await?;
     let offset = seen.unwrap_or(0);
     if seen.is_some() && run.state.is_final() {
-        let rest = read_piece(&app, &run.id, offset, 1)
-            .await
-            .map_err(|error| unreadable(&error))?;
+        let rest = read_piece(&app, &run.id, offset, 1).await.map_err(|error| unreadable(&error))?;
         if rest.bytes.is_empty() {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
-    let follower = Follower {
-        app,
-        path,
-        run: run.id,
-        offset,
-        carried: Vec::new(),
-        over: false,
-        closing,
-    };
+    let follower = Follower { app, path, run: run.id, offset, carried: Vec::new(), over: false, closing };
     Ok(sse(follower, Follower::next).into_response())
 }
 
@@ -215,12 +185,7 @@ impl Follower {
         self.offset = chunk.next_offset;
         let next_offset = chunk.next_offset - self.carried.len() as u64;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        (!text.is_empty()).then_some(Output {
-            offset,
-            next_offset,
-            dropped: chunk.dropped,
-            text,
-        })
+        (!text.is_empty()).then_some(Output { offset, next_offset, dropped: chunk.dropped, text })
     }
 
     /// What there is to send when nothing will be written any more.
@@ -232,13 +197,7 @@ impl Follower {
         }
         let text = String::from_utf8_lossy(&carried).into_owned();
         let offset = self.offset - carried.len() as u64;
-        Output {
-            offset,
-            next_offset: self.offset,
-            dropped: 0,
-            text,
-        }
-        .event()
+        Output { offset, next_offset: self.offset, dropped: 0, text }.event()
     }
 }
 
@@ -259,18 +218,14 @@ fn unfinished(bytes: &[u8]) -> usize {
                 0xE0.. => 3,
                 _ => 2,
             };
-            start
-                .filter(|back| back + 1 < length(bytes[bytes.len() - 1 - back]))
-                .map_or(0, |back| back + 1)
+            start.filter(|back| back + 1 < length(bytes[bytes.len() - 1 - back])).map_or(0, |back| back + 1)
         }
     }
 }
 
 fn event(name: &str, id: u64, data: &impl Serialize) -> Event {
     let event = Event::default().event(name).id(id.to_string());
-    event
-        .json_data(data)
-        .unwrap_or_else(|error| Event::default().comment(format!("{error:?}")))
+    event.json_data(data).unwrap_or_else(|error| Event::default().comment(format!("{error:?}")))
 }
 
 #[cfg(test)]
@@ -280,14 +235,8 @@ mod tests {
     #[test]
     fn only_the_beginning_of_a_character_is_held_back() {
         let text = "aé€😀".as_bytes();
-        let held: Vec<usize> = (0..=text.len())
-            .map(|end| unfinished(&text[..end]))
-            .collect();
+        let held: Vec<usize> = (0..=text.len()).map(|end| unfinished(&text[..end])).collect();
         assert_eq!(held, [0, 0, 1, 0, 1, 2, 0, 1, 2, 3, 0]);
-        assert_eq!(
-            unfinished(b"\xff\xfe\x80\x80\x80"),
-            0,
-            "what is no text at all is not held back"
-        );
+        assert_eq!(unfinished(b"\xff\xfe\x80\x80\x80"), 0, "what is no text at all is not held back");
     }
 }

@@ -85,9 +85,7 @@ fn routes() -> OpenApiRouter<App> {
 }
 
 fn split() -> (Router<App>, Description) {
-    let (router, mut description) = OpenApiRouter::new()
-        .nest("/api/v1", routes())
-        .split_for_parts();
+    let (router, mut description) = OpenApiRouter::new().nest("/api/v1", routes()).split_for_parts();
     description.info = Kelos::openapi().info;
     description.info.version = "1".to_owned();
     name_operations(&mut description);
@@ -97,24 +95,10 @@ fn split() -> (Router<App>, Description) {
 /// Names of functions are unique in their module only; those of operations must be everywhere.
 fn name_operations(description: &mut Description) {
     for path in description.paths.paths.values_mut() {
-        let operations = [
-            &mut path.get,
-            &mut path.put,
-            &mut path.post,
-            &mut path.delete,
-        ];
+        let operations = [&mut path.get, &mut path.put, &mut path.post, &mut path.delete];
         for operation in operations.into_iter().flatten() {
-            let tag = operation
-                .tags
-                .iter()
-                .flatten()
-                .next()
-                .cloned()
-                .unwrap_or_default();
-            operation.operation_id = operation
-                .operation_id
-                .take()
-                .map(|name| format!("{tag}_{name}"));
+            let tag = operation.tags.iter().flatten().next().cloned().unwrap_or_default();
+            operation.operation_id = operation.operation_id.take().map(|name| format!("{tag}_{name}"));
         }
     }
 }
@@ -150,26 +134,14 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_told_as_a_bug() {
         let boom = get(async || -> &'static str { panic!("boom") });
-        let router = Router::new()
-            .route("/api/v1/boom", boom)
-            .layer(CatchPanicLayer::custom(panicked));
+        let router = Router::new().route("/api/v1/boom", boom).layer(CatchPanicLayer::custom(panicked));
         let router = router.layer(axum::middleware::from_fn(crate::problem::name_instance));
-        let request = axum::http::Request::get("/api/v1/boom")
-            .body(axum::body::Body::empty())
-            .unwrap();
+        let request = axum::http::Request::get("/api/v1/boom").body(axum::body::Body::empty()).unwrap();
         let response = tower::ServiceExt::oneshot(router, request).await.unwrap();
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(
-            response.headers()["content-type"],
-            "application/problem+json"
-        );
-        let body = axum::body::to_bytes(response.into_body(), usize::MAX)
-            .await
-            .unwrap();
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(
-            (&problem["type"], &problem["instance"]),
-            (&"urn:kelos:problem:bug".into(), &"/api/v1/boom".into())
-        );
+        assert_eq!((&problem["type"], &problem["instance"]), (&"urn:kelos:problem:bug".into(), &"/api/v1/boom".into()));
     }
 }

@@ -48,17 +48,9 @@ pub(super) async fn list(
     State(app): State<App>,
 ) -> Result<Json<ListDto<RegisterDto>>, Problem> {
     let bucket = path.bucket.clone();
-    let found = app
-        .read(move |reader| reader.registers(&bucket, &wanted.prefix))
-        .await?;
-    let register = |(key, value)| RegisterDto {
-        bucket: path.bucket.clone(),
-        key,
-        value,
-    };
-    Ok(Json(ListDto {
-        items: found.into_iter().map(register).collect(),
-    }))
+    let found = app.read(move |reader| reader.registers(&bucket, &wanted.prefix)).await?;
+    let register = |(key, value)| RegisterDto { bucket: path.bucket.clone(), key, value };
+    Ok(Json(ListDto { items: found.into_iter().map(register).collect() }))
 }
 
 /// Shows a register.
@@ -73,10 +65,7 @@ pub(super) async fn get(
 ) -> Result<Json<RegisterDto>, Problem> {
     let RegisterPath { bucket, key } = path;
     let name = (bucket.clone(), key.clone());
-    match app
-        .read(move |reader| reader.register(&name.0, &name.1))
-        .await?
-    {
+    match app.read(move |reader| reader.register(&name.0, &name.1)).await? {
         Some(value) => Ok(Json(RegisterDto { bucket, key, value })),
         None => {
             let detail = format!("bucket \"{bucket}\" has no register \"{key}\"");
@@ -107,17 +96,11 @@ pub(super) async fn put(
     let RegisterPath { bucket, key } = path;
     for name in [&bucket, &key] {
         if name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-            let detail = format!(
-                "the name of a register has at most {LONGEST_NAME} bytes and no control characters"
-            );
+            let detail = format!("the name of a register has at most {LONGEST_NAME} bytes and no control characters");
             return Err(Problem::bad_request("bad-path", detail));
         }
     }
-    let ask = Ask::SetRegister {
-        bucket: bucket.clone(),
-        key: key.clone(),
-        value: Some(value.clone()),
-    };
+    let ask = Ask::SetRegister { bucket: bucket.clone(), key: key.clone(), value: Some(value.clone()) };
     app.ask(&by, ask).await?;
     Ok(Json(RegisterDto { bucket, key, value }))
 }
@@ -134,14 +117,6 @@ pub(super) async fn delete(
     State(app): State<App>,
 ) -> Result<axum::http::StatusCode, Problem> {
     let RegisterPath { bucket, key } = path;
-    app.ask(
-        &by,
-        Ask::SetRegister {
-            bucket,
-            key,
-            value: None,
-        },
-    )
-    .await?;
+    app.ask(&by, Ask::SetRegister { bucket, key, value: None }).await?;
     Ok(axum::http::StatusCode::NO_CONTENT)
 }

@@ -41,13 +41,8 @@ pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
 ) -> Result<Json<PageDto<RunDto>>, Problem> {
-    let filter = RunFilter {
-        workflow: wanted.workflow,
-        states: wanted.state.0,
-    };
-    let page = app
-        .read(move |reader| reader.runs(&filter, wanted.cursor.as_deref(), wanted.limit.0))
-        .await?;
+    let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0 };
+    let page = app.read(move |reader| reader.runs(&filter, wanted.cursor.as_deref(), wanted.limit.0)).await?;
     Ok(Json(PageDto::of(page)))
 }
 
@@ -63,9 +58,7 @@ pub(super) async fn of_slot(
 ) -> Result<Json<ListDto<RunDto>>, Problem> {
     let slot = path.slot();
     let id = slot.clone();
-    let found = app
-        .read(move |reader| Ok((reader.slot(&id)?, reader.slot_runs(&id)?)))
-        .await?;
+    let found = app.read(move |reader| Ok((reader.slot(&id)?, reader.slot_runs(&id)?))).await?;
     match found {
         (Some(_), runs) => Ok(Json(ListDto::of(runs))),
         (None, _) => Err(super::slots::unknown(&slot)),
@@ -90,10 +83,8 @@ pub(super) async fn found(app: &App, path: &RunPath) -> Result<Run, Problem> {
     let id = slot.clone();
     let runs = app.read(move |reader| reader.slot_runs(&id)).await?;
     let number = path.number;
-    runs.into_iter()
-        .find(|run| run.id.number == number)
-        .ok_or_else(|| {
-            let detail = format!("slot {} has no run number {number}", slot.short());
-            Problem::not_found("run-not-found", detail)
-        })
+    runs.into_iter().find(|run| run.id.number == number).ok_or_else(|| {
+        let detail = format!("slot {} has no run number {number}", slot.short());
+        Problem::not_found("run-not-found", detail)
+    })
 }

@@ -46,15 +46,9 @@ pub(super) struct Wanted {
 
 /// The range between two times, either of which may be open.
 pub(super) fn range(from: Option<At>, to: Option<At>) -> Result<Option<Range>, Problem> {
-    let range = Range::new(
-        from.map_or(Timestamp::MIN, |at| at.0),
-        to.map_or(Timestamp::MAX, |at| at.0),
-    );
+    let range = Range::new(from.map_or(Timestamp::MIN, |at| at.0), to.map_or(Timestamp::MAX, |at| at.0));
     if range.is_empty() {
-        return Err(Problem::bad_request(
-            "bad-query",
-            "`from` must be before `to`",
-        ));
+        return Err(Problem::bad_request("bad-query", "`from` must be before `to`"));
     }
     Ok((from.is_some() || to.is_some()).then_some(range))
 }
@@ -74,9 +68,7 @@ pub(super) async fn list(
         range: range(wanted.from, wanted.to)?,
         backfill: wanted.backfill,
     };
-    let page = app
-        .read(move |reader| reader.slots(&filter, wanted.cursor.as_deref(), wanted.limit.0))
-        .await?;
+    let page = app.read(move |reader| reader.slots(&filter, wanted.cursor.as_deref(), wanted.limit.0)).await?;
     Ok(Json(PageDto::of(page)))
 }
 
@@ -90,9 +82,7 @@ pub(super) fn unknown(slot: &SlotRef) -> Problem {
 async fn found(app: &App, slot: SlotRef) -> Result<SlotDto, Problem> {
     let id = slot.clone();
     let found = app.read(move |reader| reader.slot(&id)).await?;
-    found
-        .map(|found| SlotDto::new(&slot, found))
-        .ok_or_else(|| unknown(&slot))
+    found.map(|found| SlotDto::new(&slot, found)).ok_or_else(|| unknown(&slot))
 }
 
 /// Shows a slot.
@@ -186,14 +176,7 @@ pub(super) async fn rerun(
     Body(because): Body<Because>,
 ) -> Result<Json<SlotDto>, Problem> {
     let slot = path.slot();
-    app.ask(
-        &by,
-        Ask::Rerun {
-            slot: slot.clone(),
-            reason: because.reason,
-        },
-    )
-    .await?;
+    app.ask(&by, Ask::Rerun { slot: slot.clone(), reason: because.reason }).await?;
     found(&app, slot).await.map(Json)
 }
 
@@ -217,13 +200,6 @@ pub(super) async fn kill(
     Body(because): Body<Because>,
 ) -> Result<Json<SlotDto>, Problem> {
     let slot = path.slot();
-    app.ask(
-        &by,
-        Ask::Kill {
-            slot: slot.clone(),
-            reason: because.reason,
-        },
-    )
-    .await?;
+    app.ask(&by, Ask::Kill { slot: slot.clone(), reason: because.reason }).await?;
     found(&app, slot).await.map(Json)
 }

@@ -13,9 +13,7 @@ use kelos::store::{Reader, SlotFilter, StoreError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::dto::{
-    Instant, ListDto, PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto, counts,
-};
+use super::dto::{Instant, ListDto, PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto, counts};
 use super::extract::{At, Limit, NoParameters, Path, Query, Who, WorkflowPath};
 use crate::app::App;
 use crate::problem::Problem;
@@ -46,19 +44,12 @@ impl Wanted {
         let (definition, about) = (&row.definition, &row.definition.about);
         let has_text = |q: &String| {
             let q = q.to_lowercase();
-            let texts = [row.id.as_str()]
-                .into_iter()
-                .chain(about.description.as_deref());
-            texts
-                .chain(about.tags.iter().map(String::as_str))
-                .any(|text| text.to_lowercase().contains(&q))
+            let texts = [row.id.as_str()].into_iter().chain(about.description.as_deref());
+            texts.chain(about.tags.iter().map(String::as_str)).any(|text| text.to_lowercase().contains(&q))
         };
         row.present != self.removed
             && self.tag.as_ref().is_none_or(|tag| about.tags.contains(tag))
-            && self
-                .project
-                .as_ref()
-                .is_none_or(|project| definition.project == *project)
+            && self.project.as_ref().is_none_or(|project| definition.project == *project)
             && self.q.as_ref().is_none_or(has_text)
             && self.paused.is_none_or(|paused| row.paused == paused)
     }
@@ -74,9 +65,7 @@ pub(super) async fn list(
     State(app): State<App>,
 ) -> Result<Json<ListDto<WorkflowDto>>, Problem> {
     let rows = app.read(|reader| reader.workflows()).await?;
-    Ok(Json(ListDto::of(
-        rows.iter().filter(|row| wanted.accepts(row)),
-    )))
+    Ok(Json(ListDto::of(rows.iter().filter(|row| wanted.accepts(row)))))
 }
 
 pub(super) fn unknown(id: &WorkflowId) -> Problem {
@@ -108,16 +97,11 @@ pub(super) async fn one(
             Ok(schedule) => (times_after(&schedule, now, None, NEXT_TIMES), None),
             Err(problem) => (Vec::new(), Some(problem.to_string())),
         };
-        let filter = SlotFilter {
-            workflow: Some(path.id),
-            ..SlotFilter::default()
-        };
+        let filter = SlotFilter { workflow: Some(path.id), ..SlotFilter::default() };
         let (id, file) = (row.id.clone(), row.definition.source.file.clone());
         // What names another workflow of the file is that one's business.
         let own = |problem: &ScriptProblem| problem.workflow.as_ref().is_none_or(|of| *of == id);
-        let problems = problems
-            .into_iter()
-            .filter(|problem| problem.file == file && own(problem));
+        let problems = problems.into_iter().filter(|problem| problem.file == file && own(problem));
         Ok(Ok(WorkflowDetailDto {
             summary: (&row).into(),
             definition: (&*row.definition).into(),
@@ -200,29 +184,17 @@ impl TimesWanted {
         match (self.after, self.before) {
             (None, Some(before)) => {
                 let earlier = |at: &Timestamp| schedule.previous_before(*at);
-                let mut times: Vec<_> = std::iter::successors(earlier(&before.0), earlier)
-                    .take(count)
-                    .map(Instant)
-                    .collect();
+                let mut times: Vec<_> =
+                    std::iter::successors(earlier(&before.0), earlier).take(count).map(Instant).collect();
                 times.reverse();
                 times
             }
-            (after, before) => times_after(
-                schedule,
-                after.map_or(now, |at| at.0),
-                before.map(|at| at.0),
-                count,
-            ),
+            (after, before) => times_after(schedule, after.map_or(now, |at| at.0), before.map(|at| at.0), count),
         }
     }
 }
 
-fn times_after(
-    schedule: &CronSchedule,
-    after: Timestamp,
-    before: Option<Timestamp>,
-    count: usize,
-) -> Vec<Instant> {
+fn times_after(schedule: &CronSchedule, after: Timestamp, before: Option<Timestamp>, count: usize) -> Vec<Instant> {
     let end = before.unwrap_or(Timestamp::MAX);
     let times = schedule.times(after, end).skip_while(|time| *time == after);
     times.take(count).map(Instant).collect()

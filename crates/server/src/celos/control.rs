@@ -38,15 +38,13 @@ pub(super) async fn clear_cache(State(app): State<App>) -> Result<(), Fault> {
 
 pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), Fault> {
     let slot = params.slot(app.handle().now())?;
-    app.ask(&params.by, Ask::Rerun { slot, reason: None })
-        .await?;
+    app.ask(&params.by, Ask::Rerun { slot, reason: None }).await?;
     Ok(())
 }
 
 pub(super) async fn kill(State(app): State<App>, params: Params) -> Result<(), Fault> {
     let slot = params.slot(app.handle().now())?;
-    app.ask(&params.by, Ask::Kill { slot, reason: None })
-        .await?;
+    app.ask(&params.by, Ask::Kill { slot, reason: None }).await?;
     Ok(())
 }
 
@@ -58,19 +56,9 @@ pub(super) async fn pause(State(app): State<App>, params: Params) -> Result<(), 
         text if text.eq_ignore_ascii_case("true") => true,
         text if text.eq_ignore_ascii_case("false") => false,
         other => {
-            return Err(Fault::bad_request(format!(
-                "paused is \"{other}\", expected true or false"
-            )));
+            return Err(Fault::bad_request(format!("paused is \"{other}\", expected true or false")));
         }
     };
-    app.ask(
-        &params.by,
-        if paused {
-            Ask::Pause(id)
-        } else {
-            Ask::Resume(id)
-        },
-    )
-    .await?;
+    app.ask(&params.by, if paused { Ask::Pause(id) } else { Ask::Resume(id) }).await?;
     Ok(())
 }

@@ -22,11 +22,7 @@ impl Jackson {
 }
 
 impl Formatter for Jackson {
-    fn begin_array_value<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
         writer.write_all(if first { b" " } else { b", " })
     }
 
@@ -40,11 +36,7 @@ impl Formatter for Jackson {
         writer.write_all(b"{")
     }
 
-    fn begin_object_key<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
+    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
         if !first {
             writer.write_all(b",")?;
         }
@@ -95,26 +87,14 @@ mod tests {
     #[test]
     fn scalars_and_arrays_of_them_stay_on_one_line() {
         let ids = json!({ "ids": ["workflow-1", "workflow-2"] });
-        assert_eq!(
-            printed(&ids),
-            "{\n  \"ids\" : [ \"workflow-1\", \"workflow-2\" ]\n}"
-        );
-        assert_eq!(
-            printed(&json!([1, 2.5, null, true, [[3]]])),
-            "[ 1, 2.5, null, true, [ [ 3 ] ] ]"
-        );
-        assert_eq!(
-            printed(&json!("Iñtërnâtiônàlizætiøn \"quoted\"")),
-            "\"Iñtërnâtiônàlizætiøn \\\"quoted\\\"\""
-        );
+        assert_eq!(printed(&ids), "{\n  \"ids\" : [ \"workflow-1\", \"workflow-2\" ]\n}");
+        assert_eq!(printed(&json!([1, 2.5, null, true, [[3]]])), "[ 1, 2.5, null, true, [ [ 3 ] ] ]");
+        assert_eq!(printed(&json!("Iñtërnâtiônàlizætiøn \"quoted\"")), "\"Iñtërnâtiônàlizætiøn \\\"quoted\\\"\"");
     }
 
     #[test]
     fn empty_ones_have_one_space() {
-        assert_eq!(
-            printed(&json!({ "a": [], "b": {} })),
-            "{\n  \"a\" : [ ],\n  \"b\" : { }\n}"
-        );
+        assert_eq!(printed(&json!({ "a": [], "b": {} })), "{\n  \"a\" : [ ],\n  \"b\" : { }\n}");
         assert_eq!(printed(&json!({})), "{ }");
         assert_eq!(printed(&json!([{}, []])), "[ { }, [ ] ]");
     }

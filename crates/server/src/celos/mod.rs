@@ -38,12 +38,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/workflow", get(slots::workflow))
         .route("/slot-state", get(slots::state))
         .route("/trigger-status", get(trigger_status::status))
-        .route(
-            "/register",
-            get(registers::get)
-                .put(registers::put)
-                .delete(registers::delete),
-        )
+        .route("/register", get(registers::get).put(registers::put).delete(registers::delete))
         .route("/list-register-keys", get(registers::list))
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
@@ -59,10 +54,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Fault {
-        Fault {
-            status,
-            message: message.into(),
-        }
+        Fault { status, message: message.into() }
     }
 
     fn bad_request(message: impl Into<String>) -> Fault {
@@ -82,10 +74,7 @@ impl IntoResponse for Fault {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Fault {
-        Fault::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("failed to {error}"),
-        )
+        Fault::new(StatusCode::SERVICE_UNAVAILABLE, format!("failed to {error}"))
     }
 }
 
@@ -93,10 +82,7 @@ impl From<AskError> for Fault {
     fn from(error: AskError) -> Fault {
         match error {
             AskError::Refused(refusal) => refusal.into(),
-            error => Fault::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("failed to {error}"),
-            ),
+            error => Fault::new(StatusCode::SERVICE_UNAVAILABLE, format!("failed to {error}")),
         }
     }
 }
@@ -108,15 +94,11 @@ impl From<Refusal> for Fault {
             Refusal::NotInSchedule(slot) => Fault::not_found(format!("Slot is not found: {slot}")),
             Refusal::StillLive(_, state) => {
                 let status = status_of(state);
-                Fault::bad_request(format!(
-                    "Slot must be in successful or failed, but is: {status}"
-                ))
+                Fault::bad_request(format!("Slot must be in successful or failed, but is: {status}"))
             }
             Refusal::AlreadyFinal(_, state) => {
                 let status = status_of(state);
-                Fault::bad_request(format!(
-                    "Slot must be in indeterminate state, but is: {status}"
-                ))
+                Fault::bad_request(format!("Slot must be in indeterminate state, but is: {status}"))
             }
             other => Fault::bad_request(other.to_string()),
         }
@@ -137,11 +119,7 @@ fn status_of(state: SlotState) -> &'static str {
 }
 
 fn as_json(value: &impl Serialize) -> Response {
-    (
-        [(header::CONTENT_TYPE, "application/json")],
-        json::print(value),
-    )
-        .into_response()
+    ([(header::CONTENT_TYPE, "application/json")], json::print(value)).into_response()
 }
 
 pub(crate) fn unknown_path(path: &str) -> Fault {
@@ -163,9 +141,5 @@ async fn wrong_method(method: Method) -> Fault {
 
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     // The panic itself has been written to the log by then.
-    Fault::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "A bug in the server: its log says more",
-    )
-    .into_response()
+    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "A bug in the server: its log says more").into_response()
 }

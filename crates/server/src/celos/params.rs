@@ -46,24 +46,18 @@ fn too_large_or(rejection: &BytesRejection) -> String {
 }
 
 fn is_form(headers: &HeaderMap) -> bool {
-    let media = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|media| media.to_str().ok());
+    let media = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
     media.is_some_and(|media| media.starts_with("application/x-www-form-urlencoded"))
 }
 
 impl Params {
     /// The first value of a parameter.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.pairs
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     pub(super) fn require(&self, name: &str) -> Result<&str, Fault> {
-        self.get(name)
-            .ok_or_else(|| Fault::bad_request(format!("{name} parameter missing.")))
+        self.get(name).ok_or_else(|| Fault::bad_request(format!("{name} parameter missing.")))
     }
 
     /// The workflow that `id` names.
@@ -94,26 +88,14 @@ impl Params {
 /// Name and value pairs as browsers and curl write them.
 fn decode(text: &[u8]) -> Vec<(String, String)> {
     let word = |bytes: &[u8]| {
-        let spaced: Vec<u8> = bytes
-            .iter()
-            .map(|byte| if *byte == b'+' { b' ' } else { *byte })
-            .collect();
+        let spaced: Vec<u8> = bytes.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
         percent_decode(&spaced).decode_utf8_lossy().into_owned()
     };
     let pair = |pair: &[u8]| {
-        let equals = pair
-            .iter()
-            .position(|byte| *byte == b'=')
-            .unwrap_or(pair.len());
-        (
-            word(&pair[..equals]),
-            word(pair.get(equals + 1..).unwrap_or_default()),
-        )
+        let equals = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+        (word(&pair[..equals]), word(pair.get(equals + 1..).unwrap_or_default()))
     };
-    text.split(|byte| *byte == b'&')
-        .filter(|part| !part.is_empty())
-        .map(pair)
-        .collect()
+    text.split(|byte| *byte == b'&').filter(|part| !part.is_empty()).map(pair).collect()
 }
 
 /// Names of registers: they once were names of files.
@@ -134,16 +116,7 @@ mod tests {
     #[test]
     fn pairs_are_decoded_once() {
         let pairs = decode("id=a%26b+c&time=&flag&x=1=2&&%C3%B1=ñ".as_bytes());
-        let expected = [
-            ("id", "a&b c"),
-            ("time", ""),
-            ("flag", ""),
-            ("x", "1=2"),
-            ("ñ", "ñ"),
-        ];
-        assert_eq!(
-            pairs,
-            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
-        );
+        let expected = [("id", "a&b c"), ("time", ""), ("flag", ""), ("x", "1=2"), ("ñ", "ñ")];
+        assert_eq!(pairs, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 }

@@ -21,9 +21,7 @@ fn name(params: &Params, name: &str) -> Result<String, Fault> {
 
 pub(super) async fn get(State(app): State<App>, params: Params) -> Result<Response, Fault> {
     let (bucket, key) = (name(&params, "bucket")?, name(&params, "key")?);
-    let value = app
-        .read(move |reader| reader.register(&bucket, &key))
-        .await?;
+    let value = app.read(move |reader| reader.register(&bucket, &key)).await?;
     let value = value.ok_or_else(|| Fault::not_found("Register not found"))?;
     Ok(as_json(&value))
 }
@@ -42,10 +40,7 @@ pub(super) async fn delete(State(app): State<App>, params: Params) -> Result<(),
         return set(&app, &params.by, bucket, name(&params, "key")?, None).await;
     };
     let (of, prefix) = (bucket.clone(), register_name("prefix", prefix)?);
-    for (key, _) in app
-        .read(move |reader| reader.registers(&of, &prefix))
-        .await?
-    {
+    for (key, _) in app.read(move |reader| reader.registers(&of, &prefix)).await? {
         set(&app, &params.by, bucket.clone(), key, None).await?;
     }
     Ok(())
@@ -54,21 +49,11 @@ pub(super) async fn delete(State(app): State<App>, params: Params) -> Result<(),
 pub(super) async fn list(State(app): State<App>, params: Params) -> Result<Response, Fault> {
     let bucket = name(&params, "bucket")?;
     let prefix = register_name("prefix", params.get("prefix").unwrap_or_default())?;
-    let found = app
-        .read(move |reader| reader.registers(&bucket, &prefix))
-        .await?;
-    Ok(as_json(&Keys {
-        keys: found.into_iter().map(|(key, _)| key).collect(),
-    }))
+    let found = app.read(move |reader| reader.registers(&bucket, &prefix)).await?;
+    Ok(as_json(&Keys { keys: found.into_iter().map(|(key, _)| key).collect() }))
 }
 
-async fn set(
-    app: &App,
-    by: &str,
-    bucket: String,
-    key: String,
-    value: Option<Value>,
-) -> Result<(), Fault> {
+async fn set(app: &App, by: &str, bucket: String, key: String, value: Option<Value>) -> Result<(), Fault> {
     app.ask(by, Ask::SetRegister { bucket, key, value }).await?;
     Ok(())
 }

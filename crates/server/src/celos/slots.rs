@@ -30,11 +30,7 @@ struct Ids {
 
 pub(super) async fn list(State(app): State<App>) -> Result<Response, Fault> {
     let rows = app.read(|reader| reader.workflows()).await?;
-    let ids = rows
-        .into_iter()
-        .filter(|row| row.present)
-        .map(|row| row.id.to_string())
-        .collect();
+    let ids = rows.into_iter().filter(|row| row.present).map(|row| row.id.to_string()).collect();
     Ok(as_json(&Ids { ids }))
 }
 
@@ -76,9 +72,7 @@ impl ShownSlot {
         ShownSlot {
             time: format_full(time),
             status,
-            external_id: slot
-                .and_then(|slot| slot.external_id.clone())
-                .filter(|_| started),
+            external_id: slot.and_then(|slot| slot.external_id.clone()).filter(|_| started),
             retry_count: slot.map_or(0, |slot| slot.retries),
         }
     }
@@ -90,10 +84,7 @@ impl From<&About> for Info {
             email: contact.email.clone(),
             name: contact.name.clone(),
         };
-        Info {
-            url: about.url.clone(),
-            contacts: about.contacts.iter().map(contact).collect(),
-        }
+        Info { url: about.url.clone(), contacts: about.contacts.iter().map(contact).collect() }
     }
 }
 
@@ -102,11 +93,7 @@ pub(super) async fn slots(State(app): State<App>, params: Params) -> Result<Resp
     let end = params.time("end")?.unwrap_or_else(|| app.handle().now());
     let (row, mut slots) = slots_before(&app, id, params.time("start")?, end).await?;
     slots.reverse();
-    Ok(as_json(&Shown {
-        info: Info::from(&row.definition.about),
-        paused: row.paused,
-        slots,
-    }))
+    Ok(as_json(&Shown { info: Info::from(&row.definition.about), paused: row.paused, slots }))
 }
 
 /// What came before `/workflow-slots`: an object with the times as names.
@@ -115,10 +102,7 @@ pub(super) async fn workflow(State(app): State<App>, params: Params) -> Result<R
     let end = params.time("time")?.unwrap_or_else(|| app.handle().now());
     let (_, slots) = slots_before(&app, id, None, end).await?;
     // Times of one length sort as texts do.
-    let by_time: BTreeMap<String, ShownSlot> = slots
-        .into_iter()
-        .map(|slot| (slot.time.clone(), slot))
-        .collect();
+    let by_time: BTreeMap<String, ShownSlot> = slots.into_iter().map(|slot| (slot.time.clone(), slot)).collect();
     Ok(as_json(&by_time))
 }
 
@@ -126,23 +110,14 @@ pub(super) async fn state(State(app): State<App>, params: Params) -> Result<Resp
     let slot = params.slot(app.handle().now())?;
     let id = slot.clone();
     let found = app.read(move |reader| reader.slot(&id)).await?;
-    let found =
-        found.ok_or_else(|| Fault::not_found(format!("Slot not found: {}", slot.workflow)))?;
-    Ok(as_json(&ShownSlot::new(
-        slot.key.scheduled_at(),
-        Some(&found),
-    )))
+    let found = found.ok_or_else(|| Fault::not_found(format!("Slot not found: {}", slot.workflow)))?;
+    Ok(as_json(&ShownSlot::new(slot.key.scheduled_at(), Some(&found))))
 }
 
 type Found = Result<(WorkflowRow, Vec<ShownSlot>), Fault>;
 
 /// The slots of a range, oldest first; without a start those of the window before the end.
-async fn slots_before(
-    app: &App,
-    id: WorkflowId,
-    start: Option<Timestamp>,
-    end: Timestamp,
-) -> Found {
+async fn slots_before(app: &App, id: WorkflowId, start: Option<Timestamp>, end: Timestamp) -> Found {
     let read = move |reader: &dyn Reader| -> Result<Found, StoreError> {
         let Some(row) = schedule::defined(reader, &id)? else {
             return Ok(Err(Fault::not_found(format!("Workflow not found: {id}"))));
@@ -152,8 +127,7 @@ async fn slots_before(
         let range = Range::new(start.unwrap_or_else(|| window.max(begun)), end);
         if range.start < window {
             let hours = WINDOW.as_hours();
-            let message =
-                format!("Time interval between start and end is limited to: {hours} hours");
+            let message = format!("Time interval between start and end is limited to: {hours} hours");
             return Ok(Err(Fault::bad_request(message)));
         }
         let times: Vec<Timestamp> = match schedule::resolved(reader, &row)? {
@@ -161,25 +135,14 @@ async fn slots_before(
             Err(problem) => return Ok(Err(no_schedule(&problem))),
         };
         let stored = stored(reader, &row.id, range)?;
-        let shown = times
-            .into_iter()
-            .map(|time| ShownSlot::new(time, stored.get(&time)))
-            .collect();
+        let shown = times.into_iter().map(|time| ShownSlot::new(time, stored.get(&time))).collect();
         Ok(Ok((row, shown)))
     };
     app.read(read).await?
 }
 
-fn stored(
-    reader: &dyn Reader,
-    id: &WorkflowId,
-    range: Range,
-) -> Result<BTreeMap<Timestamp, Slot>, StoreError> {
-    let filter = SlotFilter {
-        workflow: Some(id.clone()),
-        range: Some(range),
-        ..SlotFilter::default()
-    };
+fn stored(reader: &dyn Reader, id: &WorkflowId, range: Range) -> Result<BTreeMap<Timestamp, Slot>, StoreError> {
+    let filter = SlotFilter { workflow: Some(id.clone()), range: Some(range), ..SlotFilter::default() };
     let mut slots = BTreeMap::new();
     let mut from = None;
     loop {
@@ -197,9 +160,7 @@ fn stored(
 
 fn no_schedule(problem: &ScheduleProblem) -> Fault {
     match problem {
-        ScheduleProblem::Unknown { on } => {
-            Fault::bad_request(format!("Workflow {on} doesn't exist."))
-        }
+        ScheduleProblem::Unknown { on } => Fault::bad_request(format!("Workflow {on} doesn't exist.")),
         cycle => Fault::bad_request(cycle.to_string()),
     }
 }

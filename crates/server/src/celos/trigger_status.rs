@@ -29,11 +29,7 @@ impl From<Explanation> for Status {
         let description = match (explanation.kind, &explanation.evidence) {
             // Ours is shorter; Celos names slots in full.
             (TriggerKind::Success, Some(Evidence::Slot { slot, .. })) => {
-                let word = if explanation.answer == Answer::Met {
-                    "is ready"
-                } else {
-                    "is not ready"
-                };
+                let word = if explanation.answer == Answer::Met { "is ready" } else { "is not ready" };
                 format!("Workflow slot {slot} {word}")
             }
             _ => explanation.text,
@@ -67,11 +63,8 @@ fn class_of(kind: TriggerKind) -> &'static str {
 pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Response, Fault> {
     let slot = params.slot(app.handle().now())?;
     let id = slot.workflow.clone();
-    let row = app
-        .read(move |reader| schedule::defined(reader, &id))
-        .await?;
-    let row =
-        row.ok_or_else(|| Fault::not_found(format!("Workflow not found: {}", slot.workflow)))?;
+    let row = app.read(move |reader| schedule::defined(reader, &id)).await?;
+    let row = row.ok_or_else(|| Fault::not_found(format!("Workflow not found: {}", slot.workflow)))?;
     let known = look(&app, &slot, &row.definition).await?;
     let evaluation = evaluate(&row.definition.trigger, &slot.workflow, &slot.key, &known);
     Ok(as_json(&Status::from(evaluation.explanation)))
@@ -100,11 +93,7 @@ impl Facts for Known {
 }
 
 async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<Known, Fault> {
-    let nothing = Known {
-        now: app.handle().now(),
-        slots: BTreeMap::new(),
-        probes: BTreeMap::new(),
-    };
+    let nothing = Known { now: app.handle().now(), slots: BTreeMap::new(), probes: BTreeMap::new() };
     let (mut upstream, mut probes) = (Vec::new(), Vec::new());
     for waker in evaluate(&workflow.trigger, &slot.workflow, &slot.key, &nothing).wakers {
         match waker {
@@ -114,13 +103,8 @@ async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<Known, F
         }
     }
     let slots = app.read(move |reader| {
-        let state =
-            |slot: SlotRef| Ok((slot.clone(), reader.slot(&slot)?.map(|found| found.state)));
+        let state = |slot: SlotRef| Ok((slot.clone(), reader.slot(&slot)?.map(|found| found.state)));
         upstream.into_iter().map(state).collect()
     });
-    Ok(Known {
-        slots: slots.await?,
-        probes: app.look(probes).await,
-        ..nothing
-    })
+    Ok(Known { slots: slots.await?, probes: app.look(probes).await, ..nothing })
 }

@@ -8,11 +8,7 @@ use crate::support::{NOW, Server, Setup, slot, workflow};
 const DAY: &str = r#""workflow": "w", "from": "2015-09-01T00:00Z", "to": "2015-09-01T04:00Z""#;
 
 async fn make(server: &Server, rest: &str) -> Value {
-    server
-        .post_json("/api/v1/backfills", &format!("{{{DAY}{rest}}}"))
-        .await
-        .ok()
-        .json()
+    server.post_json("/api/v1/backfills", &format!("{{{DAY}{rest}}}")).await.ok().json()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,33 +27,17 @@ async fn a_dry_run_changes_nothing() {
         })
     );
     assert_eq!(server.get("/api/v1/health").await.json()["lastSeq"], before);
-    assert_eq!(
-        server.get("/api/v1/backfills").await.ok().json(),
-        json!({ "items": [] })
-    );
+    assert_eq!(server.get("/api/v1/backfills").await.ok().json(), json!({ "items": [] }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backfill_goes_from_asking_to_done() {
     for on_disk in [false, true] {
-        let server = Server::with(
-            Setup {
-                on_disk,
-                ..Setup::default()
-            },
-            &workflow("w", "startTime: '2015-09-13T15:30Z'"),
-        )
-        .await;
-        let reply = server
-            .post_json(
-                "/api/v1/backfills",
-                &format!(r#"{{{DAY}, "name": "my backfill", "priority": 3}}"#),
-            )
-            .await;
-        assert_eq!(
-            (reply.status.as_u16(), reply.header("location")),
-            (201, "/api/v1/backfills/my%20backfill")
-        );
+        let server =
+            Server::with(Setup { on_disk, ..Setup::default() }, &workflow("w", "startTime: '2015-09-13T15:30Z'")).await;
+        let reply =
+            server.post_json("/api/v1/backfills", &format!(r#"{{{DAY}, "name": "my backfill", "priority": 3}}"#)).await;
+        assert_eq!((reply.status.as_u16(), reply.header("location")), (201, "/api/v1/backfills/my%20backfill"));
         server.step(NOW).await;
         let location = reply.header("location").to_owned();
         let progress = async || server.get(&location).await.ok().json();
@@ -69,27 +49,14 @@ async fn a_backfill_goes_from_asking_to_done() {
         );
         let first = slot("w", "2015-09-01T00:00Z");
         server.end(&first, 1, true).await;
-        assert_eq!(
-            (&progress().await["share"], &progress().await["ended"]),
-            (&0.25.into(), &1.into())
-        );
-        let of = server
-            .get("/api/v1/slots?backfill=my%20backfill&state=succeeded")
-            .await
-            .ok()
-            .json();
+        assert_eq!((&progress().await["share"], &progress().await["ended"]), (&0.25.into(), &1.into()));
+        let of = server.get("/api/v1/slots?backfill=my%20backfill&state=succeeded").await.ok().json();
         assert_eq!(of["items"][0]["priority"], 3);
 
         let cancelled = server.post(&format!("{location}/cancel")).await.ok().json();
-        assert_eq!(
-            (&cancelled["share"], &cancelled["cancelledAt"]),
-            (&1.0.into(), &NOW.into())
-        );
+        assert_eq!((&cancelled["share"], &cancelled["cancelledAt"]), (&1.0.into(), &NOW.into()));
         assert_eq!(cancelled["counts"], json!({ "succeeded": 1, "killed": 3 }));
-        assert_eq!(
-            server.post(&format!("{location}/cancel")).await.ok().json(),
-            cancelled
-        );
+        assert_eq!(server.post(&format!("{location}/cancel")).await.ok().json(), cancelled);
         let list = server.get("/api/v1/backfills?workflow=w").await.ok().json();
         assert_eq!(list["items"].as_array().unwrap().len(), 1);
     }
@@ -100,41 +67,19 @@ async fn what_is_there_is_opened_again_as_the_mode_says() {
     let server = Server::start(&workflow("w", "startTime: '2015-09-13T15:30Z'")).await;
     server.post("/kill?id=w&time=2015-09-01T01:00Z").await.ok();
     server.post("/rerun?id=w&time=2015-09-01T02:00Z").await.ok();
-    let counts = |made: &Value| {
-        ["created", "reopened", "adopted"].map(|kind| made[kind]["count"].as_u64().unwrap())
-    };
-    assert_eq!(
-        counts(&make(&server, r#", "dryRun": true"#).await),
-        [2, 0, 0],
-        "what goes anyway is not put off"
-    );
+    let counts = |made: &Value| ["created", "reopened", "adopted"].map(|kind| made[kind]["count"].as_u64().unwrap());
+    assert_eq!(counts(&make(&server, r#", "dryRun": true"#).await), [2, 0, 0], "what goes anyway is not put off");
     let made = make(&server, r#", "mode": "unsuccessful", "priority": 1"#).await;
     assert_eq!((counts(&made), &made["untouched"]), ([2, 1, 1], &0.into()));
-    server
-        .until_state(&slot("w", "2015-09-01T01:00Z"), SlotState::Waiting)
-        .await;
+    server.until_state(&slot("w", "2015-09-01T01:00Z"), SlotState::Waiting).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_used_once() {
     let server = Server::start(&workflow("w", "")).await;
-    assert_eq!(
-        make(&server, "").await["id"],
-        "w-2015-09-01T00:00Z-2015-09-01T04:00Z"
-    );
-    assert_eq!(
-        make(&server, "").await["id"],
-        "w-2015-09-01T00:00Z-2015-09-01T04:00Z-2"
-    );
+    assert_eq!(make(&server, "").await["id"], "w-2015-09-01T00:00Z-2015-09-01T04:00Z");
+    assert_eq!(make(&server, "").await["id"], "w-2015-09-01T00:00Z-2015-09-01T04:00Z-2");
     make(&server, r#", "name": "mine""#).await;
-    let again = server
-        .post_json(
-            "/api/v1/backfills",
-            &format!(r#"{{{DAY}, "name": "mine"}}"#),
-        )
-        .await;
-    assert_eq!(
-        (again.status.as_u16(), &again.json()["type"]),
-        (409, &"urn:kelos:problem:name-taken".into())
-    );
+    let again = server.post_json("/api/v1/backfills", &format!(r#"{{{DAY}, "name": "mine"}}"#)).await;
+    assert_eq!((again.status.as_u16(), &again.json()["type"]), (409, &"urn:kelos:problem:name-taken".into()));
 }

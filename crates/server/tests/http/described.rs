@@ -15,26 +15,11 @@ async fn every_route_is_described() {
             let names = |route: &Value| -> Vec<String> {
                 let parameters = route["parameters"].as_array().into_iter().flatten();
                 parameters
-                    .map(|one| {
-                        format!(
-                            "{}:{}",
-                            one["in"].as_str().unwrap(),
-                            one["name"].as_str().unwrap()
-                        )
-                    })
+                    .map(|one| format!("{}:{}", one["in"].as_str().unwrap(), one["name"].as_str().unwrap()))
                     .collect()
             };
-            assert!(
-                route["summary"]
-                    .as_str()
-                    .is_some_and(|text| !text.is_empty()),
-                "{method} {path} says nothing"
-            );
-            routes.push(format!(
-                "{} {path} {}",
-                method.to_uppercase(),
-                names(route).join(" ")
-            ));
+            assert!(route["summary"].as_str().is_some_and(|text| !text.is_empty()), "{method} {path} says nothing");
+            routes.push(format!("{} {path} {}", method.to_uppercase(), names(route).join(" ")));
         }
     }
     insta::assert_snapshot!(routes.join("\n"));
@@ -46,21 +31,13 @@ async fn every_described_route_answers_and_knows_its_parameters() {
     let server = Server::start(&workflow("w", "")).await;
     let described = server.get("/api/v1/openapi.json").await.ok().json();
     for (path, methods) in described["paths"].as_object().unwrap() {
-        let filled = path
-            .replace("{id}", "w")
-            .replace("{time}", "2015-09-13T15:00Z")
-            .replace("{number}", "1");
+        let filled = path.replace("{id}", "w").replace("{time}", "2015-09-13T15:00Z").replace("{number}", "1");
         let filled = filled.replace("{bucket}", "b").replace("{key}", "k");
         for method in methods.as_object().unwrap().keys() {
             let method: Method = method.to_uppercase().parse().unwrap();
-            let reply = server
-                .ask(method.clone(), &format!("{filled}?nonsense=1"), "")
-                .await;
+            let reply = server.ask(method.clone(), &format!("{filled}?nonsense=1"), "").await;
             assert_eq!(reply.status, 400, "{method} {path}: {reply:?}");
-            assert!(
-                reply.text.contains("unknown query parameter `nonsense`"),
-                "{method} {path}: {reply:?}"
-            );
+            assert!(reply.text.contains("unknown query parameter `nonsense`"), "{method} {path}: {reply:?}");
         }
     }
 }
@@ -71,21 +48,13 @@ fn the_whole_description_is_a_document_of_openapi_3_1() {
     assert_eq!(described["openapi"], "3.1.0");
     assert_eq!(described["info"]["title"], "Kelos");
     let mut operations = std::collections::BTreeSet::new();
-    for route in described["paths"]
-        .as_object()
-        .unwrap()
-        .values()
-        .flat_map(|path| path.as_object().unwrap().values())
-    {
+    for route in described["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values()) {
         let name = route["operationId"].as_str().unwrap();
         assert!(operations.insert(name), "two operations are named {name}");
     }
     let text = described.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1) {
         let name = reference.split('"').next().unwrap();
-        assert!(
-            described["components"]["schemas"][name].is_object(),
-            "there is no schema {name}"
-        );
+        assert!(described["components"]["schemas"][name].is_object(), "there is no schema {name}");
     }
 }

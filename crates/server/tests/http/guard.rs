@@ -19,84 +19,35 @@ async fn pages_of_others_change_nothing() {
     for headers in [
         &[][..],
         &[("host", "localhost:8080")],
-        &[
-            ("host", "localhost:8080"),
-            ("origin", "http://localhost:8080"),
-        ],
-        &[
-            ("host", "localhost:8080"),
-            ("sec-fetch-site", "same-origin"),
-            ("origin", "http://other.example"),
-        ],
+        &[("host", "localhost:8080"), ("origin", "http://localhost:8080")],
+        &[("host", "localhost:8080"), ("sec-fetch-site", "same-origin"), ("origin", "http://other.example")],
         &[("host", "localhost:8080"), ("sec-fetch-site", "none")],
     ] {
         assert_eq!(pause(&server, headers).await.status, 200, "{headers:?}");
     }
     for headers in [
-        &[
-            ("host", "localhost:8080"),
-            ("origin", "http://localhost:3000"),
-        ][..],
-        &[
-            ("host", "localhost:8080"),
-            ("origin", "http://evil.example"),
-        ],
+        &[("host", "localhost:8080"), ("origin", "http://localhost:3000")][..],
+        &[("host", "localhost:8080"), ("origin", "http://evil.example")],
         &[("host", "localhost:8080"), ("origin", "null")],
         &[("host", "localhost:8080"), ("sec-fetch-site", "cross-site")],
-        &[
-            ("host", "localhost:8080"),
-            ("sec-fetch-site", "same-site"),
-            ("origin", "http://localhost:3000"),
-        ],
+        &[("host", "localhost:8080"), ("sec-fetch-site", "same-site"), ("origin", "http://localhost:3000")],
     ] {
         let reply = pause(&server, headers).await;
-        assert_eq!(
-            reply.json()["type"],
-            "urn:kelos:problem:cross-site",
-            "{headers:?}"
-        );
+        assert_eq!(reply.json()["type"], "urn:kelos:problem:cross-site", "{headers:?}");
     }
-    let celos = Request::post("/scheduler")
-        .header("origin", "http://evil.example")
-        .header("host", "localhost");
+    let celos = Request::post("/scheduler").header("origin", "http://evil.example").header("host", "localhost");
     let reply = server.send(celos.body(Body::empty()).unwrap()).await;
-    assert_eq!(
-        reply.told(),
-        (
-            403,
-            "a web page of http://evil.example may not change anything on this server"
-        )
-    );
+    assert_eq!(reply.told(), (403, "a web page of http://evil.example may not change anything on this server"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_that_are_made_to_point_here_are_not_answered() {
     let server = Server::start("").await;
-    let get = |path: &str, host: &str| {
-        Request::get(path)
-            .header("host", host)
-            .body(Body::empty())
-            .unwrap()
-    };
+    let get = |path: &str, host: &str| Request::get(path).header("host", host).body(Body::empty()).unwrap();
     for host in ["localhost:8080", "127.0.0.1", "[::1]:80"] {
-        assert_eq!(
-            server.send(get("/api/v1/health", host)).await.status,
-            200,
-            "{host}"
-        );
+        assert_eq!(server.send(get("/api/v1/health", host)).await.status, 200, "{host}");
     }
-    let native = server
-        .send(get("/api/v1/health", "rebound.example:8080"))
-        .await;
-    assert_eq!(
-        (native.status.as_u16(), &native.json()["type"]),
-        (403, &"urn:kelos:problem:unknown-host".into())
-    );
-    assert_eq!(
-        server
-            .send(get("/workflow-list", "rebound.example"))
-            .await
-            .status,
-        403
-    );
+    let native = server.send(get("/api/v1/health", "rebound.example:8080")).await;
+    assert_eq!((native.status.as_u16(), &native.json()["type"]), (403, &"urn:kelos:problem:unknown-host".into()));
+    assert_eq!(server.send(get("/workflow-list", "rebound.example")).await.status, 403);
 }

@@ -16,21 +16,14 @@ async fn running() -> (Server, SlotRef, PathBuf) {
     let server = Server::start(&workflow("w", "startTime: '2015-09-13T15:00Z'")).await;
     server.step(NOW).await;
     let slot = slot("w", "2015-09-13T15:00Z");
-    let run = RunId {
-        slot: slot.clone(),
-        number: 1,
-    };
+    let run = RunId { slot: slot.clone(), number: 1 };
     let folder = server.node.launcher().dirs().path(&run_ref(&run));
     std::fs::create_dir_all(&folder).unwrap();
     (server, slot, folder)
 }
 
 fn write(folder: &std::path::Path, bytes: &[u8]) {
-    let mut file = std::fs::File::options()
-        .create(true)
-        .append(true)
-        .open(folder.join("log"))
-        .unwrap();
+    let mut file = std::fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
     file.write_all(bytes).unwrap();
 }
 
@@ -39,31 +32,18 @@ async fn output_is_read_piece_by_piece() {
     let (server, slot, folder) = running().await;
     let piece = async |query: &str| {
         let reply = server.get(&format!("{LOG}{query}")).await.ok();
-        let headers = ["kelos-next-offset", "kelos-dropped", "kelos-ended"]
-            .map(|name| reply.header(name).to_owned());
+        let headers = ["kelos-next-offset", "kelos-dropped", "kelos-ended"].map(|name| reply.header(name).to_owned());
         (reply.text, headers.join(" "))
     };
     assert_eq!(piece("").await, (String::new(), "0 0 false".to_owned()));
     write(&folder, b"one\ntwo\n");
-    assert_eq!(
-        piece("?limit=4").await,
-        ("one\n".to_owned(), "4 0 false".to_owned())
-    );
-    assert_eq!(
-        piece("?offset=4").await,
-        ("two\n".to_owned(), "8 0 false".to_owned())
-    );
+    assert_eq!(piece("?limit=4").await, ("one\n".to_owned(), "4 0 false".to_owned()));
+    assert_eq!(piece("?offset=4").await, ("two\n".to_owned(), "8 0 false".to_owned()));
     // The tail of a long output, behind what is not kept.
     std::fs::write(folder.join("log.tail.100"), "the end").unwrap();
-    assert_eq!(
-        piece("?offset=8").await,
-        ("the end".to_owned(), "107 92 false".to_owned())
-    );
+    assert_eq!(piece("?offset=8").await, ("the end".to_owned(), "107 92 false".to_owned()));
     server.end(&slot, 1, true).await;
-    assert_eq!(
-        piece("?offset=107").await,
-        (String::new(), "107 0 true".to_owned())
-    );
+    assert_eq!(piece("?offset=107").await, (String::new(), "107 0 true".to_owned()));
     assert_eq!(server.get(&format!("{LOG}?limit=0")).await.status, 400);
 }
 
@@ -75,10 +55,7 @@ async fn output_is_followed_until_the_run_ends() {
     write(&folder, b"caf\xc3");
     let sent = followed.next().await.unwrap();
     assert_eq!((sent.name.as_str(), sent.id), ("log", 3));
-    assert_eq!(
-        sent.data,
-        json!({ "offset": 0, "nextOffset": 3, "dropped": 0, "text": "caf" })
-    );
+    assert_eq!(sent.data, json!({ "offset": 0, "nextOffset": 3, "dropped": 0, "text": "caf" }));
     write(&folder, b"\xa9\r\n");
     let sent = followed.next().await.unwrap();
     assert_eq!((sent.id, &sent.data["text"]), (7, &"é\r\n".into()));
@@ -93,9 +70,7 @@ async fn output_is_followed_until_the_run_ends() {
     let mut resumed = Followed::open(&server, &format!("{LOG}/stream"), Some(7)).await;
     assert_eq!(resumed.next().await.unwrap().data["text"], "last");
     let request = axum::http::Request::get(format!("{LOG}/stream")).header("last-event-id", "11");
-    let over = server
-        .send(request.body(axum::body::Body::empty()).unwrap())
-        .await;
+    let over = server.send(request.body(axum::body::Body::empty()).unwrap()).await;
     assert_eq!(over.told(), (204, ""), "so that browsers stop coming back");
 }
 

@@ -12,74 +12,38 @@ const ONE: &str = "startTime: '2015-09-13T15:00Z'";
 const SLOT: &str = "/api/v1/workflows/w/slots/2015-09-13T15:00Z";
 
 fn ids(reply: &Value) -> Vec<&str> {
-    reply["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["id"].as_str().unwrap())
-        .collect()
+    reply["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_says_how_it_is() {
     let stepped = Server::start("").await;
     let health = stepped.get("/api/v1/health").await.ok().json();
-    assert_eq!(
-        health,
-        json!({ "status": "stepped", "lastSeq": 0, "now": NOW })
-    );
-    let leading = Server::with(
-        Setup {
-            pace: Pace::ByItself,
-            ..Setup::default()
-        },
-        "",
-    )
-    .await;
-    assert_eq!(
-        leading.get("/api/v1/health").await.ok().json()["status"],
-        "leading"
-    );
-    assert_eq!(
-        leading.get("/api/v1/version").await.ok().json(),
-        json!({ "name": "kelos", "version": "1.2.3" })
-    );
+    assert_eq!(health, json!({ "status": "stepped", "lastSeq": 0, "now": NOW }));
+    let leading = Server::with(Setup { pace: Pace::ByItself, ..Setup::default() }, "").await;
+    assert_eq!(leading.get("/api/v1/health").await.ok().json()["status"], "leading");
+    assert_eq!(leading.get("/api/v1/version").await.ok().json(), json!({ "name": "kelos", "version": "1.2.3" }));
     leading.node.stop().await;
     let stopped = leading.get("/api/v1/health").await;
-    assert_eq!(
-        (stopped.status.as_u16(), &stopped.json()["status"]),
-        (503, &"stopped".into())
-    );
+    assert_eq!((stopped.status.as_u16(), &stopped.json()["status"]), (503, &"stopped".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workflows_are_found_by_what_they_say_of_themselves() {
     let script = [
-        workflow(
-            "alpha",
-            "tags: ['etl', 'nightly'], description: 'Loads the warehouse'",
-        ),
+        workflow("alpha", "tags: ['etl', 'nightly'], description: 'Loads the warehouse'"),
         workflow("beta", "tags: ['etl']"),
         workflow("gamma", ""),
     ];
     let server = Server::start(&script.join("\n")).await;
     server.post("/api/v1/workflows/gamma/pause").await.ok();
-    let found = async |query: &str| {
-        server
-            .get(&format!("/api/v1/workflows?{query}"))
-            .await
-            .ok()
-            .json()
-    };
+    let found = async |query: &str| server.get(&format!("/api/v1/workflows?{query}")).await.ok().json();
     assert_eq!(ids(&found("").await), ["alpha", "beta", "gamma"]);
     assert_eq!(ids(&found("tag=etl").await), ["alpha", "beta"]);
     assert_eq!(ids(&found("q=WAREhouse").await), ["alpha"]);
     assert_eq!(ids(&found("paused=true").await), ["gamma"]);
     assert_eq!(ids(&found("paused=false&q=eta").await), ["beta"]);
-    assert_eq!(
-        ids(&found("project=test").await),
-        ["alpha", "beta", "gamma"]
-    );
+    assert_eq!(ids(&found("project=test").await), ["alpha", "beta", "gamma"]);
     assert_eq!(ids(&found("project=other").await), [""; 0]);
     assert_eq!(
         found("q=alpha").await["items"][0],
@@ -113,17 +77,8 @@ async fn definitions_are_kept_with_their_sources() {
     let server = Server::start(&first).await;
     server.write("test.js", &workflow("w", "maxRetryCount: 2"));
     server.post("/clear-cache").await.ok();
-    let past = server
-        .get("/api/v1/workflows/w/definitions")
-        .await
-        .ok()
-        .json();
-    let versions: Vec<_> = past["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|past| &past["version"])
-        .collect();
+    let past = server.get("/api/v1/workflows/w/definitions").await.ok().json();
+    let versions: Vec<_> = past["items"].as_array().unwrap().iter().map(|past| &past["version"]).collect();
     assert_eq!(versions, [2, 1]);
     assert_eq!(past["items"][1]["source"], first);
     assert_eq!(past["items"][0]["definition"]["retry"]["count"], 2);
@@ -131,37 +86,16 @@ async fn definitions_are_kept_with_their_sources() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn times_go_both_ways() {
-    let server = Server::start(&workflow(
-        "w",
-        "schedule: celos.cronSchedule('0 0 12 * * ?')",
-    ))
-    .await;
+    let server = Server::start(&workflow("w", "schedule: celos.cronSchedule('0 0 12 * * ?')")).await;
     let times = async |query: &str| {
-        let reply = server
-            .get(&format!("/api/v1/workflows/w/times?{query}"))
-            .await
-            .ok()
-            .json();
+        let reply = server.get(&format!("/api/v1/workflows/w/times?{query}")).await.ok().json();
         let times = reply["times"].as_array().unwrap();
-        times
-            .iter()
-            .map(|time| time.as_str().unwrap()[8..13].to_owned())
-            .collect::<Vec<_>>()
+        times.iter().map(|time| time.as_str().unwrap()[8..13].to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(times("count=3").await, ["14T12", "15T12", "16T12"]);
-    assert_eq!(
-        times("after=2015-09-01T12:00Z&count=2").await,
-        ["02T12", "03T12"],
-        "after is exclusive"
-    );
-    assert_eq!(
-        times("before=2015-09-05T12:00Z&count=2").await,
-        ["03T12", "04T12"]
-    );
-    assert_eq!(
-        times("after=2015-09-01&before=2015-09-03T12:00Z").await,
-        ["01T12", "02T12"]
-    );
+    assert_eq!(times("after=2015-09-01T12:00Z&count=2").await, ["02T12", "03T12"], "after is exclusive");
+    assert_eq!(times("before=2015-09-05T12:00Z&count=2").await, ["03T12", "04T12"]);
+    assert_eq!(times("after=2015-09-01&before=2015-09-03T12:00Z").await, ["01T12", "02T12"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,35 +104,17 @@ async fn slots_are_paged_and_filtered() {
     server.step(NOW).await;
     let hours = |page: &Value| -> Vec<String> {
         let items = page["items"].as_array().unwrap().iter();
-        items
-            .map(|slot| slot["time"].as_str().unwrap()[11..13].to_owned())
-            .collect()
+        items.map(|slot| slot["time"].as_str().unwrap()[11..13].to_owned()).collect()
     };
-    let first = server
-        .get("/api/v1/slots?workflow=w&limit=3")
-        .await
-        .ok()
-        .json();
+    let first = server.get("/api/v1/slots?workflow=w&limit=3").await.ok().json();
     assert_eq!(hours(&first), ["15", "14", "13"]);
     let cursor = first["next"].as_str().unwrap();
-    let second = server
-        .get(&format!("/api/v1/slots?workflow=w&limit=3&cursor={cursor}"))
-        .await
-        .ok()
-        .json();
+    let second = server.get(&format!("/api/v1/slots?workflow=w&limit=3&cursor={cursor}")).await.ok().json();
     assert_eq!(hours(&second), ["12", "11"]);
     assert_eq!(second["next"], Value::Null);
-    let range = server
-        .get("/api/v1/slots?from=2015-09-13T12:00Z&to=2015-09-13T14:00Z")
-        .await
-        .ok()
-        .json();
+    let range = server.get("/api/v1/slots?from=2015-09-13T12:00Z&to=2015-09-13T14:00Z").await.ok().json();
     assert_eq!(hours(&range), ["13", "12"]);
-    let running = server
-        .get("/api/v1/slots?state=running,failed")
-        .await
-        .ok()
-        .json();
+    let running = server.get("/api/v1/slots?state=running,failed").await.ok().json();
     assert_eq!(hours(&running), ["11"]);
     assert_eq!(
         running["items"][0],
@@ -212,25 +128,12 @@ async fn slots_are_paged_and_filtered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_tells_its_whole_story() {
     for on_disk in [false, true] {
-        let server = Server::with(
-            Setup {
-                on_disk,
-                ..Setup::default()
-            },
-            &workflow("w", ONE),
-        )
-        .await;
+        let server = Server::with(Setup { on_disk, ..Setup::default() }, &workflow("w", ONE)).await;
         server.step(NOW).await;
         server.end(&slot("w", "2015-09-13T15:00Z"), 1, false).await;
         assert_eq!(server.get(SLOT).await.ok().json()["state"], "failed");
-        let reopened = server
-            .post_json(
-                &format!("{SLOT}/rerun"),
-                r#"{"reason":"the disk was full"}"#,
-            )
-            .await
-            .ok()
-            .json();
+        let reopened =
+            server.post_json(&format!("{SLOT}/rerun"), r#"{"reason":"the disk was full"}"#).await.ok().json();
         assert_eq!(reopened["state"], "waiting");
         let history = server.get(&format!("{SLOT}/history")).await.ok().json();
         insta::allow_duplicates! {
@@ -238,14 +141,8 @@ async fn a_slot_tells_its_whole_story() {
         }
         let runs = server.get(&format!("{SLOT}/runs")).await.ok().json();
         assert_eq!(runs["items"].as_array().unwrap().len(), 1);
-        assert_eq!(
-            runs["items"][0],
-            server.get(&format!("{SLOT}/runs/1")).await.ok().json()
-        );
-        assert_eq!(
-            runs["items"][0],
-            server.get("/api/v1/runs?state=failed").await.ok().json()["items"][0]
-        );
+        assert_eq!(runs["items"][0], server.get(&format!("{SLOT}/runs/1")).await.ok().json());
+        assert_eq!(runs["items"][0], server.get("/api/v1/runs?state=failed").await.ok().json()["items"][0]);
         assert_eq!(
             runs["items"][0],
             json!({
@@ -264,46 +161,26 @@ async fn why_says_what_stands_in_the_way() {
     server.step(NOW).await;
     let why = server.get(&format!("{SLOT}/why")).await.ok().json();
     assert_eq!(why["state"], "waiting");
-    assert_eq!(
-        why["blockers"],
-        json!(["Workflow slot upstream@2015-09-13T15:00Z is not ready"])
-    );
+    assert_eq!(why["blockers"], json!(["Workflow slot upstream@2015-09-13T15:00Z is not ready"]));
     assert_eq!(
         why["trigger"]["evidence"],
         json!({
             "read": "slot", "workflow": "upstream", "time": "2015-09-13T15:00:00.000Z"
         })
     );
-    let before = server
-        .get(&format!("{SLOT}/why?at=2015-09-13T14:00Z"))
-        .await
-        .ok()
-        .json();
-    assert_eq!(
-        (&before["state"], &before["headline"]),
-        (&Value::Null, &"its time had not come".into())
-    );
+    let before = server.get(&format!("{SLOT}/why?at=2015-09-13T14:00Z")).await.ok().json();
+    assert_eq!((&before["state"], &before["headline"]), (&Value::Null, &"its time had not come".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_goes_into_the_log() {
     let server = Server::start(&workflow("w", ONE)).await;
-    let kill = |by: &str| {
-        Request::post(format!("{SLOT}/kill"))
-            .header("kelos-user", by)
-            .body(Body::empty())
-            .unwrap()
-    };
+    let kill = |by: &str| Request::post(format!("{SLOT}/kill")).header("kelos-user", by).body(Body::empty()).unwrap();
     server.send(kill("jo")).await.ok();
     server.post(&format!("{SLOT}/rerun")).await.ok();
     server.post("/kill?id=w&time=2015-09-13T15:00Z").await.ok();
     let history = server.get(&format!("{SLOT}/history")).await.ok().json();
-    let by: Vec<_> = history["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|event| event["by"].as_str())
-        .collect();
+    let by: Vec<_> = history["items"].as_array().unwrap().iter().filter_map(|event| event["by"].as_str()).collect();
     assert_eq!(by, ["jo", "api", "celos-api"]);
     assert_eq!(server.send(kill(" ")).await.status, 400);
 }
@@ -311,21 +188,10 @@ async fn who_asks_goes_into_the_log() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_can_be_seen() {
     let server = Server::start(&workflow("w", "")).await;
-    assert_eq!(
-        server.post("/api/v1/workflows/w/pause").await.ok().json()["paused"],
-        true
-    );
-    assert_eq!(
-        server.post("/api/v1/workflows/w/resume").await.ok().json()["paused"],
-        false
-    );
+    assert_eq!(server.post("/api/v1/workflows/w/pause").await.ok().json()["paused"], true);
+    assert_eq!(server.post("/api/v1/workflows/w/resume").await.ok().json()["paused"], false);
     let events = server.get("/api/v1/events?workflow=w").await.ok().json();
-    let kinds: Vec<_> = events["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|event| &event["event"])
-        .collect();
+    let kinds: Vec<_> = events["items"].as_array().unwrap().iter().map(|event| &event["event"]).collect();
     assert_eq!(kinds, ["defined", "paused", "resumed"]);
 }
 
@@ -335,32 +201,16 @@ async fn events_are_paged_to_the_end() {
     server.step(NOW).await;
     let (mut after, mut seqs) = (0, Vec::new());
     loop {
-        let page = server
-            .get(&format!("/api/v1/events?after={after}&limit=3"))
-            .await
-            .ok()
-            .json();
-        seqs.extend(
-            page["items"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|event| event["seq"].as_u64().unwrap()),
-        );
+        let page = server.get(&format!("/api/v1/events?after={after}&limit=3")).await.ok().json();
+        seqs.extend(page["items"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()));
         after = page["last"].as_u64().unwrap();
         if page["end"] == true {
             break;
         }
     }
-    let last = server.get("/api/v1/health").await.json()["lastSeq"]
-        .as_u64()
-        .unwrap();
+    let last = server.get("/api/v1/health").await.json()["lastSeq"].as_u64().unwrap();
     assert_eq!(seqs, (1..=last).collect::<Vec<_>>());
-    let page = server
-        .get(&format!("/api/v1/events?after={after}"))
-        .await
-        .ok()
-        .json();
+    let page = server.get(&format!("/api/v1/events?after={after}")).await.ok().json();
     assert_eq!(page, json!({ "items": [], "last": last, "end": true }));
 }
 
@@ -371,29 +221,11 @@ async fn registers_are_set_listed_and_deleted() {
     let put = server.ask(Method::PUT, uri, "[1]").await.ok().json();
     assert_eq!(put, json!({ "bucket": "b/x", "key": "k.1", "value": [1] }));
     assert_eq!(server.get(uri).await.ok().json(), put);
-    assert_eq!(
-        server
-            .get("/api/v1/registers/b%2Fx?prefix=k")
-            .await
-            .ok()
-            .json(),
-        json!({ "items": [put] })
-    );
-    assert_eq!(
-        server
-            .get("/api/v1/registers/b%2Fx?prefix=l")
-            .await
-            .ok()
-            .json(),
-        json!({ "items": [] })
-    );
+    assert_eq!(server.get("/api/v1/registers/b%2Fx?prefix=k").await.ok().json(), json!({ "items": [put] }));
+    assert_eq!(server.get("/api/v1/registers/b%2Fx?prefix=l").await.ok().json(), json!({ "items": [] }));
     assert_eq!(server.ask(Method::DELETE, uri, "").await.told(), (204, ""));
     assert_eq!(server.get(uri).await.status, 404);
-    assert_eq!(
-        server.ask(Method::PUT, uri, "").await.status,
-        400,
-        "nothing is no JSON"
-    );
+    assert_eq!(server.ask(Method::PUT, uri, "").await.status, 400, "nothing is no JSON");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -403,45 +235,20 @@ async fn a_step_can_be_asked_for() {
     let stepped = server.post_json("/api/v1/step", &body).await.ok().json();
     assert_eq!(stepped["time"], NOW);
     assert_eq!(server.get(SLOT).await.ok().json()["state"], "running");
-    assert_eq!(
-        server
-            .get("/api/v1/workflows/other/slots/2015-09-13T15:00Z")
-            .await
-            .status,
-        404
-    );
+    assert_eq!(server.get("/api/v1/workflows/other/slots/2015-09-13T15:00Z").await.status, 404);
     server.post("/api/v1/step").await.ok();
-    assert_eq!(
-        server
-            .get("/api/v1/workflows/other/slots/2015-09-13T15:00Z")
-            .await
-            .ok()
-            .json()["state"],
-        "running"
-    );
+    assert_eq!(server.get("/api/v1/workflows/other/slots/2015-09-13T15:00Z").await.ok().json()["state"], "running");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_schedules_by_itself_needs_no_step() {
-    let server = Server::with(
-        Setup {
-            pace: Pace::ByItself,
-            ..Setup::default()
-        },
-        &workflow("w", ONE),
-    )
-    .await;
+    let server = Server::with(Setup { pace: Pace::ByItself, ..Setup::default() }, &workflow("w", ONE)).await;
     let id = slot("w", "2015-09-13T15:00Z");
     server.until_state(&id, SlotState::Running).await;
     server.end(&id, 1, true).await;
     assert_eq!(server.get(SLOT).await.ok().json()["state"], "succeeded");
-    let step = server
-        .post_json("/api/v1/step", &format!(r#"{{"time":"{NOW}"}}"#))
-        .await;
-    assert_eq!(
-        (step.status.as_u16(), &step.json()["type"]),
-        (409, &"urn:kelos:problem:not-stepped".into())
-    );
+    let step = server.post_json("/api/v1/step", &format!(r#"{{"time":"{NOW}"}}"#)).await;
+    assert_eq!((step.status.as_u16(), &step.json()["type"]), (409, &"urn:kelos:problem:not-stepped".into()));
     server.post("/api/v1/step").await.ok();
     assert_eq!(at(NOW), server.node.handle().now());
 }

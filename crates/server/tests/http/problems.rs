@@ -8,27 +8,12 @@ use crate::support::{NOW, Reply, Server, workflow};
 const SLOT: &str = "/api/v1/workflows/w/slots/2015-09-13T15:00Z";
 
 fn told(reply: &Reply) -> String {
-    assert_eq!(
-        reply.header("content-type"),
-        "application/problem+json",
-        "{reply:?}"
-    );
+    assert_eq!(reply.header("content-type"), "application/problem+json", "{reply:?}");
     let problem = reply.json();
     assert_eq!(problem["status"], reply.status.as_u16());
-    assert!(
-        problem["instance"].as_str().unwrap().starts_with("/api"),
-        "{reply:?}"
-    );
-    let kind = problem["type"]
-        .as_str()
-        .unwrap()
-        .strip_prefix("urn:kelos:problem:")
-        .unwrap();
-    format!(
-        "{} {kind}: {}",
-        reply.status.as_u16(),
-        problem["detail"].as_str().unwrap()
-    )
+    assert!(problem["instance"].as_str().unwrap().starts_with("/api"), "{reply:?}");
+    let kind = problem["type"].as_str().unwrap().strip_prefix("urn:kelos:problem:").unwrap();
+    format!("{} {kind}: {}", reply.status.as_u16(), problem["detail"].as_str().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,9 +22,7 @@ async fn every_bad_request_is_told_what_was_expected() {
     server.step(NOW).await;
     let mut all = Vec::new();
     for (method, path, body) in BAD {
-        let reply = server
-            .ask(method.parse().unwrap(), &path.replace("SLOT", SLOT), body)
-            .await;
+        let reply = server.ask(method.parse().unwrap(), &path.replace("SLOT", SLOT), body).await;
         all.push(format!("{method} {path} {body}\n  {}", told(&reply)));
     }
     insta::assert_snapshot!(all.join("\n"));
@@ -74,16 +57,8 @@ const BAD: &[(&str, &str, &str)] = &[
     ("POST", "/api/v1/workflows/x/pause", ""),
     ("GET", "/api/v1/workflows/w/slots/noon", ""),
     ("GET", "/api/v1/workflows/w/slots/2015-09-13T15:01Z", ""),
-    (
-        "GET",
-        "/api/v1/workflows/w/slots/2015-09-13T15:01Z/history",
-        "",
-    ),
-    (
-        "GET",
-        "/api/v1/workflows/w/slots/2015-09-13T15:01Z/runs",
-        "",
-    ),
+    ("GET", "/api/v1/workflows/w/slots/2015-09-13T15:01Z/history", ""),
+    ("GET", "/api/v1/workflows/w/slots/2015-09-13T15:01Z/runs", ""),
     ("GET", "SLOT/runs/7", ""),
     ("GET", "SLOT/runs/first", ""),
     ("GET", "SLOT/runs/7/log", ""),
@@ -91,25 +66,13 @@ const BAD: &[(&str, &str, &str)] = &[
     ("POST", "SLOT/rerun", "{\"raison\": \"x\"}"),
     ("POST", "SLOT/kill", "{\"reason\": 5}"),
     ("POST", "SLOT/kill", "{reason"),
-    (
-        "POST",
-        "/api/v1/workflows/w/slots/2015-09-13T15:01Z/kill",
-        "",
-    ),
+    ("POST", "/api/v1/workflows/w/slots/2015-09-13T15:01Z/kill", ""),
     ("POST", "/api/v1/step", "{\"time\": \"noon\"}"),
     ("POST", "/api/v1/step", "{\"workflows\": [\"\"]}"),
     ("POST", "/api/v1/step", "{\"workflows\": [\"w\", \"x\"]}"),
     ("POST", "/api/v1/backfills", ""),
-    (
-        "POST",
-        "/api/v1/backfills",
-        "{\"workflow\": \"w\", \"from\": \"2015-09-02\", \"to\": \"2015-09-01\"}",
-    ),
-    (
-        "POST",
-        "/api/v1/backfills",
-        "{\"workflow\": \"x\", \"from\": \"2015-09-01\", \"to\": \"2015-09-02\"}",
-    ),
+    ("POST", "/api/v1/backfills", "{\"workflow\": \"w\", \"from\": \"2015-09-02\", \"to\": \"2015-09-01\"}"),
+    ("POST", "/api/v1/backfills", "{\"workflow\": \"x\", \"from\": \"2015-09-01\", \"to\": \"2015-09-02\"}"),
     (
         "POST",
         "/api/v1/backfills",
@@ -146,25 +109,15 @@ async fn a_wrong_method_is_told_the_right_ones() {
 async fn bodies_are_limited() {
     let server = Server::start("").await;
     let large = format!("\"{}\"", "x".repeat(1 << 20));
-    let reply = server
-        .ask(Method::PUT, "/api/v1/registers/b/k", &large)
-        .await;
+    let reply = server.ask(Method::PUT, "/api/v1/registers/b/k", &large).await;
     assert!(told(&reply).starts_with("413 too-large: "), "{reply:?}");
-    assert_eq!(
-        server
-            .ask(Method::PUT, "/register?bucket=b&key=k", &large)
-            .await
-            .status,
-        413
-    );
+    assert_eq!(server.ask(Method::PUT, "/register?bucket=b&key=k", &large).await.status, 413);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_that_can_t_be_read_are_refused() {
     let server = Server::start("").await;
-    let request = Request::get("/api/v1/events/stream")
-        .header("last-event-id", "x")
-        .body(Body::empty());
+    let request = Request::get("/api/v1/events/stream").header("last-event-id", "x").body(Body::empty());
     let reply = server.send(request.unwrap()).await;
     assert_eq!(
         told(&reply),
@@ -177,9 +130,6 @@ async fn a_server_that_has_ended_says_so() {
     let server = Server::start(&workflow("w", "")).await;
     server.node.stop().await;
     let reply = server.post("/api/v1/workflows/w/pause").await;
-    assert!(
-        told(&reply).starts_with("503 no-answer: failed to hear from the scheduler: it "),
-        "{reply:?}"
-    );
+    assert!(told(&reply).starts_with("503 no-answer: failed to hear from the scheduler: it "), "{reply:?}");
     assert_eq!(server.post("/pause?id=w&paused=true").await.status, 503);
 }

@@ -55,10 +55,7 @@ pub(crate) struct Runs(Arc<Mutex<BTreeMap<RunId, Reports>>>);
 
 impl Executor for Runs {
     fn start(&self, start: Start, reports: Reports) {
-        self.0
-            .lock()
-            .unwrap()
-            .insert(start.run.clone(), reports.clone());
+        self.0.lock().unwrap().insert(start.run.clone(), reports.clone());
         let external_id = format!("{:07}-oozie-W", start.run.number);
         reports.run(&start.run, Report::Started { external_id });
     }
@@ -69,12 +66,7 @@ impl Executor for Runs {
 
     fn cancel(&self, run: &RunId, _: Option<&str>, reports: Reports) {
         self.0.lock().unwrap().remove(run);
-        reports.run(
-            run,
-            Report::Ended {
-                outcome: Outcome::Killed,
-            },
-        );
+        reports.run(run, Report::Ended { outcome: Outcome::Killed });
     }
 }
 
@@ -88,11 +80,7 @@ pub(crate) struct Setup {
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup {
-            pace: Pace::Stepped,
-            on_disk: false,
-            real_executors: false,
-        }
+        Setup { pace: Pace::Stepped, on_disk: false, real_executors: false }
     }
 }
 
@@ -118,9 +106,7 @@ impl Reply {
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .map_or("", |value| value.to_str().unwrap())
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     /// Status and text, to compare them in one go.
@@ -149,18 +135,13 @@ impl Server {
         std::fs::write(path("workflows/test.js"), script).unwrap();
         let runs = Runs::default();
         let mut config = NodeConfig::new(path("runs"), Vec::new());
-        config.folders = Some(Folders {
-            workflows: path("workflows"),
-            defaults: path("defaults"),
-        });
+        config.folders = Some(Folders { workflows: path("workflows"), defaults: path("defaults") });
         // Only what a test asks for is loaded.
         config.reload_every = Duration::from_secs(86_400);
         config.pace = setup.pace;
         config.clock = Arc::new(|| at(NOW));
         if !setup.real_executors {
-            config.executors = Executors::default()
-                .with("oozie", runs.clone())
-                .with("command", runs.clone());
+            config.executors = Executors::default().with("oozie", runs.clone()).with("command", runs.clone());
         }
         let store: Box<dyn Store> = match setup.on_disk {
             true => Box::new(SqliteStore::open(path("kelos.db")).unwrap()),
@@ -168,17 +149,9 @@ impl Server {
         };
         let node = Node::start(config, store, tokio::runtime::Handle::current()).unwrap();
         let leading = |status: &Status| matches!(status, Status::Leading { .. });
-        tokio::time::timeout(PATIENCE, node.handle().watch_status().wait_for(leading))
-            .await
-            .unwrap()
-            .unwrap();
+        tokio::time::timeout(PATIENCE, node.handle().watch_status().wait_for(leading)).await.unwrap().unwrap();
         let router = router(App::new(node.clone(), "1.2.3"));
-        let server = Server {
-            router,
-            node,
-            folder,
-            runs,
-        };
+        let server = Server { router, node, folder, runs };
         server.post("/clear-cache").await.ok();
         server
     }
@@ -189,37 +162,20 @@ impl Server {
     }
 
     pub(crate) async fn open(&self, request: Request<Body>) -> Response {
-        tokio::time::timeout(PATIENCE, self.router.clone().oneshot(request))
-            .await
-            .unwrap()
-            .unwrap()
+        tokio::time::timeout(PATIENCE, self.router.clone().oneshot(request)).await.unwrap().unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
         let response = self.open(request).await;
         let (parts, body) = response.into_parts();
-        let bytes = tokio::time::timeout(PATIENCE, to_bytes(body, usize::MAX))
-            .await
-            .unwrap()
-            .unwrap();
+        let bytes = tokio::time::timeout(PATIENCE, to_bytes(body, usize::MAX)).await.unwrap().unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        Reply {
-            status: parts.status,
-            headers: parts.headers,
-            text,
-        }
+        Reply { status: parts.status, headers: parts.headers, text }
     }
 
     pub(crate) async fn ask(&self, method: Method, uri: &str, body: &str) -> Reply {
         let body = Body::from(body.to_owned());
-        self.send(
-            Request::builder()
-                .method(method)
-                .uri(uri)
-                .body(body)
-                .unwrap(),
-        )
-        .await
+        self.send(Request::builder().method(method).uri(uri).body(body).unwrap()).await
     }
 
     pub(crate) async fn get(&self, uri: &str) -> Reply {
@@ -241,85 +197,46 @@ impl Server {
 
     /// The statuses of a workflow's slots before `end`, newest first, each with its time.
     pub(crate) async fn slots(&self, workflow: &str, end: &str) -> Vec<(String, String)> {
-        let reply = self
-            .get(&format!("/workflow-slots?id={workflow}&end={end}"))
-            .await
-            .ok()
-            .json();
+        let reply = self.get(&format!("/workflow-slots?id={workflow}&end={end}")).await.ok().json();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let slots = reply["slots"].as_array().unwrap();
-        slots
-            .iter()
-            .map(|slot| (text(&slot["time"]), text(&slot["status"])))
-            .collect()
+        slots.iter().map(|slot| (text(&slot["time"]), text(&slot["status"]))).collect()
     }
 
     /// The statuses of a workflow's slots before `end`, oldest first.
     pub(crate) async fn statuses(&self, workflow: &str, end: &str) -> Vec<String> {
-        self.slots(workflow, end)
-            .await
-            .into_iter()
-            .rev()
-            .map(|(_, status)| status)
-            .collect()
+        self.slots(workflow, end).await.into_iter().rev().map(|(_, status)| status).collect()
     }
 
     /// One slot, as Celos shows it.
     pub(crate) async fn slot_state(&self, workflow: &str, time: &str) -> Value {
-        self.get(&format!("/slot-state?id={workflow}&time={time}"))
-            .await
-            .ok()
-            .json()
+        self.get(&format!("/slot-state?id={workflow}&time={time}")).await.ok().json()
     }
 
     /// Whether a run goes on.
     pub(crate) fn is_running(&self, slot: &SlotRef, number: u32) -> bool {
-        self.runs.0.lock().unwrap().contains_key(&RunId {
-            slot: slot.clone(),
-            number,
-        })
+        self.runs.0.lock().unwrap().contains_key(&RunId { slot: slot.clone(), number })
     }
 
     /// Ends a run, and waits until that is recorded.
     pub(crate) async fn end(&self, slot: &SlotRef, number: u32, succeeded: bool) {
-        let run = RunId {
-            slot: slot.clone(),
-            number,
-        };
-        let reports = self
-            .runs
-            .0
-            .lock()
-            .unwrap()
-            .remove(&run)
-            .expect("a run that goes on");
+        let run = RunId { slot: slot.clone(), number };
+        let reports = self.runs.0.lock().unwrap().remove(&run).expect("a run that goes on");
         let outcome = match succeeded {
             true => Outcome::Succeeded,
-            false => Outcome::Failed {
-                reason: "exited with status 3".to_owned(),
-                exit_status: Some(3),
-            },
+            false => Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3) },
         };
         reports.run(&run, Report::Ended { outcome });
         self.until(|server| {
             let runs = server.node.reader().slot_runs(slot).unwrap();
-            runs.iter()
-                .any(|run| run.id.number == number && run.state.is_final())
+            runs.iter().any(|run| run.id.number == number && run.state.is_final())
         })
         .await;
     }
 
     /// Waits until a slot is in a state.
     pub(crate) async fn until_state(&self, slot: &SlotRef, state: SlotState) {
-        self.until(|server| {
-            server
-                .node
-                .reader()
-                .slot(slot)
-                .unwrap()
-                .is_some_and(|slot| slot.state == state)
-        })
-        .await;
+        self.until(|server| server.node.reader().slot(slot).unwrap().is_some_and(|slot| slot.state == state)).await;
     }
 
     /// Waits until something holds that can only change with a commit.
@@ -334,8 +251,6 @@ impl Server {
                 commits.changed().await.unwrap();
             }
         };
-        tokio::time::timeout(PATIENCE, wait)
-            .await
-            .expect("it never came to hold");
+        tokio::time::timeout(PATIENCE, wait).await.expect("it never came to hold");
     }
 }

@@ -8,31 +8,15 @@ use super::world::{World, hour, lead, slot_at};
 pub(super) fn one_leads_at_a_time(place: &mut dyn Place) {
     let (mut first, mut second) = (place.open(), place.open());
     let lease = lead(&mut *first);
-    assert_eq!(
-        second.lease("second", hour(0), 60_000).unwrap(),
-        None,
-        "the lead is taken"
-    );
-    assert_eq!(
-        first.lease("contract", hour(0), 60_000).unwrap(),
-        Some(lease),
-        "renewing keeps the epoch"
-    );
+    assert_eq!(second.lease("second", hour(0), 60_000).unwrap(), None, "the lead is taken");
+    assert_eq!(first.lease("contract", hour(0), 60_000).unwrap(), Some(lease), "renewing keeps the epoch");
 
     first.release(lease).unwrap();
     let taken = lead(&mut *second);
     assert!(taken.epoch > lease.epoch, "{taken:?} after {lease:?}");
-    assert_eq!(
-        first.lease("contract", hour(0), 60_000).unwrap(),
-        None,
-        "the lead has gone over"
-    );
+    assert_eq!(first.lease("contract", hour(0), 60_000).unwrap(), None, "the lead has gone over");
     first.release(lease).unwrap();
-    assert_eq!(
-        second.lease("second", hour(0), 60_000).unwrap(),
-        Some(taken),
-        "who does not lead gives nothing back"
-    );
+    assert_eq!(second.lease("second", hour(0), 60_000).unwrap(), Some(taken), "who does not lead gives nothing back");
 }
 
 pub(super) fn a_crash_makes_room(place: &mut dyn Place) {
@@ -58,17 +42,7 @@ pub(super) fn a_stale_lease_writes_nothing(place: &mut dyn Place) {
     refused(store.commit(stale, &turn), stale);
     let lease = lead(&mut *store);
     refused(store.commit(stale, &turn), stale);
-    refused(
-        store.commit(
-            Lease {
-                epoch: lease.epoch + 1,
-            },
-            &turn,
-        ),
-        Lease {
-            epoch: lease.epoch + 1,
-        },
-    );
+    refused(store.commit(Lease { epoch: lease.epoch + 1 }, &turn), Lease { epoch: lease.epoch + 1 });
     assert_eq!(store.reader().last_seq().unwrap(), 0);
     assert_eq!(store.reader().slot(&slot_at("a", 1)).unwrap(), None);
     store.commit(lease, &turn).unwrap();

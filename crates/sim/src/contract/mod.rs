@@ -30,34 +30,19 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
     let cases: &[Case] = &[
         ("an empty store answers", rows::an_empty_store_answers),
         ("every row reads back", rows::every_row_reads_back),
-        (
-            "a turn that is refused leaves nothing",
-            rows::a_turn_that_is_refused_leaves_nothing,
-        ),
+        ("a turn that is refused leaves nothing", rows::a_turn_that_is_refused_leaves_nothing),
         ("definitions are kept", rows::definitions_are_kept),
-        (
-            "registers are set and deleted",
-            rows::registers_are_set_and_deleted,
-        ),
+        ("registers are set and deleted", rows::registers_are_set_and_deleted),
         ("recall finds slots", rows::recall_finds_slots),
-        (
-            "runs are recalled in order",
-            rows::runs_are_recalled_in_order,
-        ),
+        ("runs are recalled in order", rows::runs_are_recalled_in_order),
         ("one leads at a time", lead::one_leads_at_a_time),
         ("a crash makes room", lead::a_crash_makes_room),
-        (
-            "a stale lease writes nothing",
-            lead::a_stale_lease_writes_nothing,
-        ),
+        ("a stale lease writes nothing", lead::a_stale_lease_writes_nothing),
         ("slots are paged", pages::slots_are_paged),
         ("slots are counted", pages::slots_are_counted),
         ("runs are paged", pages::runs_are_paged),
         ("the log is paged", pages::the_log_is_paged),
-        (
-            "pages hold still while rows come",
-            pages::pages_hold_still_while_rows_come,
-        ),
+        ("pages hold still while rows come", pages::pages_hold_still_while_rows_come),
         ("a needle is found", pages::a_needle_is_found),
         ("nonsense is no cursor", pages::nonsense_is_no_cursor),
     ];

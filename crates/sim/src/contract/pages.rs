@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelos_model::ranges::Range;
-use kelos_model::{
-    BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotState, WorkflowId,
-};
+use kelos_model::{BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotState, WorkflowId};
 use kelos_store::{Lease, RunFilter, SlotFilter, SlotRow, Store, StoreError};
 
 use super::Place;
@@ -25,30 +23,13 @@ fn populate(store: &mut dyn Store, lease: Lease) -> World {
             let id = slot_at(name, if hours % 7 == 3 { 200 - hours } else { hours });
             match draw.below(6) {
                 0 => drop(world.plan(&id)),
-                1 => drop(world.run_to(
-                    &id,
-                    Outcome::Failed {
-                        reason: "1".to_owned(),
-                        exit_status: Some(1),
-                    },
-                )),
+                1 => drop(world.run_to(&id, Outcome::Failed { reason: "1".to_owned(), exit_status: Some(1) })),
                 2 => {
                     world.plan(&id);
-                    world.happen(
-                        &id,
-                        SlotEvent::TriggerMet {
-                            explanation: explanation("go"),
-                        },
-                    );
+                    world.happen(&id, SlotEvent::TriggerMet { explanation: explanation("go") });
                     world.happen(&id, SlotEvent::Dispatched { run: 1 });
                     if draw.below(2) == 0 {
-                        world.happen(
-                            &id,
-                            SlotEvent::Killed {
-                                by: "me".to_owned(),
-                                reason: None,
-                            },
-                        );
+                        world.happen(&id, SlotEvent::Killed { by: "me".to_owned(), reason: None });
                     }
                 }
                 _ => drop(world.run_to(&id, Outcome::Succeeded)),
@@ -56,15 +37,7 @@ fn populate(store: &mut dyn Store, lease: Lease) -> World {
             if draw.below(5) == 0 {
                 let backfill = Some(BackfillId::new(draw.of(&["x", "y"])).unwrap());
                 let by = "me".to_owned();
-                world.happen(
-                    &id,
-                    SlotEvent::Reopened {
-                        by,
-                        reason: None,
-                        priority: 1,
-                        backfill,
-                    },
-                );
+                world.happen(&id, SlotEvent::Reopened { by, reason: None, priority: 1, backfill });
             }
         }
         world.commit(store, lease);
@@ -84,25 +57,15 @@ fn slot_filters() -> Vec<SlotFilter> {
         &[Running],
         &[Succeeded, Waiting],
     ];
-    let ranges = [
-        None,
-        Some(Range::new(hour(5), hour(40))),
-        Some(Range::new(hour(9), hour(9))),
-    ];
+    let ranges = [None, Some(Range::new(hour(5), hour(40))), Some(Range::new(hour(9), hour(9)))];
     let backfills = [None, Some(BackfillId::new("x").unwrap())];
     let mut filters = Vec::new();
     for workflow in &workflows {
         for states in states {
             for range in ranges {
                 for backfill in &backfills {
-                    let (workflow, states, backfill) =
-                        (workflow.clone(), states.to_vec(), backfill.clone());
-                    filters.push(SlotFilter {
-                        workflow,
-                        states,
-                        range,
-                        backfill,
-                    });
+                    let (workflow, states, backfill) = (workflow.clone(), states.to_vec(), backfill.clone());
+                    filters.push(SlotFilter { workflow, states, range, backfill });
                 }
             }
         }
@@ -111,14 +74,9 @@ fn slot_filters() -> Vec<SlotFilter> {
 }
 
 fn slot_passes(filter: &SlotFilter, row: &SlotRow) -> bool {
-    filter
-        .workflow
-        .as_ref()
-        .is_none_or(|workflow| *workflow == row.id.workflow)
+    filter.workflow.as_ref().is_none_or(|workflow| *workflow == row.id.workflow)
         && (filter.states.is_empty() || filter.states.contains(&row.slot.state))
-        && filter
-            .range
-            .is_none_or(|range| range.contains(row.id.key.scheduled_at()))
+        && filter.range.is_none_or(|range| range.contains(row.id.key.scheduled_at()))
         && (filter.backfill.is_none() || filter.backfill == row.slot.backfill)
 }
 
@@ -128,24 +86,13 @@ pub(super) fn slots_are_paged(place: &mut dyn Place) {
     let world = populate(&mut *store, lease);
     let (reader, listed) = (store.reader(), world.listed());
     for filter in slot_filters() {
-        let expected = listed
-            .iter()
-            .filter(|row| slot_passes(&filter, row))
-            .cloned()
-            .collect::<Vec<_>>();
+        let expected = listed.iter().filter(|row| slot_passes(&filter, row)).cloned().collect::<Vec<_>>();
         for limit in LIMITS {
             let states = reader.slot_states(&filter, None, limit).unwrap();
             let page = reader.slots(&filter, None, limit).unwrap();
             let in_page = page.rows.into_iter().map(|row| (row.id, row.slot.state));
-            assert!(
-                states.rows.into_iter().eq(in_page) && states.next == page.next,
-                "{filter:?} by {limit}"
-            );
-            same(
-                &walk::slots(&*reader, &filter, limit),
-                &expected,
-                format_args!("{filter:?} by {limit}"),
-            );
+            assert!(states.rows.into_iter().eq(in_page) && states.next == page.next, "{filter:?} by {limit}");
+            same(&walk::slots(&*reader, &filter, limit), &expected, format_args!("{filter:?} by {limit}"));
         }
     }
 }
@@ -156,26 +103,15 @@ pub(super) fn slots_are_counted(place: &mut dyn Place) {
     let world = populate(&mut *store, lease);
     for filter in slot_filters() {
         let mut expected = BTreeMap::new();
-        for row in world
-            .listed()
-            .iter()
-            .filter(|row| slot_passes(&filter, row))
-        {
+        for row in world.listed().iter().filter(|row| slot_passes(&filter, row)) {
             *expected.entry(row.slot.state).or_insert(0) += 1;
         }
-        assert_eq!(
-            store.reader().slot_counts(&filter).unwrap(),
-            expected,
-            "{filter:?}"
-        );
+        assert_eq!(store.reader().slot_counts(&filter).unwrap(), expected, "{filter:?}");
     }
 }
 
 fn run_passes(filter: &RunFilter, run: &Run) -> bool {
-    filter
-        .workflow
-        .as_ref()
-        .is_none_or(|workflow| *workflow == run.id.slot.workflow)
+    filter.workflow.as_ref().is_none_or(|workflow| *workflow == run.id.slot.workflow)
         && (filter.states.is_empty() || filter.states.contains(&run.state))
 }
 
@@ -184,34 +120,15 @@ pub(super) fn runs_are_paged(place: &mut dyn Place) {
     let lease = lead(&mut *store);
     let world = populate(&mut *store, lease);
     let reader = store.reader();
-    let mut choices = RunState::ALL
-        .iter()
-        .map(|state| vec![*state])
-        .collect::<Vec<_>>();
-    choices.extend([
-        vec![],
-        vec![RunState::Failed, RunState::Dispatched],
-        vec![RunState::Succeeded, RunState::Killed],
-    ]);
+    let mut choices = RunState::ALL.iter().map(|state| vec![*state]).collect::<Vec<_>>();
+    choices.extend([vec![], vec![RunState::Failed, RunState::Dispatched], vec![RunState::Succeeded, RunState::Killed]]);
     for workflow in [None, Some(named("c")), Some(named("nobody"))] {
         for states in &choices {
-            let filter = RunFilter {
-                workflow: workflow.clone(),
-                states: states.clone(),
-            };
-            let expected = world
-                .runs
-                .values()
-                .rev()
-                .filter(|run| run_passes(&filter, run))
-                .cloned()
-                .collect::<Vec<_>>();
+            let filter = RunFilter { workflow: workflow.clone(), states: states.clone() };
+            let expected =
+                world.runs.values().rev().filter(|run| run_passes(&filter, run)).cloned().collect::<Vec<_>>();
             for limit in LIMITS {
-                same(
-                    &walk::runs(&*reader, &filter, limit),
-                    &expected,
-                    format_args!("{filter:?} by {limit}"),
-                );
+                same(&walk::runs(&*reader, &filter, limit), &expected, format_args!("{filter:?} by {limit}"));
             }
         }
     }
@@ -230,33 +147,20 @@ pub(super) fn the_log_is_paged(place: &mut dyn Place) {
     let lease = lead(&mut *store);
     let mut world = populate(&mut *store, lease);
     world.define("c", 1);
-    world.log(
-        Event::Register {
-            bucket: "b".to_owned(),
-            key: "k".to_owned(),
-            value: None,
-        },
-        0,
-    );
+    world.log(Event::Register { bucket: "b".to_owned(), key: "k".to_owned(), value: None }, 0);
     world.commit(&mut *store, lease);
     let reader = store.reader();
     for name in [None, Some(named("c")), Some(named("nobody"))] {
         let wanted = |record: &&EventRecord| name.is_none() || subject(record) == name.as_ref();
         for limit in LIMITS {
             let read = walk::events(&*reader, name.as_ref(), limit);
-            assert!(
-                read.iter().eq(world.events.iter().filter(wanted)),
-                "the log of {name:?} by {limit}"
-            );
+            assert!(read.iter().eq(world.events.iter().filter(wanted)), "the log of {name:?} by {limit}");
         }
     }
     let last = world.events.len() as u64;
     for after in [last, last + 1, u64::MAX] {
         let page = reader.events(after, None, 5).unwrap();
-        assert!(
-            page.rows.is_empty() && page.next.is_none(),
-            "after {after}: {page:?}"
-        );
+        assert!(page.rows.is_empty() && page.next.is_none(), "after {after}: {page:?}");
     }
 }
 
@@ -268,15 +172,11 @@ pub(super) fn pages_hold_still_while_rows_come(place: &mut dyn Place) {
     let (mut slots, mut runs) = (Vec::new(), Vec::new());
     let (mut slot_cursor, mut run_cursor) = (None, None);
     for round in 0.. {
-        let page = reader
-            .slots(&SlotFilter::default(), slot_cursor.as_deref(), 50)
-            .unwrap();
+        let page = reader.slots(&SlotFilter::default(), slot_cursor.as_deref(), 50).unwrap();
         slots.extend(page.rows.into_iter().map(|row| row.id));
         slot_cursor = page.next;
         if round < 4 {
-            let page = reader
-                .runs(&RunFilter::default(), run_cursor.as_deref(), 50)
-                .unwrap();
+            let page = reader.runs(&RunFilter::default(), run_cursor.as_deref(), 50).unwrap();
             runs.extend(page.rows.into_iter().map(|run| run.seq));
             run_cursor = page.next;
         }
@@ -288,14 +188,8 @@ pub(super) fn pages_hold_still_while_rows_come(place: &mut dyn Place) {
         }
         world.commit(&mut *store, lease);
     }
-    assert!(
-        slots.iter().eq(before.listed().iter().map(|row| &row.id)),
-        "newer slots shift none of the older"
-    );
-    assert!(
-        runs.iter().eq(before.runs.keys().rev().take(200)),
-        "newer runs shift none of the older"
-    );
+    assert!(slots.iter().eq(before.listed().iter().map(|row| &row.id)), "newer slots shift none of the older");
+    assert!(runs.iter().eq(before.runs.keys().rev().take(200)), "newer runs shift none of the older");
 }
 
 /// Pages may stop before they are full; going on leads to every row all the same.
@@ -308,12 +202,7 @@ pub(super) fn a_needle_is_found(place: &mut dyn Place) {
         let id = slot_at("hay", hours);
         if needles.contains(&id) {
             world.plan(&id);
-            world.happen(
-                &id,
-                SlotEvent::TriggerMet {
-                    explanation: explanation("go"),
-                },
-            );
+            world.happen(&id, SlotEvent::TriggerMet { explanation: explanation("go") });
         } else {
             world.run_to(&id, Outcome::Succeeded);
         }
@@ -321,30 +210,14 @@ pub(super) fn a_needle_is_found(place: &mut dyn Place) {
     world.run_to(&slot_at("other", 1), Outcome::Succeeded);
     world.commit(&mut *store, lease);
     let reader = store.reader();
-    for states in [
-        vec![SlotState::Queued],
-        vec![SlotState::Queued, SlotState::Failed],
-    ] {
-        let filter = SlotFilter {
-            workflow: Some(named("hay")),
-            states,
-            ..SlotFilter::default()
-        };
+    for states in [vec![SlotState::Queued], vec![SlotState::Queued, SlotState::Failed]] {
+        let filter = SlotFilter { workflow: Some(named("hay")), states, ..SlotFilter::default() };
         let found = walk::slots(&*reader, &filter, 10);
-        assert!(
-            found.iter().map(|row| &row.id).eq(needles.iter().rev()),
-            "{found:?}"
-        );
+        assert!(found.iter().map(|row| &row.id).eq(needles.iter().rev()), "{found:?}");
     }
-    let filter = RunFilter {
-        workflow: Some(named("hay")),
-        states: vec![RunState::Succeeded, RunState::Failed],
-    };
+    let filter = RunFilter { workflow: Some(named("hay")), states: vec![RunState::Succeeded, RunState::Failed] };
     assert_eq!(walk::runs(&*reader, &filter, 4_500).len(), 8_998);
-    let filter = SlotFilter {
-        states: vec![SlotState::Succeeded, SlotState::Queued],
-        ..SlotFilter::default()
-    };
+    let filter = SlotFilter { states: vec![SlotState::Succeeded, SlotState::Queued], ..SlotFilter::default() };
     assert_eq!(walk::slots(&*reader, &filter, 4_500).len(), 9_001);
 }
 
@@ -352,23 +225,10 @@ pub(super) fn nonsense_is_no_cursor(place: &mut dyn Place) {
     let store = place.open();
     let reader = store.reader();
     let refused = |outcome: StoreError, nonsense: &str| {
-        assert!(
-            matches!(&outcome, StoreError::Cursor { cursor } if cursor == nonsense),
-            "{outcome:?}"
-        );
+        assert!(matches!(&outcome, StoreError::Cursor { cursor } if cursor == nonsense), "{outcome:?}");
     };
     for nonsense in ["", "x", "1;2", "-", "next page", "ü"] {
-        refused(
-            reader
-                .slots(&SlotFilter::default(), Some(nonsense), 5)
-                .unwrap_err(),
-            nonsense,
-        );
-        refused(
-            reader
-                .runs(&RunFilter::default(), Some(nonsense), 5)
-                .unwrap_err(),
-            nonsense,
-        );
+        refused(reader.slots(&SlotFilter::default(), Some(nonsense), 5).unwrap_err(), nonsense);
+        refused(reader.runs(&RunFilter::default(), Some(nonsense), 5).unwrap_err(), nonsense);
     }
 }

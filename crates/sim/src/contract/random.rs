@@ -1,8 +1,8 @@
 //! One random history, written to two stores: every answer must be the same.
 
+use kelos_model::Recall;
 use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
-use kelos_model::Recall;
 use kelos_store::{RunFilter, SlotFilter, Store};
 use serde_json::json;
 
@@ -51,13 +51,8 @@ fn step(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
             world.define(NAMES[which], versions[which]);
         }
         1 => {
-            let value = (draw.below(3) > 0)
-                .then(|| json!({ "n": draw.below(9), "f": draw.below(1000) as f64 / 7.0 }));
-            world.turn.registers.push((
-                draw.of(&["x", "y"]).to_string(),
-                format!("k{}", draw.below(12)),
-                value,
-            ));
+            let value = (draw.below(3) > 0).then(|| json!({ "n": draw.below(9), "f": draw.below(1000) as f64 / 7.0 }));
+            world.turn.registers.push((draw.of(&["x", "y"]).to_string(), format!("k{}", draw.below(12)), value));
         }
         2..8 => drop(world.plan(&id)),
         _ => drop(happen(world, draw, &id)),
@@ -70,55 +65,23 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
     let by = "me".to_owned();
     let explanation = explanation(draw.of(&["one", "two"]));
     let backfill = BackfillId::new(draw.of(&["b1", "b2"])).unwrap();
-    let outcome = draw.of(&[
-        Outcome::Killed,
-        Outcome::Unknown {
-            reason: "?".to_owned(),
-        },
-    ]);
+    let outcome = draw.of(&[Outcome::Killed, Outcome::Unknown { reason: "?".to_owned() }]);
     let due = hour(100 + draw.below(9) as i64);
     let candidates = [
-        SlotEvent::Looked {
-            explanation: explanation.clone(),
-        },
-        SlotEvent::TriggerMet {
-            explanation: explanation.clone(),
-        },
-        SlotEvent::TriggerMet {
-            explanation: explanation.clone(),
-        },
+        SlotEvent::Looked { explanation: explanation.clone() },
+        SlotEvent::TriggerMet { explanation: explanation.clone() },
+        SlotEvent::TriggerMet { explanation: explanation.clone() },
         SlotEvent::Skipped { explanation },
         SlotEvent::Dispatched { run: next },
-        SlotEvent::Started {
-            run,
-            external_id: format!("x{run}"),
-        },
+        SlotEvent::Started { run, external_id: format!("x{run}") },
         SlotEvent::Succeeded { run },
-        SlotEvent::BackedOff {
-            run,
-            outcome: outcome.clone(),
-            due,
-        },
+        SlotEvent::BackedOff { run, outcome: outcome.clone(), due },
         SlotEvent::BackoffEnded,
-        SlotEvent::Failed {
-            run,
-            outcome: outcome.clone(),
-        },
-        SlotEvent::Killed {
-            by: by.clone(),
-            reason: None,
-        },
+        SlotEvent::Failed { run, outcome: outcome.clone() },
+        SlotEvent::Killed { by: by.clone(), reason: None },
         SlotEvent::RunEnded { run, outcome },
-        SlotEvent::Reopened {
-            by,
-            reason: None,
-            priority: 3,
-            backfill: (draw.below(2) == 0).then(|| backfill.clone()),
-        },
-        SlotEvent::Prioritised {
-            priority: -3,
-            backfill,
-        },
+        SlotEvent::Reopened { by, reason: None, priority: 3, backfill: (draw.below(2) == 0).then(|| backfill.clone()) },
+        SlotEvent::Prioritised { priority: -3, backfill },
     ];
     let what = draw.of(&candidates);
     let ends = matches!(&what, SlotEvent::RunEnded { .. });
@@ -141,14 +104,8 @@ fn compare(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mu
     let (left, right) = (left.reader(), right.reader());
     assert_eq!(left.backfills().unwrap(), right.backfills().unwrap());
     for name in NAMES.map(named) {
-        assert_eq!(
-            left.workflow(&name).unwrap(),
-            right.workflow(&name).unwrap()
-        );
-        assert_eq!(
-            left.definitions(&name).unwrap(),
-            right.definitions(&name).unwrap()
-        );
+        assert_eq!(left.workflow(&name).unwrap(), right.workflow(&name).unwrap());
+        assert_eq!(left.definitions(&name).unwrap(), right.definitions(&name).unwrap());
     }
     for id in world.slots.keys() {
         assert_eq!(left.slot(id).unwrap(), right.slot(id).unwrap());
@@ -157,82 +114,33 @@ fn compare(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mu
     }
     for bucket in ["x", "y"] {
         for prefix in ["", "k1", "k"] {
-            assert_eq!(
-                left.registers(bucket, prefix).unwrap(),
-                right.registers(bucket, prefix).unwrap()
-            );
+            assert_eq!(left.registers(bucket, prefix).unwrap(), right.registers(bucket, prefix).unwrap());
         }
     }
     for _ in 0..20 {
         let limit = 1 + draw.below(30);
         let (slots, runs) = (slot_filter(draw), run_filter(draw));
-        same(
-            &walk::slots(&*left, &slots, limit),
-            &walk::slots(&*right, &slots, limit),
-            format_args!("{slots:?}"),
-        );
-        assert_eq!(
-            left.slot_counts(&slots).unwrap(),
-            right.slot_counts(&slots).unwrap(),
-            "{slots:?}"
-        );
-        same(
-            &walk::runs(&*left, &runs, limit),
-            &walk::runs(&*right, &runs, limit),
-            format_args!("{runs:?}"),
-        );
+        same(&walk::slots(&*left, &slots, limit), &walk::slots(&*right, &slots, limit), format_args!("{slots:?}"));
+        assert_eq!(left.slot_counts(&slots).unwrap(), right.slot_counts(&slots).unwrap(), "{slots:?}");
+        same(&walk::runs(&*left, &runs, limit), &walk::runs(&*right, &runs, limit), format_args!("{runs:?}"));
         let name = runs.workflow.as_ref();
-        same(
-            &walk::events(&*left, name, 10 * limit),
-            &walk::events(&*right, name, 10 * limit),
-            "the log",
-        );
+        same(&walk::events(&*left, name, 10 * limit), &walk::events(&*right, name, 10 * limit), "the log");
     }
-    same(
-        &walk::slots(&*left, &SlotFilter::default(), 9),
-        &world.listed(),
-        "all slots",
-    );
+    same(&walk::slots(&*left, &SlotFilter::default(), 9), &world.listed(), "all slots");
     same(&walk::events(&*left, None, 99), &world.events, "the log");
 }
 
 fn compare_recalls(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mut Draw) {
-    let (start, end) = (
-        hour(draw.below(30) as i64 - 10),
-        hour(draw.below(30) as i64),
-    );
+    let (start, end) = (hour(draw.below(30) as i64 - 10), hour(draw.below(30) as i64));
     let recalls = [
-        Recall::Slots(
-            world
-                .slots
-                .keys()
-                .filter(|_| draw.below(2) == 0)
-                .cloned()
-                .collect(),
-        ),
-        Recall::Range {
-            workflow: named(draw.of(&NAMES)),
-            start,
-            end,
-        },
+        Recall::Slots(world.slots.keys().filter(|_| draw.below(2) == 0).cloned().collect()),
+        Recall::Range { workflow: named(draw.of(&NAMES)), start, end },
     ];
     for recall in recalls {
-        same(
-            &left.recall(&recall).unwrap(),
-            &right.recall(&recall).unwrap(),
-            format_args!("{recall:?}"),
-        );
+        same(&left.recall(&recall).unwrap(), &right.recall(&recall).unwrap(), format_args!("{recall:?}"));
     }
-    let seqs = world
-        .runs
-        .keys()
-        .copied()
-        .filter(|_| draw.below(2) == 0)
-        .collect::<Vec<_>>();
-    assert_eq!(
-        left.recall_runs(&seqs).unwrap(),
-        right.recall_runs(&seqs).unwrap()
-    );
+    let seqs = world.runs.keys().copied().filter(|_| draw.below(2) == 0).collect::<Vec<_>>();
+    assert_eq!(left.recall_runs(&seqs).unwrap(), right.recall_runs(&seqs).unwrap());
 }
 
 fn some<T: Clone>(draw: &mut Draw, all: &[T]) -> Vec<T> {
@@ -242,21 +150,12 @@ fn some<T: Clone>(draw: &mut Draw, all: &[T]) -> Vec<T> {
 fn slot_filter(draw: &mut Draw) -> SlotFilter {
     let workflow = (draw.below(2) == 0).then(|| named(draw.of(&NAMES)));
     let start = draw.below(30) as i64 - 10;
-    let range =
-        (draw.below(3) == 0).then(|| Range::new(hour(start), hour(start + draw.below(20) as i64)));
+    let range = (draw.below(3) == 0).then(|| Range::new(hour(start), hour(start + draw.below(20) as i64)));
     let backfill = (draw.below(3) == 0).then(|| BackfillId::new(draw.of(&["b1", "b2"])).unwrap());
-    SlotFilter {
-        workflow,
-        states: some(draw, &SlotState::ALL),
-        range,
-        backfill,
-    }
+    SlotFilter { workflow, states: some(draw, &SlotState::ALL), range, backfill }
 }
 
 fn run_filter(draw: &mut Draw) -> RunFilter {
     let workflow = (draw.below(2) == 0).then(|| named(draw.of(&NAMES)));
-    RunFilter {
-        workflow,
-        states: some(draw, &RunState::ALL),
-    }
+    RunFilter { workflow, states: some(draw, &RunState::ALL) }
 }

@@ -1,13 +1,11 @@
 //! What is written reads back, all of it or nothing.
 
+use kelos_model::Recall;
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::trigger::Evidence;
 use kelos_model::workflow::{Backfill, BackfillMode};
-use kelos_model::{
-    BackfillId, Event, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent,
-};
-use kelos_model::Recall;
+use kelos_model::{BackfillId, Event, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent};
 use kelos_store::{Reader, RunFilter, SlotFilter, Snapshot, Store, StoreError};
 use serde_json::{Value, json};
 
@@ -29,30 +27,13 @@ pub(super) fn an_empty_store_answers(place: &mut dyn Place) {
     assert_eq!(reader.slot_runs(&slot_at("a", 0)).unwrap(), []);
     assert_eq!(reader.register("b", "k").unwrap(), None);
     assert_eq!(walk::slots(&*reader, &SlotFilter::default(), 9), []);
-    assert_eq!(
-        walk::slots(
-            &*reader,
-            &SlotFilter {
-                workflow: Some(named("a")),
-                ..SlotFilter::default()
-            },
-            9
-        ),
-        []
-    );
+    assert_eq!(walk::slots(&*reader, &SlotFilter { workflow: Some(named("a")), ..SlotFilter::default() }, 9), []);
     assert_eq!(walk::runs(&*reader, &RunFilter::default(), 9), []);
     assert_eq!(walk::events(&*reader, None, 9), []);
-    assert!(
-        reader
-            .slot_counts(&SlotFilter::default())
-            .unwrap()
-            .is_empty()
-    );
+    assert!(reader.slot_counts(&SlotFilter::default()).unwrap().is_empty());
     assert!(reader.backfills().unwrap().is_empty());
     let lease = lead(&mut *store);
-    store
-        .commit(lease, &kelos_store::Commit::default())
-        .unwrap();
+    store.commit(lease, &kelos_store::Commit::default()).unwrap();
     assert_eq!(reader.last_seq().unwrap(), 0);
 }
 
@@ -61,22 +42,12 @@ fn varied() -> World {
     let mut world = World::default();
     let outcomes = [
         Outcome::Succeeded,
-        Outcome::Failed {
-            reason: "exited with status 3".to_owned(),
-            exit_status: Some(3),
-        },
-        Outcome::Refused {
-            reason: "no such \"thing\"".to_owned(),
-        },
+        Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3) },
+        Outcome::Refused { reason: "no such \"thing\"".to_owned() },
         Outcome::Killed,
-        Outcome::Unknown {
-            reason: "nobody\nsaw it".to_owned(),
-        },
+        Outcome::Unknown { reason: "nobody\nsaw it".to_owned() },
     ];
-    for (index, name) in ["plain", "..", "a b@c", "Iñtërnâtiônàlizætiøn"]
-        .into_iter()
-        .enumerate()
-    {
+    for (index, name) in ["plain", "..", "a b@c", "Iñtërnâtiônàlizætiøn"].into_iter().enumerate() {
         world.define(name, 1);
         for (number, outcome) in outcomes.iter().enumerate() {
             world.run_to(&slot_at(name, number as i64 * 3 - 6), outcome.clone());
@@ -85,33 +56,16 @@ fn varied() -> World {
         // Before 1970, and the ends of what a schedule may yield.
         world.plan(&slot_at(name, -700_000));
         world.plan(&slot_at(name, 1_600_000));
-        world.log(
-            Event::Workflow {
-                workflow: named(name),
-                what: WorkflowEvent::Paused {
-                    by: "me".to_owned(),
-                },
-            },
-            0,
-        );
+        world.log(Event::Workflow { workflow: named(name), what: WorkflowEvent::Paused { by: "me".to_owned() } }, 0);
     }
     backfilled(&mut world);
-    for (key, value) in [
-        ("null", Value::Null),
-        ("float", json!(0.1 + 0.2)),
-        ("deep", json!({"b": [1, {"a": "ü"}], "a": -1})),
-    ] {
+    for (key, value) in
+        [("null", Value::Null), ("float", json!(0.1 + 0.2)), ("deep", json!({"b": [1, {"a": "ü"}], "a": -1}))]
+    {
         let (bucket, key) = ("bucket".to_owned(), key.to_owned());
         // In an event, null can't be told from a deletion.
         let logged = Some(value.clone()).filter(|value| !value.is_null());
-        world.log(
-            Event::Register {
-                bucket: bucket.clone(),
-                key: key.clone(),
-                value: logged,
-            },
-            0,
-        );
+        world.log(Event::Register { bucket: bucket.clone(), key: key.clone(), value: logged }, 0);
         world.turn.registers.push((bucket, key, Some(value)));
     }
     world
@@ -121,117 +75,43 @@ fn live_slots(world: &mut World, name: &str, from: i64) {
     let id = |hours: i64| slot_at(name, from + hours);
     let mut looked = explanation("waits");
     looked.nested.push(explanation("deep"));
-    looked.evidence = Some(Evidence::Clock {
-        now: hour(1),
-        until: hour(2),
-    });
+    looked.evidence = Some(Evidence::Clock { now: hour(1), until: hour(2) });
     world.plan(&id(0));
-    world.happen(
-        &id(0),
-        SlotEvent::Looked {
-            explanation: looked.clone(),
-        },
-    );
+    world.happen(&id(0), SlotEvent::Looked { explanation: looked.clone() });
     world.plan(&id(1));
-    world.happen(
-        &id(1),
-        SlotEvent::Expired {
-            timeout_seconds: 9,
-            explanation: looked,
-        },
-    );
+    world.happen(&id(1), SlotEvent::Expired { timeout_seconds: 9, explanation: looked });
     world.plan(&id(2));
-    world.happen(
-        &id(2),
-        SlotEvent::Skipped {
-            explanation: explanation("never"),
-        },
-    );
+    world.happen(&id(2), SlotEvent::Skipped { explanation: explanation("never") });
     for hours in 3..7 {
         world.plan(&id(hours));
-        world.happen(
-            &id(hours),
-            SlotEvent::TriggerMet {
-                explanation: explanation("ready"),
-            },
-        );
+        world.happen(&id(hours), SlotEvent::TriggerMet { explanation: explanation("ready") });
     }
     for hours in 4..7 {
         world.happen(&id(hours), SlotEvent::Dispatched { run: 1 });
     }
-    world.happen(
-        &id(5),
-        SlotEvent::Started {
-            run: 1,
-            external_id: "job_1".to_owned(),
-        },
-    );
-    let outcome = Outcome::Unknown {
-        reason: "?".to_owned(),
-    };
-    world.happen(
-        &id(6),
-        SlotEvent::BackedOff {
-            run: 1,
-            outcome,
-            due: hour(500),
-        },
-    );
+    world.happen(&id(5), SlotEvent::Started { run: 1, external_id: "job_1".to_owned() });
+    let outcome = Outcome::Unknown { reason: "?".to_owned() };
+    world.happen(&id(6), SlotEvent::BackedOff { run: 1, outcome, due: hour(500) });
     // Killed while its run goes on: final, and live.
     world.plan(&id(7));
-    world.happen(
-        &id(7),
-        SlotEvent::TriggerMet {
-            explanation: explanation("ready"),
-        },
-    );
+    world.happen(&id(7), SlotEvent::TriggerMet { explanation: explanation("ready") });
     world.happen(&id(7), SlotEvent::Dispatched { run: 1 });
-    world.happen(
-        &id(7),
-        SlotEvent::Killed {
-            by: "me".to_owned(),
-            reason: Some("why not".to_owned()),
-        },
-    );
+    world.happen(&id(7), SlotEvent::Killed { by: "me".to_owned(), reason: Some("why not".to_owned()) });
     // Two runs of one slot.
     world.run_to(&id(8), Outcome::Killed);
-    world.happen(
-        &id(8),
-        SlotEvent::Reopened {
-            by: "me".to_owned(),
-            reason: None,
-            priority: -5,
-            backfill: None,
-        },
-    );
+    world.happen(&id(8), SlotEvent::Reopened { by: "me".to_owned(), reason: None, priority: -5, backfill: None });
     world.run_to(&id(8), Outcome::Succeeded);
 }
 
 fn backfilled(world: &mut World) {
-    for (name, mode) in [
-        ("b1", BackfillMode::Missing),
-        ("b2", BackfillMode::Unsuccessful),
-        ("b3", BackfillMode::All),
-    ] {
+    for (name, mode) in [("b1", BackfillMode::Missing), ("b2", BackfillMode::Unsuccessful), ("b3", BackfillMode::All)] {
         let id = BackfillId::new(name).unwrap();
         let range = Range::new(hour(-20), hour(20));
         let created_at = world.now();
         let by = "me".to_owned();
-        let created = BackfillEvent::Created {
-            workflow: named("plain"),
-            range,
-            mode,
-            priority: 7,
-            by: by.clone(),
-            slots: 2,
-        };
-        world.log(
-            Event::Backfill {
-                backfill: id.clone(),
-                what: created,
-            },
-            0,
-        );
+        let created =
+            BackfillEvent::Created { workflow: named("plain"), range, mode, priority: 7, by: by.clone(), slots: 2 };
+        world.log(Event::Backfill { backfill: id.clone(), what: created }, 0);
         let cancelled_at = (name == "b2").then(|| world.now());
         let workflow = named("plain");
         world.turn.backfills.push(Backfill {
@@ -247,15 +127,8 @@ fn backfilled(world: &mut World) {
         });
         for hours in [700, 701] {
             let id_of_slot = slot_at("plain", hours + if name == "b3" { 9 } else { 0 });
-            let planned = SlotEvent::Planned {
-                origin: Origin::Backfill,
-                priority: 7,
-                backfill: Some(id.clone()),
-            };
-            let adopted = SlotEvent::Prioritised {
-                priority: 8,
-                backfill: id.clone(),
-            };
+            let planned = SlotEvent::Planned { origin: Origin::Backfill, priority: 7, backfill: Some(id.clone()) };
+            let adopted = SlotEvent::Prioritised { priority: 8, backfill: id.clone() };
             assert!(world.happen(&id_of_slot, planned) || world.happen(&id_of_slot, adopted));
         }
     }
@@ -265,14 +138,7 @@ fn backfilled(world: &mut World) {
 fn holds(world: &World, store: &mut dyn Store) {
     let reader = store.reader();
     holds_for_reader(world, &*reader);
-    let Snapshot {
-        last_seq,
-        last_at,
-        workflows,
-        mut slots,
-        mut runs,
-        backfills,
-    } = store.restore().unwrap();
+    let Snapshot { last_seq, last_at, workflows, mut slots, mut runs, backfills } = store.restore().unwrap();
     assert!(backfills.iter().eq(reader.backfills().unwrap().iter().map(|one| &one.id)));
     assert_eq!(last_seq, world.events.len() as u64);
     assert_eq!(last_at, world.events.last().map(|record| record.at));
@@ -281,58 +147,29 @@ fn holds(world: &World, store: &mut dyn Store) {
     let live = world.slots.iter().filter(|(_, slot)| slot.is_live());
     assert!(slots.iter().map(|row| (&row.id, &row.slot)).eq(live));
     runs.sort_by_key(|run| run.seq);
-    assert!(
-        runs.iter()
-            .eq(world.runs.values().filter(|run| !run.state.is_final()))
-    );
+    assert!(runs.iter().eq(world.runs.values().filter(|run| !run.state.is_final())));
 }
 
 fn holds_for_reader(world: &World, reader: &dyn Reader) {
     assert_eq!(reader.last_seq().unwrap(), world.events.len() as u64);
     same(&walk::events(reader, None, 7), &world.events, "the log");
-    same(
-        &walk::slots(reader, &SlotFilter::default(), 1000),
-        &world.listed(),
-        "all slots",
-    );
-    assert!(
-        walk::runs(reader, &RunFilter::default(), 1000)
-            .iter()
-            .eq(world.runs.values().rev())
-    );
+    same(&walk::slots(reader, &SlotFilter::default(), 1000), &world.listed(), "all slots");
+    assert!(walk::runs(reader, &RunFilter::default(), 1000).iter().eq(world.runs.values().rev()));
     for (id, slot) in &world.slots {
         assert_eq!(reader.slot(id).unwrap().as_ref(), Some(slot));
         let of_slot = |event: &Event| matches!(event, Event::Slot { slot, .. } if slot == id);
         let history = world.events.iter().filter(|record| of_slot(&record.event));
-        assert!(
-            reader.history(id).unwrap().iter().eq(history),
-            "the history of {id}"
-        );
+        assert!(reader.history(id).unwrap().iter().eq(history), "the history of {id}");
         let runs = world.runs.values().filter(|run| run.id.slot == *id);
-        assert!(
-            reader.slot_runs(id).unwrap().iter().eq(runs),
-            "the runs of {id}"
-        );
+        assert!(reader.slot_runs(id).unwrap().iter().eq(runs), "the runs of {id}");
     }
 }
 
 pub(super) fn every_row_reads_back(place: &mut dyn Place) {
     let mut world = varied();
-    let states = world
-        .slots
-        .values()
-        .map(|slot| slot.state)
-        .collect::<std::collections::BTreeSet<_>>();
-    assert_eq!(
-        states.len(),
-        SlotState::ALL.len() - 1,
-        "all but held, which nothing leads to: {states:?}"
-    );
-    assert!(
-        RunState::ALL
-            .iter()
-            .all(|state| world.runs.values().any(|run| run.state == *state))
-    );
+    let states = world.slots.values().map(|slot| slot.state).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(states.len(), SlotState::ALL.len() - 1, "all but held, which nothing leads to: {states:?}");
+    assert!(RunState::ALL.iter().all(|state| world.runs.values().any(|run| run.state == *state)));
 
     let mut store = place.open();
     let lease = lead(&mut *store);
@@ -344,13 +181,7 @@ pub(super) fn every_row_reads_back(place: &mut dyn Place) {
         for row in &commit.workflows {
             assert_eq!(reader.workflow(&row.id).unwrap().as_ref(), Some(row));
         }
-        assert!(
-            reader
-                .backfills()
-                .unwrap()
-                .iter()
-                .eq(commit.backfills.iter().rev())
-        );
+        assert!(reader.backfills().unwrap().iter().eq(commit.backfills.iter().rev()));
         for (bucket, key, value) in &commit.registers {
             assert_eq!(reader.register(bucket, key).unwrap(), *value);
         }
@@ -363,13 +194,7 @@ pub(super) fn every_row_reads_back(place: &mut dyn Place) {
     // It goes on where it left off.
     let lease = lead(&mut *store);
     world.run_to(&slot_at("plain", 900), Outcome::Succeeded);
-    world.happen(
-        &slot_at("plain", 107),
-        SlotEvent::RunEnded {
-            run: 1,
-            outcome: Outcome::Killed,
-        },
-    );
+    world.happen(&slot_at("plain", 107), SlotEvent::RunEnded { run: 1, outcome: Outcome::Killed });
     world.commit(&mut *store, lease);
     holds(&world, &mut *store);
 }
@@ -386,17 +211,12 @@ pub(super) fn a_turn_that_is_refused_leaves_nothing(place: &mut dyn Place) {
         let mut lost = world.clone();
         lost.define("lost", 1);
         lost.run_to(&slot_at("lost", 1), Outcome::Killed);
-        lost.turn
-            .registers
-            .push(("b".to_owned(), "k".to_owned(), Some(json!(1))));
+        lost.turn.registers.push(("b".to_owned(), "k".to_owned(), Some(json!(1))));
         let mut turn = lost.take();
         turn.events[0].seq -= first;
         turn.events.last_mut().unwrap().seq += gap;
         let outcome = store.commit(lease, &turn);
-        assert!(
-            matches!(outcome, Err(StoreError::Corrupt { .. })),
-            "events that don't follow: {outcome:?}"
-        );
+        assert!(matches!(outcome, Err(StoreError::Corrupt { .. })), "events that don't follow: {outcome:?}");
         holds(&world, &mut *store);
         assert_eq!(store.reader().workflow(&named("lost")).unwrap(), None);
         assert_eq!(store.reader().register("b", "k").unwrap(), None);
@@ -417,9 +237,7 @@ pub(super) fn definitions_are_kept(place: &mut dyn Place) {
         world.commit(&mut *store, lease);
         // A change of what was planned is no new definition.
         let mut row = workflow("a", version);
-        row.planned
-            .ranges
-            .insert(Range::new(hour(0), hour(i64::from(version))));
+        row.planned.ranges.insert(Range::new(hour(0), hour(i64::from(version))));
         row.planned.until = Some(hour(9));
         world.turn.workflows.push(row.clone());
         world.commit(&mut *store, lease);
@@ -431,10 +249,7 @@ pub(super) fn definitions_are_kept(place: &mut dyn Place) {
             assert_eq!(definition.version, version);
             assert_eq!(definition.at, moments[version as usize - 1]);
             assert_eq!(definition.definition, *workflow("a", version).definition);
-            assert_eq!(
-                definition.source.as_deref(),
-                Some(format!("// a, {version}").as_str())
-            );
+            assert_eq!(definition.source.as_deref(), Some(format!("// a, {version}").as_str()));
         }
     }
 }
@@ -447,15 +262,7 @@ pub(super) fn registers_are_set_and_deleted(place: &mut dyn Place) {
             ((*bucket).to_owned(), (*key).to_owned(), value.clone())
         };
         let registers = registers.iter().map(owned).collect();
-        store
-            .commit(
-                lease,
-                &kelos_store::Commit {
-                    registers,
-                    ..kelos_store::Commit::default()
-                },
-            )
-            .unwrap();
+        store.commit(lease, &kelos_store::Commit { registers, ..kelos_store::Commit::default() }).unwrap();
     };
     set(&[
         ("b", "x/1", Some(json!(1))),
@@ -463,33 +270,13 @@ pub(super) fn registers_are_set_and_deleted(place: &mut dyn Place) {
         ("b", "y", Some(json!(3))),
         ("c", "x/1", Some(json!(4))),
     ]);
-    set(&[
-        ("b", "x/1", None),
-        ("b", "x/10", Some(json!(5))),
-        ("b", "x/2", Some(json!([6]))),
-        ("b", "none", None),
-    ]);
-    set(&[
-        ("b", "twice", Some(json!(1))),
-        ("b", "twice", Some(json!(2))),
-    ]);
+    set(&[("b", "x/1", None), ("b", "x/10", Some(json!(5))), ("b", "x/2", Some(json!([6]))), ("b", "none", None)]);
+    set(&[("b", "twice", Some(json!(1))), ("b", "twice", Some(json!(2)))]);
     let reader = store.reader();
     let listed = |prefix: &str| reader.registers("b", prefix).unwrap();
-    assert_eq!(
-        listed("x/"),
-        [
-            ("x/10".to_owned(), json!(5)),
-            ("x/2".to_owned(), json!([6]))
-        ]
-    );
+    assert_eq!(listed("x/"), [("x/10".to_owned(), json!(5)), ("x/2".to_owned(), json!([6]))]);
     assert_eq!(listed("x/2"), [("x/2".to_owned(), json!([6]))]);
-    assert_eq!(
-        listed("")
-            .iter()
-            .map(|(key, _)| key.as_str())
-            .collect::<Vec<_>>(),
-        ["twice", "x/10", "x/2", "y"]
-    );
+    assert_eq!(listed("").iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["twice", "x/10", "x/2", "y"]);
     assert_eq!(listed("z"), []);
     assert_eq!(reader.register("b", "x/1").unwrap(), None);
     assert_eq!(reader.register("c", "x/1").unwrap(), Some(json!(4)));
@@ -502,15 +289,8 @@ pub(super) fn recall_finds_slots(place: &mut dyn Place) {
     world.commit(&mut *store, lease);
     let mut check = |recall: Recall, wanted: &dyn Fn(&SlotRef) -> bool| {
         let found = store.recall(&recall).unwrap();
-        let expected = world
-            .slots
-            .iter()
-            .filter(|(id, _)| wanted(id))
-            .collect::<Vec<_>>();
-        assert!(
-            found.iter().map(|row| (&row.id, &row.slot)).eq(expected),
-            "{recall:?} found {found:?}"
-        );
+        let expected = world.slots.iter().filter(|(id, _)| wanted(id)).collect::<Vec<_>>();
+        assert!(found.iter().map(|row| (&row.id, &row.slot)).eq(expected), "{recall:?} found {found:?}");
         found.len()
     };
     let some = [
@@ -521,39 +301,13 @@ pub(super) fn recall_finds_slots(place: &mut dyn Place) {
         slot_at("plain", 55),
         slot_at("plain", 0),
     ];
-    assert_eq!(
-        check(Recall::Slots(some.to_vec()), &|id| some.contains(id)),
-        3
-    );
-    for (start, end) in [
-        (-6, 6),
-        (-5, 7),
-        (0, 0),
-        (5, 0),
-        (-700_000, -699_999),
-        (-800_000, 2_000_000),
-    ] {
+    assert_eq!(check(Recall::Slots(some.to_vec()), &|id| some.contains(id)), 3);
+    for (start, end) in [(-6, 6), (-5, 7), (0, 0), (5, 0), (-700_000, -699_999), (-800_000, 2_000_000)] {
         let (start, end) = (hour(start), hour(end));
-        let inside = |id: &SlotRef| {
-            id.workflow == named("..") && (start..end).contains(&id.key.scheduled_at())
-        };
-        check(
-            Recall::Range {
-                workflow: named(".."),
-                start,
-                end,
-            },
-            &inside,
-        );
+        let inside = |id: &SlotRef| id.workflow == named("..") && (start..end).contains(&id.key.scheduled_at());
+        check(Recall::Range { workflow: named(".."), start, end }, &inside);
     }
-    check(
-        Recall::Range {
-            workflow: named("nobody"),
-            start: hour(0),
-            end: hour(9),
-        },
-        &|_| false,
-    );
+    check(Recall::Range { workflow: named("nobody"), start: hour(0), end: hour(9) }, &|_| false);
 }
 
 pub(super) fn runs_are_recalled_in_order(place: &mut dyn Place) {
@@ -561,19 +315,10 @@ pub(super) fn runs_are_recalled_in_order(place: &mut dyn Place) {
     let lease = lead(&mut *store);
     let mut world = varied();
     world.commit(&mut *store, lease);
-    let seqs = world
-        .runs
-        .keys()
-        .copied()
-        .rev()
-        .step_by(3)
-        .collect::<Vec<_>>();
+    let seqs = world.runs.keys().copied().rev().step_by(3).collect::<Vec<_>>();
     let runs = store.recall_runs(&seqs).unwrap();
     assert!(runs.iter().eq(seqs.iter().map(|seq| &world.runs[seq])));
     assert_eq!(store.recall_runs(&[]).unwrap(), []);
     let missing = store.recall_runs(&[seqs[0], 9_999_999]);
-    assert!(
-        matches!(missing, Err(StoreError::Corrupt { .. })),
-        "{missing:?}"
-    );
+    assert!(matches!(missing, Err(StoreError::Corrupt { .. })), "{missing:?}");
 }

@@ -5,19 +5,12 @@ use std::fmt::Debug;
 use kelos_model::{EventRecord, Run, WorkflowId};
 use kelos_store::{Page, Reader, RunFilter, SlotFilter, SlotRow, StoreError};
 
-fn walk<T: Debug>(
-    limit: usize,
-    read: impl Fn(Option<&str>) -> Result<Page<T>, StoreError>,
-) -> Vec<T> {
+fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, StoreError>) -> Vec<T> {
     let mut rows = Vec::new();
     let mut from = None;
     loop {
         let page = read(from.as_deref()).expect("a page is read");
-        assert!(
-            page.rows.len() <= limit,
-            "a page of {} rows, asked for {limit}",
-            page.rows.len()
-        );
+        assert!(page.rows.len() <= limit, "a page of {} rows, asked for {limit}", page.rows.len());
         rows.extend(page.rows);
         if page.next.is_none() {
             return rows;
@@ -38,15 +31,9 @@ pub(super) fn runs(reader: &dyn Reader, filter: &RunFilter, limit: usize) -> Vec
 }
 
 /// The whole log.
-pub(super) fn events(
-    reader: &dyn Reader,
-    workflow: Option<&WorkflowId>,
-    limit: usize,
-) -> Vec<EventRecord> {
+pub(super) fn events(reader: &dyn Reader, workflow: Option<&WorkflowId>, limit: usize) -> Vec<EventRecord> {
     walk(limit, |from| {
-        let after = from.map_or(0, |from| {
-            from.parse().expect("a cursor over the log is a position")
-        });
+        let after = from.map_or(0, |from| from.parse().expect("a cursor over the log is a position"));
         reader.events(after, workflow, limit)
     })
 }
@@ -55,11 +42,7 @@ pub(super) fn events(
 ///
 /// # Panics
 /// Where they differ.
-pub(super) fn same<T: PartialEq + Debug>(
-    found: &[T],
-    expected: &[T],
-    what: impl std::fmt::Display,
-) {
+pub(super) fn same<T: PartialEq + Debug>(found: &[T], expected: &[T], what: impl std::fmt::Display) {
     for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
         assert_eq!(found, expected, "{what}: row {index}");
     }

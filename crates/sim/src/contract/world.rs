@@ -10,8 +10,8 @@ use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::trigger::TriggerKind;
 use kelos_model::workflow::{About, Job, Keys, Planned, Properties, Source, Workflow, WorkflowRow};
 use kelos_model::{
-    Answer, Event, EventRecord, Explanation, Outcome, RetryPolicy, Run, RunId, RunState, Slot,
-    SlotEvent, SlotRef, Trigger, WorkflowEvent, WorkflowId,
+    Answer, Event, EventRecord, Explanation, Outcome, RetryPolicy, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
+    Trigger, WorkflowEvent, WorkflowId,
 };
 use kelos_store::{Commit, Lease, SlotRow, Store};
 
@@ -91,14 +91,9 @@ pub(super) fn definition(name: &str, version: u32) -> Workflow {
     Workflow {
         id: named(name),
         project: "contract".to_owned(),
-        source: Source {
-            file: format!("{name}.js"),
-            line: version,
-        },
+        source: Source { file: format!("{name}.js"), line: version },
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-        trigger: Trigger::Delay {
-            seconds: i64::from(version),
-        },
+        trigger: Trigger::Delay { seconds: i64::from(version) },
         concurrency: 3,
         retry: RetryPolicy::immediate(version),
         start_time: Some(hour(-7)),
@@ -117,14 +112,7 @@ pub(super) fn definition(name: &str, version: u32) -> Workflow {
 pub(super) fn workflow(name: &str, version: u32) -> WorkflowRow {
     let definition = Arc::new(definition(name, version));
     let planned = Planned::default();
-    WorkflowRow {
-        id: named(name),
-        definition,
-        version,
-        present: true,
-        paused: version.is_multiple_of(2),
-        planned,
-    }
+    WorkflowRow { id: named(name), definition, version, present: true, paused: version.is_multiple_of(2), planned }
 }
 
 impl World {
@@ -137,8 +125,7 @@ impl World {
     /// The moment of the next event.
     #[must_use]
     pub(super) fn now(&self) -> Timestamp {
-        Timestamp::from_millisecond(1_500_000_000_000 + 7 * self.events.len() as i64)
-            .expect("a moment in time")
+        Timestamp::from_millisecond(1_500_000_000_000 + 7 * self.events.len() as i64).expect("a moment in time")
     }
 
     fn meet(&mut self, name: &WorkflowId) {
@@ -149,12 +136,7 @@ impl World {
 
     /// Adds an event to the turn.
     pub(super) fn log(&mut self, event: Event, previous: u64) {
-        let record = EventRecord {
-            seq: self.next_seq(),
-            at: self.now(),
-            previous,
-            event,
-        };
+        let record = EventRecord { seq: self.next_seq(), at: self.now(), previous, event };
         self.events.push(record.clone());
         self.turn.events.push(record);
     }
@@ -162,17 +144,9 @@ impl World {
     /// Defines a workflow in the turn.
     pub(super) fn define(&mut self, name: &str, version: u32) {
         self.meet(&named(name));
-        self.log(
-            Event::Workflow {
-                workflow: named(name),
-                what: WorkflowEvent::Defined { version },
-            },
-            0,
-        );
+        self.log(Event::Workflow { workflow: named(name), what: WorkflowEvent::Defined { version } }, 0);
         self.turn.workflows.push(workflow(name, version));
-        self.turn
-            .sources
-            .insert(format!("{name}.js"), format!("// {name}, {version}").into());
+        self.turn.sources.insert(format!("{name}.js"), format!("// {name}, {version}").into());
     }
 
     /// Something happens to a slot in the turn; false where it can't.
@@ -186,13 +160,7 @@ impl World {
         self.happen_to_run(id, before.as_ref(), &what);
         self.slots.insert(id.clone(), after);
         self.changed_slots.insert(id.clone());
-        self.log(
-            Event::Slot {
-                slot: id.clone(),
-                what,
-            },
-            previous,
-        );
+        self.log(Event::Slot { slot: id.clone(), what }, previous);
         true
     }
 
@@ -200,10 +168,7 @@ impl World {
         let (seq, at) = (self.next_seq(), self.now());
         let last = before.map_or(0, |slot| slot.last_run_seq);
         if let SlotEvent::Dispatched { run } = what {
-            let id = RunId {
-                slot: id.clone(),
-                number: *run,
-            };
+            let id = RunId { slot: id.clone(), number: *run };
             let run = Run {
                 id,
                 seq,
@@ -247,11 +212,7 @@ impl World {
     pub(super) fn plan(&mut self, id: &SlotRef) -> bool {
         self.happen(
             id,
-            SlotEvent::Planned {
-                origin: kelos_model::event::Origin::Schedule,
-                priority: 0,
-                backfill: None,
-            },
+            SlotEvent::Planned { origin: kelos_model::event::Origin::Schedule, priority: 0, backfill: None },
         )
     }
 
@@ -259,28 +220,12 @@ impl World {
     pub(super) fn run_to(&mut self, id: &SlotRef, outcome: Outcome) -> bool {
         self.plan(id);
         let number = self.slots[id].last_run + 1;
-        self.happen(
-            id,
-            SlotEvent::TriggerMet {
-                explanation: explanation("ready"),
-            },
-        ) && self.happen(id, SlotEvent::Dispatched { run: number })
-            && self.happen(
-                id,
-                SlotEvent::Started {
-                    run: number,
-                    external_id: format!("pid {number}"),
-                },
-            )
+        self.happen(id, SlotEvent::TriggerMet { explanation: explanation("ready") })
+            && self.happen(id, SlotEvent::Dispatched { run: number })
+            && self.happen(id, SlotEvent::Started { run: number, external_id: format!("pid {number}") })
             && match outcome {
                 Outcome::Succeeded => self.happen(id, SlotEvent::Succeeded { run: number }),
-                outcome => self.happen(
-                    id,
-                    SlotEvent::Failed {
-                        run: number,
-                        outcome,
-                    },
-                ),
+                outcome => self.happen(id, SlotEvent::Failed { run: number, outcome }),
             }
     }
 
@@ -288,21 +233,10 @@ impl World {
     pub(super) fn take(&mut self) -> Commit {
         let mut commit = std::mem::take(&mut self.turn);
         let slots = std::mem::take(&mut self.changed_slots);
-        commit.slots = slots
-            .into_iter()
-            .map(|id| SlotRow {
-                slot: self.slots[&id].clone(),
-                id,
-            })
-            .collect();
+        commit.slots = slots.into_iter().map(|id| SlotRow { slot: self.slots[&id].clone(), id }).collect();
         // A store meets workflows in the order of the rows that name them; so does the world.
-        commit
-            .slots
-            .sort_by_key(|row| self.met.iter().position(|name| *name == row.id.workflow));
-        commit.runs = std::mem::take(&mut self.changed_runs)
-            .into_iter()
-            .map(|seq| self.runs[&seq].clone())
-            .collect();
+        commit.slots.sort_by_key(|row| self.met.iter().position(|name| *name == row.id.workflow));
+        commit.runs = std::mem::take(&mut self.changed_runs).into_iter().map(|seq| self.runs[&seq].clone()).collect();
         commit
     }
 
@@ -315,21 +249,11 @@ impl World {
     /// All slots in the order of the listing.
     #[must_use]
     pub(super) fn listed(&self) -> Vec<SlotRow> {
-        let mut rows: Vec<_> = self
-            .slots
-            .iter()
-            .map(|(id, slot)| SlotRow {
-                id: id.clone(),
-                slot: slot.clone(),
-            })
-            .collect();
+        let mut rows: Vec<_> =
+            self.slots.iter().map(|(id, slot)| SlotRow { id: id.clone(), slot: slot.clone() }).collect();
         rows.sort_by_key(|row| {
             let met = self.met.iter().position(|name| *name == row.id.workflow);
-            (
-                std::cmp::Reverse(row.id.key.scheduled_at()),
-                met,
-                row.id.key.clone(),
-            )
+            (std::cmp::Reverse(row.id.key.scheduled_at()), met, row.id.key.clone())
         });
         rows
     }
@@ -337,10 +261,7 @@ impl World {
 
 /// Takes the lead, at once or when the lease of a store that is gone has run out.
 pub(super) fn lead(store: &mut dyn Store) -> Lease {
-    let mut attempts = (0..100).map(|hours| {
-        store
-            .lease("contract", hour(hours), 60_000)
-            .expect("the lease is asked for")
-    });
+    let mut attempts =
+        (0..100).map(|hours| store.lease("contract", hour(hours), 60_000).expect("the lease is asked for"));
     attempts.find_map(|lease| lease).expect("the lead is free")
 }

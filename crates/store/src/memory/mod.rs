@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::Run;
 
-use kelos_model::Recall;
 use crate::contract::{Commit, Lease, Reader, SlotRow, Snapshot, Store, StoreError};
+use kelos_model::Recall;
 use state::State;
 
 /// What outlives a [`MemoryStore`], as a disk outlives a process.
@@ -47,10 +47,7 @@ impl MemoryStore {
     /// A store on a disk that may hold something already.
     #[must_use]
     pub fn on(disk: &MemoryDisk) -> Self {
-        Self {
-            disk: disk.clone(),
-            epoch: None,
-        }
+        Self { disk: disk.clone(), epoch: None }
     }
 
     /// The disk, to open another store on it.
@@ -61,12 +58,7 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn lease(
-        &mut self,
-        node: &str,
-        now: Timestamp,
-        ttl_millis: u64,
-    ) -> Result<Option<Lease>, StoreError> {
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
         let ttl = SignedDuration::from_millis(i64::try_from(ttl_millis).unwrap_or(i64::MAX));
         let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
         self.epoch = self.disk.state().lease(self.epoch, node, now, until);

@@ -19,10 +19,7 @@ fn passes(filter: &SlotFilter, place: &SlotPlace, slot: &Slot) -> bool {
     };
     (filter.states.is_empty() || filter.states.contains(&slot.state))
         && filter.range.as_ref().is_none_or(in_range)
-        && filter
-            .backfill
-            .as_ref()
-            .is_none_or(|backfill| slot.backfill.as_ref() == Some(backfill))
+        && filter.backfill.as_ref().is_none_or(|backfill| slot.backfill.as_ref() == Some(backfill))
 }
 
 impl State {
@@ -40,23 +37,13 @@ impl State {
         for number in self.filtered(filter.workflow.as_ref()) {
             let slots = self.slots[number].range((from.cloned(), Bound::Unbounded));
             let passing = slots.filter(|(place, (_, slot))| passes(filter, place, slot));
-            found.extend(
-                passing
-                    .take(limit + 1)
-                    .map(|(place, (key, slot))| (place, number, key, slot)),
-            );
+            found.extend(passing.take(limit + 1).map(|(place, (key, slot))| (place, number, key, slot)));
         }
         found.sort_by_key(|(place, ..)| *place);
         let full = found.len() > limit;
         found.truncate(limit);
-        let next = found
-            .last()
-            .filter(|_| full)
-            .map(|(place, ..)| place.cursor());
-        let rows = found
-            .into_iter()
-            .map(|(_, number, key, slot)| self.row(number, key, slot))
-            .collect();
+        let next = found.last().filter(|_| full).map(|(place, ..)| place.cursor());
+        let rows = found.into_iter().map(|(_, number, key, slot)| self.row(number, key, slot)).collect();
         Page { rows, next }
     }
 
@@ -108,16 +95,11 @@ impl Reader for MemoryDisk {
 
     fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError> {
         let state = self.state();
-        let past = state
-            .definitions
-            .get(id)
-            .into_iter()
-            .flat_map(|past| past.values().rev());
-        let with_source =
-            |(past, source): &(PastDefinition, Option<std::sync::Arc<str>>)| PastDefinition {
-                source: source.as_ref().map(|text| text.as_ref().to_owned()),
-                ..past.clone()
-            };
+        let past = state.definitions.get(id).into_iter().flat_map(|past| past.values().rev());
+        let with_source = |(past, source): &(PastDefinition, Option<std::sync::Arc<str>>)| PastDefinition {
+            source: source.as_ref().map(|text| text.as_ref().to_owned()),
+            ..past.clone()
+        };
         Ok(past.map(with_source).collect())
     }
 
@@ -125,12 +107,7 @@ impl Reader for MemoryDisk {
         Ok(self.state().slot(id).cloned())
     }
 
-    fn slots(
-        &self,
-        filter: &SlotFilter,
-        from: Option<&str>,
-        limit: usize,
-    ) -> Result<Page<SlotRow>, StoreError> {
+    fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError> {
         let after = from.map(SlotPlace::parse).transpose()?;
         Ok(self.state().page(filter, after.as_ref(), limit.max(1)))
     }
@@ -147,59 +124,29 @@ impl Reader for MemoryDisk {
         self.state().slot_runs(id)
     }
 
-    fn runs(
-        &self,
-        filter: &RunFilter,
-        from: Option<&str>,
-        limit: usize,
-    ) -> Result<Page<Run>, StoreError> {
+    fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError> {
         let before = from.map_or(Ok(u64::MAX), parse_seq)?;
         let limit = limit.max(1);
         let passes = |run: &&Run| {
             (filter.states.is_empty() || filter.states.contains(&run.state))
-                && filter
-                    .workflow
-                    .as_ref()
-                    .is_none_or(|workflow| run.id.slot.workflow == *workflow)
+                && filter.workflow.as_ref().is_none_or(|workflow| run.id.slot.workflow == *workflow)
         };
         let state = self.state();
         let mut rows: Vec<Run> = Vec::new();
-        let mut passing = state
-            .runs
-            .range(..before)
-            .rev()
-            .map(|(_, run)| run)
-            .filter(passes);
+        let mut passing = state.runs.range(..before).rev().map(|(_, run)| run).filter(passes);
         rows.extend(passing.by_ref().take(limit).cloned());
-        let next = passing
-            .next()
-            .and_then(|_| rows.last())
-            .map(|run| run.seq.to_string());
+        let next = passing.next().and_then(|_| rows.last()).map(|run| run.seq.to_string());
         Ok(Page { rows, next })
     }
 
-    fn events(
-        &self,
-        after: u64,
-        workflow: Option<&WorkflowId>,
-        limit: usize,
-    ) -> Result<Page<EventRecord>, StoreError> {
+    fn events(&self, after: u64, workflow: Option<&WorkflowId>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
         let state = self.state();
-        let to = after
-            .saturating_add(limit.max(1) as u64)
-            .min(state.last_seq());
+        let to = after.saturating_add(limit.max(1) as u64).min(state.last_seq());
         let index = |seq: u64| usize::try_from(seq).unwrap_or(usize::MAX);
-        let looked_at = state
-            .events
-            .get(index(after)..index(to))
-            .unwrap_or_default();
-        let wanted =
-            |record: &&EventRecord| workflow.is_none() || subject(&record.event) == workflow;
+        let looked_at = state.events.get(index(after)..index(to)).unwrap_or_default();
+        let wanted = |record: &&EventRecord| workflow.is_none() || subject(&record.event) == workflow;
         let rows = looked_at.iter().filter(wanted).cloned().collect();
-        Ok(Page {
-            rows,
-            next: (to < state.last_seq()).then(|| to.to_string()),
-        })
+        Ok(Page { rows, next: (to < state.last_seq()).then(|| to.to_string()) })
     }
 
     fn last_seq(&self) -> Result<u64, StoreError> {
@@ -211,23 +158,14 @@ impl Reader for MemoryDisk {
     }
 
     fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {
-        Ok(self
-            .state()
-            .registers
-            .get(&(bucket.to_owned(), key.to_owned()))
-            .cloned())
+        Ok(self.state().registers.get(&(bucket.to_owned(), key.to_owned())).cloned())
     }
 
     fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError> {
         let state = self.state();
         let from = (bucket.to_owned(), prefix.to_owned());
         let inside = |name: &(String, String)| name.0 == bucket && name.1.starts_with(prefix);
-        let registers = state
-            .registers
-            .range(from..)
-            .take_while(|(name, _)| inside(name));
-        Ok(registers
-            .map(|((_, key), value)| (key.clone(), value.clone()))
-            .collect())
+        let registers = state.registers.range(from..).take_while(|(name, _)| inside(name));
+        Ok(registers.map(|((_, key), value)| (key.clone(), value.clone())).collect())
     }
 }

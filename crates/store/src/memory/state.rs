@@ -8,11 +8,9 @@ use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, Event, EventRecord, Run, Slot, SlotKey, SlotRef, WorkflowId};
 use serde_json::Value;
 
-use kelos_model::Recall;
-use crate::contract::{
-    Commit, Lease, PastDefinition, SlotRow, Snapshot, StoreError, defined_at, follows,
-};
+use crate::contract::{Commit, Lease, PastDefinition, SlotRow, Snapshot, StoreError, defined_at, follows};
 use crate::cursor::SlotPlace;
+use kelos_model::Recall;
 
 /// A workflow's slots, in the order of the listing.
 pub(super) type Slots = BTreeMap<SlotPlace, (SlotKey, Slot)>;
@@ -39,13 +37,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn lease(
-        &mut self,
-        mine: Option<u64>,
-        _node: &str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Option<u64> {
+    pub(super) fn lease(&mut self, mine: Option<u64>, _node: &str, now: Timestamp, until: Timestamp) -> Option<u64> {
         let renewed = mine == Some(self.epoch) && self.held_until.is_some();
         if !renewed {
             if self.held_until.is_some_and(|until| now < until) {
@@ -86,10 +78,7 @@ impl State {
     /// Checks everything first, so that what follows can't fail halfway.
     pub(super) fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
         if lease.epoch != self.epoch {
-            return Err(StoreError::Deposed {
-                held: lease.epoch,
-                current: self.epoch,
-            });
+            return Err(StoreError::Deposed { held: lease.epoch, current: self.epoch });
         }
         follows(self.last_seq(), &commit.events).map_err(corrupt)?;
         for row in &commit.workflows {
@@ -106,20 +95,13 @@ impl State {
             if let Some(workflow) = subject(&record.event) {
                 self.meet(workflow);
             }
-            self.events.push(EventRecord {
-                at: in_millis(record.at),
-                ..record.clone()
-            });
+            self.events.push(EventRecord { at: in_millis(record.at), ..record.clone() });
         }
         for backfill in &commit.backfills {
             self.meet(&backfill.workflow);
             let next = self.backfills.len();
-            let place = self
-                .backfills
-                .get(&backfill.id)
-                .map_or(next, |(place, _)| *place);
-            self.backfills
-                .insert(backfill.id.clone(), (place, backfill_in_millis(backfill)));
+            let place = self.backfills.get(&backfill.id).map_or(next, |(place, _)| *place);
+            self.backfills.insert(backfill.id.clone(), (place, backfill_in_millis(backfill)));
         }
         for (bucket, key, value) in &commit.registers {
             let name = (bucket.clone(), key.clone());
@@ -140,11 +122,7 @@ impl State {
             source: None,
         };
         let source = commit.sources.get(&row.definition.source.file).cloned();
-        self.definitions
-            .entry(row.id.clone())
-            .or_default()
-            .entry(row.version)
-            .or_insert((past, source));
+        self.definitions.entry(row.id.clone()).or_default().entry(row.version).or_insert((past, source));
         self.workflows.insert(row.id.clone(), row.clone());
     }
 
@@ -167,31 +145,18 @@ impl State {
             last_at: self.events.last().map(|record| record.at),
             backfills: self.backfills().into_iter().map(|one| one.id).collect(),
             workflows: self.workflows.values().cloned().collect(),
-            slots: (0..self.slots.len())
-                .flat_map(|number| self.rows(number))
-                .filter(live)
-                .collect(),
-            runs: self
-                .runs
-                .values()
-                .filter(|run| !run.state.is_final())
-                .cloned()
-                .collect(),
+            slots: (0..self.slots.len()).flat_map(|number| self.rows(number)).filter(live).collect(),
+            runs: self.runs.values().filter(|run| !run.state.is_final()).cloned().collect(),
         }
     }
 
     /// A workflow's slots, newest first.
     pub(super) fn rows(&self, number: usize) -> impl Iterator<Item = SlotRow> + '_ {
-        self.slots[number]
-            .values()
-            .map(move |(key, slot)| self.row(number, key, slot))
+        self.slots[number].values().map(move |(key, slot)| self.row(number, key, slot))
     }
 
     pub(super) fn row(&self, number: usize, key: &SlotKey, slot: &Slot) -> SlotRow {
-        SlotRow {
-            id: SlotRef::new(self.names[number].clone(), key.clone()),
-            slot: slot.clone(),
-        }
+        SlotRow { id: SlotRef::new(self.names[number].clone(), key.clone()), slot: slot.clone() }
     }
 
     pub(super) fn number(&self, name: &WorkflowId) -> Option<usize> {
@@ -200,33 +165,18 @@ impl State {
 
     pub(super) fn slot(&self, id: &SlotRef) -> Option<&Slot> {
         let number = self.number(&id.workflow)?;
-        self.slots[number]
-            .get(&place(number, &id.key))
-            .map(|(_, slot)| slot)
+        self.slots[number].get(&place(number, &id.key)).map(|(_, slot)| slot)
     }
 
     pub(super) fn recall(&self, recall: &Recall) -> Vec<SlotRow> {
         let mut rows: Vec<SlotRow> = match recall {
             Recall::Slots(refs) => {
-                let known = |id: &SlotRef| {
-                    self.slot(id).map(|slot| SlotRow {
-                        id: id.clone(),
-                        slot: slot.clone(),
-                    })
-                };
+                let known = |id: &SlotRef| self.slot(id).map(|slot| SlotRow { id: id.clone(), slot: slot.clone() });
                 refs.iter().filter_map(known).collect()
             }
-            Recall::Range {
-                workflow,
-                start,
-                end,
-            } => {
+            Recall::Range { workflow, start, end } => {
                 let inside = |row: &SlotRow| (*start..*end).contains(&row.id.key.scheduled_at());
-                self.number(workflow)
-                    .into_iter()
-                    .flat_map(|number| self.rows(number))
-                    .filter(inside)
-                    .collect()
+                self.number(workflow).into_iter().flat_map(|number| self.rows(number)).filter(inside).collect()
             }
         };
         rows.sort_by(|a, b| a.id.cmp(&b.id));
@@ -235,9 +185,7 @@ impl State {
     }
 
     pub(super) fn run(&self, seq: u64) -> Result<&Run, StoreError> {
-        self.runs
-            .get(&seq)
-            .ok_or_else(|| corrupt(format!("there is no run number {seq}")))
+        self.runs.get(&seq).ok_or_else(|| corrupt(format!("there is no run number {seq}")))
     }
 
     pub(super) fn event(&self, seq: u64) -> Result<&EventRecord, StoreError> {
@@ -250,18 +198,12 @@ impl State {
     pub(super) fn backfills(&self) -> Vec<Backfill> {
         let mut backfills = self.backfills.values().collect::<Vec<_>>();
         backfills.sort_by_key(|(place, backfill)| std::cmp::Reverse((backfill.created_at, *place)));
-        backfills
-            .into_iter()
-            .map(|(_, backfill)| backfill.clone())
-            .collect()
+        backfills.into_iter().map(|(_, backfill)| backfill.clone()).collect()
     }
 }
 
 pub(super) fn corrupt(what: String) -> StoreError {
-    StoreError::Corrupt {
-        place: "the memory".to_owned(),
-        what,
-    }
+    StoreError::Corrupt { place: "the memory".to_owned(), what }
 }
 
 fn place(number: usize, key: &SlotKey) -> SlotPlace {

@@ -13,11 +13,7 @@ use crate::contract::{SlotFilter, SlotRow};
 type Counts = BTreeMap<SlotState, u64>;
 
 /// How many slots of a filter are in each state.
-pub(super) fn slot_counts(
-    conn: &Connection,
-    names: &Names,
-    filter: &SlotFilter,
-) -> Result<Counts, Fault> {
+pub(super) fn slot_counts(conn: &Connection, names: &Names, filter: &SlotFilter) -> Result<Counts, Fault> {
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
         return Ok(Counts::new());
     };
@@ -39,9 +35,7 @@ pub(super) fn slot_counts(
             with_succeeded(count(conn, sql, [])?, total_slots(conn)?)
         }
     };
-    counts.retain(|state, count| {
-        *count > 0 && (filter.states.is_empty() || filter.states.contains(state))
-    });
+    counts.retain(|state, count| *count > 0 && (filter.states.is_empty() || filter.states.contains(state)));
     Ok(counts)
 }
 
@@ -58,11 +52,9 @@ fn count_of(conn: &Connection, workflow: i64, filter: &SlotFilter) -> Result<Cou
     let total = if filter.range.is_some() {
         let sql = "SELECT count(*) FROM slots INDEXED BY slots_of \
                    WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3";
-        conn.prepare_cached(sql)?
-            .query_row(values, |row| row.get(0))?
+        conn.prepare_cached(sql)?.query_row(values, |row| row.get(0))?
     } else {
-        conn.prepare_cached("SELECT slots FROM workflows WHERE id = ?1")?
-            .query_row([workflow], |row| row.get(0))?
+        conn.prepare_cached("SELECT slots FROM workflows WHERE id = ?1")?.query_row([workflow], |row| row.get(0))?
     };
     Ok(with_succeeded(counts, total))
 }
@@ -92,11 +84,8 @@ fn total_slots(conn: &Connection) -> Result<u64, Fault> {
 
 /// The live slots' share of all decides whether to go through the index or through the table.
 pub(super) fn live_slots(conn: &Connection, names: &Names) -> Result<Vec<SlotRow>, Fault> {
-    let count =
-        "SELECT count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6";
-    let live = conn
-        .prepare_cached(count)?
-        .query_row([], |row| row.get::<_, u64>(0))?;
+    let count = "SELECT count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6";
+    let live = conn.prepare_cached(count)?.query_row([], |row| row.get::<_, u64>(0))?;
     let mut slots = Vec::with_capacity(usize::try_from(live).unwrap_or(0));
     let mut read = |sql: &str| -> Result<(), Fault> {
         let mut statement = conn.prepare(sql)?;
@@ -107,16 +96,10 @@ pub(super) fn live_slots(conn: &Connection, names: &Names) -> Result<Vec<SlotRow
         Ok(())
     };
     if live > total_slots(conn)? / 4 {
-        read(&format!(
-            "SELECT {SLOT} FROM slots NOT INDEXED WHERE state < 6"
-        ))?;
+        read(&format!("SELECT {SLOT} FROM slots NOT INDEXED WHERE state < 6"))?;
     } else {
-        read(&format!(
-            "SELECT {SLOT} FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6"
-        ))?;
+        read(&format!("SELECT {SLOT} FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6"))?;
     }
-    read(&format!(
-        "SELECT {SLOT} FROM slots INDEXED BY slots_ending WHERE run_alive = 1 AND state >= 6"
-    ))?;
+    read(&format!("SELECT {SLOT} FROM slots INDEXED BY slots_ending WHERE run_alive = 1 AND state >= 6"))?;
     Ok(slots)
 }

@@ -44,10 +44,7 @@ impl Fault {
     pub(super) fn tell(self, doing: &str, place: &str) -> StoreError {
         match self {
             Fault::Told(error) => error,
-            Fault::Nonsense(what) => StoreError::Corrupt {
-                place: place.to_owned(),
-                what,
-            },
+            Fault::Nonsense(what) => StoreError::Corrupt { place: place.to_owned(), what },
             Fault::Sql(error) => tell_sql(&error, doing, place),
         }
     }
@@ -55,23 +52,15 @@ impl Fault {
 
 fn tell_sql(error: &rusqlite::Error, doing: &str, place: &str) -> StoreError {
     use rusqlite::Error;
-    let corrupt = |what: String| StoreError::Corrupt {
-        place: place.to_owned(),
-        what,
-    };
+    let corrupt = |what: String| StoreError::Corrupt { place: place.to_owned(), what };
     match error {
-        Error::FromSqlConversionFailure(..)
-        | Error::IntegralValueOutOfRange(..)
-        | Error::InvalidColumnType(..) => corrupt(error.to_string()),
+        Error::FromSqlConversionFailure(..) | Error::IntegralValueOutOfRange(..) | Error::InvalidColumnType(..) => {
+            corrupt(error.to_string())
+        }
         _ => match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => corrupt("it is not a database of Kelos".to_owned()),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::ConstraintViolation) => {
-                corrupt(error.to_string())
-            }
-            _ => StoreError::Medium {
-                doing: format!("{doing} {place}"),
-                cause: error.to_string(),
-            },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::ConstraintViolation) => corrupt(error.to_string()),
+            _ => StoreError::Medium { doing: format!("{doing} {place}"), cause: error.to_string() },
         },
     }
 }

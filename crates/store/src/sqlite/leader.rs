@@ -23,11 +23,7 @@ pub(super) struct Leadership {
 
 impl Leadership {
     pub(super) fn of(path: PathBuf) -> Self {
-        Self {
-            path,
-            lock: None,
-            epoch: None,
-        }
+        Self { path, lock: None, epoch: None }
     }
 
     /// Takes the lock, if nobody else holds it.
@@ -48,12 +44,7 @@ impl Leadership {
     }
 
     /// Takes or renews the lead.
-    pub(super) fn take(
-        &mut self,
-        writer: &mut Writer,
-        node: &str,
-        now: Timestamp,
-    ) -> Result<Option<Lease>, Fault> {
+    pub(super) fn take(&mut self, writer: &mut Writer, node: &str, now: Timestamp) -> Result<Option<Lease>, Fault> {
         if let Some(epoch) = self.epoch {
             writer.still_there()?;
             if epoch == writer.epoch()? {
@@ -105,25 +96,18 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
 
 impl Writer {
     fn epoch(&self) -> Result<u64, Fault> {
-        Ok(self
-            .conn
-            .prepare_cached("SELECT epoch FROM leadership")?
-            .query_row([], |row| row.get(0))?)
+        Ok(self.conn.prepare_cached("SELECT epoch FROM leadership")?.query_row([], |row| row.get(0))?)
     }
 
     fn next_epoch(&mut self, node: &str, now: Timestamp) -> Result<u64, Fault> {
         self.forget();
-        let sql =
-            "UPDATE leadership SET epoch = epoch + 1, node = ?1, taken_at = ?2 RETURNING epoch";
+        let sql = "UPDATE leadership SET epoch = epoch + 1, node = ?1, taken_at = ?2 RETURNING epoch";
         // The whole statement has to be stepped through: it commits when it is done.
         let mut epochs = self.conn.prepare(sql)?;
         let epochs = epochs
             .query_map(params![node, now.as_millisecond()], |row| row.get(0))?
             .collect::<Result<Vec<u64>, _>>()?;
-        epochs
-            .into_iter()
-            .next()
-            .ok_or_else(|| Fault::Nonsense("nothing is known of its leadership".to_owned()))
+        epochs.into_iter().next().ok_or_else(|| Fault::Nonsense("nothing is known of its leadership".to_owned()))
     }
 
     fn end_epoch(&mut self, epoch: u64) -> Result<(), Fault> {

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::Run;
 
-use kelos_model::Recall;
 use crate::contract::{Commit, Lease, Reader, SlotRow, Snapshot, Store, StoreError};
+use kelos_model::Recall;
 use leader::Leadership;
 use reader::SqliteReader;
 use writer::Writer;
@@ -49,15 +49,9 @@ impl SqliteStore {
         let path = path.as_ref();
         let place: Arc<str> = path.display().to_string().into();
         let mut leadership = Leadership::of(lock_path(path));
-        let conn =
-            open::writer(path, &mut leadership).map_err(|fault| fault.tell("open", &place))?;
+        let conn = open::writer(path, &mut leadership).map_err(|fault| fault.tell("open", &place))?;
         let reader = Arc::new(SqliteReader::new(path.to_owned(), Arc::clone(&place)));
-        Ok(Self {
-            place,
-            writer: Writer::new(conn, open::FilePlace::of(path)),
-            leadership,
-            reader,
-        })
+        Ok(Self { place, writer: Writer::new(conn, open::FilePlace::of(path)), leadership, reader })
     }
 
     fn told<T>(&self, doing: &str, outcome: Result<T, fault::Fault>) -> Result<T, StoreError> {
@@ -72,12 +66,7 @@ fn lock_path(path: &Path) -> PathBuf {
 }
 
 impl Store for SqliteStore {
-    fn lease(
-        &mut self,
-        node: &str,
-        now: Timestamp,
-        _ttl_millis: u64,
-    ) -> Result<Option<Lease>, StoreError> {
+    fn lease(&mut self, node: &str, now: Timestamp, _ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
         let outcome = self.leadership.take(&mut self.writer, node, now);
         self.told("take the lead over", outcome)
     }

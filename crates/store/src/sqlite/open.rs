@@ -37,7 +37,8 @@ impl FilePlace {
             return Ok(());
         }
         let what = if now.is_some() { "replaced" } else { "deleted" };
-        let cause = format!("the file was {what} while it was in use: put it back, or restart to begin with what is there");
+        let cause =
+            format!("the file was {what} while it was in use: put it back, or restart to begin with what is there");
         Err(unusable("go on with", &self.path, cause))
     }
 }
@@ -60,15 +61,9 @@ fn identity(_: &Path) -> Option<(u64, u64)> {
 pub(super) fn writer(path: &Path, leadership: &mut Leadership) -> Result<Connection, Fault> {
     let place = path.display().to_string();
     let known = u32::try_from(schema::STEPS.len()).unwrap_or(u32::MAX);
-    let found = if make(path)? {
-        0
-    } else {
-        look(path, known, &place)?
-    };
-    let mut conn = Connection::open_with_flags(
-        path,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
+    let found = if make(path)? { 0 } else { look(path, known, &place)? };
+    let mut conn =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY)?;
     set_up_writer(&conn)?;
     if found != known {
@@ -79,10 +74,7 @@ pub(super) fn writer(path: &Path, leadership: &mut Leadership) -> Result<Connect
 
 /// A connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
-    let conn = Connection::open_with_flags(
-        path,
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY)?;
     conn.pragma_update(None, "cache_size", -4096)?;
     conn.set_prepared_statement_cache_capacity(48);
@@ -100,22 +92,14 @@ fn make(path: &Path) -> Result<bool, Fault> {
         Err(_) if path.is_dir() => Err(unusable("open", path, "it is a folder".to_owned())),
         Err(error) => match error.kind() {
             ErrorKind::AlreadyExists => Ok(false),
-            ErrorKind::NotFound => Err(unusable(
-                "make",
-                path,
-                "its folder does not exist".to_owned(),
-            )),
+            ErrorKind::NotFound => Err(unusable("make", path, "its folder does not exist".to_owned())),
             _ => Err(unusable("make", path, error.to_string())),
         },
     }
 }
 
 fn unusable(doing: &str, path: &Path, cause: String) -> Fault {
-    StoreError::Medium {
-        doing: format!("{doing} {}", path.display()),
-        cause,
-    }
-    .into()
+    StoreError::Medium { doing: format!("{doing} {}", path.display()), cause }.into()
 }
 
 fn look(path: &Path, known: u32, place: &str) -> Result<u32, Fault> {
@@ -138,12 +122,7 @@ fn set_up_writer(conn: &Connection) -> Result<(), Fault> {
 }
 
 /// An old schema is not changed under a leader of the old program.
-fn migrate(
-    conn: &mut Connection,
-    found: u32,
-    leadership: &mut Leadership,
-    place: &str,
-) -> Result<(), Fault> {
+fn migrate(conn: &mut Connection, found: u32, leadership: &mut Leadership, place: &str) -> Result<(), Fault> {
     let guarded = found > 0;
     if guarded && !leadership.try_lock()? {
         let doing = format!("bring {place} from version {found} of its schema up to date");

@@ -24,11 +24,7 @@ struct Road {
 
 impl Road {
     fn new(index: &'static str, prefix: impl Into<String>) -> Self {
-        Self {
-            index,
-            prefix: prefix.into(),
-            text: None,
-        }
+        Self { index, prefix: prefix.into(), text: None }
     }
 }
 
@@ -36,29 +32,20 @@ impl Road {
 pub(super) type Bounds = (i64, i64);
 
 pub(super) fn bounds(filter: &SlotFilter) -> Bounds {
-    filter.range.map_or((i64::MIN, i64::MAX), |range| {
-        (range.start.as_millisecond(), range.end.as_millisecond())
-    })
+    filter.range.map_or((i64::MIN, i64::MAX), |range| (range.start.as_millisecond(), range.end.as_millisecond()))
 }
 
 /// Which indexes lead to the slots of a filter. Several are merged.
 fn slot_roads(filter: &SlotFilter, workflow: Option<i64>, dense: bool) -> Vec<Road> {
     let states = &filter.states;
-    let only_troubled =
-        !states.is_empty() && states.iter().all(|state| *state > SlotState::Succeeded);
+    let only_troubled = !states.is_empty() && states.iter().all(|state| *state > SlotState::Succeeded);
     match (&filter.backfill, workflow) {
         (Some(backfill), _) => {
             let text = Some(backfill.as_str().to_owned());
-            vec![Road {
-                text,
-                ..Road::new("INDEXED BY slots_backfill", "backfill = ?1 AND ")
-            }]
+            vec![Road { text, ..Road::new("INDEXED BY slots_backfill", "backfill = ?1 AND ") }]
         }
         (None, Some(workflow)) if only_troubled => {
-            vec![Road::new(
-                "INDEXED BY slots_troubled",
-                format!("state > 6 AND workflow = {workflow} AND "),
-            )]
+            vec![Road::new("INDEXED BY slots_troubled", format!("state > 6 AND workflow = {workflow} AND "))]
         }
         (None, Some(_)) if dense => vec![Road::new("NOT INDEXED", "")],
         (None, Some(workflow)) => {
@@ -66,18 +53,11 @@ fn slot_roads(filter: &SlotFilter, workflow: Option<i64>, dense: bool) -> Vec<Ro
             vec![Road::new("INDEXED BY slots_of", prefix)]
         }
         (None, None) if !states.is_empty() && !states.contains(&SlotState::Succeeded) => {
-            let mut numbers = states
-                .iter()
-                .map(|state| slot_state(*state))
-                .collect::<Vec<_>>();
+            let mut numbers = states.iter().map(|state| slot_state(*state)).collect::<Vec<_>>();
             numbers.sort_unstable();
             numbers.dedup();
-            let road = |state| {
-                Road::new(
-                    "INDEXED BY slots_unsucceeded",
-                    format!("state <> 6 AND state = {state} AND "),
-                )
-            };
+            let road =
+                |state| Road::new("INDEXED BY slots_unsucceeded", format!("state <> 6 AND state = {state} AND "));
             numbers.into_iter().map(road).collect()
         }
         (None, None) => vec![Road::new("NOT INDEXED", "")],
@@ -96,12 +76,7 @@ pub(super) struct Found<K, T> {
 impl<K: Ord + Clone, T> Found<K, T> {
     /// One row more than fits the page tells that the list goes on.
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            rows: Vec::new(),
-            stopped: None,
-            passed_over: 0,
-            wanted: limit.saturating_add(1),
-        }
+        Self { rows: Vec::new(), stopped: None, passed_over: 0, wanted: limit.saturating_add(1) }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -118,25 +93,15 @@ impl<K: Ord + Clone, T> Found<K, T> {
     /// The page that several roads lead to.
     pub(super) fn page(roads: Vec<Self>, limit: usize, cursor: impl Fn(&K) -> String) -> Page<T> {
         let stopped = roads.iter().filter_map(|found| found.stopped.clone()).min();
-        let mut rows = roads
-            .into_iter()
-            .flat_map(|found| found.rows)
-            .collect::<Vec<_>>();
+        let mut rows = roads.into_iter().flat_map(|found| found.rows).collect::<Vec<_>>();
         rows.sort_by(|a, b| a.0.cmp(&b.0));
         if let Some(stopped) = &stopped {
             rows.retain(|(place, _)| place <= stopped);
         }
         let full = rows.len() > limit;
         rows.truncate(limit);
-        let next = if full {
-            rows.last().map(|(place, _)| cursor(place))
-        } else {
-            stopped.as_ref().map(cursor)
-        };
-        Page {
-            rows: rows.into_iter().map(|(_, row)| row).collect(),
-            next,
-        }
+        let next = if full { rows.last().map(|(place, _)| cursor(place)) } else { stopped.as_ref().map(cursor) };
+        Page { rows: rows.into_iter().map(|(_, row)| row).collect(), next }
     }
 }
 
@@ -147,16 +112,11 @@ pub(super) struct Depth<T> {
 }
 
 /// All of it.
-pub(super) const WHOLE: Depth<SlotRow> = Depth {
-    columns: SLOT,
-    read: Names::read_slot_row,
-};
+pub(super) const WHOLE: Depth<SlotRow> = Depth { columns: SLOT, read: Names::read_slot_row };
 
 /// Its name and its state.
-pub(super) const NAME_AND_STATE: Depth<(SlotRef, SlotState)> = Depth {
-    columns: STATE,
-    read: Names::read_slot_name_and_state,
-};
+pub(super) const NAME_AND_STATE: Depth<(SlotRef, SlotState)> =
+    Depth { columns: STATE, read: Names::read_slot_name_and_state };
 
 /// A page of slots.
 pub(super) fn slots<T>(
@@ -168,25 +128,14 @@ pub(super) fn slots<T>(
 ) -> Result<Page<T>, Fault> {
     let after = from.map(SlotPlace::parse).transpose()?;
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
-        return Ok(Page {
-            rows: Vec::new(),
-            next: None,
-        });
+        return Ok(Page { rows: Vec::new(), next: None });
     };
     let limit = limit.max(1);
     let dense = workflow.map_or(Ok(false), |workflow| is_dense(conn, workflow))?;
     let mut roads = Vec::new();
     for road in slot_roads(filter, workflow, dense) {
         let mut found = Found::new(limit);
-        let mut walk = SlotWalk {
-            conn,
-            names,
-            depth,
-            filter,
-            workflow,
-            road: &road,
-            found: &mut found,
-        };
+        let mut walk = SlotWalk { conn, names, depth, filter, workflow, road: &road, found: &mut found };
         walk.walk(after.as_ref())?;
         roads.push(found);
     }
@@ -196,17 +145,13 @@ pub(super) fn slots<T>(
 /// Whether so many of all slots are a workflow's that going through all of them costs less than looking
 /// up each of its own.
 fn is_dense(conn: &Connection, workflow: i64) -> Result<bool, Fault> {
-    let mut share = conn.prepare_cached(
-        "SELECT slots * 3 >= (SELECT sum(slots) FROM workflows) FROM workflows WHERE id = ?1",
-    )?;
+    let mut share =
+        conn.prepare_cached("SELECT slots * 3 >= (SELECT sum(slots) FROM workflows) FROM workflows WHERE id = ?1")?;
     Ok(share.query_row([workflow], |row| row.get(0))?)
 }
 
 /// The number of a filter's workflow, if it has one; none when nobody knows that workflow.
-pub(super) fn known_workflow(
-    names: &Names,
-    name: Option<&kelos_model::WorkflowId>,
-) -> Option<Option<i64>> {
+pub(super) fn known_workflow(names: &Names, name: Option<&kelos_model::WorkflowId>) -> Option<Option<i64>> {
     match name {
         None => Some(None),
         Some(name) => names.number(name).map(Some),
@@ -228,21 +173,14 @@ impl<T> SlotWalk<'_, T> {
     /// stretch of the index each.
     fn walk(&mut self, after: Option<&SlotPlace>) -> Result<(), Fault> {
         let (start, mut end) = bounds(self.filter);
-        if let Some(SlotPlace {
-            at: Reverse(at),
-            workflow,
-            key,
-        }) = after
-        {
+        if let Some(SlotPlace { at: Reverse(at), workflow, key }) = after {
             if (start..end).contains(at) {
-                let rest =
-                    "scheduled_at = ?2 AND (workflow, key) > (?3, ?4) ORDER BY workflow, key";
+                let rest = "scheduled_at = ?2 AND (workflow, key) > (?3, ?4) ORDER BY workflow, key";
                 self.stretch(rest, &[at, workflow, key])?;
             }
             end = end.min(*at);
         }
-        let earlier =
-            "scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY scheduled_at DESC, workflow, key";
+        let earlier = "scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY scheduled_at DESC, workflow, key";
         self.stretch(earlier, &[&start, &end])
     }
 
@@ -250,11 +188,7 @@ impl<T> SlotWalk<'_, T> {
         if self.found.is_full() {
             return Ok(());
         }
-        let Road {
-            index,
-            prefix,
-            text,
-        } = self.road;
+        let Road { index, prefix, text } = self.road;
         let columns = self.depth.columns;
         let sql = format!("SELECT {columns} FROM slots {index} WHERE {prefix}{condition}");
         let mut statement = self.conn.prepare_cached(&sql)?;
@@ -268,9 +202,7 @@ impl<T> SlotWalk<'_, T> {
         while !self.found.is_full() {
             let Some(row) = rows.next()? else { break };
             if self.passes(row)? {
-                self.found
-                    .rows
-                    .push((read_place(row)?, (self.depth.read)(self.names, row)?));
+                self.found.rows.push((read_place(row)?, (self.depth.read)(self.names, row)?));
             } else {
                 self.found.pass_over(read_place(row)?);
             }
@@ -281,9 +213,7 @@ impl<T> SlotWalk<'_, T> {
     fn passes(&self, row: &Row<'_>) -> Result<bool, Fault> {
         let states = &self.filter.states;
         let right_state = states.is_empty() || states.contains(&read_slot_state(row, 3)?);
-        let right_workflow = self
-            .workflow
-            .is_none_or(|workflow| row.get(1) == Ok(workflow));
+        let right_workflow = self.workflow.is_none_or(|workflow| row.get(1) == Ok(workflow));
         Ok(right_state && right_workflow)
     }
 }

@@ -21,18 +21,11 @@ pub(super) struct Pool {
 
 impl Pool {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            idle: Mutex::default(),
-            names: Mutex::default(),
-        }
+        Self { path, idle: Mutex::default(), names: Mutex::default() }
     }
 
     /// Reads in one transaction, so that all queries see the same turn, with the names of that turn.
-    pub(super) fn read<T>(
-        &self,
-        read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>) -> Result<T, Fault> {
         let idle = lock(&self.idle).pop();
         let mut conn = match idle {
             Some(conn) => conn,

@@ -13,15 +13,11 @@ use super::counts;
 use super::fault::Fault;
 use super::pages;
 use super::pool::Pool;
-use super::rows::{
-    EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow,
-};
+use super::rows::{EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow};
 use super::run_pages;
-use kelos_model::Recall;
-use crate::contract::{
-    Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError,
-};
+use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError};
 use crate::cursor::beyond_time;
+use kelos_model::Recall;
 
 /// Reads a database file, for any number of threads.
 #[derive(Debug)]
@@ -32,10 +28,7 @@ pub(super) struct SqliteReader {
 
 impl SqliteReader {
     pub(super) fn new(path: PathBuf, place: Arc<str>) -> Self {
-        Self {
-            pool: Pool::new(path),
-            place,
-        }
+        Self { pool: Pool::new(path), place }
     }
 
     fn read<T>(
@@ -43,18 +36,13 @@ impl SqliteReader {
         what: &str,
         read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        self.pool
-            .read(read)
-            .map_err(|fault| fault.tell(&format!("read {what} of"), &self.place))
+        self.pool.read(read).map_err(|fault| fault.tell(&format!("read {what} of"), &self.place))
     }
 
     pub(super) fn restore(&self) -> Result<Snapshot, StoreError> {
         self.read("the state", |tx, names| {
-            let last = tx
-                .query_row("SELECT max(seq) FROM events", [], |row| {
-                    row.get::<_, Option<u64>>(0)
-                })?
-                .unwrap_or(0);
+            let last =
+                tx.query_row("SELECT max(seq) FROM events", [], |row| row.get::<_, Option<u64>>(0))?.unwrap_or(0);
             Ok(Snapshot {
                 last_seq: last,
                 last_at: event(tx, names, last)?.map(|record| record.at),
@@ -62,9 +50,7 @@ impl SqliteReader {
                 workflows: workflows(tx)?,
                 slots: counts::live_slots(tx, names)?,
                 runs: collect(
-                    tx.prepare_cached(&format!(
-                        "SELECT {RUN} FROM runs INDEXED BY runs_open WHERE state < 2"
-                    ))?,
+                    tx.prepare_cached(&format!("SELECT {RUN} FROM runs INDEXED BY runs_open WHERE state < 2"))?,
                     [],
                     |row| names.read_run(row),
                 )?,
@@ -76,7 +62,9 @@ impl SqliteReader {
         let mut slots = self.read("slots", |tx, names| match recall {
             Recall::Slots(refs) => recall_slots(tx, names, refs),
             Recall::Range { workflow, start, end } => {
-                let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3");
+                let sql = format!(
+                    "SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3"
+                );
                 let (start, end) = (start.as_millisecond(), end.as_millisecond());
                 let number = names.number(workflow);
                 collect(tx.prepare_cached(&sql)?, params![number, start, end], |row| names.read_slot_row(row))
@@ -88,9 +76,7 @@ impl SqliteReader {
     }
 
     pub(super) fn recall_runs(&self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
-        self.read("runs", |tx, names| {
-            seqs.iter().map(|seq| run(tx, names, *seq)).collect()
-        })
+        self.read("runs", |tx, names| seqs.iter().map(|seq| run(tx, names, *seq)).collect())
     }
 }
 
@@ -124,24 +110,16 @@ fn recall_slots(conn: &Connection, names: &Names, refs: &[SlotRef]) -> Result<Ve
     let mut slots = Vec::new();
     for id in refs {
         if let Some(slot) = slot(conn, names, id)? {
-            slots.push(SlotRow {
-                id: id.clone(),
-                slot,
-            });
+            slots.push(SlotRow { id: id.clone(), slot });
         }
     }
     Ok(slots)
 }
 
 fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Option<Slot>, Fault> {
-    let sql =
-        format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3");
+    let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3");
     let mut statement = conn.prepare_cached(&sql)?;
-    let key = (
-        names.number(&id.workflow),
-        id.key.scheduled_at().as_millisecond(),
-        beyond_time(&id.key),
-    );
+    let key = (names.number(&id.workflow), id.key.scheduled_at().as_millisecond(), beyond_time(&id.key));
     let mut rows = statement.query(key)?;
     rows.next()?.map(read_slot).transpose()
 }
@@ -154,8 +132,7 @@ fn run(conn: &Connection, names: &Names, seq: u64) -> Result<Run, Fault> {
 }
 
 fn event(conn: &Connection, names: &Names, seq: u64) -> Result<Option<EventRecord>, Fault> {
-    let mut statement =
-        conn.prepare_cached(&format!("SELECT {EVENT} FROM events WHERE seq = ?1"))?;
+    let mut statement = conn.prepare_cached(&format!("SELECT {EVENT} FROM events WHERE seq = ?1"))?;
     let mut rows = statement.query([column(seq)])?;
     rows.next()?.map(|row| names.read_event(row)).transpose()
 }
@@ -177,9 +154,7 @@ fn chain<T>(
         let found = link(seq)?;
         let before = previous(&found);
         if before >= seq {
-            return Err(Fault::Nonsense(format!(
-                "number {seq} of the log names number {before} as the one before it"
-            )));
+            return Err(Fault::Nonsense(format!("number {seq} of the log names number {before} as the one before it")));
         }
         links.push(found);
         seq = before;
@@ -213,15 +188,8 @@ impl Reader for SqliteReader {
         self.read("a slot", |tx, names| slot(tx, names, id))
     }
 
-    fn slots(
-        &self,
-        filter: &SlotFilter,
-        from: Option<&str>,
-        limit: usize,
-    ) -> Result<Page<SlotRow>, StoreError> {
-        self.read("slots", |tx, names| {
-            pages::slots(tx, names, &pages::WHOLE, filter, (from, limit))
-        })
+    fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError> {
+        self.read("slots", |tx, names| pages::slots(tx, names, &pages::WHOLE, filter, (from, limit)))
     }
 
     fn slot_states(
@@ -236,9 +204,7 @@ impl Reader for SqliteReader {
     }
 
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
-        self.read("the counts of slots", |tx, names| {
-            counts::slot_counts(tx, names, filter)
-        })
+        self.read("the counts of slots", |tx, names| counts::slot_counts(tx, names, filter))
     }
 
     fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
@@ -259,38 +225,18 @@ impl Reader for SqliteReader {
         })
     }
 
-    fn runs(
-        &self,
-        filter: &RunFilter,
-        from: Option<&str>,
-        limit: usize,
-    ) -> Result<Page<Run>, StoreError> {
-        self.read("runs", |tx, names| {
-            run_pages::runs(tx, names, filter, from, limit)
-        })
+    fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError> {
+        self.read("runs", |tx, names| run_pages::runs(tx, names, filter, from, limit))
     }
 
-    fn events(
-        &self,
-        after: u64,
-        workflow: Option<&WorkflowId>,
-        limit: usize,
-    ) -> Result<Page<EventRecord>, StoreError> {
+    fn events(&self, after: u64, workflow: Option<&WorkflowId>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
         self.read("the log", |tx, names| {
             let to = after.saturating_add(limit.max(1) as u64);
-            let condition = if workflow.is_some() {
-                " AND workflow = ?3"
-            } else {
-                " AND ?3 IS NULL"
-            };
-            let sql = format!(
-                "SELECT {EVENT} FROM events WHERE seq > ?1 AND seq <= ?2{condition} ORDER BY seq"
-            );
+            let condition = if workflow.is_some() { " AND workflow = ?3" } else { " AND ?3 IS NULL" };
+            let sql = format!("SELECT {EVENT} FROM events WHERE seq > ?1 AND seq <= ?2{condition} ORDER BY seq");
             let number = workflow.and_then(|name| names.number(name));
             let values = params![column(after), column(to), number];
-            let rows = collect(tx.prepare_cached(&sql)?, values, |row| {
-                names.read_event(row)
-            })?;
+            let rows = collect(tx.prepare_cached(&sql)?, values, |row| names.read_event(row))?;
             let next = (to < last_seq(tx)?).then(|| to.to_string());
             Ok(Page { rows, next })
         })
@@ -306,21 +252,15 @@ impl Reader for SqliteReader {
 
     fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {
         self.read("a register", |tx, _| {
-            let mut statement =
-                tx.prepare_cached("SELECT value FROM registers WHERE bucket = ?1 AND key = ?2")?;
-            let value = statement
-                .query_row((bucket, key), |row| row.get::<_, String>(0))
-                .optional()?;
-            Ok(value
-                .map(|value| serde_json::from_str(&value))
-                .transpose()?)
+            let mut statement = tx.prepare_cached("SELECT value FROM registers WHERE bucket = ?1 AND key = ?2")?;
+            let value = statement.query_row((bucket, key), |row| row.get::<_, String>(0)).optional()?;
+            Ok(value.map(|value| serde_json::from_str(&value)).transpose()?)
         })
     }
 
     fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError> {
         self.read("registers", |tx, _| {
-            let sql =
-                "SELECT key, value FROM registers WHERE bucket = ?1 AND key >= ?2 ORDER BY key";
+            let sql = "SELECT key, value FROM registers WHERE bucket = ?1 AND key >= ?2 ORDER BY key";
             let mut statement = tx.prepare_cached(sql)?;
             let mut rows = statement.query((bucket, prefix))?;
             let mut registers = Vec::new();

@@ -8,8 +8,7 @@ use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
 use kelos_model::{
-    BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState,
-    WorkflowId,
+    BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -61,22 +60,14 @@ pub(super) fn run_state(state: RunState) -> i64 {
 
 pub(super) fn read_slot_state(row: &Row<'_>, column: usize) -> Rowed<SlotState> {
     let number = row.get::<_, i64>(column)?;
-    let state = usize::try_from(number)
-        .ok()
-        .and_then(|index| SlotState::ALL.get(index));
-    state
-        .copied()
-        .ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a slot")))
+    let state = usize::try_from(number).ok().and_then(|index| SlotState::ALL.get(index));
+    state.copied().ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a slot")))
 }
 
 pub(super) fn read_run_state(row: &Row<'_>, column: usize) -> Rowed<RunState> {
     let number = row.get::<_, i64>(column)?;
-    let state = usize::try_from(number)
-        .ok()
-        .and_then(|index| RunState::ALL.get(index));
-    state
-        .copied()
-        .ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a run")))
+    let state = usize::try_from(number).ok().and_then(|index| RunState::ALL.get(index));
+    state.copied().ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a run")))
 }
 
 /// Positions in the log fit a column: there are no more than 2^63.
@@ -89,8 +80,7 @@ pub(super) fn millis(at: Option<Timestamp>) -> Option<i64> {
 }
 
 fn moment(millis: i64) -> Rowed<Timestamp> {
-    Timestamp::from_millisecond(millis)
-        .map_err(|_| Fault::Nonsense(format!("{millis} ms is out of time")))
+    Timestamp::from_millisecond(millis).map_err(|_| Fault::Nonsense(format!("{millis} ms is out of time")))
 }
 
 fn read_moment(row: &Row<'_>, column: usize) -> Rowed<Timestamp> {
@@ -112,15 +102,12 @@ fn read_text(row: &Row<'_>, column: usize) -> Rowed<Option<String>> {
 }
 
 fn read_workflow_name(row: &Row<'_>, column: usize) -> Rowed<WorkflowId> {
-    WorkflowId::new(row.get_ref(column)?.as_str()?)
-        .map_err(|error| Fault::Nonsense(error.to_string()))
+    WorkflowId::new(row.get_ref(column)?.as_str()?).map_err(|error| Fault::Nonsense(error.to_string()))
 }
 
 fn read_backfill_name(row: &Row<'_>, column: usize) -> Rowed<Option<BackfillId>> {
     let name = row.get_ref(column)?.as_str_or_null()?;
-    name.map(BackfillId::new)
-        .transpose()
-        .map_err(|error| Fault::Nonsense(error.to_string()))
+    name.map(BackfillId::new).transpose().map_err(|error| Fault::Nonsense(error.to_string()))
 }
 
 /// The numbers that stand for the workflows' names, as of one transaction.
@@ -133,21 +120,18 @@ pub(super) struct Names {
 impl Names {
     /// Reads what came since `known`: names never change and never go.
     pub(super) fn read(known: &Arc<Names>, conn: &Connection) -> Rowed<Arc<Names>> {
-        let last = conn
-            .prepare_cached("SELECT max(id) FROM workflows")?
-            .query_row([], |row| row.get::<_, Option<i64>>(0))?;
+        let last =
+            conn.prepare_cached("SELECT max(id) FROM workflows")?.query_row([], |row| row.get::<_, Option<i64>>(0))?;
         let unread = known.by_number.len();
         if last.is_none_or(|last| last < column(unread as u64)) {
             return Ok(Arc::clone(known));
         }
         let mut names = Names::clone(known);
-        let mut statement =
-            conn.prepare_cached("SELECT id, name FROM workflows WHERE id >= ?1 ORDER BY id")?;
+        let mut statement = conn.prepare_cached("SELECT id, name FROM workflows WHERE id >= ?1 ORDER BY id")?;
         let mut rows = statement.query([column(unread as u64)])?;
         while let Some(row) = rows.next()? {
             let number = row.get::<_, i64>(0)?;
-            let index = usize::try_from(number)
-                .map_err(|_| Fault::Nonsense(format!("workflow number {number}")))?;
+            let index = usize::try_from(number).map_err(|_| Fault::Nonsense(format!("workflow number {number}")))?;
             let name = read_workflow_name(row, 1)?;
             names.by_number.resize(index, None);
             names.by_number.push(Some(name.clone()));
@@ -161,11 +145,8 @@ impl Names {
     }
 
     fn name(&self, number: i64) -> Rowed<&WorkflowId> {
-        let name = usize::try_from(number)
-            .ok()
-            .and_then(|index| self.by_number.get(index));
-        name.and_then(Option::as_ref)
-            .ok_or_else(|| Fault::Nonsense(format!("workflow number {number} has no name")))
+        let name = usize::try_from(number).ok().and_then(|index| self.by_number.get(index));
+        name.and_then(Option::as_ref).ok_or_else(|| Fault::Nonsense(format!("workflow number {number} has no name")))
     }
 
     /// Reads a workflow's number, and a slot's time and rest of the key.
@@ -176,10 +157,7 @@ impl Names {
 
     /// Reads the columns [`SLOT`].
     pub(super) fn read_slot_row(&self, row: &Row<'_>) -> Rowed<SlotRow> {
-        Ok(SlotRow {
-            id: self.read_ref(row, 1, 0, 2)?,
-            slot: read_slot(row)?,
-        })
+        Ok(SlotRow { id: self.read_ref(row, 1, 0, 2)?, slot: read_slot(row)? })
     }
 
     /// Reads the columns [`STATE`].
@@ -194,10 +172,7 @@ impl Names {
             json => Some(serde_json::from_str(json.as_str()?)?),
         };
         Ok(Run {
-            id: RunId {
-                slot: self.read_ref(row, 1, 2, 3)?,
-                number: row.get(4)?,
-            },
+            id: RunId { slot: self.read_ref(row, 1, 2, 3)?, number: row.get(4)? },
             seq: row.get(0)?,
             previous: row.get(5)?,
             state: read_run_state(row, 6)?,
@@ -217,36 +192,23 @@ impl Names {
             (ValueRef::Null, _) => serde_json::from_str(body)?,
             (number, ValueRef::Null) => {
                 let workflow = self.name(number.as_i64()?)?.clone();
-                Event::Workflow {
-                    workflow,
-                    what: serde_json::from_str(body)?,
-                }
+                Event::Workflow { workflow, what: serde_json::from_str(body)? }
             }
-            _ => Event::Slot {
-                slot: self.read_ref(row, 3, 4, 5)?,
-                what: serde_json::from_str(body)?,
-            },
+            _ => Event::Slot { slot: self.read_ref(row, 3, 4, 5)?, what: serde_json::from_str(body)? },
         };
-        Ok(EventRecord {
-            seq: row.get(0)?,
-            at: read_moment(row, 1)?,
-            previous: row.get(2)?,
-            event,
-        })
+        Ok(EventRecord { seq: row.get(0)?, at: read_moment(row, 1)?, previous: row.get(2)?, event })
     }
 
     /// Reads name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots.
     pub(super) fn read_backfill(&self, row: &Row<'_>) -> Rowed<Backfill> {
         let mode = row.get_ref(4)?.as_str()?;
-        let id = read_backfill_name(row, 0)?
-            .ok_or_else(|| Fault::Nonsense("a backfill has no name".to_owned()))?;
+        let id = read_backfill_name(row, 0)?.ok_or_else(|| Fault::Nonsense("a backfill has no name".to_owned()))?;
         Ok(Backfill {
             id,
             workflow: self.name(row.get(1)?)?.clone(),
             range: Range::new(read_moment(row, 2)?, read_moment(row, 3)?),
-            mode: read_mode(mode).ok_or_else(|| {
-                Fault::Nonsense(format!("\"{mode}\" is not the mode of a backfill"))
-            })?,
+            mode: read_mode(mode)
+                .ok_or_else(|| Fault::Nonsense(format!("\"{mode}\" is not the mode of a backfill")))?,
             priority: row.get(5)?,
             by: row.get(6)?,
             created_at: read_moment(row, 7)?,
@@ -276,11 +238,7 @@ pub(super) fn read_slot(row: &Row<'_>) -> Rowed<Slot> {
 
 /// Reads where a slot with the columns [`SLOT`] stands in the listing.
 pub(super) fn read_place(row: &Row<'_>) -> Rowed<SlotPlace> {
-    Ok(SlotPlace {
-        at: Reverse(row.get(0)?),
-        workflow: row.get(1)?,
-        key: row.get(2)?,
-    })
+    Ok(SlotPlace { at: Reverse(row.get(0)?), workflow: row.get(1)?, key: row.get(2)? })
 }
 
 /// Reads the columns of [`WORKFLOW`].
@@ -305,11 +263,8 @@ pub(super) fn read_definition(row: &Row<'_>) -> Rowed<PastDefinition> {
     })
 }
 
-const MODES: [(BackfillMode, &str); 3] = [
-    (BackfillMode::Missing, "missing"),
-    (BackfillMode::Unsuccessful, "unsuccessful"),
-    (BackfillMode::All, "all"),
-];
+const MODES: [(BackfillMode, &str); 3] =
+    [(BackfillMode::Missing, "missing"), (BackfillMode::Unsuccessful, "unsuccessful"), (BackfillMode::All, "all")];
 
 /// The name of a backfill's mode in the tables.
 pub(super) fn mode_name(mode: BackfillMode) -> &'static str {
@@ -321,10 +276,7 @@ pub(super) fn mode_name(mode: BackfillMode) -> &'static str {
 }
 
 fn read_mode(name: &str) -> Option<BackfillMode> {
-    MODES
-        .iter()
-        .find(|(_, known)| *known == name)
-        .map(|(mode, _)| *mode)
+    MODES.iter().find(|(_, known)| *known == name).map(|(mode, _)| *mode)
 }
 
 #[cfg(test)]
@@ -343,11 +295,7 @@ mod tests {
 
     #[test]
     fn modes_read_back() {
-        for mode in [
-            BackfillMode::Missing,
-            BackfillMode::Unsuccessful,
-            BackfillMode::All,
-        ] {
+        for mode in [BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All] {
             assert_eq!(read_mode(mode_name(mode)), Some(mode));
         }
     }

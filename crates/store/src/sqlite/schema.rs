@@ -15,21 +15,12 @@ pub(super) const APPLICATION: i64 = 0x4b65_6c6f;
 pub(super) fn check(conn: &Connection, known: u32, place: &str) -> Result<u32, Fault> {
     let found = conn.query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0))?;
     let application = conn.query_row("PRAGMA application_id", [], |row| row.get::<_, i64>(0))?;
-    let tables = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
-        row.get::<_, i64>(0)
-    })?;
+    let tables = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
     if application != APPLICATION && (found, application, tables) != (0, 0, 0) {
-        return Err(Fault::Nonsense(
-            "it is the database of another program".to_owned(),
-        ));
+        return Err(Fault::Nonsense("it is the database of another program".to_owned()));
     }
     if found > known {
-        return Err(StoreError::TooNew {
-            place: place.to_owned(),
-            found,
-            known,
-        }
-        .into());
+        return Err(StoreError::TooNew { place: place.to_owned(), found, known }.into());
     }
     Ok(found)
 }
@@ -62,23 +53,13 @@ mod tests {
     #[test]
     fn steps_are_taken_once_and_in_order() {
         let mut conn = Connection::open_in_memory().unwrap();
-        let steps = [
-            "CREATE TABLE a (x)",
-            "ALTER TABLE a ADD COLUMN y; INSERT INTO a VALUES (1, 2)",
-            "UPDATE a SET y = x + y",
-        ];
+        let steps =
+            ["CREATE TABLE a (x)", "ALTER TABLE a ADD COLUMN y; INSERT INTO a VALUES (1, 2)", "UPDATE a SET y = x + y"];
         for known in [0, 1, 1, 3, 3] {
             migrate(&mut conn, &steps[..known], "x").unwrap();
             assert_eq!(version(&conn), known as u32);
         }
-        assert_eq!(
-            conn.query_row("SELECT x, y FROM a", [], |row| Ok((
-                row.get(0)?,
-                row.get(1)?
-            )))
-            .unwrap(),
-            (1, 3)
-        );
+        assert_eq!(conn.query_row("SELECT x, y FROM a", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap(), (1, 3));
     }
 
     #[test]
@@ -88,8 +69,7 @@ mod tests {
         let steps = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "nonsense"];
         migrate(&mut conn, &steps, "x").unwrap_err();
         assert_eq!(version(&conn), 1);
-        conn.query_row("SELECT count(*) FROM b", [], |_| Ok(()))
-            .unwrap_err();
+        conn.query_row("SELECT count(*) FROM b", [], |_| Ok(())).unwrap_err();
     }
 
     #[test]

@@ -29,18 +29,12 @@ impl Folder {
     }
 
     fn refusal(&self) -> String {
-        SqliteStore::open(self.path())
-            .unwrap_err()
-            .to_string()
-            .replace(&self.path().display().to_string(), "DB")
+        SqliteStore::open(self.path()).unwrap_err().to_string().replace(&self.path().display().to_string(), "DB")
     }
 }
 
 fn lead(store: &mut SqliteStore) -> Lease {
-    store
-        .lease("node", Timestamp::UNIX_EPOCH, 1000)
-        .unwrap()
-        .unwrap()
+    store.lease("node", Timestamp::UNIX_EPOCH, 1000).unwrap().unwrap()
 }
 
 fn moment(millis: i64) -> Timestamp {
@@ -51,35 +45,17 @@ fn moment(millis: i64) -> Timestamp {
 fn planning(workflow: &str, last: u64, count: u64) -> Commit {
     let mut commit = Commit::default();
     for seq in last + 1..=last + count {
-        let slot = SlotRef::at(
-            WorkflowId::new(workflow).unwrap(),
-            moment(seq as i64 * 60_000),
-        );
-        let what = SlotEvent::Planned {
-            origin: Origin::Schedule,
-            priority: 0,
-            backfill: None,
-        };
+        let slot = SlotRef::at(WorkflowId::new(workflow).unwrap(), moment(seq as i64 * 60_000));
+        let what = SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None };
         let row = apply(None, &what, moment(5), seq).unwrap();
-        commit.slots.push(SlotRow {
-            id: slot.clone(),
-            slot: row,
-        });
-        commit.events.push(EventRecord {
-            seq,
-            at: moment(5),
-            previous: 0,
-            event: Event::Slot { slot, what },
-        });
+        commit.slots.push(SlotRow { id: slot.clone(), slot: row });
+        commit.events.push(EventRecord { seq, at: moment(5), previous: 0, event: Event::Slot { slot, what } });
     }
     commit
 }
 
 fn run(workflow: &str, seq: u64) -> Run {
-    let slot = SlotRef::at(
-        WorkflowId::new(workflow).unwrap(),
-        moment(seq as i64 * 60_000),
-    );
+    let slot = SlotRef::at(WorkflowId::new(workflow).unwrap(), moment(seq as i64 * 60_000));
     Run {
         id: RunId { slot, number: 1 },
         seq,
@@ -98,10 +74,7 @@ fn run(workflow: &str, seq: u64) -> Run {
 fn a_newer_schema_is_left_alone() {
     let folder = Folder::new();
     drop(folder.open());
-    Connection::open(folder.path())
-        .unwrap()
-        .pragma_update(None, "user_version", 77)
-        .unwrap();
+    Connection::open(folder.path()).unwrap().pragma_update(None, "user_version", 77).unwrap();
     let before = std::fs::read(folder.path()).unwrap();
     let known = STEPS.len();
     let expected = format!(
@@ -116,22 +89,12 @@ fn what_is_not_ours_is_refused_and_left_alone() {
     let folder = Folder::new();
     std::fs::write(folder.path(), "workflow,slot,state\n".repeat(99)).unwrap();
     assert_eq!(folder.refusal(), "read DB: it is not a database of Kelos");
-    assert!(
-        std::fs::read_to_string(folder.path())
-            .unwrap()
-            .starts_with("workflow,")
-    );
+    assert!(std::fs::read_to_string(folder.path()).unwrap().starts_with("workflow,"));
 
     let folder = Folder::new();
-    Connection::open(folder.path())
-        .unwrap()
-        .execute_batch("CREATE TABLE addresses (name)")
-        .unwrap();
+    Connection::open(folder.path()).unwrap().execute_batch("CREATE TABLE addresses (name)").unwrap();
     let before = std::fs::read(folder.path()).unwrap();
-    assert_eq!(
-        folder.refusal(),
-        "read DB: it is the database of another program"
-    );
+    assert_eq!(folder.refusal(), "read DB: it is the database of another program");
     assert_eq!(std::fs::read(folder.path()).unwrap(), before);
 }
 
@@ -140,15 +103,9 @@ fn a_place_that_cannot_be_is_told() {
     let folder = Folder::new();
     let path = folder.0.path().join("missing").join("kelos.db");
     let words = SqliteStore::open(&path).unwrap_err().to_string();
-    assert_eq!(
-        words,
-        format!("make {}: its folder does not exist", path.display())
-    );
+    assert_eq!(words, format!("make {}: its folder does not exist", path.display()));
     let words = SqliteStore::open(folder.0.path()).unwrap_err().to_string();
-    assert_eq!(
-        words,
-        format!("open {}: it is a folder", folder.0.path().display())
-    );
+    assert_eq!(words, format!("open {}: it is a folder", folder.0.path().display()));
 }
 
 #[cfg(unix)]
@@ -159,17 +116,10 @@ fn its_files_are_for_the_owner_alone() {
     let mut store = folder.open();
     let lease = lead(&mut store);
     store.commit(lease, &planning("a", 0, 1)).unwrap();
-    let files = std::fs::read_dir(folder.0.path())
-        .unwrap()
-        .map(Result::unwrap)
-        .collect::<Vec<_>>();
+    let files = std::fs::read_dir(folder.0.path()).unwrap().map(Result::unwrap).collect::<Vec<_>>();
     assert_eq!(files.len(), 4, "{files:?}");
     for file in files {
-        assert_eq!(
-            file.metadata().unwrap().permissions().mode() & 0o777,
-            0o600,
-            "{file:?}"
-        );
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
     }
 }
 
@@ -188,10 +138,7 @@ fn who_gets_around_the_lock_is_fenced_off() {
     let mut first = folder.open();
     let lease = lead(&mut first);
     let mut second = folder.open();
-    assert_eq!(
-        second.lease("second", Timestamp::UNIX_EPOCH, 1000).unwrap(),
-        None
-    );
+    assert_eq!(second.lease("second", Timestamp::UNIX_EPOCH, 1000).unwrap(), None);
     // The file with the lock is gone, so another one can be locked.
     std::fs::remove_file(super::lock_path(&folder.path())).unwrap();
     let taken = lead(&mut second);
@@ -200,10 +147,7 @@ fn who_gets_around_the_lock_is_fenced_off() {
     assert!(
         matches!(outcome, Err(StoreError::Deposed { held, current: now }) if held == lease.epoch && now == current)
     );
-    assert_eq!(
-        first.lease("first", Timestamp::UNIX_EPOCH, 1000).unwrap(),
-        None
-    );
+    assert_eq!(first.lease("first", Timestamp::UNIX_EPOCH, 1000).unwrap(), None);
     second.commit(taken, &planning("a", 0, 1)).unwrap();
 }
 
@@ -211,23 +155,14 @@ fn who_gets_around_the_lock_is_fenced_off() {
 fn all_told(store: &mut SqliteStore) -> String {
     let reader = store.reader();
     let snapshot = store.restore().unwrap();
-    let slots = reader
-        .slots(&SlotFilter::default(), None, 10_000)
-        .unwrap()
-        .rows;
+    let slots = reader.slots(&SlotFilter::default(), None, 10_000).unwrap().rows;
     let counts = reader.slot_counts(&SlotFilter::default()).unwrap();
     let events = reader.events(0, None, 10_000).unwrap().rows;
-    let names =
-        store
-            .writer
-            .conn
-            .query_row("SELECT group_concat(name) FROM workflows", [], |row| {
-                row.get::<_, Option<String>>(0)
-            });
-    format!(
-        "{:?}\n{slots:?}\n{counts:?}\n{events:?}\n{names:?}",
-        snapshot.slots.len()
-    )
+    let names = store
+        .writer
+        .conn
+        .query_row("SELECT group_concat(name) FROM workflows", [], |row| row.get::<_, Option<String>>(0));
+    format!("{:?}\n{slots:?}\n{counts:?}\n{events:?}\n{names:?}", snapshot.slots.len())
 }
 
 /// Interrupts a commit after each number of SQLite's own steps, until it gets through.
@@ -240,8 +175,7 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
     let before = all_told(&mut store);
     let mut turn = planning("met in this turn", 20, 30);
     turn.runs = [25, 22].map(|seq| run("met in this turn", seq)).to_vec();
-    turn.registers
-        .push(("b".to_owned(), "k".to_owned(), Some(serde_json::json!(1))));
+    turn.registers.push(("b".to_owned(), "k".to_owned(), Some(serde_json::json!(1))));
     let mut failures = 0;
     for steps in (1..).step_by(13) {
         let mut left = steps;
@@ -249,24 +183,13 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
             left -= 1;
             left == 0
         };
-        store
-            .writer
-            .conn
-            .progress_handler(1, Some(interrupt))
-            .unwrap();
+        store.writer.conn.progress_handler(1, Some(interrupt)).unwrap();
         let outcome = store.commit(lease, &turn);
-        store
-            .writer
-            .conn
-            .progress_handler(1, None::<fn() -> bool>)
-            .unwrap();
+        store.writer.conn.progress_handler(1, None::<fn() -> bool>).unwrap();
         if outcome.is_ok() {
             break;
         }
-        assert!(
-            matches!(outcome, Err(StoreError::Medium { .. })),
-            "{outcome:?}"
-        );
+        assert!(matches!(outcome, Err(StoreError::Medium { .. })), "{outcome:?}");
         assert_eq!(all_told(&mut store), before, "after {steps} steps");
         failures += 1;
         // A name that was met in the turn that failed is met anew.
@@ -278,10 +201,7 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
     turn.runs = [51, 52].map(|seq| run("met in this turn", seq)).to_vec();
     store.commit(lease, &turn).unwrap();
     // The chain of a workflow's runs has lost nothing, and neither has one that starts from another list.
-    let filter = RunFilter {
-        workflow: Some(WorkflowId::new("met in this turn").unwrap()),
-        ..RunFilter::default()
-    };
+    let filter = RunFilter { workflow: Some(WorkflowId::new("met in this turn").unwrap()), ..RunFilter::default() };
     let listed = |from: Option<&str>| {
         let page = store.reader().runs(&filter, from, 10).unwrap();
         page.rows.into_iter().map(|run| run.seq).collect::<Vec<_>>()
@@ -289,15 +209,7 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
     assert_eq!(listed(None), [52, 51, 25, 22]);
     assert_eq!(listed(Some("25")), [22]);
     assert_eq!(listed(Some("24")), [22]);
-    assert_eq!(
-        store
-            .reader()
-            .slots(&SlotFilter::default(), None, 1000)
-            .unwrap()
-            .rows
-            .len(),
-        52
-    );
+    assert_eq!(store.reader().slots(&SlotFilter::default(), None, 1000).unwrap().rows.len(), 52);
 }
 
 /// Gives the file so many pages more, until a commit gets through.
@@ -308,30 +220,15 @@ fn a_disk_that_is_full_leaves_nothing() {
     let lease = lead(&mut store);
     store.commit(lease, &planning("a", 0, 500)).unwrap();
     let before = all_told(&mut store);
-    let used = store
-        .writer
-        .conn
-        .query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))
-        .unwrap();
+    let used = store.writer.conn.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0)).unwrap();
     let turn = planning("b", 500, 500);
     let mut failures = 0;
     loop {
-        store
-            .writer
-            .conn
-            .query_row(
-                &format!("PRAGMA max_page_count = {}", used + failures),
-                [],
-                |_| Ok(()),
-            )
-            .unwrap();
+        store.writer.conn.query_row(&format!("PRAGMA max_page_count = {}", used + failures), [], |_| Ok(())).unwrap();
         match store.commit(lease, &turn) {
             Ok(()) => break,
             Err(StoreError::Medium { doing, cause }) => {
-                assert!(
-                    doing.starts_with("write to ") && cause.contains("full"),
-                    "failed to {doing}: {cause}"
-                );
+                assert!(doing.starts_with("write to ") && cause.contains("full"), "failed to {doing}: {cause}");
             }
             Err(other) => panic!("{other}"),
         }
@@ -339,9 +236,7 @@ fn a_disk_that_is_full_leaves_nothing() {
         failures += 1;
     }
     assert!(failures > 5, "only {failures} failures");
-    store
-        .commit(lease, &planning("c", 1000, 1))
-        .unwrap_or_else(|error| assert!(error.to_string().contains("full")));
+    store.commit(lease, &planning("c", 1000, 1)).unwrap_or_else(|error| assert!(error.to_string().contains("full")));
 }
 
 #[test]
@@ -395,59 +290,33 @@ fn pages_need_no_sorting() {
     drop(folder.open());
     let conn = Connection::open(folder.path()).unwrap();
     let rest = "scheduled_at = 1 AND (workflow, key) > (2, '') ORDER BY workflow, key";
-    let earlier =
-        "scheduled_at >= 1 AND scheduled_at < 2 ORDER BY scheduled_at DESC, workflow, key";
+    let earlier = "scheduled_at >= 1 AND scheduled_at < 2 ORDER BY scheduled_at DESC, workflow, key";
     let roads = [
         ("NOT INDEXED", ""),
         ("INDEXED BY slots_of", "workflow = 1 AND "),
-        (
-            "INDEXED BY slots_troubled",
-            "state > 6 AND workflow = 1 AND ",
-        ),
-        (
-            "INDEXED BY slots_unsucceeded",
-            "state <> 6 AND state = 3 AND ",
-        ),
+        ("INDEXED BY slots_troubled", "state > 6 AND workflow = 1 AND "),
+        ("INDEXED BY slots_unsucceeded", "state <> 6 AND state = 3 AND "),
         ("INDEXED BY slots_backfill", "backfill = 'b' AND "),
     ];
     for (index, prefix) in roads {
         for condition in [rest, earlier] {
-            let plan = plan(
-                &conn,
-                &format!("SELECT * FROM slots {index} WHERE {prefix}{condition}"),
-            );
-            assert!(
-                plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE"),
-                "{index}: {plan}"
-            );
+            let plan = plan(&conn, &format!("SELECT * FROM slots {index} WHERE {prefix}{condition}"));
+            assert!(plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE"), "{index}: {plan}");
         }
     }
     for (index, prefix) in [
         ("NOT INDEXED", ""),
         ("INDEXED BY runs_open", "state < 2 AND "),
         ("INDEXED BY runs_troubled", "state > 2 AND "),
-        (
-            "INDEXED BY runs_troubled_of",
-            "state > 2 AND workflow = 1 AND ",
-        ),
+        ("INDEXED BY runs_troubled_of", "state > 2 AND workflow = 1 AND "),
     ] {
-        let plan = plan(
-            &conn,
-            &format!("SELECT * FROM runs {index} WHERE {prefix}seq < 9 ORDER BY seq DESC"),
-        );
-        assert!(
-            plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE"),
-            "{index}: {plan}"
-        );
+        let plan = plan(&conn, &format!("SELECT * FROM runs {index} WHERE {prefix}seq < 9 ORDER BY seq DESC"));
+        assert!(plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE"), "{index}: {plan}");
     }
 }
 
 fn plan(conn: &Connection, sql: &str) -> String {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-    let lines = statement
-        .query_map([], |row| row.get::<_, String>(3))
-        .unwrap()
-        .collect::<Result<Vec<_>, _>>()
-        .unwrap();
+    let lines = statement.query_map([], |row| row.get::<_, String>(3)).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
     lines.join("; ")
 }

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Event, EventRecord, Run, RunState, SlotState, WorkflowId};
-use rusqlite::{
-    CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior, params,
-};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
 use super::fault::Fault;
@@ -59,12 +57,7 @@ struct Known {
 
 impl Writer {
     pub(super) fn new(conn: Connection, place: FilePlace) -> Self {
-        Self {
-            conn,
-            place,
-            known: Known::default(),
-            activity: Activity::Quiet,
-        }
+        Self { conn, place, known: Known::default(), activity: Activity::Quiet }
     }
 
     /// Forgets what another leader may have changed.
@@ -83,10 +76,7 @@ impl Writer {
         let outcome = self
             .conn
             .busy_timeout(Duration::ZERO)
-            .and_then(|()| {
-                self.conn
-                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-            });
+            .and_then(|()| self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
         // An error costs nothing but room.
         let _ = outcome;
         let _ = self.conn.busy_timeout(BUSY);
@@ -114,12 +104,7 @@ impl Writer {
     }
 }
 
-fn commit_turn(
-    conn: &mut Connection,
-    known: &mut Known,
-    lease: Lease,
-    commit: &Commit,
-) -> Result<(), Fault> {
+fn commit_turn(conn: &mut Connection, known: &mut Known, lease: Lease, commit: &Commit) -> Result<(), Fault> {
     // Dropped on the way out of an error, the transaction is rolled back.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     check(&tx, lease, &commit.events)?;
@@ -137,15 +122,9 @@ fn commit_turn(
 /// The epoch must be in force and the events must follow the log.
 fn check(tx: &Transaction<'_>, lease: Lease, events: &[EventRecord]) -> Result<(), Fault> {
     let sql = "SELECT epoch, coalesce((SELECT max(seq) FROM events), 0) FROM leadership";
-    let (current, last) = tx
-        .prepare_cached(sql)?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (current, last) = tx.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if current != lease.epoch {
-        return Err(StoreError::Deposed {
-            held: lease.epoch,
-            current,
-        }
-        .into());
+        return Err(StoreError::Deposed { held: lease.epoch, current }.into());
     }
     crate::contract::follows(last, events).map_err(Fault::Nonsense)
 }
@@ -184,16 +163,12 @@ impl Turn<'_> {
         if let Some(number) = self.known.numbers.get(name) {
             return Ok(*number);
         }
-        let mut known = self
-            .tx
-            .prepare_cached("SELECT id, last_run FROM workflows WHERE name = ?1")?;
+        let mut known = self.tx.prepare_cached("SELECT id, last_run FROM workflows WHERE name = ?1")?;
         let found = known.query_row([name.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
         let (number, last_run) = match found.optional()? {
             Some(found) => found,
             None => {
-                let mut insert = self
-                    .tx
-                    .prepare_cached("INSERT INTO workflows (name) VALUES (?1)")?;
+                let mut insert = self.tx.prepare_cached("INSERT INTO workflows (name) VALUES (?1)")?;
                 (insert.insert([name.as_str()])?, 0)
             }
         };
@@ -218,21 +193,10 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn write_definition(
-        &mut self,
-        number: i64,
-        row: &WorkflowRow,
-        commit: &Commit,
-    ) -> Result<(), Fault> {
+    fn write_definition(&mut self, number: i64, row: &WorkflowRow, commit: &Commit) -> Result<(), Fault> {
         let at = crate::contract::defined_at(row, &commit.events).as_millisecond();
-        let source = commit
-            .sources
-            .get(&row.definition.source.file)
-            .map(|text| self.source(text))
-            .transpose()?;
-        self.tx
-            .prepare_cached("UPDATE workflows SET version = ?2 WHERE id = ?1")?
-            .execute((number, row.version))?;
+        let source = commit.sources.get(&row.definition.source.file).map(|text| self.source(text)).transpose()?;
+        self.tx.prepare_cached("UPDATE workflows SET version = ?2 WHERE id = ?1")?.execute((number, row.version))?;
         let sql = "INSERT INTO definitions (workflow, version, at, definition, source) VALUES (?1, ?2, ?3, ?4, ?5) \
                    ON CONFLICT DO NOTHING";
         let mut statement = self.tx.prepare_cached(sql)?;
@@ -244,19 +208,11 @@ impl Turn<'_> {
     /// The number of a source text, which is kept once.
     fn source(&mut self, text: &str) -> Result<i64, Fault> {
         let digest = fnv(text);
-        let mut known = self
-            .tx
-            .prepare_cached("SELECT id FROM sources WHERE digest = ?1 AND text = ?2")?;
-        if let Some(id) = known
-            .query_row((digest, text), |row| row.get(0))
-            .optional()?
-        {
+        let mut known = self.tx.prepare_cached("SELECT id FROM sources WHERE digest = ?1 AND text = ?2")?;
+        if let Some(id) = known.query_row((digest, text), |row| row.get(0)).optional()? {
             return Ok(id);
         }
-        Ok(self
-            .tx
-            .prepare_cached("INSERT INTO sources (digest, text) VALUES (?1, ?2)")?
-            .insert((digest, text))?)
+        Ok(self.tx.prepare_cached("INSERT INTO sources (digest, text) VALUES (?1, ?2)")?.insert((digest, text))?)
     }
 
     fn write_slots(&mut self, slots: &[SlotRow]) -> Result<(), Fault> {
@@ -281,8 +237,7 @@ impl Turn<'_> {
                 *planned.entry(number).or_default() += 1;
             }
         }
-        let mut count =
-            tx.prepare_cached("UPDATE workflows SET slots = slots + ?2 WHERE id = ?1")?;
+        let mut count = tx.prepare_cached("UPDATE workflows SET slots = slots + ?2 WHERE id = ?1")?;
         for (number, slots) in planned {
             count.execute((number, slots))?;
         }
@@ -313,9 +268,7 @@ impl Turn<'_> {
                 || self.insert_run(&mut insert, number, run)?;
             debug_assert!(written, "a run is there or can be put there");
         }
-        let mut last = self
-            .tx
-            .prepare_cached("UPDATE workflows SET last_run = ?2 WHERE id = ?1")?;
+        let mut last = self.tx.prepare_cached("UPDATE workflows SET last_run = ?2 WHERE id = ?1")?;
         for (number, seq) in &self.known.later_runs {
             last.execute((number, column(*seq)))?;
         }
@@ -323,31 +276,15 @@ impl Turn<'_> {
     }
 
     fn last_run(&self, number: i64) -> u64 {
-        let Known {
-            last_runs,
-            later_runs,
-            ..
-        } = &*self.known;
-        later_runs
-            .get(&number)
-            .or(last_runs.get(&number))
-            .copied()
-            .unwrap_or(0)
+        let Known { last_runs, later_runs, .. } = &*self.known;
+        later_runs.get(&number).or(last_runs.get(&number)).copied().unwrap_or(0)
     }
 
     fn outcome(&mut self, run: &Run) -> Result<Option<&str>, Fault> {
-        run.outcome
-            .as_ref()
-            .map(|outcome| self.known.json(outcome))
-            .transpose()
+        run.outcome.as_ref().map(|outcome| self.known.json(outcome)).transpose()
     }
 
-    fn insert_run(
-        &mut self,
-        insert: &mut CachedStatement<'_>,
-        number: i64,
-        run: &Run,
-    ) -> Result<bool, Fault> {
+    fn insert_run(&mut self, insert: &mut CachedStatement<'_>, number: i64, run: &Run) -> Result<bool, Fault> {
         let key = &run.id.slot.key;
         let earlier = self.last_run(number);
         insert.raw_bind_parameter(1, column(run.seq))?;
@@ -366,10 +303,7 @@ impl Turn<'_> {
         insert.raw_bind_parameter(14, self.outcome(run)?)?;
         let inserted = insert.raw_execute()? > 0;
         if inserted && earlier > run.seq {
-            let what = format!(
-                "run number {} was to be written after number {earlier} of its workflow",
-                run.seq
-            );
+            let what = format!("run number {} was to be written after number {earlier} of its workflow", run.seq);
             return Err(Fault::Nonsense(what));
         }
         if inserted {
@@ -408,14 +342,8 @@ impl Turn<'_> {
 
     fn bind_event(&mut self, insert: &mut CachedStatement<'_>, event: &Event) -> Result<(), Fault> {
         let (workflow, key, body) = match event {
-            Event::Slot { slot, what } => (
-                Some(self.number(&slot.workflow)?),
-                Some(&slot.key),
-                self.known.json(what)?,
-            ),
-            Event::Workflow { workflow, what } => {
-                (Some(self.number(workflow)?), None, self.known.json(what)?)
-            }
+            Event::Slot { slot, what } => (Some(self.number(&slot.workflow)?), Some(&slot.key), self.known.json(what)?),
+            Event::Workflow { workflow, what } => (Some(self.number(workflow)?), None, self.known.json(what)?),
             other => (None, None, self.known.json(other)?),
         };
         insert.raw_bind_parameter(4, workflow)?;
@@ -453,9 +381,7 @@ impl Turn<'_> {
     fn write_registers(&mut self, commit: &Commit) -> Result<(), Fault> {
         for (bucket, key, value) in &commit.registers {
             let Some(value) = value else {
-                let mut delete = self
-                    .tx
-                    .prepare_cached("DELETE FROM registers WHERE bucket = ?1 AND key = ?2")?;
+                let mut delete = self.tx.prepare_cached("DELETE FROM registers WHERE bucket = ?1 AND key = ?2")?;
                 delete.execute((bucket, key))?;
                 continue;
             };
@@ -487,11 +413,7 @@ fn write_slot(
     bind_and_execute_slot(insert, number, row)
 }
 
-fn bind_and_execute_slot(
-    statement: &mut CachedStatement<'_>,
-    number: i64,
-    row: &SlotRow,
-) -> Result<bool, Fault> {
+fn bind_and_execute_slot(statement: &mut CachedStatement<'_>, number: i64, row: &SlotRow) -> Result<bool, Fault> {
     let (key, slot) = (&row.id.key, &row.slot);
     statement.raw_bind_parameter(1, key.scheduled_at().as_millisecond())?;
     statement.raw_bind_parameter(2, number)?;
@@ -513,8 +435,8 @@ fn bind_and_execute_slot(
 
 /// A digest of a text that no version of anything changes (FNV-1a); texts are compared besides.
 fn fnv(text: &str) -> i64 {
-    let digest = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let digest = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     digest.cast_signed()
 }

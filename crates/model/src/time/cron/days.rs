@@ -30,10 +30,7 @@ struct Month {
 impl DayRule {
     /// The days that fire in the month that starts on `first`, bit `n` for day `n`.
     pub(super) fn mask(self, first: Date) -> u64 {
-        let month = Month {
-            first: first.weekday().to_sunday_one_offset(),
-            len: first.days_in_month(),
-        };
+        let month = Month { first: first.weekday().to_sunday_one_offset(), len: first.days_in_month() };
         match self {
             DayRule::Days(days) => days & month.all(),
             DayRule::Last { offset } => month.day(month.len - offset),
@@ -56,11 +53,7 @@ impl Month {
 
     /// The mask of one day, empty when the month doesn't have it.
     fn day(&self, day: i8) -> u64 {
-        if (1..=self.len).contains(&day) {
-            1 << day
-        } else {
-            0
-        }
+        if (1..=self.len).contains(&day) { 1 << day } else { 0 }
     }
 
     fn weekday(&self, day: i8) -> i8 {

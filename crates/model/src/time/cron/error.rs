@@ -47,10 +47,7 @@ impl CronField {
             CronField::DayOfMonth => (1, 31),
             CronField::Month => (1, 12),
             CronField::DayOfWeek => (1, 7),
-            CronField::Year => (
-                super::bits::FIRST_YEAR.into(),
-                super::bits::LAST_YEAR.into(),
-            ),
+            CronField::Year => (super::bits::FIRST_YEAR.into(), super::bits::LAST_YEAR.into()),
         }
     }
 
@@ -102,11 +99,7 @@ pub struct CronError {
 }
 
 fn quoted(text: &str) -> String {
-    if text.is_empty() {
-        String::new()
-    } else {
-        format!(" {text:?}")
-    }
+    if text.is_empty() { String::new() } else { format!(" {text:?}") }
 }
 
 /// What is wrong with one item of a field, before it is known where in the expression it stands.
@@ -120,8 +113,5 @@ pub(super) fn fault<T>(
     problem: impl Into<Cow<'static, str>>,
     expected: impl Into<Cow<'static, str>>,
 ) -> Result<T, Fault> {
-    Err(Fault {
-        problem: problem.into(),
-        expected: expected.into(),
-    })
+    Err(Fault { problem: problem.into(), expected: expected.into() })
 }

@@ -8,9 +8,7 @@
 use super::bits::{self, Years};
 use super::error::{CronField, Fault, fault};
 
-const MONTHS: [&str; 12] = [
-    "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
-];
+const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// What has been read of one field.
@@ -53,21 +51,15 @@ pub(super) fn read(draft: &mut Draft, item: &str, field: CronField) -> Result<()
 fn is_last(item: &str) -> bool {
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     matches!(item, "L" | "LW")
-        || item
-            .strip_prefix("L-")
-            .is_some_and(|rest| digits(rest.strip_suffix('W').unwrap_or(rest)))
+        || item.strip_prefix("L-").is_some_and(|rest| digits(rest.strip_suffix('W').unwrap_or(rest)))
 }
 
 fn read_name(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Fault> {
     let first = name(item.get(..3), field)?;
     match item.as_bytes().get(3) {
         Some(b'-') => {
-            let second = name(item.get(4..7), field).or_else(|_| {
-                fault(
-                    "has no end that it can read",
-                    "two names, or two numbers, around \"-\"",
-                )
-            })?;
+            let second = name(item.get(4..7), field)
+                .or_else(|_| fault("has no end that it can read", "two names, or two numbers, around \"-\""))?;
             fill(draft, field, first, Some(second), 1)?;
         }
         Some(b'#') if field == CronField::DayOfWeek => {
@@ -99,10 +91,7 @@ fn name(text: Option<&str>, field: CronField) -> Result<i64, Fault> {
 
 fn read_unspecified(draft: &mut Draft, item: &str, field: CronField) -> Result<(), Fault> {
     if !matches!(field, CronField::DayOfMonth | CronField::DayOfWeek) {
-        return fault(
-            "takes no \"?\"",
-            format!("{}, or * for every one", field.values()),
-        );
+        return fault("takes no \"?\"", format!("{}, or * for every one", field.values()));
     }
     if item.chars().count() > 2 {
         return fault("can't be read", "nothing after \"?\"");
@@ -132,11 +121,7 @@ fn read_last(draft: &mut Draft, item: &str, field: CronField, already: bool) -> 
                 Some("") if !draft.nearest => {
                     return fault("ends too early", "a number after \"L-\"");
                 }
-                Some(digits) => {
-                    digits
-                        .parse()
-                        .unwrap_or(if digits.is_empty() { 0 } else { i8::MAX })
-                }
+                Some(digits) => digits.parse().unwrap_or(if digits.is_empty() { 0 } else { i8::MAX }),
                 None => 0,
             };
             if offset > 30 {
@@ -173,10 +158,7 @@ fn read_sign(draft: &mut Draft, sign: u8, rest: &str, field: CronField) -> Resul
     };
     if field != home {
         let sign = char::from(sign).to_string();
-        return fault(
-            format!("has a {sign:?}, which is for {home}"),
-            field.values(),
-        );
+        return fault(format!("has a {sign:?}, which is for {home}"), field.values());
     }
     match sign {
         b'W' => draft.nearest = true,
@@ -223,10 +205,7 @@ fn read_steps(draft: &mut Draft, start: i64, rest: &str, field: CronField) -> Re
 
 /// The digits that `text` begins with, as a number, and what follows them.
 fn number(text: &str) -> Result<(i64, &str), Fault> {
-    let end = text
-        .bytes()
-        .position(|b| !b.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
     match text[..end].parse::<i32>() {
         Ok(n) => Ok((n.into(), &text[end..])),
         Err(_) if end == 0 => fault("can't be read", "a number here, as in 5, 5-10 or 5-10/2"),
@@ -258,21 +237,14 @@ fn checked(value: i64, field: CronField) -> Result<(), Fault> {
         CronField::Year => value != 99,
         _ => (min..=max).contains(&value),
     };
-    if right {
-        Ok(())
-    } else {
-        fault("is out of range", field.values())
-    }
+    if right { Ok(()) } else { fault("is out of range", field.values()) }
 }
 
 fn check_step(step: i64, field: CronField) -> Result<(), Fault> {
     if field == CronField::Year || step <= field.limits().1 {
         return Ok(());
     }
-    fault(
-        "has too large a step",
-        format!("a step of at most {}", field.limits().1),
-    )
+    fault("has too large a step", format!("a step of at most {}", field.limits().1))
 }
 
 fn insert(draft: &mut Draft, field: CronField, value: i64) {
@@ -284,13 +256,7 @@ fn insert(draft: &mut Draft, field: CronField, value: i64) {
 
 /// Adds every `step`-th value from `start` to `end`, or to the field's largest. A range that ends
 /// before it starts runs over the field's end: `22-2`, `FRI-MON`; not so in years.
-fn fill(
-    draft: &mut Draft,
-    field: CronField,
-    start: i64,
-    end: Option<i64>,
-    step: i64,
-) -> Result<(), Fault> {
+fn fill(draft: &mut Draft, field: CronField, start: i64, end: Option<i64>, step: i64) -> Result<(), Fault> {
     let (min, max) = field.limits();
     let end = end.unwrap_or(max);
     if field == CronField::Year {

@@ -24,11 +24,7 @@ pub(super) fn parse(expression: &str) -> Result<Cron, CronError> {
     let [second, minute, hour, _, month, _, year] = drafts;
     Ok(Cron {
         text: expression.into(),
-        times: DayTimes {
-            hours: hour.set,
-            minutes: minute.set,
-            seconds: second.set,
-        },
+        times: DayTimes { hours: hour.set, minutes: minute.set, seconds: second.set },
         days,
         months: month.set,
         years: year.years,
@@ -45,12 +41,8 @@ struct Source<'a> {
 impl Source<'_> {
     /// The places of the fields. An eighth field and whatever follows is ignored, as Quartz does.
     fn fields(&self) -> Result<Vec<Range<usize>>, CronError> {
-        let mut spans = pieces(self.expression, 0..self.expression.len(), |c| {
-            matches!(c, ' ' | '\t')
-        });
-        spans
-            .iter_mut()
-            .for_each(|span| *span = trim(self.expression, span.clone()));
+        let mut spans = pieces(self.expression, 0..self.expression.len(), |c| matches!(c, ' ' | '\t'));
+        spans.iter_mut().for_each(|span| *span = trim(self.expression, span.clone()));
         spans.retain(|span| !span.is_empty());
         let Some(missing) = CronField::ALL[..6].get(spans.len()) else {
             return Ok(spans);
@@ -61,8 +53,7 @@ impl Source<'_> {
             end..end,
             Fault {
                 problem: format!("is missing, as there are {} of 6", spans.len()).into(),
-                expected: "6 or 7 fields, second minute hour day-of-month month day-of-week [year]"
-                    .into(),
+                expected: "6 or 7 fields, second minute hour day-of-month month day-of-week [year]".into(),
             },
         ))
     }
@@ -74,15 +65,11 @@ impl Source<'_> {
         }
         let mut draft = Draft::default();
         for piece in pieces(text, 0..text.len(), |c| c == ',') {
-            item::read(&mut draft, &text[piece.clone()], field).map_err(|f| {
-                self.error(field, span.start + piece.start..span.start + piece.end, f)
-            })?;
+            item::read(&mut draft, &text[piece.clone()], field)
+                .map_err(|f| self.error(field, span.start + piece.start..span.start + piece.end, f))?;
         }
         if !draft.any {
-            let fault = Fault {
-                problem: "has no values".into(),
-                expected: field.values().into(),
-            };
+            let fault = Fault { problem: "has no values".into(), expected: field.values().into() };
             return Err(self.error(field, span.clone(), fault));
         }
         Ok(draft)
@@ -100,11 +87,7 @@ impl Source<'_> {
         };
         let expected = "\"?\" in exactly one of day-of-month and day-of-week".into();
         let field = CronField::DayOfWeek;
-        Err(self.error(
-            field,
-            spans[field as usize].clone(),
-            Fault { problem, expected },
-        ))
+        Err(self.error(field, spans[field as usize].clone(), Fault { problem, expected }))
     }
 
     fn error(&self, field: CronField, span: Range<usize>, fault: Fault) -> CronError {
@@ -128,10 +111,8 @@ fn lone_sign_fault(field: CronField, text: &str) -> Option<Fault> {
             expected: "\"L\" alone, or a list without it".into(),
         });
     }
-    (field == CronField::DayOfWeek && text.matches('#').count() > 1).then(|| Fault {
-        problem: "has more than one \"#\"".into(),
-        expected: "a single weekday with \"#\"".into(),
-    })
+    (field == CronField::DayOfWeek && text.matches('#').count() > 1)
+        .then(|| Fault { problem: "has more than one \"#\"".into(), expected: "a single weekday with \"#\"".into() })
 }
 
 /// As Quartz, `W` in a list counts for its smallest day alone.
@@ -139,9 +120,7 @@ fn month_rule(draft: &Draft) -> DayRule {
     match (draft.last, draft.nearest) {
         (Some(offset), true) => DayRule::LastWeekday { offset },
         (Some(offset), false) => DayRule::Last { offset },
-        (None, true) => DayRule::NearestWeekday {
-            day: bits::min(draft.set) as i8,
-        },
+        (None, true) => DayRule::NearestWeekday { day: bits::min(draft.set) as i8 },
         (None, false) => DayRule::Days(draft.set),
     }
 }
@@ -174,9 +153,5 @@ fn trim(text: &str, span: Range<usize>) -> Range<usize> {
     let piece = &text[span.clone()];
     let left = piece.len() - piece.trim_start_matches(|c| c <= ' ').len();
     let right = piece.len() - piece.trim_end_matches(|c| c <= ' ').len();
-    if left == piece.len() {
-        span.start..span.start
-    } else {
-        span.start + left..span.end - right
-    }
+    if left == piece.len() { span.start..span.start } else { span.start + left..span.end - right }
 }

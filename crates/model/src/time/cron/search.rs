@@ -18,9 +18,7 @@ pub(super) fn local_seconds(at: DateTime) -> i64 {
     let earliest = DateTime::constant(FIRST_YEAR - 1, 1, 1, 0, 0, 0, 0);
     let latest = DateTime::constant(LAST_YEAR + 2, 1, 1, 0, 0, 0, 0);
     let time = Offset::UTC.to_timestamp(at.clamp(earliest, latest));
-    let nanos = time
-        .expect("within the years of a timestamp")
-        .as_nanosecond();
+    let nanos = time.expect("within the years of a timestamp").as_nanosecond();
     nanos.div_euclid(1_000_000_000) as i64
 }
 
@@ -47,12 +45,7 @@ impl FiringDay {
 
 impl Cron {
     /// The first time that is at least `from` and less than `until`, in local seconds.
-    pub(in crate::time) fn first_in(
-        &self,
-        from: i64,
-        until: i64,
-        known: &mut FiringDay,
-    ) -> Option<i64> {
+    pub(in crate::time) fn first_in(&self, from: i64, until: i64, known: &mut FiringDay) -> Option<i64> {
         let day = from - from.rem_euclid(DAY);
         if day == known.0 || self.has_day(day) {
             known.0 = day;
@@ -68,9 +61,7 @@ impl Cron {
     /// The last time that is at least `from` and at most `upto`, in local seconds.
     pub(in crate::time) fn last_in(&self, from: i64, upto: i64) -> Option<i64> {
         let day = upto - upto.rem_euclid(DAY);
-        let today = self
-            .has_day(day)
-            .then(|| self.times.last((upto - day) as u32));
+        let today = self.has_day(day).then(|| self.times.last((upto - day) as u32));
         let found = match today.flatten() {
             Some(time) => day + i64::from(time),
             None => self.last_day(day - DAY, from)? + i64::from(self.times.last(DAY as u32 - 1)?),
@@ -143,9 +134,7 @@ impl DayTimes {
     /// The first second of the day that is at least `from`.
     fn first(&self, from: u32) -> Option<u32> {
         let (hour, minute, second) = (from / 3600, from / 60 % 60, from % 60);
-        let begin = |hour, minute| {
-            Some(hour * 3600 + bits::next(self.minutes, minute)? * 60 + bits::min(self.seconds))
-        };
+        let begin = |hour, minute| Some(hour * 3600 + bits::next(self.minutes, minute)? * 60 + bits::min(self.seconds));
         if self.hours >> hour & 1 == 1 {
             if self.minutes >> minute & 1 == 1
                 && let Some(second) = bits::next(self.seconds, second)
@@ -162,9 +151,7 @@ impl DayTimes {
     /// The last second of the day that is at most `upto`.
     fn last(&self, upto: u32) -> Option<u32> {
         let (hour, minute, second) = (upto / 3600, upto / 60 % 60, upto % 60);
-        let end = |hour, minute| {
-            Some(hour * 3600 + bits::last(self.minutes, minute)? * 60 + bits::max(self.seconds))
-        };
+        let end = |hour, minute| Some(hour * 3600 + bits::last(self.minutes, minute)? * 60 + bits::max(self.seconds));
         if self.hours >> hour & 1 == 1 {
             if self.minutes >> minute & 1 == 1
                 && let Some(second) = bits::last(self.seconds, second)

@@ -100,11 +100,7 @@ impl EventDto {
     }
 
     fn over(self, range: Range) -> EventDto {
-        EventDto {
-            from: Some(range.start.into()),
-            to: Some(range.end.into()),
-            ..self
-        }
+        EventDto { from: Some(range.start.into()), to: Some(range.end.into()), ..self }
     }
 }
 
@@ -117,16 +113,12 @@ impl From<EventRecord> for EventDto {
                 time: slot.key.time().map(Instant),
                 ..of_slot(what)
             },
-            Event::Workflow { workflow, what } => EventDto {
-                subject: "workflow",
-                workflow: Some(workflow.to_string()),
-                ..of_workflow(what)
-            },
-            Event::Backfill { backfill, what } => EventDto {
-                subject: "backfill",
-                backfill: Some(backfill.to_string()),
-                ..of_backfill(what)
-            },
+            Event::Workflow { workflow, what } => {
+                EventDto { subject: "workflow", workflow: Some(workflow.to_string()), ..of_workflow(what) }
+            }
+            Event::Backfill { backfill, what } => {
+                EventDto { subject: "backfill", backfill: Some(backfill.to_string()), ..of_backfill(what) }
+            }
             Event::Register { bucket, key, value } => EventDto {
                 subject: "register",
                 event: if value.is_some() { "set" } else { "deleted" },
@@ -136,33 +128,20 @@ impl From<EventRecord> for EventDto {
                 ..EventDto::default()
             },
         };
-        EventDto {
-            seq: record.seq,
-            at: record.at.into(),
-            ..told
-        }
+        EventDto { seq: record.seq, at: record.at.into(), ..told }
     }
 }
 
 fn named(event: &'static str) -> EventDto {
-    EventDto {
-        event,
-        ..EventDto::default()
-    }
+    EventDto { event, ..EventDto::default() }
 }
 
 fn of_run(event: &'static str, run: u32) -> EventDto {
-    EventDto {
-        run: Some(run),
-        ..named(event)
-    }
+    EventDto { run: Some(run), ..named(event) }
 }
 
 fn of_ended_run(event: &'static str, run: u32, outcome: Outcome) -> EventDto {
-    EventDto {
-        outcome: Some(outcome.into()),
-        ..of_run(event, run)
-    }
+    EventDto { outcome: Some(outcome.into()), ..of_run(event, run) }
 }
 
 fn of_slot(what: SlotEvent) -> EventDto {
@@ -171,11 +150,7 @@ fn of_slot(what: SlotEvent) -> EventDto {
         ..named(event)
     };
     match what {
-        SlotEvent::Planned {
-            origin,
-            priority,
-            backfill,
-        } => EventDto {
+        SlotEvent::Planned { origin, priority, backfill } => EventDto {
             origin: Some(origin_name(origin)),
             priority: Some(priority),
             backfill: backfill.map(String::from),
@@ -183,51 +158,31 @@ fn of_slot(what: SlotEvent) -> EventDto {
         },
         SlotEvent::Looked { explanation } => explained("looked", explanation),
         SlotEvent::TriggerMet { explanation } => explained("trigger-met", explanation),
-        SlotEvent::Expired {
-            timeout_seconds,
-            explanation,
-        } => EventDto {
-            timeout_seconds: Some(timeout_seconds),
-            ..explained("expired", explanation)
-        },
+        SlotEvent::Expired { timeout_seconds, explanation } => {
+            EventDto { timeout_seconds: Some(timeout_seconds), ..explained("expired", explanation) }
+        }
         SlotEvent::Skipped { explanation } => explained("skipped", explanation),
         SlotEvent::BackoffEnded => named("backoff-ended"),
-        SlotEvent::Killed { by, reason } => EventDto {
-            by: Some(by),
-            reason,
-            ..named("killed")
-        },
-        SlotEvent::Reopened {
-            by,
-            reason,
-            priority,
-            backfill,
-        } => EventDto {
+        SlotEvent::Killed { by, reason } => EventDto { by: Some(by), reason, ..named("killed") },
+        SlotEvent::Reopened { by, reason, priority, backfill } => EventDto {
             by: Some(by),
             reason,
             priority: Some(priority),
             backfill: backfill.map(String::from),
             ..named("reopened")
         },
-        SlotEvent::Prioritised { priority, backfill } => EventDto {
-            priority: Some(priority),
-            backfill: Some(backfill.into()),
-            ..named("prioritised")
-        },
+        SlotEvent::Prioritised { priority, backfill } => {
+            EventDto { priority: Some(priority), backfill: Some(backfill.into()), ..named("prioritised") }
+        }
         SlotEvent::Dispatched { run } => of_run("dispatched", run),
-        SlotEvent::Deferred { run, reason } => EventDto {
-            reason: Some(reason),
-            ..of_run("deferred", run)
-        },
-        SlotEvent::Started { run, external_id } => EventDto {
-            external_id: Some(external_id),
-            ..of_run("started", run)
-        },
+        SlotEvent::Deferred { run, reason } => EventDto { reason: Some(reason), ..of_run("deferred", run) },
+        SlotEvent::Started { run, external_id } => {
+            EventDto { external_id: Some(external_id), ..of_run("started", run) }
+        }
         SlotEvent::Succeeded { run } => of_run("succeeded", run),
-        SlotEvent::BackedOff { run, outcome, due } => EventDto {
-            due: Some(due.into()),
-            ..of_ended_run("backed-off", run, outcome)
-        },
+        SlotEvent::BackedOff { run, outcome, due } => {
+            EventDto { due: Some(due.into()), ..of_ended_run("backed-off", run, outcome) }
+        }
         SlotEvent::Failed { run, outcome } => of_ended_run("failed", run, outcome),
         SlotEvent::RunEnded { run, outcome } => of_ended_run("run-ended", run, outcome),
     }
@@ -235,38 +190,18 @@ fn of_slot(what: SlotEvent) -> EventDto {
 
 fn of_workflow(what: WorkflowEvent) -> EventDto {
     match what {
-        WorkflowEvent::Defined { version } => EventDto {
-            version: Some(version),
-            ..named("defined")
-        },
+        WorkflowEvent::Defined { version } => EventDto { version: Some(version), ..named("defined") },
         WorkflowEvent::Removed => named("removed"),
-        WorkflowEvent::Planned { range, slots } => EventDto {
-            slots: Some(slots),
-            ..named("planned")
-        }
-        .over(range),
+        WorkflowEvent::Planned { range, slots } => EventDto { slots: Some(slots), ..named("planned") }.over(range),
         WorkflowEvent::Replanned { range } => named("replanned").over(range),
-        WorkflowEvent::Paused { by } => EventDto {
-            by: Some(by),
-            ..named("paused")
-        },
-        WorkflowEvent::Resumed { by } => EventDto {
-            by: Some(by),
-            ..named("resumed")
-        },
+        WorkflowEvent::Paused { by } => EventDto { by: Some(by), ..named("paused") },
+        WorkflowEvent::Resumed { by } => EventDto { by: Some(by), ..named("resumed") },
     }
 }
 
 fn of_backfill(what: BackfillEvent) -> EventDto {
     match what {
-        BackfillEvent::Created {
-            workflow,
-            range,
-            mode,
-            priority,
-            by,
-            slots,
-        } => EventDto {
+        BackfillEvent::Created { workflow, range, mode, priority, by, slots } => EventDto {
             workflow: Some(workflow.into()),
             mode: Some(mode_name(mode)),
             priority: Some(priority),
@@ -275,10 +210,7 @@ fn of_backfill(what: BackfillEvent) -> EventDto {
             ..named("created")
         }
         .over(range),
-        BackfillEvent::Cancelled { by } => EventDto {
-            by: Some(by),
-            ..named("cancelled")
-        },
+        BackfillEvent::Cancelled { by } => EventDto { by: Some(by), ..named("cancelled") },
     }
 }
 

@@ -50,10 +50,7 @@ impl<T> PageDto<T> {
     where
         T: From<M>,
     {
-        PageDto {
-            items: page.rows.into_iter().map(T::from).collect(),
-            next: page.next,
-        }
+        PageDto { items: page.rows.into_iter().map(T::from).collect(), next: page.next }
     }
 }
 
@@ -69,9 +66,7 @@ impl<T> ListDto<T> {
     where
         T: From<M>,
     {
-        ListDto {
-            items: rows.into_iter().map(T::from).collect(),
-        }
+        ListDto { items: rows.into_iter().map(T::from).collect() }
     }
 }
 
@@ -79,9 +74,5 @@ impl<T> ListDto<T> {
 pub(super) type Counts = BTreeMap<&'static str, u64>;
 
 pub(super) fn counts(counts: BTreeMap<SlotState, u64>) -> Counts {
-    counts
-        .into_iter()
-        .filter(|(_, slots)| *slots > 0)
-        .map(|(state, slots)| (state.as_str(), slots))
-        .collect()
+    counts.into_iter().filter(|(_, slots)| *slots > 0).map(|(state, slots)| (state.as_str(), slots)).collect()
 }

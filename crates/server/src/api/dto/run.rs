@@ -55,11 +55,7 @@ impl From<Outcome> for OutcomeDto {
             Outcome::Killed => ("killed", None),
             Outcome::Unknown { .. } => ("unknown", None),
         };
-        OutcomeDto {
-            result,
-            text,
-            exit_status,
-        }
+        OutcomeDto { result, text, exit_status }
     }
 }
 

@@ -38,42 +38,27 @@ pub(crate) struct TriggerDto {
 impl From<&Trigger> for TriggerDto {
     fn from(trigger: &Trigger) -> TriggerDto {
         let nested = trigger.nested().iter().map(TriggerDto::from).collect();
-        let of = |kind: TriggerKind| TriggerDto {
-            kind: kind_name(kind),
-            ..TriggerDto::default()
-        };
+        let of = |kind: TriggerKind| TriggerDto { kind: kind_name(kind), ..TriggerDto::default() };
         let own = match trigger {
             Trigger::Always => of(TriggerKind::Always),
             Trigger::And { .. } => of(TriggerKind::And),
             Trigger::Or { .. } => of(TriggerKind::Or),
             Trigger::Not { .. } => of(TriggerKind::Not),
-            Trigger::Offset { seconds, .. } => TriggerDto {
-                seconds: Some(*seconds),
-                ..of(TriggerKind::Offset)
-            },
-            Trigger::Delay { seconds } => TriggerDto {
-                seconds: Some(*seconds),
-                ..of(TriggerKind::Delay)
-            },
-            Trigger::Success { workflow } => TriggerDto {
-                workflow: Some(workflow.to_string()),
-                ..of(TriggerKind::Success)
-            },
+            Trigger::Offset { seconds, .. } => TriggerDto { seconds: Some(*seconds), ..of(TriggerKind::Offset) },
+            Trigger::Delay { seconds } => TriggerDto { seconds: Some(*seconds), ..of(TriggerKind::Delay) },
+            Trigger::Success { workflow } => {
+                TriggerDto { workflow: Some(workflow.to_string()), ..of(TriggerKind::Success) }
+            }
             Trigger::Path(check) => {
                 let kind = match check.system {
                     FileSystem::Hdfs => TriggerKind::HdfsPath,
                     FileSystem::Local => TriggerKind::LocalPath,
                 };
-                TriggerDto {
-                    path: Some(check.path.clone()),
-                    base: Some(check.base.clone()),
-                    ..of(kind)
-                }
+                TriggerDto { path: Some(check.path.clone()), base: Some(check.base.clone()), ..of(kind) }
             }
-            Trigger::Function { function } => TriggerDto {
-                file: Some(function.file.clone()),
-                ..of(TriggerKind::Function)
-            },
+            Trigger::Function { function } => {
+                TriggerDto { file: Some(function.file.clone()), ..of(TriggerKind::Function) }
+            }
         };
         TriggerDto { nested, ..own }
     }
@@ -145,11 +130,7 @@ impl From<Explanation> for ExplanationDto {
             },
             text: explanation.text,
             evidence: explanation.evidence.map(EvidenceDto::from),
-            nested: explanation
-                .nested
-                .into_iter()
-                .map(ExplanationDto::from)
-                .collect(),
+            nested: explanation.nested.into_iter().map(ExplanationDto::from).collect(),
         }
     }
 }
@@ -170,12 +151,7 @@ impl From<Evidence> for EvidenceDto {
                 state: state.map(kelos::model::SlotState::as_str),
                 ..EvidenceDto::default()
             },
-            Evidence::Probe {
-                probe,
-                verdict,
-                detail,
-                looked_at,
-            } => EvidenceDto {
+            Evidence::Probe { probe, verdict, detail, looked_at } => EvidenceDto {
                 read: "probe",
                 probe: Some(probe.to_string()),
                 verdict: Some(verdict_name(verdict)),
@@ -183,10 +159,7 @@ impl From<Evidence> for EvidenceDto {
                 looked_at: Some(looked_at.into()),
                 ..EvidenceDto::default()
             },
-            Evidence::Asked => EvidenceDto {
-                read: "asked",
-                ..EvidenceDto::default()
-            },
+            Evidence::Asked => EvidenceDto { read: "asked", ..EvidenceDto::default() },
         }
     }
 }

@@ -104,10 +104,7 @@ pub(crate) struct ScheduleDto {
 impl From<&Schedule> for ScheduleDto {
     fn from(schedule: &Schedule) -> ScheduleDto {
         match schedule {
-            Schedule::Dependent(on) => ScheduleDto {
-                depends_on: Some(on.to_string()),
-                ..ScheduleDto::default()
-            },
+            Schedule::Dependent(on) => ScheduleDto { depends_on: Some(on.to_string()), ..ScheduleDto::default() },
             Schedule::Cron(cron) => ScheduleDto {
                 cron: Some(cron.cron().as_str().to_owned()),
                 zone: Some(cron.zone().name().to_owned()),
@@ -138,10 +135,7 @@ pub(crate) struct SourceDto {
 
 impl From<&Source> for SourceDto {
     fn from(source: &Source) -> SourceDto {
-        SourceDto {
-            file: source.file.clone(),
-            line: source.line,
-        }
+        SourceDto { file: source.file.clone(), line: source.line }
     }
 }
 
@@ -191,12 +185,7 @@ impl From<&Workflow> for DefinitionDto {
             job: workflow.into(),
             description: workflow.about.description.clone(),
             url: workflow.about.url.clone(),
-            contacts: workflow
-                .about
-                .contacts
-                .iter()
-                .map(ContactDto::from)
-                .collect(),
+            contacts: workflow.about.contacts.iter().map(ContactDto::from).collect(),
             tags: workflow.about.tags.clone(),
         }
     }
@@ -278,10 +267,7 @@ pub(crate) struct ContactDto {
 
 impl From<&Contact> for ContactDto {
     fn from(contact: &Contact) -> ContactDto {
-        ContactDto {
-            name: contact.name.clone(),
-            email: contact.email.clone(),
-        }
+        ContactDto { name: contact.name.clone(), email: contact.email.clone() }
     }
 }
 
