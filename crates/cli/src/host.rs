@@ -35,6 +35,16 @@ pub(crate) struct Host {
     listener: TcpListener,
 }
 
+/// What a server that was just started turned out to be.
+pub(crate) enum Role {
+    /// It schedules.
+    Leader,
+    /// Another server leads on its database.
+    Standby,
+    /// Its store fails; why completes "failed to …".
+    Troubled(String),
+}
+
 /// Starts a server; it answers no request yet.
 pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -56,13 +66,15 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
 }
 
 impl Host {
-    /// Waits until the engine leads and has taken its definitions in. Says no where another server leads.
-    pub(crate) fn leads(&self) -> bool {
+    /// Waits until the engine leads and has taken its definitions in, or until it is clear that it does not.
+    pub(crate) fn role(&self) -> Role {
         self.runtime.block_on(async {
             let mut status = self.node.handle().watch_status();
             let settled = status.wait_for(|status| *status != Status::Starting).await.map(|status| status.clone());
-            if matches!(settled, Ok(Status::Standby)) {
-                return false;
+            match settled {
+                Ok(Status::Standby) => return Role::Standby,
+                Ok(Status::Troubled { reason }) => return Role::Troubled(reason),
+                _ => {}
             }
             // The engine answers in order: once it has, the scripts that were loaded before are known.
             if let Ok(nobody) = WorkflowId::new("-") {
@@ -70,7 +82,7 @@ impl Host {
                 let asked = self.node.handle().ask("up", anything);
                 let _ = tokio::time::timeout(Duration::from_secs(10), asked).await;
             }
-            true
+            Role::Leader
         })
     }
 

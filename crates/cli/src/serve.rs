@@ -54,10 +54,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         tunables: &args.tunables,
         listener,
     })?;
-    if !host.leads() {
-        text::line(
+    match host.role() {
+        host::Role::Leader => {}
+        host::Role::Standby => text::line(
             "another server leads on this database; this one answers questions and takes over when that one ends",
-        );
+        ),
+        host::Role::Troubled(reason) => {
+            text::line(format!("it can't schedule yet: failed to {reason}; it goes on trying"));
+        }
     }
     host.serve(|| say(args, &address, &data))?;
     Ok(0)

@@ -43,9 +43,14 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         tunables: &args.tunables,
         listener,
     })?;
-    if !host.leads() {
+    let trouble = match host.role() {
+        host::Role::Leader => None,
+        host::Role::Standby => Some(taken(&dir, &state)),
+        host::Role::Troubled(reason) => Some(Failure::bad(reason)),
+    };
+    if let Some(trouble) = trouble {
         host.give_up();
-        return Err(taken(&dir, &state));
+        return Err(trouble);
     }
     let welcome = welcome(&host.node, &dir, &from, &folders, &address);
     let place = state.join(WHERE);
@@ -64,7 +69,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
 
 fn make_state(state: &Path) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::bad(format!("keep state in {}: {error}", state.display()));
-    std::fs::create_dir_all(state.join("logs")).map_err(fail)?;
+    std::fs::create_dir_all(state).map_err(fail)?;
     // Nobody wants it in version control.
     let ignore = state.join(".gitignore");
     if !ignore.exists() {

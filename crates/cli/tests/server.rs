@@ -212,6 +212,14 @@ fn a_folder_has_one_server_and_mistakes_are_shown() {
 }
 
 #[test]
+fn a_folder_whose_state_can_not_be_used_does_not_come_up() {
+    let folder = folder();
+    std::fs::create_dir_all(folder.path().join(".kelos/kelos.db.lock")).expect("a folder where the lock is to be");
+    let err = folder.run(&["up"]).fails(1);
+    assert!(err.lines().last().is_some_and(|line| line.starts_with("error: failed to lock ")), "{err}");
+}
+
+#[test]
 fn problems_are_logged_when_they_come_and_when_the_last_one_goes() {
     let folder = folder();
     for name in ["db", "logs", "defaults"] {
