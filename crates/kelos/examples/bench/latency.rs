@@ -164,6 +164,7 @@ fn pushed(engine: &Engine, all: &mut Vec<Workflow>, job: &str, seen: &Receiver<S
     engine.until(Some(&id), SlotState::Waiting, SAMPLES as u64)?;
     // The first looks are answered by themselves; let that be over.
     std::thread::sleep(Duration::from_millis(500));
+    while seen.try_recv().is_ok() {}
     let mut samples = Samples::default();
     for n in 1..=SAMPLES {
         let at = first.as_second() + i64::try_from(n)?;
@@ -173,7 +174,7 @@ fn pushed(engine: &Engine, all: &mut Vec<Workflow>, job: &str, seen: &Receiver<S
         let begin = Instant::now();
         let probe = Probe::Path { uri };
         engine.handle.deliver(Input::ProbeAnswered { probe, answer })?;
-        samples.take(begin, seen, job)?;
+        samples.take(at, begin, seen, job)?;
     }
     all.pop();
     engine.define(all.clone());
@@ -191,7 +192,7 @@ fn by_clock(engine: &Engine, all: &mut Vec<Workflow>, job: &str, seen: &Receiver
     engine.define(all.clone());
     let mut samples = Samples::default();
     for n in 0..SAMPLES + 62 {
-        let due = clock.skip_to_just_before_a_second(n);
+        let (second, due) = clock.skip_to_just_before_a_second(n);
         // Nobody asks this; the engine looks at its clock again.
         let uri = "file:///nowhere".to_owned();
         let answer = ProbeAnswer { verdict: Verdict::No, detail: String::new(), at: clock.now() };
@@ -202,7 +203,7 @@ fn by_clock(engine: &Engine, all: &mut Vec<Workflow>, job: &str, seen: &Receiver
             while seen.try_recv().is_ok() {}
             continue;
         }
-        samples.take(due, seen, job)?;
+        samples.take(second - 60, due, seen, job)?;
     }
     all.pop();
     engine.define(all.clone());
@@ -230,10 +231,14 @@ struct Samples {
 }
 
 impl Samples {
-    /// Waits for one run; the run's own end is waited for, so that it is not in the way of the next one.
-    fn take(&mut self, begin: Instant, seen: &Receiver<Seen>, job: &str) -> Outcome {
+    /// Waits for the run of the slot of a second; its end is waited for, too, so that it is not in the way of
+    /// the next one. Runs of other slots are passed over.
+    fn take(&mut self, second: i64, begin: Instant, seen: &Receiver<Seen>, job: &str) -> Outcome {
         loop {
-            let Seen { what, at, .. } = seen.recv_timeout(Duration::from_secs(30))?;
+            let Seen { run, what, at } = seen.recv_timeout(Duration::from_secs(30))?;
+            if run.slot.key.scheduled_at().as_second() != second {
+                continue;
+            }
             let lag = at.saturating_duration_since(begin);
             match what {
                 Moment::Called => self.called.push(lag),
@@ -271,8 +276,8 @@ impl Skipping {
         Arc::new(move || whole_millis(this.now()))
     }
 
-    /// Puts the clock to some 20 ms before the next full second; gives the moment of that second.
-    fn skip_to_just_before_a_second(&self, n: usize) -> Instant {
+    /// Puts the clock to some 20 ms before the next full second; gives that second, and its moment.
+    fn skip_to_just_before_a_second(&self, n: usize) -> (i64, Instant) {
         let now = self.now();
         let before = 15 + i64::try_from(n * 7 % 13).unwrap_or(0);
         let into = now.as_millisecond().rem_euclid(1_000);
@@ -280,6 +285,7 @@ impl Skipping {
         self.skipped_millis.fetch_add(skip, Ordering::SeqCst);
         let (instant, now) = (Instant::now(), self.now());
         let left = 1_000_000_000 - i64::from(now.subsec_nanosecond());
-        instant + Duration::from_nanos(left.unsigned_abs())
+        let moment = instant + Duration::from_nanos(left.unsigned_abs());
+        (now.as_second() + 1, moment)
     }
 }
