@@ -177,15 +177,13 @@ impl Drive {
         match self.turns.turn(&mut self.store, clock, inputs) {
             Ok(acted) => {
                 self.figures.events += acted.events as u64;
-                judge::after_turn(&self.workload, &self.world, self.now)?;
                 // A crash between the commit and the commands loses any tail of them.
                 if self.store.per_mille > 0 && self.rng.below(1000) < 10 {
                     let kept = usize::try_from(self.rng.below(acted.commands.len() as u64 + 1)).unwrap_or(0);
-                    self.perform(acted.commands.into_iter().take(kept).collect());
+                    self.perform_judged(acted.commands.into_iter().take(kept).collect())?;
                     return self.recover();
                 }
-                self.perform(acted.commands);
-                Ok(())
+                self.perform_judged(acted.commands)
             }
             Err(StoreError::Medium { .. }) => self.recover(),
             Err(other) => Err(format!("failed to {other}")),
@@ -235,6 +233,13 @@ impl Drive {
         self.store.per_mille = 0;
         self.skew = SignedDuration::ZERO;
         self.recover()
+    }
+
+    /// Only a start can make two runs of one, or one too many.
+    fn perform_judged(&mut self, commands: Vec<Command>) -> Result<(), String> {
+        let starts = commands.iter().any(|command| matches!(command, Command::StartRun { .. }));
+        self.perform(commands);
+        if starts { judge::after_start(&self.workload, &self.world, self.now) } else { Ok(()) }
     }
 
     fn perform(&mut self, commands: Vec<Command>) {

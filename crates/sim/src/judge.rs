@@ -15,11 +15,11 @@ use crate::world::{Known, World};
 /// What a poll, a report or a retry may be late by.
 const SLACK: SignedDuration = SignedDuration::from_mins(12);
 
-/// After each turn: no slot has two live runs, no limit is passed.
+/// After each start: no slot has two live runs, no limit is passed.
 ///
 /// # Errors
 /// What is wrong.
-pub fn after_turn(workload: &Workload, world: &World, now: Timestamp) -> Result<(), String> {
+pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result<(), String> {
     let mut by_workflow: BTreeMap<&WorkflowId, u32> = BTreeMap::new();
     let mut before: Option<&SlotRef> = None;
     for run in world.alive(now) {
