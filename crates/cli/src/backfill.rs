@@ -43,6 +43,8 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
     let end = watch(&client, &doing, id)?;
     if args.door.json {
         words::json(&end);
+    } else if number(&end, "total") == 0 {
+        words::line("nothing to do");
     } else {
         words::line(format!("ended: {}", counts(&end["counts"])));
     }

@@ -150,6 +150,12 @@ fn a_backfill_is_tried_dry_and_then_watched() {
     assert!(backfill(&["--name", "past"]).fails(1).contains("exists already"));
     let made: Value = serde_json::from_str(&backfill(&["--mode", "all", "--no-wait", "--json"]).ok()).expect("JSON");
     assert_eq!(made["reopened"]["count"], 10);
+    // One that would hasten nothing takes nothing over.
+    eventually("ended", || {
+        let live = folder.run(&["slots", "tick", "--state", "queued,dispatched,running", "--to", &to]).ok();
+        (live == "no slots\n").then_some(())
+    });
+    assert!(backfill(&[]).ok().ends_with("nothing to do\n"), "all exist");
     folder.write("broken", "");
     assert_eq!(backfill(&["--mode", "all"]).code, 1, "some failed");
     assert!(folder.run(&["events"]).ok().contains("backfill "));
