@@ -15,9 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if args.next().is_some_and(|arg| arg == "__shim") {
         std::process::exit(shim_main(Path::new(&args.next().unwrap_or_default())));
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let root = std::env::temp_dir().join(format!("kelos-local-bench-{}", std::process::id()));
     let launcher = Launcher::new(&root, own_shim(), Limits::default())?;
     for round in 1..=ROUNDS {
@@ -33,10 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn sequential(
-    launcher: &Launcher,
-    round: usize,
-) -> Result<Duration, Box<dyn std::error::Error>> {
+async fn sequential(launcher: &Launcher, round: usize) -> Result<Duration, Box<dyn std::error::Error>> {
     let begin = Instant::now();
     for number in 0..SEQUENTIAL {
         run_one(launcher.clone(), format!("sequential-{round}"), number).await?;
@@ -44,19 +39,12 @@ async fn sequential(
     Ok(begin.elapsed())
 }
 
-async fn side_by_side(
-    launcher: &Launcher,
-    round: usize,
-) -> Result<Duration, Box<dyn std::error::Error>> {
+async fn side_by_side(launcher: &Launcher, round: usize) -> Result<Duration, Box<dyn std::error::Error>> {
     let begin = Instant::now();
     let mut runs = tokio::task::JoinSet::new();
     for number in 0..SIDE_BY_SIDE {
         let (launcher, workflow) = (launcher.clone(), format!("side-by-side-{round}"));
-        runs.spawn(async move {
-            run_one(launcher, workflow, number)
-                .await
-                .map_err(|error| error.to_string())
-        });
+        runs.spawn(async move { run_one(launcher, workflow, number).await.map_err(|error| error.to_string()) });
     }
     while let Some(result) = runs.join_next().await {
         result??;
@@ -64,21 +52,11 @@ async fn side_by_side(
     Ok(begin.elapsed())
 }
 
-async fn run_one(
-    launcher: Launcher,
-    workflow: String,
-    number: u64,
-) -> Result<(), Box<dyn std::error::Error>> {
+async fn run_one(launcher: Launcher, workflow: String, number: u64) -> Result<(), Box<dyn std::error::Error>> {
     let run = RunRef::new(workflow, "key", number);
-    launcher
-        .start(&RunSpec::new(run.clone(), run.to_string(), ["true"]))
-        .await?;
+    launcher.start(&RunSpec::new(run.clone(), run.to_string(), ["true"])).await?;
     let exit = launcher.wait(&run).await?;
-    if exit.is_success() {
-        Ok(())
-    } else {
-        Err(format!("run {run} ended with {exit:?}").into())
-    }
+    if exit.is_success() { Ok(()) } else { Err(format!("run {run} ended with {exit:?}").into()) }
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -15,8 +15,8 @@ use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Keys;
 use kelos_model::{
-    Event, EventRecord, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotKey, SlotRef,
-    SlotState, Workflow, WorkflowId,
+    Event, EventRecord, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Workflow,
+    WorkflowId,
 };
 
 /// What is supposed.
@@ -89,14 +89,8 @@ pub struct SlotForecast {
 #[must_use]
 pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Forecast> {
     let mut world = World::new(suppose, workflows);
-    let late = suppose
-        .to
-        .checked_add(suppose.settle)
-        .unwrap_or(Timestamp::MAX);
-    let all = workflows
-        .iter()
-        .map(|workflow| from_then_on(workflow, suppose.from))
-        .collect();
+    let late = suppose.to.checked_add(suppose.settle).unwrap_or(Timestamp::MAX);
+    let all = workflows.iter().map(|workflow| from_then_on(workflow, suppose.from)).collect();
     world.live_through(suppose.from, vec![Input::Definitions { all }]);
     while let Some(next) = world.next_moment() {
         if next > late || (next > suppose.to && world.unfinished == 0) {
@@ -136,10 +130,7 @@ impl<'a> World<'a> {
     fn new(suppose: &'a DryRun, workflows: &[Arc<Workflow>]) -> Self {
         let never = SignedDuration::from_hours(24 * 366 * 1000);
         let config = Config {
-            planning_window: suppose
-                .to
-                .duration_since(suppose.from)
-                .max(SignedDuration::ZERO)
+            planning_window: suppose.to.duration_since(suppose.from).max(SignedDuration::ZERO)
                 + suppose.settle
                 + SignedDuration::from_secs(1),
             // Answers never change, so nothing is asked twice, and no run falls silent.
@@ -159,34 +150,18 @@ impl<'a> World<'a> {
         };
         for (id, schedule) in resolved(workflows) {
             world.forecasts.insert(id.clone(), Forecast::default());
-            let start = workflows
-                .iter()
-                .find(|one| one.id == id)
-                .and_then(|one| one.start_time);
+            let start = workflows.iter().find(|one| one.id == id).and_then(|one| one.start_time);
             world.expect(id, schedule, start.unwrap_or(Timestamp::MIN));
         }
         world
     }
 
-    fn expect(
-        &mut self,
-        id: WorkflowId,
-        schedule: Result<CronSchedule, ScheduleProblem>,
-        start_time: Timestamp,
-    ) {
+    fn expect(&mut self, id: WorkflowId, schedule: Result<CronSchedule, ScheduleProblem>, start_time: Timestamp) {
         match schedule {
             Ok(schedule) => {
-                self.before.insert(
-                    id,
-                    Before {
-                        schedule,
-                        start_time,
-                    },
-                );
+                self.before.insert(id, Before { schedule, start_time });
             }
-            Err(problem) => {
-                self.forecasts.entry(id).or_default().problem = Some(problem.to_string())
-            }
+            Err(problem) => self.forecasts.entry(id).or_default().problem = Some(problem.to_string()),
         }
     }
 
@@ -209,15 +184,9 @@ impl<'a> World<'a> {
     fn live_through(&mut self, now: Timestamp, inputs: Vec<Input>) {
         let mut inputs = inputs;
         loop {
-            inputs.push(Input::Woke {
-                only: None,
-                look_again: false,
-            });
+            inputs.push(Input::Woke { only: None, look_again: false });
             let commands = self.turn(now, inputs);
-            inputs = commands
-                .into_iter()
-                .flat_map(|command| self.perform(now, command))
-                .collect();
+            inputs = commands.into_iter().flat_map(|command| self.perform(now, command)).collect();
             if inputs.is_empty() {
                 return;
             }
@@ -237,10 +206,7 @@ impl<'a> World<'a> {
                 };
                 let rows = self.recall(&recall, now);
                 pending.push_back(Input::Recalled { recall, rows });
-                pending.push_back(Input::Woke {
-                    only: None,
-                    look_again: false,
-                });
+                pending.push_back(Input::Woke { only: None, look_again: false });
             }
         }
         self.core.settle();
@@ -250,26 +216,13 @@ impl<'a> World<'a> {
     fn perform(&mut self, now: Timestamp, command: Command) -> Vec<Input> {
         match command {
             Command::Probe(probe) => {
-                let verdict = if self.is_there(&probe) {
-                    Verdict::Yes
-                } else {
-                    Verdict::No
-                };
-                let answer = ProbeAnswer {
-                    verdict,
-                    detail: String::new(),
-                    at: now,
-                };
+                let verdict = if self.is_there(&probe) { Verdict::Yes } else { Verdict::No };
+                let answer = ProbeAnswer { verdict, detail: String::new(), at: now };
                 vec![Input::ProbeAnswered { probe, answer }]
             }
             Command::StartRun { run, .. } => {
-                let started = Report::Started {
-                    external_id: String::new(),
-                };
-                let start = Input::RunReported {
-                    run: run.clone(),
-                    report: started,
-                };
+                let started = Report::Started { external_id: String::new() };
+                let start = Input::RunReported { run: run.clone(), report: started };
                 match now.checked_add(self.suppose.run_time) {
                     Ok(end) if end > now => {
                         self.runs.push(Reverse((end, run)));
@@ -287,32 +240,18 @@ impl<'a> World<'a> {
             return true;
         };
         let path = uri.split_once(':').map_or(uri.as_str(), |(_, rest)| rest);
-        let path = path
-            .strip_prefix("//")
-            .map_or(path, |rest| rest.find('/').map_or(rest, |n| &rest[n..]));
-        !self
-            .suppose
-            .without
-            .iter()
-            .any(|prefix| uri.starts_with(prefix) || path.starts_with(prefix))
+        let path = path.strip_prefix("//").map_or(path, |rest| rest.find('/').map_or(rest, |n| &rest[n..]));
+        !self.suppose.without.iter().any(|prefix| uri.starts_with(prefix) || path.starts_with(prefix))
     }
 
     /// What a store would know of slots that are not in memory.
     fn recall(&self, recall: &Recall, now: Timestamp) -> Vec<(SlotRef, Slot)> {
         match recall {
-            Recall::Slots(slots) => slots
-                .iter()
-                .filter_map(|id| Some((id.clone(), at_rest(self.state_of(id)?, now))))
-                .collect(),
-            Recall::Range {
-                workflow,
-                start,
-                end,
-            } => {
-                let slots = self
-                    .forecasts
-                    .get(workflow)
-                    .map(|forecast| forecast.slots.range(*start..*end));
+            Recall::Slots(slots) => {
+                slots.iter().filter_map(|id| Some((id.clone(), at_rest(self.state_of(id)?, now)))).collect()
+            }
+            Recall::Range { workflow, start, end } => {
+                let slots = self.forecasts.get(workflow).map(|forecast| forecast.slots.range(*start..*end));
                 let slots = slots.into_iter().flatten();
                 let row = |(at, slot): (&Timestamp, &SlotForecast)| {
                     (SlotRef::at(workflow.clone(), *at), at_rest(slot.state, now))
@@ -325,12 +264,7 @@ impl<'a> World<'a> {
     fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
         let SlotKey::Time(at) = id.key;
         if at >= self.suppose.from {
-            return self
-                .forecasts
-                .get(&id.workflow)?
-                .slots
-                .get(&at)
-                .map(|slot| slot.state);
+            return self.forecasts.get(&id.workflow)?.slots.get(&at).map(|slot| slot.state);
         }
         let before = self.before.get(&id.workflow)?;
         let was = at >= before.start_time && before.schedule.contains(at);
@@ -355,11 +289,7 @@ impl<'a> World<'a> {
         if let SlotEvent::Looked { explanation } | SlotEvent::Expired { explanation, .. } = &what {
             before.waits_for = explanation.blockers();
         }
-        let Some(state) = before
-            .state
-            .after(&what)
-            .filter(|state| *state != before.state)
-        else {
+        let Some(state) = before.state.after(&what).filter(|state| *state != before.state) else {
             return;
         };
         before.state = state;
@@ -378,9 +308,7 @@ impl<'a> World<'a> {
     }
 }
 
-fn resolved(
-    workflows: &[Arc<Workflow>],
-) -> BTreeMap<WorkflowId, Result<CronSchedule, ScheduleProblem>> {
+fn resolved(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Result<CronSchedule, ScheduleProblem>> {
     let schedules = workflows.iter().map(|workflow| {
         let Keys::Schedule(schedule) = &workflow.keys;
         (workflow.id.clone(), schedule)
@@ -389,22 +317,13 @@ fn resolved(
 }
 
 fn succeeded(run: RunId) -> Input {
-    Input::RunReported {
-        run,
-        report: Report::Ended {
-            outcome: Outcome::Succeeded,
-        },
-    }
+    Input::RunReported { run, report: Report::Ended { outcome: Outcome::Succeeded } }
 }
 
 fn planned(at: Timestamp) -> SlotForecast {
     let mut moves = Vec::with_capacity(5);
     moves.push((at, SlotState::Waiting));
-    SlotForecast {
-        state: SlotState::Waiting,
-        moves,
-        waits_for: Vec::new(),
-    }
+    SlotForecast { state: SlotState::Waiting, moves, waits_for: Vec::new() }
 }
 
 fn at_rest(state: SlotState, since: Timestamp) -> Slot {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kelos_model::trigger::Verdict;
 use kelos_model::function::FunctionRef;
+use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
 use kelos_model::{RunId, SlotKey, Workflow, WorkflowId, template};
 use serde_json::{Map, Value};
@@ -16,7 +16,12 @@ pub trait Functions: Send + Sync {
     ///
     /// # Errors
     /// In words, when the function fails or gives something else than an object.
-    fn properties(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Map<String, Value>, String>;
+    fn properties(
+        &self,
+        function: &FunctionRef,
+        workflow: &WorkflowId,
+        key: &SlotKey,
+    ) -> Result<Map<String, Value>, String>;
 
     /// What a custom trigger says about a slot.
     ///

@@ -31,6 +31,10 @@ pub enum NodeError {
     Thread(#[from] std::io::Error),
 }
 
+/// How long a lease lasts that is not renewed. SQLite's leader is proved by a lock that dies with its
+/// process, so this is what a renewal costs, and not how long a standby waits.
+const LEASE: Duration = Duration::from_secs(30);
+
 /// What a node is to be.
 pub struct NodeConfig {
     /// Where the files of runs go.
@@ -85,7 +89,8 @@ impl Node {
     pub fn start(config: NodeConfig, store: Box<dyn Store>, runtime: Runtime) -> Result<Node, NodeError> {
         let launcher = Launcher::new(&config.runs, config.shim, local::Limits::default())?;
         let reader: Arc<dyn Reader> = store.reader();
-        let scripts = config.folders.map(|folders| ScriptFolder::open(folders, Limits::default(), reader)).transpose()?;
+        let scripts =
+            config.folders.map(|folders| ScriptFolder::open(folders, Limits::default(), reader)).transpose()?;
         let functions: Arc<dyn Functions> = match &scripts {
             Some(scripts) => Arc::new(scripts.clone()),
             None => Arc::new(NoFunctions),
@@ -106,7 +111,7 @@ impl Node {
             executors,
             functions: functions.clone(),
             runtime,
-            lease: Duration::from_secs(10),
+            lease: LEASE,
         })?;
         if let Some(scripts) = &scripts {
             scripts.reload(&handle);
@@ -168,5 +173,6 @@ impl Node {
 }
 
 fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }

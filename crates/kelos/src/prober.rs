@@ -67,7 +67,9 @@ impl Prober {
         let probes: Vec<Probe> = asked.iter().map(|(probe, _)| probe.clone()).collect();
         self.runtime.spawn(async move {
             let found = prober.within_patience(move || look_up(&folder, &asked)).await;
-            let found = found.unwrap_or_else(|reason| probes.into_iter().map(|probe| (probe, Verdict::Failed, reason.clone())).collect());
+            let found = found.unwrap_or_else(|reason| {
+                probes.into_iter().map(|probe| (probe, Verdict::Failed, reason.clone())).collect()
+            });
             for (probe, verdict, detail) in found {
                 reports.deliver(prober.answer(probe, verdict, detail));
             }
@@ -135,9 +137,8 @@ fn local_path(probe: &Probe) -> Option<Result<PathBuf, String>> {
 
 /// `file:/p`, `file:///p` and `file://host/p` name `/p`.
 fn file_path(rest: &str) -> PathBuf {
-    let path = rest.strip_prefix("//").map_or(rest, |with_host| {
-        with_host.find('/').map_or("/", |start| &with_host[start..])
-    });
+    let path =
+        rest.strip_prefix("//").map_or(rest, |with_host| with_host.find('/').map_or("/", |start| &with_host[start..]));
     use std::os::unix::ffi::OsStringExt;
     PathBuf::from(OsString::from_vec(percent_decode_str(path).collect()))
 }
@@ -151,7 +152,8 @@ fn look_up(folder: &Path, asked: &[(Probe, PathBuf)]) -> Found {
         // A link may lead nowhere.
         let is_link = |entry: &DirEntry| entry.file_type().map_or(true, |kind| kind.is_symlink());
         let (links, others): (Vec<DirEntry>, Vec<DirEntry>) = entries.filter_map(Result::ok).partition(is_link);
-        let names = |entries: Vec<DirEntry>| entries.into_iter().map(|entry| entry.file_name()).collect::<BTreeSet<_>>();
+        let names =
+            |entries: Vec<DirEntry>| entries.into_iter().map(|entry| entry.file_name()).collect::<BTreeSet<_>>();
         let (links, others) = (names(links), names(others));
         let one = |(probe, path): &(Probe, PathBuf)| match path.file_name() {
             Some(name) if !links.contains(name) => (probe.clone(), yes_or_no(others.contains(name)), String::new()),

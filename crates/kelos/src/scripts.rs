@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use kelos_model::trigger::Verdict;
 use kelos_model::function::FunctionRef;
+use kelos_model::trigger::Verdict;
 use kelos_model::{SlotKey, Workflow, WorkflowId};
 use kelos_script::{Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
 use kelos_store::{Reader, StoreError};
@@ -94,7 +94,8 @@ impl ScriptFolder {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = self.scripts.load();
         let problems: Vec<Problem> = loaded.problems.iter().cloned().chain(kelos_script::warnings(&loaded)).collect();
-        let before = std::mem::replace(&mut *self.shown.write().unwrap_or_else(PoisonError::into_inner), problems.clone());
+        let before =
+            std::mem::replace(&mut *self.shown.write().unwrap_or_else(PoisonError::into_inner), problems.clone());
         tell_news(last.is_none(), &before, &problems);
         let same = last.as_ref().is_some_and(|last| {
             last.len() == loaded.workflows.len() && last.iter().zip(&loaded.workflows).all(|(a, b)| Arc::ptr_eq(a, b))
@@ -118,7 +119,9 @@ impl ScriptFolder {
             while handle.status() != Status::Stopped {
                 folder.asked.store(false, Ordering::Relaxed);
                 let loaded = folder.reload(&handle);
-                let rests = loaded.evaluated == 0 && !loaded.problems.iter().any(Problem::is_error) && !folder.asked.load(Ordering::Relaxed);
+                let rests = loaded.evaluated == 0
+                    && !loaded.problems.iter().any(Problem::is_error)
+                    && !folder.asked.load(Ordering::Relaxed);
                 let changed = match &told {
                     Some(told) if rests && Instant::now() >= settled_at => wait_for_change(told, &handle),
                     _ => {
@@ -172,7 +175,12 @@ fn wait_for_change(told: &Told, handle: &Handle) -> bool {
 }
 
 impl Functions for ScriptFolder {
-    fn properties(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Map<String, Value>, String> {
+    fn properties(
+        &self,
+        function: &FunctionRef,
+        workflow: &WorkflowId,
+        key: &SlotKey,
+    ) -> Result<Map<String, Value>, String> {
         self.scripts.properties(function, workflow, key).map_err(|error| error.to_string())
     }
 

@@ -57,7 +57,8 @@ pub async fn why(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Resu
         let mut why = account(&slot, now, history.clone(), runs, workflow.as_ref(), inspection.as_ref());
         if why.state.is_none() {
             let schedule = workflow.as_ref().map(|row| schedule::resolved(&*reader, row)).transpose()?;
-            let absent = Absent { workflow: workflow.as_ref(), schedule, planned_at: history.first().map(|first| first.at) };
+            let absent =
+                Absent { workflow: workflow.as_ref(), schedule, planned_at: history.first().map(|first| first.at) };
             why.headline = absent.because(&slot, now, at.is_none());
         }
         Ok(why)
@@ -138,7 +139,8 @@ fn last_explanation(history: &[EventRecord]) -> Option<(Explanation, Timestamp)>
 
 /// Why the executor put off the start of the run that is dispatched.
 fn deferral(history: &[EventRecord]) -> Option<String> {
-    let dispatch = |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Dispatched { .. }, .. });
+    let dispatch =
+        |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Dispatched { .. }, .. });
     history.iter().rev().take_while(|record| !dispatch(record)).find_map(|record| match &record.event {
         Event::Slot { what: SlotEvent::Deferred { reason, .. }, .. } => Some(reason.clone()),
         _ => None,
@@ -241,7 +243,8 @@ impl Absent<'_> {
         if !schedule.contains(time) {
             let near = [schedule.previous_before(time), schedule.next_after(time)];
             let near: Vec<String> = near.into_iter().flatten().map(text::format_short).collect();
-            let near = if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
+            let near =
+                if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
             return Some(format!("its workflow's schedule has no such time{near}"));
         }
         let start = workflow.definition.start_time.filter(|start| time < *start)?;
@@ -264,13 +267,22 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
         SlotEvent::Dispatched { run } if !why.blockers.is_empty() => {
             format!("run {run} was dispatched at {since} and could not be started yet: {}", why.blockers.join("; "))
         }
-        SlotEvent::Dispatched { run } => format!("run {run} was dispatched at {since}; its executor has not confirmed the start"),
+        SlotEvent::Dispatched { run } => {
+            format!("run {run} was dispatched at {since}; its executor has not confirmed the start")
+        }
         SlotEvent::Started { run, external_id } => format!("run {run} ({external_id}) goes on since {since}"),
         SlotEvent::Succeeded { run } => format!("run {run} succeeded at {since}"),
         SlotEvent::BackedOff { run, outcome, due } => {
-            format!("run {run} ended at {since}: {}; retry {} is due at {}", failed_words(outcome), slot.retries, text::format_full(*due))
+            format!(
+                "run {run} ended at {since}: {}; retry {} is due at {}",
+                failed_words(outcome),
+                slot.retries,
+                text::format_full(*due)
+            )
         }
-        SlotEvent::Failed { run, outcome } => format!("run {run} ended at {since}: {}; no retry is left", failed_words(outcome)),
+        SlotEvent::Failed { run, outcome } => {
+            format!("run {run} ended at {since}: {}; no retry is left", failed_words(outcome))
+        }
         SlotEvent::Killed { by, reason } => format!("killed by {by} at {since}{}", reason_words(reason.as_deref())),
         SlotEvent::Expired { timeout_seconds, .. } => {
             format!("expired at {since}: it still waited {timeout_seconds} s after its time")

@@ -126,8 +126,15 @@ async fn a_stepped_engine_moves_only_when_stepped() {
     assert_eq!(state(&handle, "b", "2016-01-01T00:00Z"), Some(SlotState::Waiting));
 
     executor.end(&executor.going()[0], Outcome::Succeeded);
-    until(&handle, "the end is recorded", |handle| state(handle, "a", "2016-01-01T00:00Z") == Some(SlotState::Succeeded)).await;
-    assert_eq!(state(&handle, "b", "2016-01-01T00:00Z"), Some(SlotState::Waiting), "nothing follows before the next step");
+    until(&handle, "the end is recorded", |handle| {
+        state(handle, "a", "2016-01-01T00:00Z") == Some(SlotState::Succeeded)
+    })
+    .await;
+    assert_eq!(
+        state(&handle, "b", "2016-01-01T00:00Z"),
+        Some(SlotState::Waiting),
+        "nothing follows before the next step"
+    );
 
     handle.step(at("2016-01-01T01:30Z"), None).await.unwrap();
     assert_eq!(state(&handle, "b", "2016-01-01T00:00Z"), Some(SlotState::Running));
@@ -185,7 +192,12 @@ async fn a_slot_that_does_not_exist_has_one_definite_reason() {
         ("a", "2016-01-02T00:00Z", Some("2016-02-02T00:00Z"), "before the planning window"),
         ("a", "2016-02-01T05:00Z", None, "its time has not come"),
         ("a", "2016-02-01T00:00Z", Some("2016-01-31T00:00Z"), "its time had not come"),
-        ("a", "2016-02-01T00:00Z", Some("2016-02-01T00:10Z"), "had not been planned yet; that happened at 2016-02-01T00:30"),
+        (
+            "a",
+            "2016-02-01T00:00Z",
+            Some("2016-02-01T00:10Z"),
+            "had not been planned yet; that happened at 2016-02-01T00:30",
+        ),
         ("resting", "2016-02-01T01:00Z", Some("2016-02-02T00:00Z"), "its workflow is paused"),
         ("lost", "2016-02-01T01:00Z", None, "its workflow has no slots: schedule depends on workflow \"nobody\""),
     ];

@@ -16,17 +16,10 @@ const UNTIL_GO: &str = "echo ran >> count; while [ ! -e go ]; do sleep 0.01; don
 /// A server of its own, killed without warning as soon as the run is started.
 fn start_by_a_server_that_dies(fixture: &Fixture, spec: &RunSpec) {
     let text = serde_json::to_string(spec).unwrap();
-    let mut server = Command::new(SHIM)
-        .arg("serve")
-        .arg(fixture.root())
-        .arg(text)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut server =
+        Command::new(SHIM).arg("serve").arg(fixture.root()).arg(text).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(server.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("started "), "{line:?}");
     server.kill().unwrap();
     server.wait().unwrap();
@@ -42,12 +35,7 @@ fn a_new_runtime_adopts_the_run() {
     let second = tokio::runtime::Runtime::new().unwrap();
     second.block_on(async {
         let launcher = launcher(&fixture.root());
-        assert_eq!(
-            launcher.check(&spec.run).await.unwrap(),
-            Check::Running {
-                external_id: started.external_id
-            }
-        );
+        assert_eq!(launcher.check(&spec.run).await.unwrap(), Check::Running { external_id: started.external_id });
         let waiting = tokio::spawn({
             let (launcher, run) = (launcher.clone(), spec.run.clone());
             async move { launcher.wait(&run).await }
@@ -62,16 +50,10 @@ async fn a_run_outlives_its_server() {
     let fixture = Fixture::new();
     let spec = fixture.script(UNTIL_GO);
     start_by_a_server_that_dies(&fixture, &spec);
-    assert!(matches!(
-        fixture.launcher.check(&spec.run).await.unwrap(),
-        Check::Running { .. }
-    ));
+    assert!(matches!(fixture.launcher.check(&spec.run).await.unwrap(), Check::Running { .. }));
     assert!(fixture.launcher.start(&spec).await.unwrap().adopted);
     std::fs::write(fixture.work("go"), "").unwrap();
-    assert_eq!(
-        fixture.launcher.wait(&spec.run).await.unwrap().outcome,
-        code(9)
-    );
+    assert_eq!(fixture.launcher.wait(&spec.run).await.unwrap().outcome, code(9));
     assert_eq!(read(&fixture.work("count")), "ran\n");
 }
 
@@ -84,13 +66,8 @@ async fn whenever_the_server_dies_nothing_is_run_twice() {
         let mut spec = fixture.script(&format!("echo ran >> count-{number}; exit 9"));
         (spec.run.number, spec.run_id) = (number, format!("flow@key#{number}"));
         let text = serde_json::to_string(&spec).unwrap();
-        let mut server = Command::new(SHIM)
-            .arg("serve")
-            .arg(fixture.root())
-            .arg(text)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut server =
+            Command::new(SHIM).arg("serve").arg(fixture.root()).arg(text).stdout(Stdio::null()).spawn().unwrap();
         // Not to wait for something, but to hit every moment of a start.
         std::thread::sleep(Duration::from_micros(250) * u32::try_from(number).unwrap());
         server.kill().unwrap();
@@ -108,10 +85,7 @@ async fn an_adopted_run_can_be_cancelled() {
     let fixture = Fixture::new();
     let spec = fixture.script(UNTIL_GO);
     start_by_a_server_that_dies(&fixture, &spec);
-    assert_eq!(
-        fixture.launcher.cancel(&spec.run).await.unwrap().outcome,
-        Outcome::Killed
-    );
+    assert_eq!(fixture.launcher.cancel(&spec.run).await.unwrap().outcome, Outcome::Killed);
 }
 
 #[tokio::test]
@@ -148,16 +122,11 @@ async fn a_dead_shim_makes_the_outcome_unknown_and_leaves_nobody() {
     });
     kill(fixture.shim_pid(&spec.run), Signal::SIGKILL);
     let exit = waiting.await.unwrap().unwrap();
-    let Outcome::Unknown { why } = &exit.outcome else {
-        panic!("{exit:?}")
-    };
+    let Outcome::Unknown { why } = &exit.outcome else { panic!("{exit:?}") };
     assert_eq!(why, "the process that looked after the command died");
     assert!(!pids.into_iter().any(is_alive));
     assert!(fixture.launcher.start(&spec).await.unwrap().adopted);
-    assert_eq!(
-        fixture.launcher.check(&spec.run).await.unwrap(),
-        Check::Ended(exit.clone())
-    );
+    assert_eq!(fixture.launcher.check(&spec.run).await.unwrap(), Check::Ended(exit.clone()));
     assert_eq!(fixture.launcher.cancel(&spec.run).await.unwrap(), exit);
     assert_eq!(read(&fixture.work("count")), "ran\n");
 }
@@ -170,22 +139,12 @@ async fn a_shim_that_hangs_is_killed_with_its_run() {
          echo $$ > main; exec sleep 1000",
     );
     spec.grace = Some(Duration::from_millis(10));
-    let limits = Limits {
-        shim_margin: Duration::from_millis(200),
-        ..Limits::default()
-    };
+    let limits = Limits { shim_margin: Duration::from_millis(200), ..Limits::default() };
     let launcher = launcher_with(&fixture.root(), limits);
     launcher.start(&spec).await.unwrap();
-    let pids = [
-        fixture.pid("main"),
-        fixture.pid("bare"),
-        fixture.shim_pid(&spec.run),
-    ];
+    let pids = [fixture.pid("main"), fixture.pid("bare"), fixture.shim_pid(&spec.run)];
     kill(pids[2], Signal::SIGSTOP);
-    assert_eq!(
-        launcher.cancel(&spec.run).await.unwrap().outcome,
-        Outcome::Killed
-    );
+    assert_eq!(launcher.cancel(&spec.run).await.unwrap().outcome, Outcome::Killed);
     assert!(!pids.into_iter().any(is_alive));
 }
 
@@ -203,17 +162,11 @@ async fn a_claim_of_another_boot_is_unknown_and_nobody_is_killed() {
         Check::Ended(exit) => assert!(matches!(exit.outcome, Outcome::Unknown { .. }), "{exit:?}"),
         other => panic!("{other:?}"),
     }
-    assert!(
-        is_alive(shim),
-        "in truth it is this boot's, and must not be touched"
-    );
+    assert!(is_alive(shim), "in truth it is this boot's, and must not be touched");
     std::fs::write(fixture.work("go"), "").unwrap();
     local_support::until("the end of the shim", || !is_alive(shim));
     match fixture.launcher.check(&spec.run).await.unwrap() {
-        Check::Ended(exit) => assert!(
-            matches!(exit.outcome, Outcome::Unknown { .. }),
-            "an outcome never changes"
-        ),
+        Check::Ended(exit) => assert!(matches!(exit.outcome, Outcome::Unknown { .. }), "an outcome never changes"),
         other => panic!("{other:?}"),
     }
 }

@@ -199,7 +199,7 @@ impl Wanted {
             executors: self.executors,
             functions: Arc::new(NoFunctions),
             runtime: runtime.handle().clone(),
-            lease: Duration::from_secs(10),
+            lease: Duration::from_secs(30),
         })?;
         Ok(Engine { handle, runtime })
     }

@@ -38,7 +38,13 @@ pub struct Handle {
 }
 
 impl Handle {
-    pub(super) fn new(send: Sender<Message>, reader: Arc<dyn Reader>, shown: Arc<Shown>, clock: Clock, pace: Pace) -> Self {
+    pub(super) fn new(
+        send: Sender<Message>,
+        reader: Arc<dyn Reader>,
+        shown: Arc<Shown>,
+        clock: Clock,
+        pace: Pace,
+    ) -> Self {
         Self { send, reader, shown, clock, pace }
     }
 

@@ -59,7 +59,12 @@ struct Batch {
 }
 
 impl Leader {
-    pub(super) fn new(parts: EngineParts, send: Sender<Message>, receive: Receiver<Message>, shown: Arc<Shown>) -> Self {
+    pub(super) fn new(
+        parts: EngineParts,
+        send: Sender<Message>,
+        receive: Receiver<Message>,
+        shown: Arc<Shown>,
+    ) -> Self {
         let reports = Reports::new(move |input| {
             // When the engine has ended nobody needs to know: the next one asks.
             let _ = send.send(Message::Input(input));

@@ -90,10 +90,6 @@ pub(crate) trait At<T> {
 
 impl<T> At<T> for io::Result<T> {
     fn at(self, doing: &'static str, path: &Path) -> Result<T, LocalError> {
-        self.map_err(|source| LocalError::Io {
-            doing,
-            path: path.to_owned(),
-            source,
-        })
+        self.map_err(|source| LocalError::Io { doing, path: path.to_owned(), source })
     }
 }

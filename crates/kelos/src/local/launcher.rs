@@ -46,11 +46,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            grace: DEFAULT_GRACE,
-            log_limit_bytes: DEFAULT_LOG_LIMIT,
-            shim_margin: Duration::from_secs(5),
-        }
+        Self { grace: DEFAULT_GRACE, log_limit_bytes: DEFAULT_LOG_LIMIT, shim_margin: Duration::from_secs(5) }
     }
 }
 
@@ -95,20 +91,10 @@ impl Launcher {
     /// Keeps its runs below `root`. `shim_command` is the program and the leading arguments that
     /// end up in [`shim_main`](super::shim_main) with the folder of the run as the last argument:
     /// mostly [`own_shim`].
-    pub fn new(
-        root: impl AsRef<Path>,
-        shim_command: Vec<OsString>,
-        limits: Limits,
-    ) -> Result<Self, LocalError> {
+    pub fn new(root: impl AsRef<Path>, shim_command: Vec<OsString>, limits: Limits) -> Result<Self, LocalError> {
         let root = root.as_ref();
         let absolute = std::path::absolute(root).at("find", root)?;
-        Ok(Self {
-            inner: Arc::new(Inner {
-                dirs: RunDirs::new(absolute),
-                shim_command,
-                limits,
-            }),
-        })
+        Ok(Self { inner: Arc::new(Inner { dirs: RunDirs::new(absolute), shim_command, limits }) })
     }
 
     /// Where the folders of the runs are.
@@ -143,21 +129,14 @@ impl Launcher {
             drop(voice);
         });
         match heard {
-            Heard::Started(pid) => Ok(Started {
-                external_id: pid,
-                adopted: false,
-            }),
-            Heard::Claimed => Ok(Started {
-                external_id: shim_pid.map(|pid| pid.to_string()).unwrap_or_default(),
-                adopted: false,
-            }),
+            Heard::Started(pid) => Ok(Started { external_id: pid, adopted: false }),
+            Heard::Claimed => {
+                Ok(Started { external_id: shim_pid.map(|pid| pid.to_string()).unwrap_or_default(), adopted: false })
+            }
             Heard::Taken => self.adopt(spec, dir).await,
             // It died right after claiming: the run is settled as any other whose shim died.
             Heard::Nothing if dir.join(CLAIM).exists() => self.adopt(spec, dir).await,
-            Heard::Nothing => Err(StartError::Shim {
-                run_id: spec.run_id.clone(),
-                why: last_words(errors).await,
-            }),
+            Heard::Nothing => Err(StartError::Shim { run_id: spec.run_id.clone(), why: last_words(errors).await }),
         }
     }
 
@@ -214,12 +193,7 @@ impl Launcher {
     }
 
     /// Reads a piece of a run's output, see [`read_log`](super::read_log).
-    pub async fn read_log(
-        &self,
-        run: &RunRef,
-        offset: u64,
-        max_len: usize,
-    ) -> Result<LogChunk, LocalError> {
+    pub async fn read_log(&self, run: &RunRef, offset: u64, max_len: usize) -> Result<LogChunk, LocalError> {
         let dir = self.inner.dirs.path(run);
         blocking(move || log::read_log(&dir, offset, max_len)).await
     }
@@ -246,46 +220,27 @@ impl Launcher {
     async fn adopt(&self, spec: &RunSpec, dir: PathBuf) -> Result<Started, StartError> {
         let run_id = spec.run_id.clone();
         blocking(move || {
-            let (claim, command) = records::read_claim(&dir)?
-                .ok_or(io::ErrorKind::NotFound.into())
-                .at("read", &dir)?;
+            let (claim, command) = records::read_claim(&dir)?.ok_or(io::ErrorKind::NotFound.into()).at("read", &dir)?;
             // One that was cancelled before it started is nobody's.
             if claim.run_id != run_id && claim.shim.is_some() {
-                return Err(StartError::Conflict {
-                    run_id,
-                    owner: claim.run_id,
-                    dir,
-                });
+                return Err(StartError::Conflict { run_id, owner: claim.run_id, dir });
             }
-            Ok(Started {
-                external_id: external_id(command, claim.shim),
-                adopted: true,
-            })
+            Ok(Started { external_id: external_id(command, claim.shim), adopted: true })
         })
         .await
     }
 
     async fn stop(&self, run: &RunRef, shim: ProcessId) -> Result<Exit, LocalError> {
-        let stop = |source| LocalError::Process {
-            doing: "stop",
-            run: run.to_string(),
-            source,
-        };
+        let stop = |source| LocalError::Process { doing: "stop", run: run.to_string(), source };
         shim.signal(Signal::TERM).map_err(stop)?;
         let dir = self.inner.dirs.path(run);
         let grace = {
             let dir = dir.clone();
-            let spec: Option<RunSpec> = blocking(move || records::read(&dir, SPEC))
-                .await
-                .unwrap_or_default();
-            spec.and_then(|spec| spec.grace)
-                .unwrap_or(self.inner.limits.grace)
+            let spec: Option<RunSpec> = blocking(move || records::read(&dir, SPEC)).await.unwrap_or_default();
+            spec.and_then(|spec| spec.grace).unwrap_or(self.inner.limits.grace)
         };
-        if let Ok(exit) = tokio::time::timeout(
-            grace.saturating_add(self.inner.limits.shim_margin),
-            self.wait(run),
-        )
-        .await
+        if let Ok(exit) =
+            tokio::time::timeout(grace.saturating_add(self.inner.limits.shim_margin), self.wait(run)).await
         {
             return exit;
         }
@@ -304,8 +259,7 @@ impl Inner {
         }
         make_dir(dir)?;
         spec.grace.get_or_insert(self.limits.grace);
-        spec.log_limit_bytes
-            .get_or_insert(self.limits.log_limit_bytes);
+        spec.log_limit_bytes.get_or_insert(self.limits.log_limit_bytes);
         records::replace(dir, SPEC, &spec)?;
         let mut shim_command = self.shim_command.iter();
         let program = shim_command.next().cloned().unwrap_or_default();
@@ -372,11 +326,7 @@ async fn last_words(errors: Option<ChildStderr>) -> String {
         let _ = errors.take(LONGEST_WORDS).read_to_end(&mut said).await;
     }
     let said = String::from_utf8_lossy(&said);
-    said.lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("it said nothing")
-        .to_owned()
+    said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
 }
 
 /// Waits until a process has ended, whoever's child it is.

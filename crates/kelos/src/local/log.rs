@@ -50,9 +50,7 @@ pub fn read_log(dir: &Path, offset: u64, max_len: usize) -> Result<LogChunk, Loc
     let mut attempt = 1;
     loop {
         match try_read(dir, offset, max_len, ended) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < READ_ATTEMPTS => {
-                attempt += 1
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < READ_ATTEMPTS => attempt += 1,
             result => return result.at("read the log in", dir),
         }
     }
@@ -68,13 +66,7 @@ fn try_read(dir: &Path, offset: u64, max_len: usize, ended: bool) -> io::Result<
     let segments = segments(dir)?;
     let end = segments.last().map_or(0, Segment::end);
     let Some(segment) = segments.iter().find(|segment| segment.end() > offset) else {
-        return Ok(LogChunk {
-            offset,
-            bytes: Vec::new(),
-            next_offset: offset,
-            dropped: 0,
-            ended,
-        });
+        return Ok(LogChunk { offset, bytes: Vec::new(), next_offset: offset, dropped: 0, ended });
     };
     let start = offset.max(segment.start);
     let mut file = File::open(&segment.path)?;
@@ -82,13 +74,7 @@ fn try_read(dir: &Path, offset: u64, max_len: usize, ended: bool) -> io::Result<
     let mut bytes = Vec::new();
     file.take(max_len as u64).read_to_end(&mut bytes)?;
     let next_offset = start + bytes.len() as u64;
-    Ok(LogChunk {
-        offset: start,
-        bytes,
-        next_offset,
-        dropped: start - offset,
-        ended: ended && next_offset >= end,
-    })
+    Ok(LogChunk { offset: start, bytes, next_offset, dropped: start - offset, ended: ended && next_offset >= end })
 }
 
 struct Segment {
@@ -119,11 +105,7 @@ fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
             continue;
         };
         match entry.metadata() {
-            Ok(metadata) => segments.push(Segment {
-                start,
-                len: metadata.len(),
-                path: entry.path(),
-            }),
+            Ok(metadata) => segments.push(Segment { start, len: metadata.len(), path: entry.path() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -133,11 +115,7 @@ fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
 }
 
 fn start_of(name: &str) -> Option<u64> {
-    if name == HEAD {
-        Some(0)
-    } else {
-        name.strip_prefix(TAIL_PREFIX)?.parse().ok()
-    }
+    if name == HEAD { Some(0) } else { name.strip_prefix(TAIL_PREFIX)?.parse().ok() }
 }
 
 /// Writes the log of a run within its limit.
@@ -213,8 +191,7 @@ impl LogWriter {
         let path = self.dir.join(format!("{TAIL_PREFIX}{}", self.offset));
         let mut room = self.limit / 4;
         let mut file = File::create(&path)?;
-        let written = write_up_to(&mut file, bytes, &mut room)
-            .inspect_err(|_| drop(fs::remove_file(&path)))?;
+        let written = write_up_to(&mut file, bytes, &mut room).inspect_err(|_| drop(fs::remove_file(&path)))?;
         self.tail.push(path);
         self.current = Some((file, room));
         while self.tail.len() > TAIL_SEGMENTS {
@@ -226,9 +203,7 @@ impl LogWriter {
     fn complain_once(&mut self, error: &io::Error) {
         if !self.complained {
             self.complained = true;
-            self.complain(&format!(
-                "failed to write the log, some output is lost: {error}"
-            ));
+            self.complain(&format!("failed to write the log, some output is lost: {error}"));
         }
     }
 
@@ -239,9 +214,7 @@ impl LogWriter {
 }
 
 fn write_up_to(file: &mut File, bytes: &[u8], room: &mut u64) -> io::Result<usize> {
-    let len = bytes
-        .len()
-        .min(usize::try_from(*room).unwrap_or(usize::MAX));
+    let len = bytes.len().min(usize::try_from(*room).unwrap_or(usize::MAX));
     loop {
         match file.write(&bytes[..len]) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -297,30 +270,15 @@ mod tests {
 
     #[test]
     fn head_and_tail_stay_beyond_the_limit() {
-        for (total, piece) in [
-            (8193, 1000),
-            (100_000, 7),
-            (100_000, 65_536),
-            (1_000_003, 4096),
-        ] {
+        for (total, piece) in [(8193, 1000), (100_000, 7), (100_000, 65_536), (1_000_003, 4096)] {
             let dir = tempfile::tempdir().unwrap();
             written(dir.path(), 8192, total, piece);
             let (kept, dropped) = read_all(dir.path(), 1000);
             assert_eq!(kept + dropped, total);
-            assert!(
-                (8192 * 3 / 4 - 8..=8192).contains(&kept),
-                "{kept} of {total} kept"
-            );
-            assert_eq!(
-                read_log(dir.path(), 0, 5000).unwrap().bytes.len(),
-                4096,
-                "the head is half of the limit"
-            );
+            assert!((8192 * 3 / 4 - 8..=8192).contains(&kept), "{kept} of {total} kept");
+            assert_eq!(read_log(dir.path(), 0, 5000).unwrap().bytes.len(), 4096, "the head is half of the limit");
             let last = read_log(dir.path(), total - 1, 10).unwrap();
-            assert_eq!(
-                (last.bytes, last.next_offset),
-                (vec![byte(total - 1)], total)
-            );
+            assert_eq!((last.bytes, last.next_offset), (vec![byte(total - 1)], total));
             assert_eq!(log_len(dir.path()).unwrap(), total);
         }
     }
@@ -331,10 +289,7 @@ mod tests {
         written(dir.path(), 8192, 6000, 100);
         assert!(!read_log(dir.path(), 6000, 10).unwrap().ended);
         fs::write(dir.path().join(records::EXIT), "{}").unwrap();
-        assert!(
-            !read_log(dir.path(), 0, 8192).unwrap().ended,
-            "the tail comes after the head"
-        );
+        assert!(!read_log(dir.path(), 0, 8192).unwrap().ended, "the tail comes after the head");
         assert!(read_log(dir.path(), 4096, 8192).unwrap().ended);
         assert!(read_log(dir.path(), 9999, 10).unwrap().ended);
     }
@@ -343,15 +298,6 @@ mod tests {
     fn a_run_without_output_has_an_empty_log() {
         let dir = tempfile::tempdir().unwrap();
         let chunk = read_log(&dir.path().join("none"), 0, 10).unwrap();
-        assert_eq!(
-            chunk,
-            LogChunk {
-                offset: 0,
-                bytes: vec![],
-                next_offset: 0,
-                dropped: 0,
-                ended: false
-            }
-        );
+        assert_eq!(chunk, LogChunk { offset: 0, bytes: vec![], next_offset: 0, dropped: 0, ended: false });
     }
 }

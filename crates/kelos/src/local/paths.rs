@@ -36,11 +36,7 @@ pub struct RunRef {
 impl RunRef {
     /// Names the run `number` of a slot.
     pub fn new(workflow: impl Into<String>, key: impl Into<String>, number: u64) -> Self {
-        Self {
-            workflow: workflow.into(),
-            key: key.into(),
-            number,
-        }
+        Self { workflow: workflow.into(), key: key.into(), number }
     }
 }
 
@@ -98,9 +94,7 @@ fn component(name: &str) -> String {
 fn fnv1a_128(bytes: &[u8]) -> u128 {
     const BASIS: u128 = 0x6c62272e07bb014262b821756295c58d;
     const PRIME: u128 = 0x0000000001000000000000000000013b;
-    bytes.iter().fold(BASIS, |hash, &byte| {
-        (hash ^ u128::from(byte)).wrapping_mul(PRIME)
-    })
+    bytes.iter().fold(BASIS, |hash, &byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
 }
 
 /// How often making a folder is tried when the removal of a neighbour takes its parents away.
@@ -113,11 +107,7 @@ pub(crate) fn make_dir(dir: &Path) -> Result<(), LocalError> {
     let mut attempt = 1;
     loop {
         match builder.create(dir) {
-            Err(error)
-                if error.kind() == io::ErrorKind::NotFound && attempt < MAKE_DIR_ATTEMPTS =>
-            {
-                attempt += 1
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < MAKE_DIR_ATTEMPTS => attempt += 1,
             result => return result.at("create", dir),
         }
     }
@@ -164,47 +154,20 @@ mod tests {
 
     #[test]
     fn nothing_leaves_the_root() {
-        for name in [
-            "",
-            ".",
-            "..",
-            "../..",
-            "/etc",
-            "a/../b",
-            "\0",
-            ".gone-1",
-            "ü/…",
-            &"x".repeat(300),
-            &"ß".repeat(300),
-        ] {
+        for name in
+            ["", ".", "..", "../..", "/etc", "a/../b", "\0", ".gone-1", "ü/…", &"x".repeat(300), &"ß".repeat(300)]
+        {
             let component = component(name);
-            assert!(
-                !component.is_empty() && !component.starts_with('.'),
-                "{name:?} → {component}"
-            );
-            assert!(
-                component.len() <= LONGEST_COMPONENT && !component.contains(['/', '\0']),
-                "{name:?} → {component}"
-            );
+            assert!(!component.is_empty() && !component.starts_with('.'), "{name:?} → {component}");
+            assert!(component.len() <= LONGEST_COMPONENT && !component.contains(['/', '\0']), "{name:?} → {component}");
         }
     }
 
     #[test]
     fn different_names_have_different_folders() {
         let long = "x".repeat(300);
-        let names = [
-            "",
-            "%empty",
-            ".",
-            "%2E",
-            "a/b",
-            "a%2Fb",
-            "a",
-            &long,
-            &format!("{long}x"),
-        ];
-        let folders: std::collections::BTreeSet<_> =
-            names.iter().map(|name| component(name)).collect();
+        let names = ["", "%empty", ".", "%2E", "a/b", "a%2Fb", "a", &long, &format!("{long}x")];
+        let folders: std::collections::BTreeSet<_> = names.iter().map(|name| component(name)).collect();
         assert_eq!(folders.len(), names.len());
     }
 }

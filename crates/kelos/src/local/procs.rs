@@ -45,10 +45,7 @@ impl Stat {
         let Ok(entries) = fs::read_dir("/proc") else {
             return Vec::new();
         };
-        entries
-            .flatten()
-            .filter_map(|entry| Self::of(entry.file_name().to_str()?.parse().ok()?))
-            .collect()
+        entries.flatten().filter_map(|entry| Self::of(entry.file_name().to_str()?.parse().ok()?)).collect()
     }
 
     /// Whether the process was started with this entry in its environment.
@@ -67,22 +64,14 @@ fn parse_stat(pid: i32, line: &str) -> Option<Stat> {
     let group = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
     let started = fields.nth(15)?.parse().ok()?;
-    Some(Stat {
-        id: ProcessId { pid, started },
-        parent,
-        group,
-        session,
-        dead,
-    })
+    Some(Stat { id: ProcessId { pid, started }, parent, group, session, dead })
 }
 
 impl ProcessId {
     /// This very process.
     pub(crate) fn current() -> io::Result<Self> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        Stat::of(pid)
-            .map(|stat| stat.id)
-            .ok_or_else(|| io::Error::other("/proc is not mounted"))
+        Stat::of(pid).map(|stat| stat.id).ok_or_else(|| io::Error::other("/proc is not mounted"))
     }
 
     /// Whether it still runs; one that ended and was not reaped does not.
@@ -112,12 +101,10 @@ impl ProcessId {
             Ok(Some(handle)) => pidfd_send_signal(handle, signal),
             Ok(None) => return Ok(false),
             // A kernel without pidfds: compared right before, which is the best there is.
-            Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
-                match Pid::from_raw(self.pid) {
-                    Some(pid) if self.is_alive() => kill_process(pid, signal),
-                    _ => return Ok(false),
-                }
-            }
+            Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => match Pid::from_raw(self.pid) {
+                Some(pid) if self.is_alive() => kill_process(pid, signal),
+                _ => return Ok(false),
+            },
             Err(error) => return Err(error),
         };
         match sent {
@@ -137,9 +124,7 @@ pub(crate) fn host() -> io::Result<String> {
 
 /// A value that nobody else has.
 pub(crate) fn unique() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?
-        .trim()
-        .to_owned())
+    Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
 }
 
 /// What belongs to a run, seen from outside its processes.
@@ -159,20 +144,12 @@ impl Tree {
         let entry = format!("{TAG_VARIABLE}={}", self.tag).into_bytes();
         // The shim's number belongs to its session while that has members, unless another process
         // got it before.
-        let number_is_ours = all
-            .iter()
-            .all(|stat| stat.id.pid != self.shim.pid || stat.id == self.shim);
+        let number_is_ours = all.iter().all(|stat| stat.id.pid != self.shim.pid || stat.id == self.shim);
         let is_own = |stat: &Stat| {
-            let in_session = number_is_ours
-                && stat.session == self.shim.pid
-                && stat.id.started >= self.shim.started;
+            let in_session = number_is_ours && stat.session == self.shim.pid && stat.id.started >= self.shim.started;
             stat.id == self.shim || in_session || stat.has_tag(&entry)
         };
-        let mut queue: Vec<i32> = all
-            .iter()
-            .filter(|stat| is_own(stat))
-            .map(|stat| stat.id.pid)
-            .collect();
+        let mut queue: Vec<i32> = all.iter().filter(|stat| is_own(stat)).map(|stat| stat.id.pid).collect();
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
         for stat in &all {
             children.entry(stat.parent).or_default().push(stat.id.pid);
@@ -185,9 +162,7 @@ impl Tree {
         }
         let me = rustix::process::getpid().as_raw_nonzero().get();
         found.remove(&me);
-        all.into_iter()
-            .filter(|stat| found.contains(&stat.id.pid) && stat.id != self.shim && !stat.dead)
-            .collect()
+        all.into_iter().filter(|stat| found.contains(&stat.id.pid) && stat.id != self.shim && !stat.dead).collect()
     }
 
     /// Kills every process of the run, again and again until none is left, or none can be. Blocks
@@ -219,17 +194,8 @@ mod tests {
     fn a_program_name_may_hold_anything() {
         let line = "42 (a) R b (c) S 7 42 40 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2\n";
         let stat = parse_stat(42, line).unwrap();
-        assert_eq!(
-            stat.id,
-            ProcessId {
-                pid: 42,
-                started: 98765
-            }
-        );
-        assert_eq!(
-            (stat.parent, stat.group, stat.session, stat.dead),
-            (7, 42, 40, false)
-        );
+        assert_eq!(stat.id, ProcessId { pid: 42, started: 98765 });
+        assert_eq!((stat.parent, stat.group, stat.session, stat.dead), (7, 42, 40, false));
         assert!(parse_stat(42, "42 (half").is_none());
     }
 
@@ -237,10 +203,7 @@ mod tests {
     fn a_recycled_number_is_another_process() {
         let me = ProcessId::current().unwrap();
         assert!(me.is_alive());
-        let other = ProcessId {
-            started: me.started + 1,
-            ..me
-        };
+        let other = ProcessId { started: me.started + 1, ..me };
         assert!(!other.is_alive());
         assert!(!other.signal(Signal::KILL).unwrap());
     }

@@ -57,11 +57,7 @@ pub struct RunSpec {
 
 impl RunSpec {
     /// A command with the server's environment and no limits of its own.
-    pub fn new<A: Into<String>>(
-        run: RunRef,
-        run_id: impl Into<String>,
-        argv: impl IntoIterator<Item = A>,
-    ) -> Self {
+    pub fn new<A: Into<String>>(run: RunRef, run_id: impl Into<String>, argv: impl IntoIterator<Item = A>) -> Self {
         Self {
             run,
             run_id: run_id.into(),
@@ -146,11 +142,7 @@ pub(crate) const TAG_VARIABLE: &str = "KELOS_RUN_TAG";
 /// Creates a file that can be created only once, complete from its first moment. `false`: it was
 /// there already. The hard link makes both true at once, where `O_EXCL` alone would show an empty
 /// file for a moment.
-pub(crate) fn create_once<T: Serialize>(
-    dir: &Path,
-    name: &str,
-    value: &T,
-) -> Result<bool, LocalError> {
+pub(crate) fn create_once<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<bool, LocalError> {
     let target = dir.join(name);
     let temp = write_temp(dir, name, value)?;
     let linked = fs::hard_link(&temp, &target);
@@ -165,9 +157,7 @@ pub(crate) fn create_once<T: Serialize>(
 /// Makes a file survive a power failure, its name included: that is a change of the same inode.
 pub(crate) fn sync(dir: &Path, name: &str) -> Result<(), LocalError> {
     let path = dir.join(name);
-    File::open(&path)
-        .and_then(|file| file.sync_all())
-        .at("sync", &path)
+    File::open(&path).and_then(|file| file.sync_all()).at("sync", &path)
 }
 
 /// Replaces a file whole: a reader sees the old or the new one.
@@ -185,9 +175,7 @@ pub(crate) fn read_claim(dir: &Path) -> Result<Option<(Claim, Option<ProcessId>)
     let mut lines = bytes.split(|&byte| byte == b'\n');
     let claim = parse(dir, CLAIM, lines.next().unwrap_or_default())?;
     // Half a line, or none: the command has only just started.
-    let command = lines
-        .next()
-        .and_then(|line| serde_json::from_slice(line).ok());
+    let command = lines.next().and_then(|line| serde_json::from_slice(line).ok());
     Ok(Some((claim, command)))
 }
 
@@ -196,19 +184,12 @@ pub(crate) fn read_claim(dir: &Path) -> Result<Option<(Claim, Option<ProcessId>)
 pub(crate) fn add_command(dir: &Path, command: ProcessId) -> io::Result<()> {
     let mut line = vec![b'\n'];
     serde_json::to_writer(&mut line, &command)?;
-    OpenOptions::new()
-        .append(true)
-        .open(dir.join(CLAIM))?
-        .write_all(&line)
+    OpenOptions::new().append(true).open(dir.join(CLAIM))?.write_all(&line)
 }
 
 /// Keeps what went wrong around the command, as far as possible.
 pub(crate) fn complain(dir: &Path, complaint: &str) {
-    let file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(dir.join(SHIM_ERR));
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(dir.join(SHIM_ERR));
     if let Ok(mut file) = file {
         let _ = writeln!(file, "{complaint}");
     }
@@ -216,9 +197,7 @@ pub(crate) fn complain(dir: &Path, complaint: &str) {
 
 /// Reads a record; `None` when the file isn't there.
 pub(crate) fn read<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Option<T>, LocalError> {
-    read_bytes(dir, name)?
-        .map(|bytes| parse(dir, name, &bytes))
-        .transpose()
+    read_bytes(dir, name)?.map(|bytes| parse(dir, name, &bytes)).transpose()
 }
 
 fn read_bytes(dir: &Path, name: &str) -> Result<Option<Vec<u8>>, LocalError> {
@@ -231,10 +210,7 @@ fn read_bytes(dir: &Path, name: &str) -> Result<Option<Vec<u8>>, LocalError> {
 }
 
 fn parse<T: DeserializeOwned>(dir: &Path, name: &str, bytes: &[u8]) -> Result<T, LocalError> {
-    serde_json::from_slice(bytes).map_err(|source| LocalError::BadRecord {
-        path: dir.join(name),
-        source,
-    })
+    serde_json::from_slice(bytes).map_err(|source| LocalError::BadRecord { path: dir.join(name), source })
 }
 
 /// Writes a file that nobody looks for, readable by its owner alone.
@@ -242,17 +218,9 @@ fn write_temp<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<PathBuf
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
     let path = dir.join(format!(".{name}.{}.{count}", std::process::id()));
-    let bytes = serde_json::to_vec(value).map_err(|source| LocalError::BadRecord {
-        path: path.clone(),
-        source,
-    })?;
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&path)
-        .at("create", &path)?;
+    let bytes = serde_json::to_vec(value).map_err(|source| LocalError::BadRecord { path: path.clone(), source })?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path).at("create", &path)?;
     if let Err(error) = file.write_all(&bytes) {
         let _ = fs::remove_file(&path);
         return Err(error).at("write", &path);
@@ -271,18 +239,11 @@ mod millis {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(
-        value: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        value
-            .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
-            .serialize(serializer)
+    pub(super) fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Duration>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
     }
 }
@@ -293,21 +254,11 @@ mod tests {
 
     #[test]
     fn an_exit_reads_as_it_was_written() {
-        let exit = Exit {
-            outcome: Outcome::Exited { code: 3 },
-            started_at_ms: Some(1),
-            ended_at_ms: 2,
-        };
+        let exit = Exit { outcome: Outcome::Exited { code: 3 }, started_at_ms: Some(1), ended_at_ms: 2 };
         let text = serde_json::to_string(&exit).unwrap();
-        assert_eq!(
-            text,
-            r#"{"outcome":"exited","code":3,"started_at_ms":1,"ended_at_ms":2}"#
-        );
+        assert_eq!(text, r#"{"outcome":"exited","code":3,"started_at_ms":1,"ended_at_ms":2}"#);
         assert_eq!(serde_json::from_str::<Exit>(&text).unwrap(), exit);
-        assert_eq!(
-            serde_json::to_value(Outcome::TimedOut).unwrap(),
-            serde_json::json!({"outcome": "timed_out"})
-        );
+        assert_eq!(serde_json::to_value(Outcome::TimedOut).unwrap(), serde_json::json!({"outcome": "timed_out"}));
     }
 
     #[test]
@@ -316,10 +267,6 @@ mod tests {
         assert!(create_once(dir.path(), "claim", &1).unwrap());
         assert!(!create_once(dir.path(), "claim", &2).unwrap());
         assert_eq!(read::<i32>(dir.path(), "claim").unwrap(), Some(1));
-        assert_eq!(
-            fs::read_dir(dir.path()).unwrap().count(),
-            1,
-            "no temporary file stays"
-        );
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file stays");
     }
 }

@@ -41,9 +41,7 @@ const WRITE_EXIT_FOR: Duration = Duration::from_secs(60);
 /// folder.
 pub fn shim_main(run_dir: &Path) -> i32 {
     let dir = run_dir.to_owned();
-    std::panic::set_hook(Box::new(move |panic| {
-        records::complain(&dir, &panic.to_string())
-    }));
+    std::panic::set_hook(Box::new(move |panic| records::complain(&dir, &panic.to_string())));
     match run(run_dir) {
         Ok(()) => 0,
         Err(error) => {
@@ -57,9 +55,7 @@ pub fn shim_main(run_dir: &Path) -> i32 {
 
 fn run(dir: &Path) -> Result<(), LocalError> {
     let (signals, me) = detach().at("prepare the shim in", dir)?;
-    let spec: RunSpec = records::read(dir, SPEC)?
-        .ok_or(io::ErrorKind::NotFound.into())
-        .at("read", &dir.join(SPEC))?;
+    let spec: RunSpec = records::read(dir, SPEC)?.ok_or(io::ErrorKind::NotFound.into()).at("read", &dir.join(SPEC))?;
     let claim = Claim {
         run_id: spec.run_id.clone(),
         tag: procs::unique().at("prepare the shim in", dir)?,
@@ -104,112 +100,57 @@ fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals
     if let Some(stat) = Stat::of(job_pid)
         && let Err(error) = records::add_command(dir, stat.id)
     {
-        records::complain(
-            dir,
-            &format!("failed to note the command's process: {error}"),
-        );
+        records::complain(dir, &format!("failed to note the command's process: {error}"));
     }
     say(&format!("{SAY_STARTED} {job_pid}"));
-    let tree = Tree {
-        tag: claim.tag.clone(),
-        shim: me,
-    };
-    let supervisor = Supervisor::new(
-        job,
-        tree,
-        output,
-        log,
-        signals,
-        spec.grace.unwrap_or(DEFAULT_GRACE),
-    );
+    let tree = Tree { tag: claim.tag.clone(), shim: me };
+    let supervisor = Supervisor::new(job, tree, output, log, signals, spec.grace.unwrap_or(DEFAULT_GRACE));
     let outcome = supervisor.run(spec.timeout);
-    Exit {
-        outcome,
-        started_at_ms: Some(started_at_ms),
-        ended_at_ms: records::now_ms().max(started_at_ms),
-    }
+    Exit { outcome, started_at_ms: Some(started_at_ms), ended_at_ms: records::now_ms().max(started_at_ms) }
 }
 
 fn not_started(error: String) -> Exit {
-    Exit {
-        outcome: Outcome::FailedToStart { error },
-        started_at_ms: None,
-        ended_at_ms: records::now_ms(),
-    }
+    Exit { outcome: Outcome::FailedToStart { error }, started_at_ms: None, ended_at_ms: records::now_ms() }
 }
 
-fn start(
-    dir: &Path,
-    spec: &RunSpec,
-    claim: &Claim,
-) -> Result<(LogWriter, Pid, PipeReader), String> {
+fn start(dir: &Path, spec: &RunSpec, claim: &Claim) -> Result<(LogWriter, Pid, PipeReader), String> {
     let limit = spec.log_limit_bytes.unwrap_or(DEFAULT_LOG_LIMIT);
     let log = LogWriter::new(dir, limit);
     let mut command = command(spec, claim)?;
-    let (output, writer) =
-        io::pipe().map_err(|error| format!("failed to create a pipe: {error}"))?;
-    let second = writer
-        .try_clone()
-        .map_err(|error| format!("failed to create a pipe: {error}"))?;
+    let (output, writer) = io::pipe().map_err(|error| format!("failed to create a pipe: {error}"))?;
+    let second = writer.try_clone().map_err(|error| format!("failed to create a pipe: {error}"))?;
     command.stdout(writer).stderr(second);
     // `command` goes with its ends of the pipe when this function returns, so that the pipe ends
     // with the job.
-    let child = command
-        .spawn()
-        .map_err(|error| why_not_started(&spec.argv[0], &error))?;
-    let pid = i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or("the system gave no process id")?;
+    let child = command.spawn().map_err(|error| why_not_started(&spec.argv[0], &error))?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("the system gave no process id")?;
     Ok((log, pid, output))
 }
 
 fn command(spec: &RunSpec, claim: &Claim) -> Result<Command, String> {
-    let (program, args) = spec
-        .argv
-        .split_first()
-        .ok_or("the command is empty, expected at least a program")?;
+    let (program, args) = spec.argv.split_first().ok_or("the command is empty, expected at least a program")?;
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).process_group(0);
     if !spec.inherit_env {
         command.env_clear();
     }
-    if let Some(name) = spec
-        .env
-        .keys()
-        .find(|name| name.is_empty() || name.contains(['=', '\0']))
-    {
-        return Err(format!(
-            "the environment name `{}` is not valid",
-            name.escape_debug()
-        ));
+    if let Some(name) = spec.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+        return Err(format!("the environment name `{}` is not valid", name.escape_debug()));
     }
-    command
-        .envs(&spec.env)
-        .env("KELOS_RUN_ID", &spec.run_id)
-        .env(TAG_VARIABLE, &claim.tag);
+    command.envs(&spec.env).env("KELOS_RUN_ID", &spec.run_id).env(TAG_VARIABLE, &claim.tag);
     if let Some(cwd) = &spec.cwd {
         // Looked at beforehand, as the error of the system wouldn't say whether the folder or the
         // program is missing.
         match fs::metadata(cwd) {
             Ok(metadata) if metadata.is_dir() => command.current_dir(cwd),
             Ok(_) => {
-                return Err(format!(
-                    "the working directory `{}` is not a directory",
-                    cwd.display()
-                ));
+                return Err(format!("the working directory `{}` is not a directory", cwd.display()));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(format!(
-                    "the working directory `{}` does not exist",
-                    cwd.display()
-                ));
+                return Err(format!("the working directory `{}` does not exist", cwd.display()));
             }
             Err(error) => {
-                return Err(format!(
-                    "failed to enter the working directory `{}`: {error}",
-                    cwd.display()
-                ));
+                return Err(format!("failed to enter the working directory `{}`: {error}", cwd.display()));
             }
         };
     }
@@ -248,10 +189,7 @@ fn write_exit(dir: &Path, exit: &Exit) -> Result<(), LocalError> {
 fn server_listens() -> bool {
     let stdout = io::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let polled = poll(&mut fds, Some(&now));
     polled.is_ok() && !fds[0].revents().contains(PollFlags::ERR)
 }

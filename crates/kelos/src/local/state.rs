@@ -13,10 +13,7 @@ const SHIM_DIED: &str = "the process that looked after the command died";
 /// [`Check`] with what the launcher needs to act on it.
 pub(crate) enum Look {
     NotStarted,
-    Running {
-        shim: ProcessId,
-        external_id: String,
-    },
+    Running { shim: ProcessId, external_id: String },
     Ended(Exit),
 }
 
@@ -40,12 +37,7 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
         // It is created whole, so only a damaged disk gets here; there is nobody to watch and
         // nobody to kill.
         Err(LocalError::BadRecord { source, .. }) => {
-            return settle(
-                dir,
-                Outcome::Unknown {
-                    why: format!("the claim of the run is damaged: {source}"),
-                },
-            );
+            return settle(dir, Outcome::Unknown { why: format!("the claim of the run is damaged: {source}") });
         }
         Err(error) => return Err(error),
     };
@@ -54,10 +46,7 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
     };
     let is_here = procs::host().at("read", Path::new("/proc"))? == claim.host;
     if is_here && shim.is_alive() {
-        return Ok(Look::Running {
-            shim,
-            external_id: external_id(command, Some(shim)),
-        });
+        return Ok(Look::Running { shim, external_id: external_id(command, Some(shim)) });
     }
     // The shim may have written the outcome and ended between the two looks.
     if let Some(exit) = read_exit(dir)? {
@@ -67,18 +56,11 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
         let why = "the machine or the container was restarted while it ran".to_owned();
         return settle(dir, Outcome::Unknown { why });
     }
-    let tree = Tree {
-        tag: claim.tag,
-        shim,
-    };
+    let tree = Tree { tag: claim.tag, shim };
     let outcome = match tree.kill() {
         Ok(()) if dir.join(HARD_KILLED).exists() => Outcome::Killed,
-        Ok(()) => Outcome::Unknown {
-            why: SHIM_DIED.to_owned(),
-        },
-        Err(error) => Outcome::Unknown {
-            why: format!("{SHIM_DIED}, and of the processes it left, {error}"),
-        },
+        Ok(()) => Outcome::Unknown { why: SHIM_DIED.to_owned() },
+        Err(error) => Outcome::Unknown { why: format!("{SHIM_DIED}, and of the processes it left, {error}") },
     };
     settle(dir, outcome)
 }
@@ -87,14 +69,8 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
 fn read_exit(dir: &Path) -> Result<Option<Exit>, LocalError> {
     match records::read(dir, EXIT) {
         Err(LocalError::BadRecord { source, .. }) => {
-            let outcome = Outcome::Unknown {
-                why: format!("the record of its end is damaged: {source}"),
-            };
-            Ok(Some(Exit {
-                outcome,
-                started_at_ms: None,
-                ended_at_ms: records::now_ms(),
-            }))
+            let outcome = Outcome::Unknown { why: format!("the record of its end is damaged: {source}") };
+            Ok(Some(Exit { outcome, started_at_ms: None, ended_at_ms: records::now_ms() }))
         }
         other => other,
     }
@@ -115,11 +91,7 @@ pub(crate) fn kill_below(dir: &Path, shim: ProcessId) -> Result<(), LocalError> 
 /// Writes down the outcome of a run without a shim, unless somebody else was first: then theirs
 /// holds.
 fn settle(dir: &Path, outcome: Outcome) -> Result<Look, LocalError> {
-    let exit = Exit {
-        outcome,
-        started_at_ms: None,
-        ended_at_ms: records::now_ms(),
-    };
+    let exit = Exit { outcome, started_at_ms: None, ended_at_ms: records::now_ms() };
     records::create_once(dir, EXIT, &exit)?;
     records::sync(dir, EXIT)?;
     Ok(Look::Ended(read_exit(dir)?.unwrap_or(exit)))
@@ -141,8 +113,5 @@ pub(crate) fn bury(dir: &Path) -> Result<bool, LocalError> {
 }
 
 pub(crate) fn external_id(command: Option<ProcessId>, shim: Option<ProcessId>) -> String {
-    command
-        .or(shim)
-        .map(|process| process.pid.to_string())
-        .unwrap_or_default()
+    command.or(shim).map(|process| process.pid.to_string()).unwrap_or_default()
 }

@@ -117,9 +117,7 @@ impl Supervisor {
         // A timeout beyond what the clock can say is none.
         self.until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            let wait = self
-                .until
-                .map(|until| until.saturating_duration_since(Instant::now()));
+            let wait = self.until.map(|until| until.saturating_duration_since(Instant::now()));
             self.wait_for_something(wait);
             let anybody_left = self.reap();
             if !anybody_left || !self.advance(Instant::now()) {
@@ -182,9 +180,7 @@ impl Supervisor {
         let is_due = self.until.is_some_and(|until| now >= until);
         match self.phase {
             Phase::Command if self.status.is_some() => self.enter(Phase::Trailing, now + TRAILING),
-            Phase::Command if self.signals.stop.load(Ordering::SeqCst) => {
-                self.stop(Outcome::Killed, now)
-            }
+            Phase::Command if self.signals.stop.load(Ordering::SeqCst) => self.stop(Outcome::Killed, now),
             Phase::Command if is_due => self.stop(Outcome::TimedOut, now),
             Phase::Trailing if is_due => {
                 self.tell_to_end();
@@ -250,13 +246,7 @@ impl Supervisor {
         while self.output.is_some() && Instant::now() < until {
             let Some(output) = &self.output else { return };
             let mut fds = [PollFd::new(output, PollFlags::IN)];
-            match poll(
-                &mut fds,
-                Some(&Timespec {
-                    tv_sec: 0,
-                    tv_nsec: 0,
-                }),
-            ) {
+            match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
                 Ok(0) => return,
                 Ok(_) => self.read_output(),
                 Err(_) => {}
@@ -269,16 +259,12 @@ impl Supervisor {
             return stopped;
         }
         let Some(status) = self.status else {
-            return Outcome::Unknown {
-                why: "the command was reaped by somebody else".to_owned(),
-            };
+            return Outcome::Unknown { why: "the command was reaped by somebody else".to_owned() };
         };
         match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => Outcome::Exited { code },
             (None, Some(signal)) => Outcome::Signalled { signal },
-            (None, None) => Outcome::Unknown {
-                why: format!("the command ended with the status {status:?}"),
-            },
+            (None, None) => Outcome::Unknown { why: format!("the command ended with the status {status:?}") },
         }
     }
 }

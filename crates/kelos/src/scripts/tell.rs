@@ -51,12 +51,15 @@ impl Told {
             | AddWatchFlags::IN_DELETE_SELF
             | AddWatchFlags::IN_ONLYDIR;
         // Listen first: a link that comes after the look is told.
-        is_of_this_machine(folder) && self.inotify.add_watch(folder, changes).is_ok() && is_plain(folder, may_have_folders)
+        is_of_this_machine(folder)
+            && self.inotify.add_watch(folder, changes).is_ok()
+            && is_plain(folder, may_have_folders)
     }
 
     /// Waits for a change, at most so long. Says whether there may have been one; then listen anew.
     pub(super) fn changed_within(&self, wait: Duration) -> bool {
-        let wait = Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), tv_nsec: wait.subsec_nanos().into() };
+        let wait =
+            Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), tv_nsec: wait.subsec_nanos().into() };
         let told = poll(&mut [PollFd::new(&self.inotify, PollFlags::IN)], Some(&wait));
         !matches!(told, Ok(0)) || self.folders.iter().any(|(folder, before)| identity(folder) != *before)
     }
@@ -68,7 +71,8 @@ fn identity(folder: &Path) -> Identity {
 
 /// Whether its file system is one that nobody else changes behind this system's back.
 fn is_of_this_machine(folder: &Path) -> bool {
-    let own = [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
+    let own =
+        [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
     let reached_directly = std::path::absolute(folder).ok() == std::fs::canonicalize(folder).ok();
     reached_directly && statfs(folder).is_ok_and(|of| own.contains(&of.filesystem_type()))
 }

@@ -105,8 +105,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// Whether a process runs; one that nobody has reaped yet doesn't.
 pub fn is_alive(pid: i32) -> bool {
     let stat = read(Path::new(&format!("/proc/{pid}/stat")));
-    stat.rfind(')')
-        .is_some_and(|end| !stat[end..].starts_with(") Z"))
+    stat.rfind(')').is_some_and(|end| !stat[end..].starts_with(") Z"))
 }
 
 pub fn kill(pid: i32, signal: nix::sys::signal::Signal) {

@@ -18,9 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn serve(root: &Path, spec: RunSpec) -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let launcher = Launcher::new(root, own_shim(), Limits::default())?;
         let started = launcher.start(&spec).await?;
