@@ -20,7 +20,7 @@ use crate::support::{
 const WORKFLOWS: usize = 500;
 const WEEK: usize = 168;
 /// By then the store has given its memory back and the stamps of new files are trusted.
-const SETTLES: Duration = Duration::from_secs(15);
+const SETTLES: Duration = Duration::from_secs(45);
 
 /// Ten minutes past an hour, and on from there: no hour ends while this is measured.
 fn quiet_clock() -> Clock {
@@ -149,7 +149,7 @@ pub(crate) fn memory() -> Outcome {
         std::thread::sleep(Duration::from_millis(100));
     }
     println!("{:.1} MB after {ten} commands", resident_mb());
-    std::thread::sleep(Duration::from_secs(15));
+    std::thread::sleep(SETTLES);
     println!("{:.1} MB 15 s later", resident_mb());
     node.stop();
     Ok(())
