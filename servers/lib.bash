@@ -1,0 +1,57 @@
+# What the scripts of servers share; sourced by them. Expects `set -euo pipefail` and KELOS_SERVERS_DIR.
+
+# The state of this server, named after its folder, and the downloads of all.
+name=$(basename "$(cd "$(dirname "$0")" && pwd)")
+state=$KELOS_SERVERS_DIR/$name
+cache=$KELOS_SERVERS_DIR/cache
+mkdir -p "$state" "$cache"
+
+# port WORD: a free loopback port, the same each time it is asked for by this word.
+port() {
+    local file=$state/port.$1
+    [ -s "$file" ] || python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' > "$file"
+    cat "$file"
+}
+
+# answers PORT: whether somebody accepts connections there.
+answers() { (exec 3<> "/dev/tcp/127.0.0.1/$1") 2> /dev/null; }
+
+# daemon WORD COMMAND...: starts a process in a session of its own; its log is WORD.log, its id in WORD.pid.
+daemon() {
+    local word=$1
+    shift
+    setsid "$@" > "$state/$word.log" 2>&1 < /dev/null &
+    echo $! > "$state/$word.pid"
+}
+
+# lives WORD: whether that process is there.
+lives() { [ -s "$state/$1.pid" ] && kill -0 "$(cat "$state/$1.pid")" 2> /dev/null; }
+
+# end WORD SIGNAL: a signal to the whole session of that process, and a wait of at most ten seconds for its end.
+end() {
+    local pid n
+    lives "$1" || { rm -f "$state/$1.pid"; return 0; }
+    pid=$(cat "$state/$1.pid")
+    kill "-$2" -- "-$pid" 2> /dev/null || kill "-$2" "$pid" 2> /dev/null || true
+    for n in $(seq 100); do
+        kill -0 "$pid" 2> /dev/null || break
+        sleep 0.1
+    done
+    kill -KILL -- "-$pid" 2> /dev/null || true
+    rm -f "$state/$1.pid"
+}
+
+# packages NAME...: packages of Debian, where their commands are missing.
+packages() {
+    apt-get install --yes --no-install-recommends "$@" || { apt-get update && apt-get install --yes --no-install-recommends "$@"; }
+}
+
+# venv FOLDER REQUIREMENT...: a Python environment in the cache with these packages.
+venv() {
+    local folder=$cache/$1
+    shift
+    [ "$(cat "$folder/installed" 2> /dev/null)" = "$*" ] && return
+    python3 -m venv "$folder" || { packages python3-venv && python3 -m venv "$folder"; }
+    "$folder/bin/pip" install --quiet --disable-pip-version-check "$@"
+    echo "$*" > "$folder/installed"
+}
