@@ -1,0 +1,83 @@
+//! What can go wrong with a place.
+
+use std::time::Duration;
+
+/// Why a place could not be looked at or changed. Messages complete "failed to …".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// The text names no place.
+    #[error("understand \"{uri}\": {reason}")]
+    BadUri {
+        /// What was given.
+        uri: String,
+        /// What was expected.
+        reason: String,
+    },
+    /// Something must be there, and is not.
+    #[error("find {place}: nothing is there")]
+    NotFound {
+        /// Where.
+        place: String,
+    },
+    /// The server knows who asks, and refuses.
+    #[error("use {place}: permission denied ({detail})")]
+    Denied {
+        /// Where.
+        place: String,
+        /// The server's words.
+        detail: String,
+    },
+    /// The server does not believe, or did not learn, who asks; or we do not believe that it is who it says.
+    #[error("log in to {endpoint}: {detail}")]
+    Login {
+        /// Which server.
+        endpoint: String,
+        /// What went wrong and what to do.
+        detail: String,
+    },
+    /// There was no connection, or it broke.
+    #[error("reach {endpoint}: {detail}")]
+    Unreachable {
+        /// Which server.
+        endpoint: String,
+        /// What went wrong.
+        detail: String,
+    },
+    /// No answer in time.
+    #[error("get an answer from {endpoint} within {} s", after.as_secs())]
+    TimedOut {
+        /// Which server.
+        endpoint: String,
+        /// How long it was given.
+        after: Duration,
+    },
+    /// This kind of place can't do that.
+    #[error("{what} {place}: {reason}")]
+    Unsupported {
+        /// What was wanted: "list", "write to".
+        what: &'static str,
+        /// Where.
+        place: String,
+        /// Why not, and what to do instead.
+        reason: String,
+    },
+    /// Anything else that the system said.
+    #[error("{what} {place}: {detail}")]
+    Other {
+        /// What was wanted: "list", "write".
+        what: &'static str,
+        /// Where.
+        place: String,
+        /// The system's words.
+        detail: String,
+    },
+}
+
+impl StorageError {
+    /// Whether the fault lies with the server or the way to it, and not with the one path that was asked about: the
+    /// next call would fare no better.
+    #[must_use]
+    pub fn is_of_endpoint(&self) -> bool {
+        matches!(self, Self::Login { .. } | Self::Unreachable { .. } | Self::TimedOut { .. })
+    }
+}

@@ -1,0 +1,152 @@
+//! This machine's own files.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use tokio::fs;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+
+use crate::{Entry, FileSystem, Kind, StorageError};
+
+/// Tells apart the unfinished files of one process.
+static UNFINISHED: AtomicU64 = AtomicU64::new(0);
+
+/// The files of this machine.
+pub struct LocalFiles;
+
+#[async_trait]
+impl FileSystem for LocalFiles {
+    async fn stat(&self, path: &str) -> Result<Option<Entry>, StorageError> {
+        match fs::metadata(path).await {
+            Ok(found) => Ok(Some(entry(file_name(path), &found))),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(failure("look at", path, &error)),
+        }
+    }
+
+    async fn list(&self, folder: &str) -> Result<Option<Vec<Entry>>, StorageError> {
+        let mut reading = match fs::read_dir(folder).await {
+            Ok(reading) => reading,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(failure("list", folder, &error)),
+        };
+        let mut entries = Vec::new();
+        while let Some(found) = reading.next_entry().await.map_err(|error| failure("list", folder, &error))? {
+            // A link may lead nowhere, and a file may go while the folder is read.
+            if let Ok(about) = fs::metadata(found.path()).await {
+                entries.push(entry(found.file_name().to_string_lossy().into_owned(), &about));
+            }
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Some(entries))
+    }
+
+    async fn read(&self, path: &str, limit: u64) -> Result<Bytes, StorageError> {
+        let file = fs::File::open(path).await.map_err(|error| failure("read", path, &error))?;
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes).await.map_err(|error| failure("read", path, &error))?;
+        if bytes.len() as u64 > limit {
+            return Err(too_large(path, limit));
+        }
+        Ok(bytes.into())
+    }
+
+    async fn put(&self, path: &str, content: &mut (dyn AsyncRead + Send + Unpin)) -> Result<(), StorageError> {
+        let target = Path::new(path);
+        let folder = target.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(folder).await.map_err(|error| failure("make the folder of", path, &error))?;
+        let unfinished = folder.join(unfinished_name(path));
+        let written = write_whole(&unfinished, target, content).await;
+        if let Err(error) = written {
+            let _ = fs::remove_file(&unfinished).await;
+            return Err(failure("write", path, &error));
+        }
+        Ok(())
+    }
+
+    async fn make_folder(&self, path: &str) -> Result<(), StorageError> {
+        fs::create_dir_all(path).await.map_err(|error| failure("make the folder", path, &error))
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<(), StorageError> {
+        if fs::symlink_metadata(to).await.is_ok() {
+            let detail = format!("{to} exists already");
+            return Err(StorageError::Other { what: "rename", place: from.to_owned(), detail });
+        }
+        fs::rename(from, to).await.map_err(|error| failure("rename", from, &error))
+    }
+
+    async fn remove(&self, path: &str) -> Result<(), StorageError> {
+        let removed = match fs::symlink_metadata(path).await {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(path).await,
+            Ok(_) => fs::remove_file(path).await,
+            Err(error) => Err(error),
+        };
+        match removed {
+            Err(error) if !is_absent(&error) => Err(failure("remove", path, &error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The local path that is meant by `file:REST`: `file:/p`, `file:///p` and `file://host/p` name `/p`.
+#[must_use]
+pub(crate) fn path_of_file_uri(rest: &str) -> String {
+    let path =
+        rest.strip_prefix("//").map_or(rest, |with_host| with_host.find('/').map_or("/", |start| &with_host[start..]));
+    let bytes: Vec<u8> = percent_encoding::percent_decode_str(path).collect();
+    PathBuf::from(OsString::from_vec(bytes)).to_string_lossy().into_owned()
+}
+
+async fn write_whole(
+    unfinished: &Path,
+    target: &Path,
+    content: &mut (dyn AsyncRead + Send + Unpin),
+) -> io::Result<()> {
+    let mut file = fs::File::create(unfinished).await?;
+    tokio::io::copy(content, &mut file).await?;
+    file.flush().await?;
+    file.sync_all().await?;
+    fs::rename(unfinished, target).await
+}
+
+/// A name beside the file that no script folder and no listing takes for a finished one.
+pub(crate) fn unfinished_name(path: &str) -> String {
+    let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
+    format!(".{}.{}-{number}.unfinished", file_name(path), std::process::id())
+}
+
+/// The last part of a path.
+pub(crate) fn file_name(path: &str) -> String {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+pub(crate) fn too_large(path: &str, limit: u64) -> StorageError {
+    let detail = format!("it is larger than the {limit} bytes that are read at most");
+    StorageError::Other { what: "read", place: path.to_owned(), detail }
+}
+
+fn entry(name: String, about: &std::fs::Metadata) -> Entry {
+    let modified = about.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
+    let (kind, bytes) = if about.is_dir() { (Kind::Folder, 0) } else { (Kind::File, about.len()) };
+    Entry { name, kind, bytes, modified }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn failure(what: &'static str, path: &str, error: &io::Error) -> StorageError {
+    let (place, detail) = (path.to_owned(), error.to_string());
+    match error.kind() {
+        io::ErrorKind::NotFound => StorageError::NotFound { place },
+        io::ErrorKind::PermissionDenied => StorageError::Denied { place, detail },
+        _ => StorageError::Other { what, place, detail },
+    }
+}
