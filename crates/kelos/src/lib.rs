@@ -7,6 +7,7 @@ pub mod clock;
 pub mod dry_run;
 pub mod engine;
 pub mod executor;
+pub mod http;
 pub mod job;
 pub mod local;
 pub mod node;
