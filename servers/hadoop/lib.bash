@@ -1,0 +1,136 @@
+# What the servers of the Hadoop family share, on top of ../lib.bash. Expects `set -euo pipefail`.
+
+# shellcheck source=../lib.bash
+. "$(dirname "$0")/../lib.bash"
+
+hadoop_pom=$(dirname "$0")/../hadoop/pom.xml
+hadoop_jars=$cache/hadoop-$(sed -n 's:.*<hadoop.version>\(.*\)</.*:\1:p' "$hadoop_pom")
+
+# Small and quick to start: one compiler, one collector thread. What is opened, Hadoop reaches into.
+java_options=(
+    -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Djava.net.preferIPv4Stack=true
+    --add-opens=java.base/java.io=ALL-UNNAMED
+    --add-opens=java.base/java.lang=ALL-UNNAMED
+    --add-opens=java.base/java.lang.reflect=ALL-UNNAMED
+    --add-opens=java.base/java.net=ALL-UNNAMED
+    --add-opens=java.base/java.nio=ALL-UNNAMED
+    --add-opens=java.base/java.util=ALL-UNNAMED
+    --add-opens=java.base/java.util.concurrent=ALL-UNNAMED
+    --add-opens=java.base/sun.nio.ch=ALL-UNNAMED
+    --add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED
+)
+
+# install_java: a compiler, Maven and curl, where they are missing.
+install_java() {
+    command -v javac > /dev/null && command -v mvn > /dev/null && command -v curl > /dev/null && return
+    packages default-jdk-headless maven curl
+}
+
+# fetch_jars POM FOLDER: the jars that a pom names, once; two servers may ask for them at the same time.
+fetch_jars() {
+    (
+        flock 8
+        [ -e "$2/complete" ] && exit 0
+        rm -rf "$2"
+        mvn -q -B -f "$1" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$2"
+        # Two bindings of one logging interface come in; the newer one stays.
+        rm -f "$2"/slf4j-log4j12-*.jar "$2"/log4j-1.2.*.jar
+        touch "$2/complete"
+    ) 8> "$2.lock"
+}
+
+install_hadoop() {
+    local page
+    install_java && fetch_jars "$hadoop_pom" "$hadoop_jars"
+    # The jars lack the pages of the web servers, which do not start without a folder for them.
+    for page in hdfs datanode; do
+        mkdir -p "$hadoop_jars/webapps/$page/WEB-INF"
+        echo '<web-app/>' > "$hadoop_jars/webapps/$page/WEB-INF/web.xml"
+    done
+}
+
+# site FILE NAME VALUE...: writes a file of settings.
+site() {
+    local file=$1
+    shift
+    mkdir -p "$(dirname "$file")"
+    {
+        echo '<?xml version="1.0"?>'
+        echo '<configuration>'
+        while [ $# -gt 1 ]; do
+            printf '  <property><name>%s</name><value>%s</value></property>\n' "$1" "$2"
+            shift 2
+        done
+        echo '</configuration>'
+    } > "$file"
+}
+
+# log4j FOLDER: logs go to the standard output of the process, which is a file.
+log4j() {
+    mkdir -p "$1"
+    cat > "$1/log4j.properties" << 'PROPERTIES'
+log4j.rootLogger=INFO,out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+PROPERTIES
+}
+
+# core_site FOLDER FILE_SYSTEM: what every process knows; Oozie may act for its users.
+core_site() {
+    log4j "$1"
+    site "$1/core-site.xml" \
+        fs.defaultFS "$2" \
+        hadoop.tmp.dir "$state/tmp" \
+        hadoop.security.group.mapping org.apache.hadoop.security.NullGroupsMapping \
+        hadoop.http.staticuser.user nobody \
+        hadoop.proxyuser.oozie.hosts '*' \
+        hadoop.proxyuser.oozie.users '*'
+}
+
+# name_node_settings: what all name nodes have. They answer at once, without waiting for reports of blocks.
+name_node_settings=(
+    dfs.namenode.handler.count 4
+    dfs.namenode.safemode.threshold-pct 0
+    dfs.namenode.safemode.extension 0
+    dfs.namenode.resource.du.reserved 0
+    dfs.permissions.enabled true
+    dfs.replication 1
+)
+
+# java_here CONF_DIR JARS HEAP CLASS ARGUMENT...: becomes a Java process.
+java_here() {
+    local conf=$1 jars=$2 heap=$3
+    shift 3
+    cd "$state"
+    exec java "-Xmx$heap" "${java_options[@]}" -cp "$conf:$jars:$jars/*" "$@"
+}
+
+# format CONF_DIR NAME_FOLDER: makes an empty name space where there is none.
+format() {
+    [ -e "$2/current/VERSION" ] ||
+        (java_here "$1" "$hadoop_jars" 128m org.apache.hadoop.hdfs.server.namenode.NameNode -format -nonInteractive)
+}
+
+# run_name_node CONF_DIR: becomes a name node.
+run_name_node() { java_here "$1" "$hadoop_jars" 256m org.apache.hadoop.hdfs.server.namenode.NameNode; }
+
+fetch() { curl --silent --fail --max-time 5 "$@"; }
+
+# webhdfs PORT METHOD USER PATH QUERY: one request to a name node.
+webhdfs() { fetch --request "$2" "http://127.0.0.1:$1/webhdfs/v1$4?user.name=$3&$5"; }
+
+# folder PORT PATH OWNER PERMISSION: makes it as the superuser, who is `hdfs`.
+folder() {
+    webhdfs "$1" PUT hdfs "$2" op=MKDIRS &&
+        webhdfs "$1" PUT hdfs "$2" "op=SETOWNER&owner=$3" &&
+        webhdfs "$1" PUT hdfs "$2" "op=SETPERMISSION&permission=$4"
+}
+
+# lay_out PORT: the folders that people expect, and one that only the superuser may look into.
+lay_out() {
+    [ -e "$state/laid-out" ] && return
+    folder "$1" /tmp hdfs 1777 && folder "$1" /user hdfs 755 && folder "$1" "/user/$(id -un)" "$(id -un)" 755 &&
+        folder "$1" /private hdfs 700 && webhdfs "$1" PUT hdfs /private/secret op=MKDIRS &&
+        touch "$state/laid-out"
+}
