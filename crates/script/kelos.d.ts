@@ -10,6 +10,17 @@
 
 /** Decides for each slot whether it may go. Made by functions of `celos` alone. */
 interface Trigger { readonly __kind: "trigger" }
+/** What must hold of what is at a path, beside that it is there. */
+interface PathConditions {
+    /** Look at the files directly in the folder whose names match: `part-*`. `${year}` and the like are replaced. */
+    glob?: string;
+    /** So many files at least: of those that match `glob`, or in the folder. */
+    minCount?: number;
+    /** So many bytes at least: in the file, or in the files of the folder together. */
+    minBytes?: number;
+    /** Nothing must have been written to it for so many seconds. */
+    minAgeSeconds?: number;
+}
 /** Decides at which times a workflow has slots. Made by functions of `celos` alone. */
 interface Schedule { readonly __kind: "schedule" }
 /** Decides how many ready slots go at a time. Made by functions of `celos` alone. */
@@ -209,12 +220,18 @@ declare namespace celos {
      * `${second}` are replaced by the slot's values. A path with a scheme, such as `file:///data`, names its
      * own file system; otherwise `fs` or the variable `CELOS_DEFAULT_HDFS` does.
      */
-    function hdfsCheckTrigger(path: string, fs?: string): Trigger;
+    function hdfsCheckTrigger(path: string, fs?: string, conditions?: PathConditions): Trigger;
+    /**
+     * Ready when something is at a URI: `s3://bucket/in/${year}/_READY`, `gs:`, `abfs:`, `hdfs:`, `webhdfs:`, `sftp:`, `http:`,
+     * `https:` or `file:`. Credentials come from the server's surroundings, never from here. On object stores a slash at
+     * the end asks for anything below that prefix.
+     */
+    function pathTrigger(uri: string, conditions?: PathConditions): Trigger;
     /**
      * Ready when a file or folder is on the server's own disk. `${year}` and the like are replaced. A relative path is
      * looked for where the server works: with `kelos up` that is the folder of the scripts.
      */
-    function fileCheckTrigger(path: string): Trigger;
+    function fileCheckTrigger(path: string, conditions?: PathConditions): Trigger;
     /** Ready when the slot of another workflow at the same time has succeeded. */
     function successTrigger(workflowID: string): Trigger;
     /** Ready when all are; without arguments always. */

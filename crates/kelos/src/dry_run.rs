@@ -236,7 +236,7 @@ impl<'a> World<'a> {
     }
 
     fn is_there(&self, probe: &Probe) -> bool {
-        let Probe::Path { uri } = probe else {
+        let Probe::Path { uri, .. } = probe else {
             return true;
         };
         let path = uri.split_once(':').map_or(uri.as_str(), |(_, rest)| rest);

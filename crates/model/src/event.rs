@@ -8,6 +8,7 @@ use crate::id::{BackfillId, WorkflowId};
 use crate::key::SlotRef;
 use crate::ranges::Range;
 use crate::run::Outcome;
+use crate::slot::SlotState;
 use crate::trigger::Explanation;
 
 /// One line of the log.
@@ -188,6 +189,22 @@ pub enum SlotEvent {
         /// The backfill.
         backfill: BackfillId,
     },
+    /// It was taken over from the database of another scheduler: it came to be, or a slot that had not run yet
+    /// stands where it stood there.
+    Imported {
+        /// The other scheduler: `celos`.
+        from: String,
+        /// Where it stands: waiting, running or final.
+        state: SlotState,
+        /// Failed attempts that were counted there.
+        #[serde(default, skip_serializing_if = "no_retries")]
+        retries: u32,
+        /// What the executor calls its latest run there, which counts as a run here; a running slot has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        external_id: Option<String>,
+        /// Where it stood there, in the other scheduler's words, and why it stands elsewhere here.
+        there: String,
+    },
 }
 
 /// A field that is there is a value, be it null.
@@ -197,6 +214,11 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
 fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn no_retries(number: &u32) -> bool {
     *number == 0
 }
 
@@ -232,6 +254,15 @@ pub enum WorkflowEvent {
     Resumed {
         /// Who.
         by: String,
+    },
+    /// Its slots were taken over from the database of another scheduler.
+    Imported {
+        /// The other scheduler: `celos`.
+        from: String,
+        /// From its first slot there to its last.
+        range: Range,
+        /// How many slots came from there.
+        slots: u32,
     },
 }
 

@@ -56,6 +56,13 @@ impl SlotState {
         self >= SlotState::Succeeded
     }
 
+    /// Whether a slot can be taken over from elsewhere in this state: the others hold promises that only the
+    /// scheduler that made them can keep.
+    #[must_use]
+    pub fn is_importable(self) -> bool {
+        self.is_final() || matches!(self, SlotState::Waiting | SlotState::Running)
+    }
+
     /// The name in columns and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -99,6 +106,7 @@ impl SlotState {
             (live, SlotEvent::Killed { .. }) if !live.is_final() => Killed,
             (done, SlotEvent::Reopened { .. }) if done.is_final() => Waiting,
             (live, SlotEvent::Prioritised { .. }) if !live.is_final() => live,
+            (Waiting, SlotEvent::Imported { state, .. }) if state.is_importable() => *state,
             // The run of a killed slot, which may have been reopened since, but can't have been dispatched again.
             (state, SlotEvent::RunEnded { .. }) if !matches!(state, Dispatched | Running) => state,
             _ => return None,
@@ -152,12 +160,13 @@ impl Slot {
 
 /// Applies one event to a slot. This is the only place where a slot changes, live and in recovery alike.
 ///
-/// Returns none where the event can't happen: to a slot that is not there (but for `Planned`), to one
-/// that is there already (`Planned`), in its present state, or about another run than its latest.
+/// Returns none where the event can't happen: to a slot that is not there (but for `Planned` and `Imported`),
+/// to one that is there already (`Planned`) or has run (`Imported`), in its present state, or about another run
+/// than its latest.
 #[must_use]
 pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
     let Some(mut slot) = slot else {
-        return plan(event, at, seq);
+        return begin(event, at, seq);
     };
     let state = slot.state.after(event).filter(|_| fits_run(&slot, event))?;
     match event {
@@ -192,6 +201,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
             slot.priority = *priority;
             slot.backfill = Some(backfill.clone());
         }
+        SlotEvent::Imported { .. } => import(&mut slot, event, seq),
         SlotEvent::Planned { .. } => return None,
         SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
         SlotEvent::Deferred { .. }
@@ -218,15 +228,48 @@ fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
         | SlotEvent::BackedOff { run, .. }
         | SlotEvent::Failed { run, .. }
         | SlotEvent::RunEnded { run, .. } => slot.run_alive && *run == slot.last_run,
+        SlotEvent::Imported { .. } => slot.last_run == 0 && is_whole(event),
         _ => true,
     }
 }
 
-fn plan(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
-    let SlotEvent::Planned { priority, backfill, .. } = event else {
-        return None;
-    };
-    Some(Slot {
+/// Whether an imported slot can be: one whose run goes on needs the name by which its executor is asked.
+fn is_whole(event: &SlotEvent) -> bool {
+    match event {
+        SlotEvent::Imported { state: SlotState::Running, external_id, .. } => external_id.is_some(),
+        SlotEvent::Imported { state: SlotState::Waiting, external_id, .. } => external_id.is_none(),
+        SlotEvent::Imported { state, .. } => state.is_final(),
+        _ => false,
+    }
+}
+
+/// Takes over what was counted elsewhere. The latest run there is a run here, so that the next one is another.
+fn import(slot: &mut Slot, event: &SlotEvent, seq: u64) {
+    let SlotEvent::Imported { state, retries, external_id, .. } = event else { return };
+    slot.retries = *retries;
+    slot.external_id.clone_from(external_id);
+    if external_id.is_some() {
+        slot.last_run = 1;
+        slot.last_run_seq = seq;
+    }
+    slot.run_alive = *state == SlotState::Running;
+}
+
+/// The events with which a slot comes to be.
+fn begin(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
+    match event {
+        SlotEvent::Planned { priority, backfill, .. } => Some(waiting(at, seq, *priority, backfill.clone())),
+        SlotEvent::Imported { state, .. } if is_whole(event) => {
+            let mut slot = Slot { state: *state, ..waiting(at, seq, 0, None) };
+            import(&mut slot, event, seq);
+            Some(slot)
+        }
+        _ => None,
+    }
+}
+
+fn waiting(at: Timestamp, seq: u64, priority: i32, backfill: Option<BackfillId>) -> Slot {
+    Slot {
         state: SlotState::Waiting,
         since: at,
         retries: 0,
@@ -234,10 +277,10 @@ fn plan(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
         last_run_seq: 0,
         run_alive: false,
         external_id: None,
-        priority: *priority,
-        backfill: backfill.clone(),
+        priority,
+        backfill,
         due: None,
         said: 0,
         last_event: seq,
-    })
+    }
 }

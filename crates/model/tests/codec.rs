@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::event::{Event, Origin};
 use kelos_model::function::FunctionRef;
-use kelos_model::trigger::{Evidence, Explanation, FileSystem, PathCheck, TriggerKind, Verdict};
+use kelos_model::trigger::{Evidence, Explanation, Conditions, FileSystem, PathCheck, TriggerKind, Verdict};
 use kelos_model::{
     Answer, BackfillId, EventRecord, Outcome, Probe, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowId,
 };
@@ -44,13 +44,25 @@ fn function() -> impl Strategy<Value = FunctionRef> {
     (text(), any::<u32>(), "[0-9a-f]{16}").prop_map(|(file, index, digest)| FunctionRef { file, index, digest })
 }
 
+fn conditions() -> impl Strategy<Value = Conditions> {
+    let glob = prop::option::of(text());
+    (glob, any::<Option<u32>>(), any::<Option<u64>>(), any::<Option<u32>>()).prop_map(
+        |(glob, min_count, min_bytes, min_age_seconds)| Conditions { glob, min_count, min_bytes, min_age_seconds },
+    )
+}
+
 fn trigger() -> impl Strategy<Value = Trigger> {
-    let system = prop_oneof![Just(FileSystem::Hdfs), Just(FileSystem::Local)];
+    let system = prop_oneof![Just(FileSystem::Hdfs), Just(FileSystem::Local), Just(FileSystem::Any)];
     let leaf = prop_oneof![
         Just(Trigger::Always),
         any::<i64>().prop_map(|seconds| Trigger::Delay { seconds }),
         workflow().prop_map(|workflow| Trigger::Success { workflow }),
-        (system, text(), text()).prop_map(|(system, path, base)| Trigger::Path(PathCheck { system, path, base })),
+        (system, text(), text(), conditions()).prop_map(|(system, path, base, conditions)| Trigger::Path(PathCheck {
+            system,
+            path,
+            base,
+            conditions
+        })),
         function().prop_map(|function| Trigger::Function { function }),
     ];
     leaf.prop_recursive(6, 48, 4, |inner| {
@@ -66,7 +78,7 @@ fn trigger() -> impl Strategy<Value = Trigger> {
 
 fn probe() -> impl Strategy<Value = Probe> {
     prop_oneof![
-        text().prop_map(|uri| Probe::Path { uri }),
+        (text(), conditions()).prop_map(|(uri, conditions)| Probe::Path { uri, conditions }),
         (function(), workflow(), moment()).prop_map(|(function, workflow, at)| Probe::Function {
             function,
             workflow,
@@ -199,7 +211,7 @@ proptest! {
 
 #[test]
 fn the_json_of_a_trigger_is_what_others_read() {
-    let check = PathCheck { system: FileSystem::Hdfs, path: "/in/${year}".to_owned(), base: "hdfs://n".to_owned() };
+    let check = PathCheck::new(FileSystem::Hdfs, "/in/${year}", "hdfs://n");
     let wait = Trigger::Not { trigger: Box::new(Trigger::Delay { seconds: 60 }) };
     let trigger = Trigger::And { triggers: vec![Trigger::Path(check), wait] };
     let wanted = serde_json::json!({"type": "and", "triggers": [

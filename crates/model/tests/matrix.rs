@@ -60,7 +60,9 @@ fn applying_agrees_with_the_table() {
     for state in SlotState::ALL {
         for event in events(1) {
             let ends = matches!(event, SlotEvent::RunEnded { .. });
-            let before = Slot { run_alive: ends || slot(state).run_alive, ..slot(state) };
+            // Only what has not run yet can be imported.
+            let ran = u32::from(!matches!(event, SlotEvent::Imported { .. }));
+            let before = Slot { run_alive: ends || slot(state).run_alive, last_run: ran, ..slot(state) };
             let event = if let SlotEvent::Dispatched { .. } = event { SlotEvent::Dispatched { run: 2 } } else { event };
             let after = apply(Some(before), &event, Timestamp::UNIX_EPOCH, 2).map(|slot| slot.state);
             assert_eq!(after, state.after(&event), "{state} {}", name(&event));
@@ -69,10 +71,31 @@ fn applying_agrees_with_the_table() {
 }
 
 #[test]
-fn what_is_not_there_can_only_be_planned() {
+fn what_is_not_there_can_only_be_planned_or_imported() {
     for event in events(1) {
         let born = apply(None, &event, Timestamp::UNIX_EPOCH, 1);
-        assert_eq!(born.is_some(), matches!(event, SlotEvent::Planned { .. }), "{}", name(&event));
+        assert_eq!(born.is_some(), matches!(event, SlotEvent::Planned { .. } | SlotEvent::Imported { .. }), "{}", name(&event));
+    }
+}
+
+#[test]
+fn an_imported_slot_is_whole_or_not_at_all() {
+    let imported = |state, external_id: Option<&str>| {
+        let external_id = external_id.map(str::to_owned);
+        let event =
+            SlotEvent::Imported { from: "celos".to_owned(), state, retries: 3, external_id, there: String::new() };
+        apply(None, &event, Timestamp::UNIX_EPOCH, 7)
+    };
+    let running = imported(SlotState::Running, Some("x")).unwrap();
+    assert!(running.run_alive && running.is_live());
+    assert_eq!((running.last_run, running.last_run_seq, running.retries), (1, 7, 3));
+    let killed = imported(SlotState::Killed, None).unwrap();
+    assert!(!killed.is_live());
+    assert_eq!((killed.last_run, killed.last_run_seq), (0, 0));
+    assert_eq!(imported(SlotState::Running, None), None, "nobody could be asked about its run");
+    assert_eq!(imported(SlotState::Waiting, Some("x")), None, "what waits has no run");
+    for state in [SlotState::Held, SlotState::Queued, SlotState::Dispatched, SlotState::Backoff] {
+        assert_eq!(imported(state, None), None, "{state}");
     }
 }
 
@@ -86,7 +109,7 @@ fn states_are_read_back_from_their_names() {
 }
 
 fn history() -> impl Strategy<Value = Vec<(usize, u32)>> {
-    prop::collection::vec((0_usize..16, 1_u32..5), 1..120)
+    prop::collection::vec((0_usize..17, 1_u32..5), 1..120)
 }
 
 proptest! {
@@ -112,7 +135,7 @@ proptest! {
     #[test]
     fn numbers_of_runs_count_up_and_never_reset(history in history()) {
         walk(&history, |before, event, after| {
-            let dispatched = u32::from(matches!(event, SlotEvent::Dispatched { .. }));
+            let dispatched = u32::from(matches!(event, SlotEvent::Dispatched { .. } | SlotEvent::Imported { .. }));
             after.last_run == before.last_run + dispatched
         })?;
     }

@@ -33,7 +33,8 @@ impl Facts for Known {
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
         let name = probe.to_string();
         let verdict = *self.paths.get(&name)?;
-        Some(ProbeAnswer { verdict, detail: "refused".to_owned(), at: self.now })
+        let detail = if verdict == Verdict::Failed { "refused" } else { "" };
+        Some(ProbeAnswer { verdict, detail: detail.to_owned(), at: self.now })
     }
 }
 
@@ -56,7 +57,7 @@ fn known() -> Known {
 }
 
 fn path(path: &str) -> Trigger {
-    Trigger::Path(PathCheck { system: FileSystem::Hdfs, path: path.to_owned(), base: "hdfs://n".to_owned() })
+    Trigger::Path(PathCheck::new(FileSystem::Hdfs, path, "hdfs://n"))
 }
 
 fn and(triggers: impl Into<Vec<Trigger>>) -> Trigger {
@@ -175,7 +176,7 @@ fn texts_for_what_celos_does_not_have() {
     assert_eq!(say(&leaf("failed")), "HDFS path hdfs://n/failed can't be checked: refused");
     assert_eq!(say(&leaf("asked")), "HDFS path hdfs://n/asked is not ready");
     assert_eq!(say(&not(leaf("asked"))), "Not ready, nested trigger is not known");
-    let check = PathCheck { system: FileSystem::Local, path: "/in".to_owned(), base: "file:///".to_owned() };
+    let check = PathCheck::new(FileSystem::Local, "/in", "file:///");
     assert_eq!(say(&Trigger::Path(check)), "File /in is not ready");
 }
 
@@ -198,7 +199,7 @@ fn an_offset_shifts_the_slot_and_not_the_clock() {
     let hourly = path("/in/${hour}");
     for (seconds, hour) in [(-3600, "03"), (0, "04"), (3600, "05"), (86_400, "04")] {
         let wakers = ask(&offset(seconds, hourly.clone()), &known()).wakers;
-        assert_eq!(wakers, [Waker::Probe(Probe::Path { uri: format!("hdfs://n/in/{hour}") })]);
+        assert_eq!(wakers, [Waker::Probe(Probe::path(format!("hdfs://n/in/{hour}")))]);
     }
     let shifted = offset(3600, Trigger::Delay { seconds: 60 });
     assert_eq!(explain(&shifted).nested[0].text, "Delayed until 2016-01-01T05:01:00.000Z");
@@ -249,7 +250,7 @@ fn all_leaves_are_asked_and_wake() {
         Trigger::Delay { seconds: 60 },
         Trigger::Function { function: function.clone() },
     ]);
-    let uri = |name: &str| Waker::Probe(Probe::Path { uri: format!("hdfs://n/{name}") });
+    let uri = |name: &str| Waker::Probe(Probe::path(format!("hdfs://n/{name}")));
     let key = SlotKey::parse("2016-01-01T04:00Z").unwrap();
     let wanted = [
         uri("never"),

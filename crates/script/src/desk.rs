@@ -173,7 +173,8 @@ impl Desk {
 
     fn probe(&self, path: String, base: String, millis: i64) -> Result<bool, String> {
         let at = Timestamp::from_millisecond(millis).map_err(|error| error.to_string())?;
-        let uri = PathCheck { system: FileSystem::Hdfs, path, base }.uri(&SlotKey::Time(at));
+        let check = PathCheck::new(FileSystem::Hdfs, &path, &base);
+        let uri = check.uri(&SlotKey::Time(at));
         if self.session.dry() {
             self.warn(format!("celos.hdfsCheck of {uri} is taken to be false: checking looks at nothing"), "");
         }

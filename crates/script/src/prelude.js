@@ -215,21 +215,63 @@ function pathOf(name, path) {
     return text(path, `celos.${name}: path`, "/logs/${year}-${month}-${day}/_READY");
 }
 
-function hdfsCheckTrigger(path, fs) {
-    pathOf("hdfsCheckTrigger", path);
-    const base = fileSystem("hdfsCheckTrigger", path, fs);
-    return new Made("trigger", "hdfsCheckTrigger", { type: "path", system: "hdfs", path, base });
+const CONDITIONS = ["glob", "minCount", "minBytes", "minAgeSeconds"];
+
+/** What must hold of a path beside that it is there; a bare `undefined` where nothing must. */
+function conditionsOf(name, conditions) {
+    if (conditions === undefined || conditions === null) return undefined;
+    const where = `celos.${name}: conditions`;
+    object(conditions, where, "an object such as {minBytes: 1024, minAgeSeconds: 60}");
+    for (const field of Object.keys(conditions)) {
+        if (CONDITIONS.includes(field)) continue;
+        // A condition that nobody checks would let slots go too early, so this is no mere warning.
+        const close = host.closest(field, CONDITIONS);
+        refuse(`${where}: unknown condition '${field}'; ` +
+            (close ? `did you mean '${close}'?` : `there are: ${CONDITIONS.join(", ")}`));
+    }
+    const { glob, minCount, minBytes, minAgeSeconds } = conditions;
+    const checked = {};
+    if (glob !== undefined) checked.glob = globOf(glob, `${where}.glob`);
+    if (minCount !== undefined) checked.minCount = count(minCount, `${where}.minCount`, 1);
+    if (minBytes !== undefined) checked.minBytes = count(minBytes, `${where}.minBytes`, 1, Number.MAX_SAFE_INTEGER);
+    if (minAgeSeconds !== undefined) checked.minAgeSeconds = count(minAgeSeconds, `${where}.minAgeSeconds`);
+    return Object.keys(checked).length === 0 ? undefined : checked;
 }
 
-function fileCheckTrigger(path) {
+function globOf(glob, where) {
+    text(glob, where, "part-*");
+    if (glob.includes("/")) refuse(`${where}: expected a pattern of names in one folder, such as "part-*", not ${quote(glob)}`);
+    return glob;
+}
+
+function hdfsCheckTrigger(path, fs, conditions) {
+    pathOf("hdfsCheckTrigger", path);
+    const base = fileSystem("hdfsCheckTrigger", path, fs);
+    const tree = { type: "path", system: "hdfs", path, base, conditions: conditionsOf("hdfsCheckTrigger", conditions) };
+    return new Made("trigger", "hdfsCheckTrigger", tree);
+}
+
+function pathTrigger(uri, conditions) {
+    pathOf("pathTrigger", uri);
+    if (!hasScheme(uri)) {
+        refuse(`celos.pathTrigger: uri: expected a URI such as "s3://bucket/in/\${year}/_READY", not ${quote(uri)}; ` +
+            `for a path on the server's own disk use celos.fileCheckTrigger`);
+    }
+    const tree = { type: "path", system: "any", path: uri, base: "", conditions: conditionsOf("pathTrigger", conditions) };
+    return new Made("trigger", "pathTrigger", tree);
+}
+
+function fileCheckTrigger(path, conditions) {
     pathOf("fileCheckTrigger", path);
     if (hasScheme(path) && !/^file:/i.test(path)) {
         refuse(`celos.fileCheckTrigger: path: expected a path on the server's own disk, such as "/data/_READY" or "data/_READY", ` +
-            `not ${quote(path)}; for other file systems use celos.hdfsCheckTrigger`);
+            `not ${quote(path)}; for other file systems use celos.pathTrigger`);
     }
     // A relative path is looked for where the server works, as commands do.
     const named = path.startsWith("/") || hasScheme(path) ? path : `file:${path}`;
-    return new Made("trigger", "fileCheckTrigger", { type: "path", system: "local", path: named, base: "file:///" });
+    const wanted = conditionsOf("fileCheckTrigger", conditions);
+    const tree = { type: "path", system: "local", path: named, base: "file:///", conditions: wanted };
+    return new Made("trigger", "fileCheckTrigger", tree);
 }
 
 function combined(maker, type, values) {

@@ -277,6 +277,7 @@ const api = {
     serialSchedulingStrategy,
     alwaysTrigger: () => new Made("trigger", "alwaysTrigger", { type: "always" }),
     hdfsCheckTrigger,
+    pathTrigger,
     fileCheckTrigger,
     successTrigger,
     andTrigger: (...triggers) => combined("andTrigger", "and", triggers),

@@ -123,11 +123,10 @@ fn trigger(rng: &mut Rng, names: &[WorkflowId], depth: u32) -> Trigger {
         (true, 0) => Trigger::Always,
         (true, 1) => Trigger::Delay { seconds: rng.between(-600, 7200) },
         (true, 2) => Trigger::Success { workflow: rng.pick(names).clone() },
-        (true, _) => Trigger::Path(PathCheck {
-            system: FileSystem::Local,
-            path: format!("/d{}/${{year}}-${{month}}-${{day}}T${{hour}}:${{minute}}:${{second}}Z", rng.below(3)),
-            base: "file:".to_owned(),
-        }),
+        (true, _) => {
+            let path = format!("/d{}/${{year}}-${{month}}-${{day}}T${{hour}}:${{minute}}:${{second}}Z", rng.below(3));
+            Trigger::Path(PathCheck::new(FileSystem::Local, &path, "file:"))
+        }
         (false, 0) => Trigger::And { triggers: many(rng) },
         (false, 1) => Trigger::Or { triggers: many(rng) },
         (false, 2) => Trigger::Not { trigger: Box::new(trigger(rng, names, depth + 1)) },

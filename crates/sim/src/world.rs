@@ -79,7 +79,7 @@ impl World {
     /// The answer to a probe.
     #[must_use]
     pub fn answer(&self, probe: &Probe, now: Timestamp) -> ProbeAnswer {
-        let Probe::Path { uri } = probe else {
+        let Probe::Path { uri, .. } = probe else {
             return ProbeAnswer { verdict: Verdict::Failed, detail: "no such probe".to_owned(), at: now };
         };
         let verdict = if self.is_there(uri, now) { Verdict::Yes } else { Verdict::No };

@@ -244,7 +244,7 @@ fn plain(id: &WorkflowId) -> Workflow {
 }
 
 fn answer(world: &mut World, words: &mut Script) -> Said {
-    let probe = Probe::Path { uri: format!("file://{}", words.next("a path")?) };
+    let probe = Probe::path(format!("file://{}", words.next("a path")?));
     let verdict = match words.next("an answer")?.as_str() {
         "yes" => Verdict::Yes,
         "no" => Verdict::No,

@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
             }
             "path" => {
                 let path = self.word().to_owned();
-                Trigger::Path(PathCheck { system: FileSystem::Local, path, base: "file:///".to_owned() })
+                Trigger::Path(PathCheck::new(FileSystem::Local, &path, "file:///"))
             }
             other => return Err(format!("no trigger is named {other:?}")),
         };

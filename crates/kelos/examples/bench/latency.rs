@@ -151,11 +151,11 @@ fn pushed(engine: &Engine, all: &mut Vec<Workflow>, job: &str, seen: &Receiver<S
     let last = clock.now();
     let first = last - SignedDuration::from_secs(i64::try_from(SAMPLES)?);
     pushed.start_time = Some(first);
-    pushed.trigger = Trigger::Path(PathCheck {
-        system: FileSystem::Local,
-        path: "/nowhere/${year}-${month}-${day}-${hour}-${minute}-${second}".to_owned(),
-        base: "file:///".to_owned(),
-    });
+    pushed.trigger = Trigger::Path(PathCheck::new(
+        FileSystem::Local,
+        "/nowhere/${year}-${month}-${day}-${hour}-${minute}-${second}",
+        "file:///",
+    ));
     let Trigger::Path(check) = pushed.trigger.clone() else {
         return Ok(());
     };
@@ -172,7 +172,7 @@ fn pushed(engine: &Engine, all: &mut Vec<Workflow>, job: &str, seen: &Receiver<S
         let answer = ProbeAnswer { verdict: Verdict::Yes, detail: String::new(), at: clock.now() };
         pause(n);
         let begin = Instant::now();
-        let probe = Probe::Path { uri };
+        let probe = Probe::path(uri);
         engine.handle.deliver(Input::ProbeAnswered { probe, answer })?;
         samples.take(at, begin, seen, job)?;
     }
@@ -196,7 +196,7 @@ fn by_clock(engine: &Engine, all: &mut Vec<Workflow>, job: &str, seen: &Receiver
         // Nobody asks this; the engine looks at its clock again.
         let uri = "file:///nowhere".to_owned();
         let answer = ProbeAnswer { verdict: Verdict::No, detail: String::new(), at: clock.now() };
-        let probe = Probe::Path { uri };
+        let probe = Probe::path(uri);
         engine.handle.deliver(Input::ProbeAnswered { probe, answer })?;
         if n < 62 {
             std::thread::sleep(due.saturating_duration_since(Instant::now()) + Duration::from_millis(5));

@@ -151,12 +151,16 @@ impl Asking<'_> {
     }
 
     fn path(&mut self, check: &PathCheck, key: &SlotKey) -> Explanation {
-        let uri = check.uri(key);
-        let (kind, subject) = match check.system {
+        let (uri, conditions) = (check.uri(key), check.conditions(key));
+        let (kind, mut subject) = match check.system {
             FileSystem::Hdfs => (TriggerKind::HdfsPath, format!("HDFS path {uri}")),
             FileSystem::Local => (TriggerKind::LocalPath, format!("File {}", plain(&uri))),
+            FileSystem::Any => (TriggerKind::Path, format!("Path {uri}")),
         };
-        self.probe(kind, Probe::Path { uri }, &subject)
+        if !conditions.is_empty() {
+            subject = format!("{subject} ({conditions})");
+        }
+        self.probe(kind, Probe::Path { uri, conditions }, &subject)
     }
 
     fn function(&mut self, function: &FunctionRef, key: &SlotKey) -> Explanation {
@@ -172,7 +176,8 @@ impl Asking<'_> {
         };
         let (said, text) = match answer.verdict {
             Verdict::Yes => (Answer::Met, format!("{subject} is ready")),
-            Verdict::No => (Answer::NotYet, format!("{subject} is not ready")),
+            Verdict::No if answer.detail.is_empty() => (Answer::NotYet, format!("{subject} is not ready")),
+            Verdict::No => (Answer::NotYet, format!("{subject} is not ready: {}", answer.detail)),
             Verdict::Never => (Answer::Never, format!("{subject} will never be ready")),
             Verdict::Failed => (Answer::NotYet, format!("{subject} can't be checked: {}", answer.detail)),
         };

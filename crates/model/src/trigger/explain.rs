@@ -21,6 +21,7 @@ pub enum TriggerKind {
     Success,
     HdfsPath,
     LocalPath,
+    Path,
     Function,
 }
 

@@ -2,17 +2,18 @@
 
 mod evaluate;
 mod explain;
+mod path;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use explain::{Evidence, Explanation, TriggerKind};
+pub use path::{Conditions, FileSystem, PathCheck};
 
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::key::SlotKey;
-use crate::template;
 
 /// The three answers of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ pub enum Trigger {
         /// The other workflow.
         workflow: WorkflowId,
     },
-    /// Met when something is at a path.
+    /// Met when something is at a path, and is as it should be.
     Path(PathCheck),
     /// Met when a script's function says so.
     Function {
@@ -94,58 +95,17 @@ impl Trigger {
     }
 }
 
-/// A question about a path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathCheck {
-    /// Which file system's words the explanation uses.
-    pub system: FileSystem,
-    /// A template, absolute or with a scheme: `/logs/${year}`, `file:///data/${year}`.
-    pub path: String,
-    /// The file system that a path without a scheme belongs to: `hdfs://nameservice1`, `file:///`.
-    pub base: String,
-}
-
-/// Whose path it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FileSystem {
-    /// Hadoop's, named by URI.
-    Hdfs,
-    /// This machine's.
-    Local,
-}
-
-impl PathCheck {
-    /// The whole URI for a slot's key.
-    #[must_use]
-    pub fn uri(&self, key: &SlotKey) -> String {
-        let path = template::fill(&self.path, key);
-        if has_scheme(&path) {
-            return path.into_owned();
-        }
-        let base = match self.base.trim_end_matches('/') {
-            "file:" => "file://",
-            base => base,
-        };
-        format!("{base}{path}")
-    }
-}
-
-fn has_scheme(path: &str) -> bool {
-    path.split_once(':').is_some_and(|(scheme, _)| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-    })
-}
-
 /// A question to the outside world. Slots that ask the same question share one answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "probe", rename_all = "kebab-case")]
 pub enum Probe {
-    /// Is something there?
+    /// Is something there, and is it as it should be?
     Path {
         /// The whole URI.
         uri: String,
+        /// What must hold of it.
+        #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+        conditions: Conditions,
     },
     /// What does a script's function say?
     Function {
@@ -158,10 +118,19 @@ pub enum Probe {
     },
 }
 
+impl Probe {
+    /// Asks only that something is there.
+    #[must_use]
+    pub fn path(uri: impl Into<String>) -> Self {
+        Probe::Path { uri: uri.into(), conditions: Conditions::default() }
+    }
+}
+
 impl std::fmt::Display for Probe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Probe::Path { uri } => f.write_str(uri),
+            Probe::Path { uri, conditions } if conditions.is_empty() => f.write_str(uri),
+            Probe::Path { uri, conditions } => write!(f, "{uri} ({conditions})"),
             Probe::Function { function, workflow, key } => {
                 write!(f, "function {} of {} for {workflow}@{key}", function.index, function.file)
             }
@@ -192,24 +161,4 @@ pub struct ProbeAnswer {
     pub detail: String,
     /// When it was looked at.
     pub at: Timestamp,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn uri(path: &str, base: &str) -> String {
-        let check = PathCheck { system: FileSystem::Hdfs, path: path.into(), base: base.into() };
-        check.uri(&SlotKey::parse("2015-09-03T04:00Z").unwrap())
-    }
-
-    #[test]
-    fn a_path_without_scheme_belongs_to_the_base() {
-        assert_eq!(uri("/logs/${year}/${hour}00", "hdfs://nameservice1"), "hdfs://nameservice1/logs/2015/0400");
-        assert_eq!(uri("/logs/${year}", "hdfs://nameservice1/"), "hdfs://nameservice1/logs/2015");
-        assert_eq!(uri("/logs/${year}", "file:///"), "file:///logs/2015");
-        assert_eq!(uri("/logs/${year}", "file:"), "file:///logs/2015");
-        assert_eq!(uri("/logs/${year}", ""), "/logs/2015");
-        assert_eq!(uri("file:///a/${day}", "hdfs://n"), "file:///a/03");
-    }
 }

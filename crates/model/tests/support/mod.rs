@@ -8,7 +8,7 @@ use std::{env, fs};
 use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::trigger::{Explanation, TriggerKind};
-use kelos_model::{Answer, BackfillId, Outcome, SlotEvent};
+use kelos_model::{Answer, BackfillId, Outcome, SlotEvent, SlotState};
 
 /// Compares with a file in `snapshots/`; `KELOS_BLESS=1` writes it.
 pub(crate) fn expect(name: &str, found: &str) {
@@ -47,11 +47,18 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::RunEnded { run, outcome },
         SlotEvent::Reopened { by: "ann".to_owned(), reason: None, priority: 0, backfill: None },
         SlotEvent::Prioritised { priority: 5, backfill },
+        SlotEvent::Imported {
+            from: "celos".to_owned(),
+            state: SlotState::Succeeded,
+            retries: 2,
+            external_id: Some("y".to_owned()),
+            there: "SUCCESS".to_owned(),
+        },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 16, "one event of each kind");
+    assert_eq!(events.len(), 17, "one event of each kind");
     events
 }
 
@@ -74,5 +81,6 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::RunEnded { .. } => 13,
         SlotEvent::Reopened { .. } => 14,
         SlotEvent::Prioritised { .. } => 15,
+        SlotEvent::Imported { .. } => 16,
     }
 }

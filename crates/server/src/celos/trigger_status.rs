@@ -55,6 +55,7 @@ fn class_of(kind: TriggerKind) -> &'static str {
         TriggerKind::Success => "SuccessTrigger",
         TriggerKind::HdfsPath => "HDFSCheckTrigger",
         TriggerKind::LocalPath => "FileCheckTrigger",
+        TriggerKind::Path => "PathTrigger",
         TriggerKind::Function => "FunctionTrigger",
     }
 }

@@ -1,6 +1,6 @@
 //! Triggers and their explanations on the wire.
 
-use kelos::model::trigger::{Evidence, FileSystem, TriggerKind, Verdict};
+use kelos::model::trigger::{Conditions, Evidence, FileSystem, TriggerKind, Verdict};
 use kelos::model::{Answer, Explanation, Trigger};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use super::Instant;
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TriggerDto {
-    /// `always`, `and`, `or`, `not`, `offset`, `delay`, `success`, `hdfs-path`, `local-path` or `function`.
+    /// `always`, `and`, `or`, `not`, `offset`, `delay`, `success`, `hdfs-path`, `local-path`, `path` or `function`.
     #[serde(rename = "type")]
     kind: &'static str,
     /// Of `offset` and `delay`.
@@ -20,12 +20,15 @@ pub(crate) struct TriggerDto {
     /// Of `success`: the other workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     workflow: Option<String>,
-    /// Of `hdfs-path` and `local-path`: a template.
+    /// Of `hdfs-path`, `local-path` and `path`: a template.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     /// The file system that a path without a scheme belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     base: Option<String>,
+    /// What must hold of what is at the path, beside that it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conditions: Option<ConditionsDto>,
     /// Of `function`: the file that defined it.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
@@ -33,6 +36,31 @@ pub(crate) struct TriggerDto {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     nested: Vec<TriggerDto>,
+}
+
+/// What must hold of what is at a path.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConditionsDto {
+    /// Files of the folder whose names match this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    glob: Option<String>,
+    /// How many files must be there at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_count: Option<u32>,
+    /// How many bytes must be in it at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_bytes: Option<u64>,
+    /// For how many seconds nothing must have been written to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_age_seconds: Option<u32>,
+}
+
+impl From<&Conditions> for ConditionsDto {
+    fn from(conditions: &Conditions) -> ConditionsDto {
+        let Conditions { glob, min_count, min_bytes, min_age_seconds } = conditions.clone();
+        ConditionsDto { glob, min_count, min_bytes, min_age_seconds }
+    }
 }
 
 impl From<&Trigger> for TriggerDto {
@@ -53,8 +81,11 @@ impl From<&Trigger> for TriggerDto {
                 let kind = match check.system {
                     FileSystem::Hdfs => TriggerKind::HdfsPath,
                     FileSystem::Local => TriggerKind::LocalPath,
+                    FileSystem::Any => TriggerKind::Path,
                 };
-                TriggerDto { path: Some(check.path.clone()), base: Some(check.base.clone()), ..of(kind) }
+                let conditions = Some(ConditionsDto::from(&check.conditions)).filter(|_| !check.conditions.is_empty());
+                let (path, base) = (Some(check.path.clone()), Some(check.base.clone()));
+                TriggerDto { path, base, conditions, ..of(kind) }
             }
             Trigger::Function { function } => {
                 TriggerDto { file: Some(function.file.clone()), ..of(TriggerKind::Function) }
@@ -184,6 +215,7 @@ fn kind_name(kind: TriggerKind) -> &'static str {
         TriggerKind::Success => "success",
         TriggerKind::HdfsPath => "hdfs-path",
         TriggerKind::LocalPath => "local-path",
+        TriggerKind::Path => "path",
         TriggerKind::Function => "function",
     }
 }
