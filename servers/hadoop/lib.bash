@@ -88,10 +88,10 @@ core_site() {
         hadoop.proxyuser.oozie.users '*'
 }
 
-# name_node_settings: what all name nodes have. They answer at once, without waiting for reports of blocks.
+# What all name nodes have. Safe mode ends as soon as the blocks are reported.
 name_node_settings=(
     dfs.namenode.handler.count 4
-    dfs.namenode.safemode.threshold-pct 0
+    dfs.namenode.safemode.threshold-pct 1
     dfs.namenode.safemode.extension 0
     dfs.namenode.resource.du.reserved 0
     dfs.permissions.enabled true
