@@ -130,6 +130,8 @@ fn details(event: &Value) -> String {
     let mut parts = Vec::new();
     parts.extend(event["run"].as_u64().map(|run| format!("run {run}")));
     parts.extend(event["externalId"].as_str().map(|name| format!("process {name}")));
+    parts.extend(event["importedFrom"].as_str().map(|from| format!("from {from}")));
+    parts.extend(event["there"].as_str().map(|there| format!("{there} there")));
     parts.extend(event["outcome"]["text"].as_str().map(str::to_owned));
     parts.extend(event["due"].as_str().map(|due| format!("retry at {}", short(due))));
     parts.extend(event["by"].as_str().map(|by| format!("by {by}")));

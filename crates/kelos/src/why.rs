@@ -287,6 +287,10 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
         SlotEvent::Expired { timeout_seconds, .. } => {
             format!("expired at {since}: it still waited {timeout_seconds} s after its time")
         }
+        SlotEvent::Imported { from, there, .. } => {
+            let rest = if why.blockers.is_empty() { String::new() } else { format!(": {}", why.blockers.join("; ")) };
+            format!("{} since {since}, when it was imported from {from}, where it was {there}{rest}", slot.state)
+        }
         SlotEvent::Skipped { explanation } => format!("skipped at {since}: {}", never_words(explanation)),
         _ => format!("{} since {since}", slot.state),
     }

@@ -166,6 +166,14 @@ fn asked() -> impl Strategy<Value = SlotEvent> {
         (text(), prop::option::of(text()), any::<i32>(), prop::option::of(backfill()))
             .prop_map(|(by, reason, priority, backfill)| SlotEvent::Reopened { by, reason, priority, backfill }),
         (any::<i32>(), backfill()).prop_map(|(priority, backfill)| SlotEvent::Prioritised { priority, backfill }),
+        (text(), prop::sample::select(SlotState::ALL.to_vec()), any::<u32>(), prop::option::of(text()), text())
+            .prop_map(|(from, state, retries, external_id, there)| SlotEvent::Imported {
+                from,
+                state,
+                retries,
+                external_id,
+                there
+            }),
     ]
 }
 

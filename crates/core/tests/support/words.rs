@@ -116,6 +116,7 @@ impl Words {
             SlotEvent::RunEnded { run, outcome } => format!("#{run} is gone ({})", ended(outcome)),
             SlotEvent::Reopened { by, priority, .. } => format!("reopened by {by}{}", weight(*priority)),
             SlotEvent::Prioritised { priority, backfill } => format!("adopted by {backfill}, priority {priority}"),
+            SlotEvent::Imported { from, there, .. } => format!("imported from {from}, {there} there"),
         }
     }
 
@@ -131,6 +132,7 @@ impl Words {
             }
             WorkflowEvent::Paused { .. } => "paused".to_owned(),
             WorkflowEvent::Resumed { .. } => "resumed".to_owned(),
+            WorkflowEvent::Imported { from, slots, .. } => format!("{slots} slots imported from {from}"),
         }
     }
 

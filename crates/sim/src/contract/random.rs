@@ -82,6 +82,13 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::RunEnded { run, outcome },
         SlotEvent::Reopened { by, reason: None, priority: 3, backfill: (draw.below(2) == 0).then(|| backfill.clone()) },
         SlotEvent::Prioritised { priority: -3, backfill },
+        SlotEvent::Imported {
+            from: "elsewhere".to_owned(),
+            state: SlotState::Expired,
+            retries: 2,
+            external_id: None,
+            there: "LATE".to_owned(),
+        },
     ];
     let what = draw.of(&candidates);
     let ends = matches!(&what, SlotEvent::RunEnded { .. });

@@ -84,6 +84,18 @@ pub(crate) struct EventDto {
     /// Key of the register.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
+    /// The scheduler that it was imported from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imported_from: Option<String>,
+    /// Where the slot stands after its import.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    /// Where the imported slot stood there, in that scheduler's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    there: Option<String>,
+    /// Failed attempts of the imported slot that were counted there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retries: Option<u32>,
     /// The new value of the register.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
@@ -174,6 +186,14 @@ fn of_slot(what: SlotEvent) -> EventDto {
         SlotEvent::Prioritised { priority, backfill } => {
             EventDto { priority: Some(priority), backfill: Some(backfill.into()), ..named("prioritised") }
         }
+        SlotEvent::Imported { from, state, retries, external_id, there } => EventDto {
+            imported_from: Some(from),
+            state: Some(state.as_str()),
+            retries: Some(retries),
+            external_id,
+            there: Some(there),
+            ..named("imported")
+        },
         SlotEvent::Dispatched { run } => of_run("dispatched", run),
         SlotEvent::Deferred { run, reason } => EventDto { reason: Some(reason), ..of_run("deferred", run) },
         SlotEvent::Started { run, external_id } => {
@@ -196,6 +216,9 @@ fn of_workflow(what: WorkflowEvent) -> EventDto {
         WorkflowEvent::Replanned { range } => named("replanned").over(range),
         WorkflowEvent::Paused { by } => EventDto { by: Some(by), ..named("paused") },
         WorkflowEvent::Resumed { by } => EventDto { by: Some(by), ..named("resumed") },
+        WorkflowEvent::Imported { from, range, slots } => {
+            EventDto { imported_from: Some(from), slots: Some(slots), ..named("imported") }.over(range)
+        }
     }
 }
 
