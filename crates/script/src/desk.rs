@@ -9,15 +9,17 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use kelos_model::time::{Cron, Zone, parse_instant};
 use kelos_model::trigger::{FileSystem, PathCheck};
-use kelos_model::{SlotKey, Workflow, WorkflowId};
+use kelos_model::{SlotKey, SlotState, Workflow, WorkflowId};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
 
 use crate::draft::Draft;
 use crate::fault::{self, Place};
 use crate::problem::Problem;
+use crate::realm::{Recipe, Role};
 use crate::session::{RegisterAsk, Session};
 use crate::similar::closest;
+use crate::test_case::TestCase;
 
 /// The end of a script's time, which the engine asks for while it runs.
 #[derive(Debug, Default)]
@@ -80,26 +82,30 @@ pub(crate) struct Desk {
     file: Arc<str>,
     text: Arc<str>,
     session: Arc<Session>,
+    pub(crate) role: Role,
     pub(crate) watch: Watch,
     /// The present time of a call; none while the file is evaluated.
     pub(crate) calling: Cell<Option<Timestamp>>,
     importing: RefCell<Vec<String>>,
     pub(crate) workflows: RefCell<Vec<Workflow>>,
+    pub(crate) tests: RefCell<Vec<TestCase>>,
     pub(crate) warnings: RefCell<Vec<Problem>>,
     pub(crate) kept: RefCell<Vec<Kept>>,
     pub(crate) uses: RefCell<Uses>,
 }
 
 impl Desk {
-    pub(crate) fn new(file: Arc<str>, text: Arc<str>, session: Arc<Session>) -> Desk {
+    pub(crate) fn new(recipe: &Recipe) -> Desk {
         Desk {
-            file,
-            text,
-            session,
+            file: recipe.file.clone(),
+            text: recipe.text.clone(),
+            session: recipe.session.clone(),
+            role: recipe.role,
             watch: Watch::default(),
             calling: Cell::default(),
             importing: RefCell::default(),
             workflows: RefCell::default(),
+            tests: RefCell::default(),
             warnings: RefCell::default(),
             kept: RefCell::default(),
             uses: RefCell::default(),
@@ -141,6 +147,11 @@ impl Desk {
         if self.calling.get().is_some() {
             return Err("celos.defineWorkflow: workflows can be defined only while the file is evaluated".to_owned());
         }
+        if self.role == Role::Tests {
+            return Err("celos.defineWorkflow: workflows are defined by scripts of the workflows folder, which tests \
+                        find there: expected only tests in this file"
+                .to_owned());
+        }
         let draft = Draft::parse(json)?;
         let mut workflows = self.workflows.borrow_mut();
         if let Some(first) = workflows.iter().find(|workflow| workflow.id == draft.id) {
@@ -153,6 +164,18 @@ impl Desk {
         let places = fault::places(stack);
         let line = places.iter().find(|place| place.file == *self.file).map_or(0, |place| place.line);
         workflows.push(draft.workflow(&self.file, line)?);
+        Ok(())
+    }
+
+    fn test(&self, name: String, json: &str, stack: &str) -> Result<(), String> {
+        let mut tests = self.tests.borrow_mut();
+        if let Some(first) = tests.iter().find(|test| test.name == name) {
+            return Err(format!("kelos.test {name:?}: there is a test of this name in line {}", first.line));
+        }
+        let plan = serde_json::from_str(json).map_err(|error| format!("kelos.test {name:?}: {error}"))?;
+        let places = fault::places(stack);
+        let line = places.iter().find(|place| place.file == *self.file).map_or(0, |place| place.line);
+        tests.push(TestCase { name, line, plan });
         Ok(())
     }
 
@@ -234,6 +257,11 @@ fn words<T, E: ToString>(checked: Result<T, E>) -> Option<String> {
 pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<Object<'js>> {
     let host = Object::new(ctx.clone())?;
     host.set("file", &*desk.file)?;
+    host.set("states", SlotState::ALL.map(SlotState::as_str).to_vec())?;
+    let sandbox = desk.session.sandbox();
+    host.set("tested", sandbox.is_some() || desk.role == Role::Tests)?;
+    host.set("prefix", sandbox.map_or("", |sandbox| &sandbox.prefix))?;
+    host.set("suffix", sandbox.map_or("", |sandbox| &sandbox.suffix))?;
     let define = |name: &str, function: Function<'js>| host.set(name, function);
     define("id", Function::new(ctx.clone(), |id: String| words(WorkflowId::new(&id)))?)?;
     define("cron", Function::new(ctx.clone(), |text: String| words(Cron::parse(&text)))?)?;
@@ -269,6 +297,9 @@ fn hand_out_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rq
     host.set("keep", Function::new(ctx.clone(), move |source: String, stack: String| d.keep(&source, &stack))?)?;
     let d = desk.clone();
     host.set("define", Function::new(ctx.clone(), move |json: String, stack: String| words(d.define(&json, &stack)))?)?;
+    let d = desk.clone();
+    let test = move |name: String, json: String, stack: String| words(d.test(name, &json, &stack));
+    host.set("test", Function::new(ctx.clone(), test)?)?;
     let d = desk.clone();
     host.set(
         "register",

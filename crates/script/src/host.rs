@@ -39,12 +39,23 @@ impl Registers for NoRegisters {
 type Look = Arc<dyn Fn(&str) -> Result<bool, String> + Send + Sync>;
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// What scripts are told where they are tested.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// What `celos.hdfsPath` puts before the path: the folder of a test with real commands. Empty otherwise.
+    pub prefix: String,
+    /// What `celos.databaseName` adds to a name. Empty where nothing real is touched.
+    pub suffix: String,
+}
+
 /// Everything of the outside that scripts can reach. There is nothing else.
 #[derive(Clone)]
 pub struct Host {
     pub(crate) registers: Arc<dyn Registers>,
     pub(crate) look: Look,
     pub(crate) clock: Clock,
+    /// Where scripts are tested.
+    pub(crate) sandbox: Option<Sandbox>,
     /// Whether nothing is to be asked: scripts are only checked.
     pub(crate) dry: bool,
 }
@@ -55,13 +66,20 @@ impl Host {
         registers: Arc<dyn Registers>,
         look: impl Fn(&str) -> Result<bool, String> + Send + Sync + 'static,
     ) -> Host {
-        Host { registers, look: Arc::new(look), clock: Arc::new(Timestamp::now), dry: false }
+        Host { registers, look: Arc::new(look), clock: Arc::new(Timestamp::now), sandbox: None, dry: false }
     }
 
     /// Reads the time from `clock` instead of the machine's.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Host {
         self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Tells scripts that they are tested, and where.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Host {
+        self.sandbox = Some(sandbox);
         self
     }
 

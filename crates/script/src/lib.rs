@@ -21,13 +21,22 @@ mod scan;
 mod scripts;
 mod session;
 mod similar;
+mod test_case;
+mod test_file;
 mod worker;
 
 pub use check::{check, warnings};
-pub use host::{Host, NoRegisters, Registers};
+pub use host::{Host, NoRegisters, Registers, Sandbox};
 pub use limits::{Folders, Limits};
 pub use problem::{Loaded, Problem, Severity};
+pub use scan::TEST_FILE;
 pub use scripts::{CallError, Scripts};
+pub use similar::closest;
+pub use test_case::{
+    Before, Compare, Expectations, ExpectedCounts, ExpectedFile, ExpectedRun, ExpectedState, Fake, FakeRun, FakeWrite,
+    TestAction, TestCase, TestExecutors, TestFunction, TestInput, TestPaths, TestPlan, TestVerb,
+};
+pub use test_file::{TestFile, TestSource};
 
 /// What editors need for completion and documentation: the text of `kelos.d.ts`.
 pub const TYPES: &str = include_str!("../kelos.d.ts");

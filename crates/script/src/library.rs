@@ -12,7 +12,7 @@ use crate::desk::{Kept, Uses};
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
 use crate::problem::{Loaded, Problem};
-use crate::realm::{Evaluated, Recipe};
+use crate::realm::{Evaluated, Recipe, Role};
 use crate::scan::{self, Stamp};
 use crate::session::Session;
 use crate::worker::Worker;
@@ -127,7 +127,13 @@ impl Library {
             return None;
         }
         self.recipes += 1;
-        Some(Arc::new(Recipe { number: self.recipes, file: name.into(), text, session: session.clone() }))
+        Some(Arc::new(Recipe {
+            number: self.recipes,
+            file: name.into(),
+            text,
+            session: session.clone(),
+            role: Role::Definitions,
+        }))
     }
 
     /// Takes in what came of evaluating a file.

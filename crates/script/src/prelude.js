@@ -353,8 +353,12 @@ function importDefaults(name) {
     return host.importDefaults(text(name, "celos.importDefaults: name", "defaults"));
 }
 
+/** The path itself; in a test with real commands, the same path below the test's own folder. */
 function hdfsPath(path) {
-    return pathOf("hdfsPath", path);
+    pathOf("hdfsPath", path);
+    if (host.prefix === "") return path;
+    const [, system, rest] = /^([A-Za-z][A-Za-z0-9+.-]*:(?:\/\/[^/]*)?)?(.*)$/s.exec(path);
+    return (system || "") + host.prefix + (rest.startsWith("/") ? rest : `/${rest}`);
 }
 
 /** The moment that a slot or a time stands for. */

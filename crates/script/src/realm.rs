@@ -15,6 +15,7 @@ use crate::fault::{self, PRELUDE, Stopped, Thrown};
 use crate::limits::Limits;
 use crate::problem::{Problem, Severity};
 use crate::session::Session;
+use crate::test_case::{TestCase, TestFunction};
 
 /// The built-in objects of a world. Left out: typed arrays (and with them `Atomics.wait`, which
 /// blocks where nothing can stop it), weak references, `performance` (a clock), DOM errors.
@@ -32,6 +33,22 @@ type Builtins = (
 const PRELUDE_TEXT: &str =
     concat!(include_str!("prelude.js"), include_str!("prelude_time.js"), include_str!("prelude_workflow.js"));
 
+const TEST_PRELUDE_TEXT: &str = concat!(
+    include_str!("prelude.js"),
+    include_str!("prelude_time.js"),
+    include_str!("prelude_workflow.js"),
+    include_str!("prelude_test.js")
+);
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It defines workflows.
+    Definitions,
+    /// It tests them.
+    Tests,
+}
+
 /// A file's text and all that its evaluation depends on: evaluating it again yields the same.
 #[derive(Clone)]
 pub(crate) struct Recipe {
@@ -40,6 +57,7 @@ pub(crate) struct Recipe {
     pub(crate) file: Arc<str>,
     pub(crate) text: Arc<str>,
     pub(crate) session: Arc<Session>,
+    pub(crate) role: Role,
 }
 
 /// What came of evaluating a file.
@@ -47,6 +65,8 @@ pub(crate) struct Recipe {
 pub(crate) struct Evaluated {
     /// Empty where the file failed.
     pub(crate) workflows: Vec<Workflow>,
+    /// The tests of a test file.
+    pub(crate) tests: Vec<TestCase>,
     pub(crate) kept: Vec<Kept>,
     /// Warnings, and the error of a file that failed.
     pub(crate) problems: Vec<Problem>,
@@ -59,6 +79,7 @@ pub(crate) struct Evaluated {
 /// A world with a script in it. The fields are dropped in order: a function must not outlive its runtime.
 pub(crate) struct Realm {
     call: Option<Persistent<Function<'static>>>,
+    call_test: Option<Persistent<Function<'static>>>,
     context: Context,
     runtime: Runtime,
     desk: Rc<Desk>,
@@ -70,21 +91,26 @@ pub(crate) struct Realm {
 }
 
 /// The prelude, compiled once per process: compiling it takes longer than all the rest of a world.
-fn prelude() -> rquickjs::Result<&'static [u8]> {
-    static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
-    if let Some(compiled) = COMPILED.get() {
+fn prelude(role: Role) -> rquickjs::Result<&'static [u8]> {
+    static DEFINITIONS: OnceLock<Vec<u8>> = OnceLock::new();
+    static TESTS: OnceLock<Vec<u8>> = OnceLock::new();
+    let (kept, text) = match role {
+        Role::Definitions => (&DEFINITIONS, PRELUDE_TEXT),
+        Role::Tests => (&TESTS, TEST_PRELUDE_TEXT),
+    };
+    if let Some(compiled) = kept.get() {
         return Ok(compiled);
     }
     let context = Context::custom::<Builtins>(&Runtime::new()?)?;
     // Nobody looks into the prelude; without its texts and places it is read faster.
     let options = WriteOptions { strip_source: true, strip_debug: true, ..WriteOptions::default() };
-    let compiled = context.with(|ctx| Module::declare(ctx, PRELUDE, PRELUDE_TEXT)?.write(options))?;
-    Ok(COMPILED.get_or_init(|| compiled))
+    let compiled = context.with(|ctx| Module::declare(ctx, PRELUDE, text)?.write(options))?;
+    Ok(kept.get_or_init(|| compiled))
 }
 
 #[allow(unsafe_code)]
-fn load_prelude<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Module<'js, rquickjs::module::Evaluated>> {
-    let compiled = prelude()?;
+fn load_prelude<'js>(ctx: &Ctx<'js>, role: Role) -> rquickjs::Result<Module<'js, rquickjs::module::Evaluated>> {
+    let compiled = prelude(role)?;
     // SAFETY: the bytes are what this very process's engine has just written, and they are never freed.
     let module = unsafe { Module::load(ctx.clone(), compiled) }?;
     Ok(module.eval()?.0)
@@ -97,11 +123,12 @@ impl Realm {
         runtime.set_max_stack_size(limits.stack_bytes);
         runtime.set_gc_threshold(limits.memory_bytes / 8);
         let context = Context::custom::<Builtins>(&runtime)?;
-        let desk = Rc::new(Desk::new(recipe.file.clone(), recipe.text.clone(), recipe.session.clone()));
+        let desk = Rc::new(Desk::new(recipe));
         let watched = desk.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || watched.watch.is_over())));
         Ok(Realm {
             call: None,
+            call_test: None,
             context,
             runtime,
             desk,
@@ -131,13 +158,19 @@ impl Realm {
     }
 
     fn open(&mut self) -> rquickjs::Result<()> {
-        let call = self.context.with(|ctx| {
-            let prelude = load_prelude(&ctx)?;
+        let role = self.desk.role;
+        let (call, call_test) = self.context.with(|ctx| {
+            let prelude = load_prelude(&ctx, role)?;
             let host = desk::hand_out(&ctx, &self.desk)?;
-            prelude.get::<_, Function<'_>>("install")?.call::<_, ()>((host,))?;
-            rquickjs::Result::Ok(Persistent::save(&ctx, prelude.get::<_, Function<'_>>("call")?))
+            let function = |name: &str| prelude.get::<_, Function<'_>>(name);
+            function("install")?.call::<_, ()>((host,))?;
+            if role == Role::Tests {
+                function("installTests")?.call::<_, ()>(())?;
+                return Ok((None, Some(Persistent::save(&ctx, function("callTest")?))));
+            }
+            rquickjs::Result::Ok((Some(Persistent::save(&ctx, function("call")?)), None))
         })?;
-        self.call = Some(call);
+        (self.call, self.call_test) = (call, call_test);
         Ok(())
     }
 
@@ -152,6 +185,7 @@ impl Realm {
         let desk = &self.desk;
         let mut evaluated = Evaluated {
             workflows: desk.workflows.take(),
+            tests: desk.tests.take(),
             kept: desk.kept.borrow().clone(),
             problems: desk.warnings.take(),
             uses: desk.uses.borrow().clone(),
@@ -200,6 +234,23 @@ impl Realm {
             problem.workflow = Some(workflow.clone());
             problem
         })
+    }
+
+    /// Calls a function of a test; argument and answer are JSON.
+    pub(crate) fn call_test(&self, function: TestFunction, argument: &str) -> Result<String, Problem> {
+        if !self.is_sound() {
+            let words = "it was stopped before for its time or its memory, and its functions can't be called any more";
+            return Err(Problem::error(&self.file, words.to_owned()));
+        }
+        self.desk.watch.start(self.limits.call(), self.limits.host());
+        let answer = self.context.with(|ctx| {
+            let answer = match self.call_test.clone() {
+                Some(call) => call.restore(&ctx).and_then(|call| call.call::<_, String>((function, argument))),
+                None => Err(rquickjs::Error::Unknown),
+            };
+            answer.map_err(|error| self.thrown(&ctx, &error))
+        });
+        answer.map_err(|thrown| self.problem(thrown, self.limits.call_millis))
     }
 
     /// Whether the world may be used again: not after it ran out of time or memory.

@@ -9,6 +9,9 @@ use std::time::{Duration, SystemTime};
 /// A file that was changed this recently may change again without its stamp showing it.
 const SETTLED: Duration = Duration::from_secs(2);
 
+/// How the names of test files end.
+pub const TEST_FILE: &str = ".test.js";
+
 /// What a file's metadata says about its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp {
@@ -43,14 +46,15 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
-/// The names of all scripts directly in a folder, sorted. Hidden files and folders are none.
+/// The names of all scripts directly in a folder, sorted. Hidden files, test files and folders are none.
 pub(crate) fn script_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         // A name that is not UTF-8 is shown as well as it can be, and then can't be read.
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".js") && !name.starts_with('.') && !entry.file_type()?.is_dir() {
+        if name.ends_with(".js") && !name.ends_with(TEST_FILE) && !name.starts_with('.') && !entry.file_type()?.is_dir()
+        {
             names.push(name);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use crate::host::Host;
+use crate::host::{Host, Sandbox};
 
 /// A bucket, and one key of it or all.
 pub(crate) type RegisterAsk = (String, Option<String>);
@@ -38,6 +38,11 @@ impl Session {
     /// Whether nothing may be asked.
     pub(crate) fn dry(&self) -> bool {
         self.host.dry
+    }
+
+    /// Where scripts are tested; none where they are not.
+    pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
+        self.host.sandbox.as_ref()
     }
 
     /// The text of a defaults file.

@@ -1,7 +1,8 @@
 //! The word that was probably meant.
 
 /// The word closest to `wrong`, if one is close enough to be a typing mistake.
-pub(crate) fn closest<'a>(wrong: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn closest<'a>(wrong: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = 1 + wrong.chars().count() / 4;
     words
         .into_iter()

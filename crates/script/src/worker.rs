@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::realm::{Evaluated, Realm, Recipe};
 
 /// Room for the engine's stack and for the host functions below it.
-const STACK_ROOM: usize = 7 << 20;
+pub(crate) const STACK_ROOM: usize = 7 << 20;
 
 /// A call of a function that stayed in a script.
 pub(crate) struct Call {
@@ -137,7 +137,7 @@ impl Bench {
 }
 
 /// A bug of ours must not end the thread that all files need.
-fn guarded<T>(file: &str, work: impl FnOnce() -> T) -> Result<T, Problem> {
+pub(crate) fn guarded<T>(file: &str, work: impl FnOnce() -> T) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
         let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
