@@ -11,10 +11,12 @@ mod entry;
 mod error;
 mod file_system;
 mod local;
+mod sftp;
 mod storage;
 
 pub use entry::{Entry, Kind};
 pub use error::StorageError;
 pub use file_system::FileSystem;
 pub use local::LocalFiles;
+pub use sftp::SshSettings;
 pub use storage::{Place, Storage, StorageConfig};

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
 use crate::local::path_of_file_uri;
-use crate::{FileSystem, LocalFiles, StorageError};
+use crate::{FileSystem, LocalFiles, SshSettings, StorageError, sftp};
 
 /// Where file systems find what they need to be opened. [`StorageConfig::from_env`] looks where each system's own tools do.
 #[derive(Debug, Clone, Default)]
 pub struct StorageConfig {
     /// The folder with `core-site.xml` and `hdfs-site.xml`: `HADOOP_CONF_DIR`, else `HADOOP_HOME/etc/hadoop`.
     pub hadoop_conf: Option<PathBuf>,
+    /// Keys and known hosts for `sftp:`.
+    pub ssh: SshSettings,
 }
 
 impl StorageConfig {
@@ -22,7 +24,7 @@ impl StorageConfig {
     pub fn from_env() -> Self {
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let hadoop_conf = var("HADOOP_CONF_DIR").or_else(|| var("HADOOP_HOME").map(|home| home.join("etc/hadoop")));
-        Self { hadoop_conf }
+        Self { hadoop_conf, ssh: SshSettings::from_env() }
     }
 }
 
@@ -77,7 +79,9 @@ impl Storage {
     }
 
     fn open(&self, url: &Url) -> Result<Arc<dyn FileSystem>, StorageError> {
-        let _ = &self.config;
+        if url.scheme() == "sftp" {
+            return Ok(Arc::new(sftp::open(url.authority(), &self.config.ssh)?));
+        }
         let reason = format!("no file system of the scheme \"{}\" is known", url.scheme());
         Err(StorageError::BadUri { uri: url.to_string(), reason })
     }

@@ -1,0 +1,216 @@
+//! One connection for all calls, and those of its calls that take several messages.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use russh_sftp::client::RawSftpSession;
+use russh_sftp::client::error::Error as SftpError;
+use russh_sftp::client::rawsession::Limits;
+use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, Status, StatusCode};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::Raw;
+use super::login::{self, Connection};
+use super::settings::Target;
+use crate::StorageError;
+use crate::local::unfinished_name;
+
+/// How long an answer to one message may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of a file in one message; every server takes as many.
+const CHUNK: u32 = 32 * 1024 - 1024;
+
+/// Messages that write a file and are not answered yet: a distant server is not waited for each time.
+const WRITES_AT_A_TIME: usize = 16;
+
+/// The extension that replaces a file by another one in one step.
+const POSIX_RENAME: &str = "posix-rename@openssh.com";
+
+/// A connection with the protocol of files on it.
+pub(super) struct Session {
+    pub(super) raw: RawSftpSession,
+    can_replace: bool,
+    can_sync: bool,
+    /// Ends with the last one who uses it.
+    connection: Connection,
+}
+
+/// The session with a server, made when it is needed.
+pub(super) struct Shared {
+    target: Target,
+    current: Mutex<Option<Arc<Session>>>,
+    /// Held while a connection is made, so that one is made and not many.
+    making: tokio::sync::Mutex<()>,
+}
+
+impl Shared {
+    pub(super) fn new(target: Target) -> Shared {
+        Shared { target, current: Mutex::default(), making: tokio::sync::Mutex::default() }
+    }
+
+    pub(super) fn endpoint(&self) -> &str {
+        &self.target.endpoint
+    }
+
+    /// The session that lives, or a new one.
+    pub(super) async fn session(&self) -> Result<Arc<Session>, StorageError> {
+        if let Some(session) = self.current() {
+            return Ok(session);
+        }
+        let _making = self.making.lock().await;
+        if let Some(session) = self.current() {
+            return Ok(session);
+        }
+        let session = Arc::new(Session::open(&self.target).await?);
+        *self.place() = Some(session.clone());
+        Ok(session)
+    }
+
+    /// Leaves a session that broke to those who still use it.
+    pub(super) fn forget(&self) {
+        *self.place() = None;
+    }
+
+    fn current(&self) -> Option<Arc<Session>> {
+        self.place().clone().filter(|session| !session.connection.is_closed())
+    }
+
+    fn place(&self) -> std::sync::MutexGuard<'_, Option<Arc<Session>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    async fn open(target: &Target) -> Result<Session, StorageError> {
+        let connection = login::connect(target).await?;
+        let unreachable = |detail| StorageError::Unreachable { endpoint: target.endpoint.clone(), detail };
+        let channel = connection.channel_open_session().await.map_err(|error| unreachable(login::why(&error)))?;
+        let asked = channel.request_subsystem(true, "sftp").await;
+        asked.map_err(|error| unreachable(login::why(&error)))?;
+        let mut raw = RawSftpSession::new(channel.into_stream());
+        raw.set_timeout(PATIENCE.as_secs());
+        let no_sftp = |error: SftpError| unreachable(format!("it does not offer SFTP to this user: {error}"));
+        let version = raw.init().await.map_err(no_sftp)?;
+        let has = |name: &str| version.extensions.contains_key(name);
+        if has(russh_sftp::extensions::LIMITS) {
+            let limits = raw.limits().await.map_err(no_sftp)?;
+            raw.set_limits(Limits::from(limits));
+        }
+        let can_sync = has(russh_sftp::extensions::FSYNC);
+        Ok(Session { raw, can_replace: has(POSIX_RENAME), can_sync, connection })
+    }
+
+    /// The names in a folder, in no order.
+    pub(super) async fn list(&self, folder: &str, most: usize) -> Result<Vec<Raw>, SftpError> {
+        let handle = self.raw.opendir(folder).await?.handle;
+        let mut found = Vec::new();
+        let read = loop {
+            match self.raw.readdir(handle.as_str()).await {
+                Ok(some) => found.extend(some.files.into_iter().map(|file| (file.filename, file.attrs))),
+                Err(SftpError::Status(status)) if status.status_code == StatusCode::Eof => break Ok(()),
+                Err(error) => break Err(error),
+            }
+            if found.len() > most {
+                break Err(SftpError::Limited(format!("it has more than the {most} entries that are listed at most")));
+            }
+        };
+        let _ = self.raw.close(handle).await;
+        found.retain(|(name, _)| name != "." && name != "..");
+        read.map(|()| found)
+    }
+
+    /// The bytes of a file; none where there are more than `limit`.
+    pub(super) async fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, SftpError> {
+        let handle = self.raw.open(path, OpenFlags::READ, FileAttributes::empty()).await?.handle;
+        let mut bytes = Vec::new();
+        let read = loop {
+            match self.raw.read(handle.as_str(), bytes.len() as u64, CHUNK).await {
+                Ok(some) => bytes.extend(some.data),
+                Err(SftpError::Status(status)) if status.status_code == StatusCode::Eof => break Ok(Some(())),
+                Err(error) => break Err(error),
+            }
+            if bytes.len() as u64 > limit {
+                break Ok(None);
+            }
+        };
+        let _ = self.raw.close(handle).await;
+        Ok(read?.map(|()| bytes))
+    }
+
+    /// Writes a file that is not there yet, to the end and to the disk.
+    pub(super) async fn write(
+        &self,
+        path: &str,
+        content: &mut (dyn AsyncRead + Send + Unpin),
+    ) -> Result<(), SftpError> {
+        let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
+        let handle = self.raw.open(path, flags, FileAttributes::empty()).await?.handle;
+        let written = self.write_all(&handle, content).await;
+        let closed = self.raw.close(handle).await;
+        written?;
+        closed.map(drop)
+    }
+
+    async fn write_all(&self, handle: &str, content: &mut (dyn AsyncRead + Send + Unpin)) -> Result<(), SftpError> {
+        let mut offset = 0;
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            let mut chunk = Vec::new();
+            let read = content.take(CHUNK.into()).read_to_end(&mut chunk).await?;
+            if read == 0 {
+                break;
+            }
+            under_way.push(self.raw.write(handle, offset, chunk));
+            offset += read as u64;
+            if under_way.len() >= WRITES_AT_A_TIME {
+                under_way.next().await.transpose()?;
+            }
+        }
+        while let Some(written) = under_way.next().await {
+            written?;
+        }
+        match self.can_sync {
+            true => self.raw.fsync(handle).await.map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives a file the place of another one.
+    pub(super) async fn replace(&self, from: &str, to: &str) -> Result<(), SftpError> {
+        if self.can_replace {
+            return done(self.raw.extended(POSIX_RENAME, two_texts(from, to)).await?);
+        }
+        // Without the extension there is a moment without the file; the old one is kept until the new one is there.
+        let aside = format!("{}/{}", to.rsplit_once('/').map_or("", |(folder, _)| folder), unfinished_name(to));
+        let had_one = super::present(self.raw.rename(to, aside.as_str()).await)?.is_some();
+        let renamed = self.raw.rename(from, to).await;
+        if had_one {
+            let _ = match renamed.is_ok() {
+                true => self.raw.remove(aside).await,
+                false => self.raw.rename(aside, to).await,
+            };
+        }
+        renamed.map(drop)
+    }
+}
+
+fn done(answer: Packet) -> Result<(), SftpError> {
+    match answer {
+        Packet::Status(Status { status_code: StatusCode::Ok, .. }) => Ok(()),
+        Packet::Status(status) => Err(SftpError::Status(status)),
+        _ => Err(SftpError::UnexpectedPacket),
+    }
+}
+
+/// Two texts, each behind its length.
+fn two_texts(one: &str, other: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(8 + one.len() + other.len());
+    for text in [one, other] {
+        bytes.extend(u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes());
+        bytes.extend(text.as_bytes());
+    }
+    bytes
+}
