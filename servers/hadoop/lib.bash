@@ -26,16 +26,16 @@ install_java() {
     packages default-jdk-headless maven curl
 }
 
-# fetch_jars POM FOLDER: the jars that a pom names, once; two servers may ask for them at the same time.
+# fetch_jars POM FOLDER: the jars that a pom names, unless they are there; two servers may ask for them at the same time.
 fetch_jars() {
     (
         flock 8
-        [ -e "$2/complete" ] && exit 0
+        cmp --quiet "$1" "$2/complete" && exit 0
         rm -rf "$2"
         mvn -q -B -f "$1" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$2"
-        # Two bindings of one logging interface come in; the newer one stays.
-        rm -f "$2"/slf4j-log4j12-*.jar "$2"/log4j-1.2.*.jar
-        touch "$2/complete"
+        # Of what comes in twice under two names the newer one stays.
+        rm -f "$2"/slf4j-log4j12-*.jar "$2"/log4j-1.2.*.jar "$2"/servlet-api-2.*.jar "$2"/jsp-api-2.*.jar
+        cp "$1" "$2/complete"
     ) 8> "$2.lock"
 }
 
