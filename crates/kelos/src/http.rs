@@ -8,7 +8,8 @@ use std::time::Duration;
 
 pub use reqwest::header;
 use reqwest::header::HeaderMap;
-pub use reqwest::{Method, RequestBuilder, StatusCode, Url};
+pub use reqwest::{Method, RequestBuilder, StatusCode};
+pub use url::Url;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -6,6 +6,8 @@
 
 mod absent;
 mod command;
+mod http;
+mod spark;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +19,8 @@ use serde_json::{Map, Value};
 
 pub use absent::AbsentExecutor;
 pub use command::{CommandExecutor, run_ref};
+pub use http::HttpExecutor;
+pub use spark::SparkExecutor;
 
 /// A run to be started, with everything filled in for its slot.
 #[derive(Debug, Clone)]

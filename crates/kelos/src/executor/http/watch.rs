@@ -1,0 +1,138 @@
+//! Watching a job to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelos_model::{Outcome, RunId};
+use tokio::sync::Notify;
+
+use super::service::{self, Look};
+use super::ticket::Ticket;
+use crate::clock::Clock;
+use crate::http::Http;
+
+/// No wait for a status that can't be had grows longer than this, where looks are not meant to be rarer.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// Whether somebody wants a job to end. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Wish(Arc<Notify>);
+
+impl Wish {
+    /// Wants it. Wanting it again has the service told again.
+    pub(super) fn end(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// How far the end of a job has come that somebody wants.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Unwanted,
+    /// The service has not understood yet.
+    Wanted,
+    /// It has.
+    Understood,
+}
+
+/// One job that is watched.
+pub(super) struct Watch<'a> {
+    http: &'a Http,
+    clock: &'a Clock,
+    run: &'a RunId,
+    ticket: &'a Ticket,
+    end: End,
+    /// What is wrong with its status, and with ending it, as it was said last.
+    trouble: [String; 2],
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(http: &'a Http, clock: &'a Clock, run: &'a RunId, ticket: &'a Ticket) -> Self {
+        Self { http, clock, run, ticket, end: End::Unwanted, trouble: Default::default() }
+    }
+
+    /// Looks at the job's status until it has ended, and tells the service to end it where somebody wishes.
+    pub(super) async fn to_the_end(mut self, wish: &Wish, at_once: bool) -> Outcome {
+        let mut wait = if at_once { Duration::ZERO } else { self.every() };
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(self.within(wait)) => {}
+                () = wish.0.notified() => self.end = End::Wanted,
+            }
+            if self.end == End::Wanted {
+                if self.ticket.cancel.is_none() {
+                    return given_up();
+                }
+                self.ask_for_the_end().await;
+            }
+            match service::look(self.http, self.ticket).await {
+                Look::Going => wait = self.every(),
+                Look::Hidden(why) => wait = self.longer(wait, why),
+                Look::Gone(why) if self.end != End::Understood => wait = self.longer(wait, why),
+                over => return self.outcome(over),
+            }
+            if self.is_late() {
+                return self.too_late().await;
+            }
+        }
+    }
+
+    fn outcome(&self, over: Look) -> Outcome {
+        match over {
+            Look::Done => Outcome::Succeeded,
+            Look::Failed(reason) if self.end == End::Unwanted => Outcome::Failed { reason, exit_status: None },
+            _ => Outcome::Killed,
+        }
+    }
+
+    async fn ask_for_the_end(&mut self) {
+        match service::cancel(self.http, self.ticket).await {
+            Ok(()) => self.end = End::Understood,
+            Err(why) => self.warn(1, format!("to have it ended: {why}")),
+        }
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(self.ticket.poll.every.max(1))
+    }
+
+    /// The wait after a look that was in vain.
+    fn longer(&mut self, wait: Duration, why: String) -> Duration {
+        self.warn(0, format!("to look at its status: {why}"));
+        (wait * 2).clamp(self.every(), self.every().max(LONGEST_WAIT))
+    }
+
+    /// Says what is wrong, once for each new reason.
+    fn warn(&mut self, about: usize, trouble: String) {
+        let Some(before) = self.trouble.get_mut(about).filter(|before| **before != trouble) else { return };
+        tracing::warn!(run = %self.run, "failed {trouble}; trying again");
+        *before = trouble;
+    }
+
+    /// The wait, or less where the job's time is up before.
+    fn within(&self, wait: Duration) -> Duration {
+        let Some(deadline) = self.ticket.deadline else { return wait };
+        let left = deadline.saturating_sub((self.clock)().as_millisecond());
+        wait.min(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
+    }
+
+    fn is_late(&self) -> bool {
+        self.ticket.deadline.is_some_and(|deadline| (self.clock)().as_millisecond() >= deadline)
+    }
+
+    async fn too_late(self) -> Outcome {
+        if let Err(why) = service::cancel(self.http, self.ticket).await {
+            tracing::warn!(run = %self.run, "failed to have a job ended that took too long: {why}");
+        }
+        if self.end == End::Unwanted {
+            let reason = "took longer than its timeout allows".to_owned();
+            return Outcome::Failed { reason, exit_status: None };
+        }
+        Outcome::Killed
+    }
+}
+
+fn given_up() -> Outcome {
+    let reason = "it was given up: the job has no `cancel`, so the service may go on with it".to_owned();
+    Outcome::Unknown { reason }
+}
