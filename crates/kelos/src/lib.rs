@@ -3,11 +3,14 @@
 //! [`engine::start`] gives a [`Handle`]; a [`scripts::ScriptFolder`] feeds it definitions, executors do the
 //! runs, and [`why`] says why a slot stands where it stands, at any moment.
 
+pub mod celos_db;
 pub mod clock;
 pub mod dry_run;
 pub mod engine;
 pub mod executor;
+pub mod export;
 pub mod http;
+pub mod import;
 pub mod job;
 pub mod local;
 pub mod node;
@@ -23,4 +26,5 @@ pub use node::{Node, NodeConfig, NodeError};
 pub use kelos_core as core;
 pub use kelos_model as model;
 pub use kelos_script as script;
+pub use kelos_storage as storage;
 pub use kelos_store as store;

@@ -7,14 +7,17 @@ use std::time::Duration;
 
 use kelos_core::Config;
 use kelos_script::{Folders, Limits, Problem};
+use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Reader, Store, StoreError};
 use tokio::runtime::Handle as Runtime;
 
 use crate::clock::{Clock, system_clock};
 use crate::engine::{self, AskError, EngineParts, Handle, Pace};
-use crate::executor::{AbsentExecutor, CommandExecutor, Executors};
+use crate::executor::{AbsentExecutor, CommandExecutor, Executors, HttpExecutor, SparkExecutor};
+use crate::http::Http;
 use crate::job::{Functions, NoFunctions};
 use crate::local::{self, Launcher, LocalError};
+use crate::prober::is_there;
 use crate::scripts::ScriptFolder;
 
 /// Why a node could not be started. Messages complete "failed to …".
@@ -53,6 +56,8 @@ pub struct NodeConfig {
     pub clock: Clock,
     /// Executors beside the built-in ones, or in their place.
     pub executors: Executors,
+    /// Where paths are looked at.
+    pub storage: Storage,
 }
 
 impl NodeConfig {
@@ -68,6 +73,7 @@ impl NodeConfig {
             core: Config::default(),
             clock: system_clock(),
             executors: Executors::default(),
+            storage: Storage::new(StorageConfig::from_env()),
         }
     }
 }
@@ -79,6 +85,7 @@ pub struct Node {
     scripts: Option<ScriptFolder>,
     functions: Arc<dyn Functions>,
     launcher: Launcher,
+    storage: Storage,
 }
 
 impl Node {
@@ -89,8 +96,13 @@ impl Node {
     pub fn start(config: NodeConfig, store: Box<dyn Store>, runtime: Runtime) -> Result<Node, NodeError> {
         let launcher = Launcher::new(&config.runs, config.shim, local::Limits::default())?;
         let reader: Arc<dyn Reader> = store.reader();
+        let (storage, runs_on) = (config.storage, runtime.clone());
+        let look = {
+            let storage = storage.clone();
+            move |uri: &str| is_there(&storage, &runs_on, uri)
+        };
         let scripts =
-            config.folders.map(|folders| ScriptFolder::open(folders, Limits::default(), reader)).transpose()?;
+            config.folders.map(|folders| ScriptFolder::open(folders, Limits::default(), reader, look)).transpose()?;
         let functions: Arc<dyn Functions> = match &scripts {
             Some(scripts) => Arc::new(scripts.clone()),
             None => Arc::new(NoFunctions),
@@ -98,9 +110,13 @@ impl Node {
         let oozie = AbsentExecutor::because(
             "this version can't submit to Oozie yet; use celos.commandExternalService for local commands",
         );
+        let http = Http::default();
+        let commands = CommandExecutor::new(launcher.clone(), runtime.clone());
         let executors = Executors::default()
             .with("oozie", oozie)
-            .with("command", CommandExecutor::new(launcher.clone(), runtime.clone()))
+            .with("http", HttpExecutor::new(http, config.clock.clone(), runtime.clone()))
+            .with("spark", SparkExecutor::new(commands.clone()))
+            .with("command", commands)
             .and(config.executors);
         let handle = engine::start(EngineParts {
             store,
@@ -110,6 +126,7 @@ impl Node {
             config: config.core,
             executors,
             functions: functions.clone(),
+            storage: storage.clone(),
             runtime,
             lease: LEASE,
         })?;
@@ -117,7 +134,7 @@ impl Node {
             scripts.reload(&handle);
             scripts.watch(handle.clone(), config.reload_every)?;
         }
-        Ok(Node { handle, scripts, functions, launcher })
+        Ok(Node { handle, scripts, functions, launcher, storage })
     }
 
     /// The engine.
@@ -136,6 +153,12 @@ impl Node {
     #[must_use]
     pub fn launcher(&self) -> &Launcher {
         &self.launcher
+    }
+
+    /// Where paths are looked at.
+    #[must_use]
+    pub fn storage(&self) -> &Storage {
+        &self.storage
     }
 
     /// The functions that stayed in the scripts.

@@ -60,17 +60,22 @@ impl Registers for StoredRegisters {
 
 impl ScriptFolder {
     /// Opens folders of scripts; nothing is evaluated yet. What the store remembers of their
-    /// workflows stands in for files that are broken now.
+    /// workflows stands in for files that are broken now. `look` says whether something is at a URI.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub fn open(folders: Folders, limits: Limits, reader: Arc<dyn Reader>) -> Result<ScriptFolder, StoreError> {
+    pub fn open(
+        folders: Folders,
+        limits: Limits,
+        reader: Arc<dyn Reader>,
+        look: impl Fn(&str) -> Result<bool, String> + Send + Sync + 'static,
+    ) -> Result<ScriptFolder, StoreError> {
         let remembered = reader.workflows()?;
         let asked = Arc::new(AtomicBool::new(false));
         let looked = asked.clone();
         let is_there = move |uri: &str| {
             looked.store(true, Ordering::Relaxed);
-            crate::prober::is_there(uri)
+            look(uri)
         };
         let registers = StoredRegisters { reader, asked: asked.clone() };
         let host = Host::new(Arc::new(registers), is_there);

@@ -13,6 +13,7 @@ use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule, parse_instant};
 use kelos::model::workflow::{About, Job, Keys, Properties, Source};
 use kelos::model::{Outcome, RetryPolicy, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::storage::{Storage, StorageConfig};
 use kelos::store::{MemoryDisk, MemoryStore, SlotFilter, SqliteStore, Store};
 
 /// Starts every run at once and leaves its end to the test.
@@ -87,6 +88,7 @@ fn parts(store: Box<dyn Store>, executor: &Held, pace: Pace) -> EngineParts {
         config: Config { planning_window: SignedDuration::from_hours(3), ..Config::default() },
         executors: Executors::default().with("held", executor.clone()),
         functions: Arc::new(NoFunctions),
+        storage: Storage::new(StorageConfig::default()),
         runtime: tokio::runtime::Handle::current(),
         lease: Duration::from_secs(10),
     }

@@ -31,7 +31,7 @@ impl App {
     pub fn new(node: Node, version: impl Into<Arc<str>>) -> App {
         let handle = node.handle().clone();
         let runtime = tokio::runtime::Handle::current();
-        let prober = Prober::new(runtime, Arc::new(move || handle.now()), node.functions());
+        let prober = Prober::new(runtime, Arc::new(move || handle.now()), node.functions(), node.storage().clone());
         App { node, version: version.into(), hosts: Hosts::loopback(), prober }
     }
 

@@ -18,6 +18,7 @@ use kelos::model::run::Report;
 use kelos::model::time::{Cron, CronSchedule, schedule::Schedule};
 use kelos::model::workflow::{About, Job, Keys, Properties, Source};
 use kelos::model::{BackfillId, RunId, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::storage::{Storage, StorageConfig};
 use kelos::store::{SlotFilter, SqliteStore, Store};
 use serde_json::{Map, Value};
 
@@ -198,6 +199,7 @@ impl Wanted {
             config: self.config,
             executors: self.executors,
             functions: Arc::new(NoFunctions),
+            storage: Storage::new(StorageConfig::default()),
             runtime: runtime.handle().clone(),
             lease: Duration::from_secs(30),
         })?;

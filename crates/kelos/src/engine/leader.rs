@@ -69,7 +69,8 @@ impl Leader {
             // When the engine has ended nobody needs to know: the next one asks.
             let _ = send.send(Message::Input(input));
         });
-        let prober = Prober::new(parts.runtime.clone(), parts.clock.clone(), parts.functions.clone());
+        let (runtime, clock) = (parts.runtime.clone(), parts.clock.clone());
+        let prober = Prober::new(runtime, clock, parts.functions.clone(), parts.storage.clone());
         Self {
             parts,
             receive,

@@ -17,6 +17,7 @@ use kelos_core::{Ask, Config, Input, Only, Reply};
 use kelos_model::Workflow;
 use kelos_store::{Reader, Store};
 use tokio::runtime::Handle as Runtime;
+use kelos_storage::Storage;
 use tokio::sync::{oneshot, watch};
 
 pub use handle::{AskError, Handle};
@@ -51,6 +52,8 @@ pub struct EngineParts {
     pub executors: Executors,
     /// Functions of scripts.
     pub functions: Arc<dyn Functions>,
+    /// Where paths are looked at.
+    pub storage: Storage,
     /// Where probes and blocking calls work.
     pub runtime: Runtime,
     /// How long a lease lasts that is not renewed.
