@@ -33,6 +33,13 @@ impl Probes {
 }
 
 impl Core {
+    /// Whether a slot waits for the answer to a question: an outside that repeats questions by itself need not
+    /// repeat others.
+    #[must_use]
+    pub fn is_asked(&self, probe: &Probe) -> bool {
+        self.probes.asked.contains_key(probe)
+    }
+
     pub(crate) fn watch_probe(&mut self, probe: &Probe, slot: &SlotRef) {
         let asking = self.probes.asked.entry(probe.clone()).or_default();
         asking.waiting.insert(slot.clone());
@@ -106,7 +113,8 @@ impl Core {
 
     /// Notes an answer, whether it was asked for or pushed, and wakes those to whom it is news.
     pub(crate) fn probe_answered(&mut self, probe: &Probe, answer: ProbeAnswer) {
-        let wait = self.config.probe_wait(self.probes.asked.get(probe).map_or(0, |asking| asking.looks));
+        let looks = self.probes.asked.get(probe).map_or(0, |asking| asking.looks);
+        let next_look = self.config.next_look(self.now, looks);
         let Some(asking) = self.probes.asked.get_mut(probe) else { return };
         let news = asking.answer.as_ref().is_none_or(|before| before.verdict != answer.verdict);
         asking.as_of = if asking.in_flight { asking.sent_at } else { self.now };
@@ -116,18 +124,50 @@ impl Core {
         if news {
             self.dirty.extend(asking.waiting.iter().cloned());
         }
-        if let Ok(at) = self.now.checked_add(wait) {
+        if let Some(at) = next_look {
             self.timers.set(Timer::Probe(probe.clone()), at);
         }
     }
 }
 
 impl crate::Config {
+    /// When to look again. Questions that have waited long are asked together, at moments that all of them share: so
+    /// one listing can answer many, and an idle server wakes once for all.
+    fn next_look(&self, now: Timestamp, looks: u32) -> Option<Timestamp> {
+        let (wait, longest) = (self.probe_wait(looks), self.probe_longest.as_millis());
+        let at = now.checked_add(wait).ok()?;
+        if wait.as_millis() < longest || longest <= 1 {
+            return Some(at);
+        }
+        let past = i128::from(at.as_millisecond()).rem_euclid(longest);
+        let shared = at.checked_sub(SignedDuration::from_millis(i64::try_from(past).ok()?)).ok()?;
+        Some(if shared > now { shared } else { at })
+    }
+
     /// The wait after a number of looks, in whole milliseconds as all times are.
     pub(crate) fn probe_wait(&self, looks: u32) -> SignedDuration {
         let (first, longest) = (self.probe_first.as_millis(), self.probe_longest.as_millis());
         let grown = (0..looks).try_fold(first, |wait, _| Some(wait + wait / 2).filter(|longer| *longer < longest));
         let millis = grown.unwrap_or(longest).min(longest).max(1);
         SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_that_have_waited_long_come_to_be_asked_together() {
+        let config = crate::Config::default();
+        let at = |text: &str| text.parse::<Timestamp>().expect("a moment");
+        let next = |now: &str, looks: u32| config.next_look(at(now), looks).map(|at| at.to_string());
+        let is = |text: &str| Some(text.to_owned());
+        assert_eq!(next("2026-01-01T00:00:07.3Z", 0), is("2026-01-01T00:00:08.3Z"), "at first each by itself");
+        assert_eq!(next("2026-01-01T00:00:07.3Z", 50), is("2026-01-01T00:00:30Z"));
+        assert_eq!(next("2026-01-01T00:00:29.9Z", 50), is("2026-01-01T00:00:30Z"));
+        assert_eq!(next("2026-01-01T00:00:30Z", 50), is("2026-01-01T00:01:00Z"));
+        assert_eq!(next("2026-01-01T00:00:30.2Z", 50), is("2026-01-01T00:01:00Z"), "and stay together");
+        assert_eq!(next("1969-12-31T23:59:59Z", 50), is("1970-01-01T00:00:00Z"));
     }
 }
