@@ -130,6 +130,99 @@ interface CommandOptions {
     properties?: Properties;
 }
 
+/** What can be written as JSON; times and slots become texts, and `${year}` and the like are replaced in texts. */
+type Body = null | boolean | number | string | ScheduledTime | SlotID | Body[] | { [name: string]: Body | undefined };
+
+/** The text of a header, or a variable of the server's environment that it comes from, for what nobody may see. */
+type HeaderValue = PropertyValue | {
+    /** The name of the variable. */
+    env: string;
+    /** What stands before its value, such as `Bearer `. */
+    prefix?: string;
+};
+
+/** JSON pointers and what has to stand there: a value, or an array of which one does. All of them must hold. */
+interface Condition { [pointer: string]: Json }
+
+interface HttpPoll {
+    /**
+     * Where the status is. `${answer/id}` stands for the value at `/id` in the JSON that the start was answered with,
+     * `${header/Location}` for a header of that answer. Default: the header `Location`.
+     */
+    url?: string;
+    /** Seconds between two looks. Default 10. */
+    everySeconds?: number | string;
+    /** When the job has succeeded, such as `{"/status": "SUCCEEDED"}`. */
+    done: Condition;
+    /** When it has failed. */
+    failed?: Condition;
+    /** The JSON pointer at which the status says why it has failed. */
+    message?: string;
+    /** The job is ended, and fails, after this time. Default: it may take for ever. */
+    timeoutSeconds?: number | string;
+}
+
+interface HttpCancel {
+    /** As the URL of `poll`. Default: where the status is. */
+    url?: string;
+    /** Default `DELETE`. */
+    method?: string;
+}
+
+interface HttpOptions {
+    /** Where jobs are started. */
+    url: string;
+    /** Default `POST`. */
+    method?: string;
+    /** Headers of each request. Those with an `env` are sent to the host of `url` and to no other. */
+    headers?: { [name: string]: HeaderValue };
+    /** A text, or what is sent as JSON. */
+    body?: Body;
+    /** Statuses by which the service says that it has taken the job, such as `[200, "3xx"]`. Default `"2xx"`. */
+    expect?: (number | string)[] | number | string;
+    /** How to find out how the job ended. Without it the answer to the start is its end. */
+    poll?: HttpPoll;
+    /** How to end a job. Without it a killed run is given up, and the service goes on. */
+    cancel?: HttpCancel;
+    /** Further properties that are shown with the job. */
+    properties?: Properties;
+}
+
+interface SparkOptions {
+    /** The application: a jar or a Python file. `${year}` and the like are replaced, here and in all other texts. */
+    application: string;
+    /** The class to start, for jars. */
+    class?: string;
+    /** Arguments of the application. */
+    args?: PropertyValue[];
+    /** Such as `yarn`, `spark://host:7077`, `local[2]`. Default: what Spark is configured for. */
+    master?: string;
+    /** Where the driver runs: in `spark-submit` (default), or on the cluster. */
+    deployMode?: "client" | "cluster";
+    /** Settings of Spark, such as `{"spark.executor.memory": "2g"}`. */
+    conf?: { [name: string]: PropertyValue };
+    /** What Spark calls the application. */
+    name?: string;
+    /** Further jars. */
+    jars?: string[];
+    /** Further Python files. */
+    pyFiles?: string[];
+    /** The program. Default: `bin/spark-submit` below `SPARK_HOME`, or the one on the server's path. */
+    sparkSubmit?: string;
+    /** Further variables of the environment. */
+    env?: { [name: string]: PropertyValue };
+    /** The folder to run in. */
+    cwd?: string;
+    /** The run is ended, and fails, after this time. */
+    timeoutSeconds?: number | string;
+    /** Time between the polite and the forced end of a run. */
+    graceSeconds?: number | string;
+    /** No more than this of the output is kept. */
+    logLimitBytes?: number | string;
+    /** Further properties that are shown with the job. */
+    properties?: Properties;
+}
+
 /** A moment in UTC, in whole milliseconds. */
 declare class ScheduledTime {
     /** Reads a time such as `2015-09-13T13:40Z`. */
@@ -257,6 +350,13 @@ declare namespace celos {
     function oozieExternalService(properties: Properties | PropertiesFunction, oozieURL?: string): ExternalService;
     /** Runs slots as commands of the server's machine. */
     function commandExternalService(options: CommandOptions | ((slotID: SlotID) => CommandOptions)): ExternalService;
+    /**
+     * Runs slots as jobs of a service that is asked by HTTP. Each start carries the name of the run in the header
+     * `Idempotency-Key`; it is asked for again, with the same key, while the service is down or busy.
+     */
+    function httpExternalService(options: HttpOptions | ((slotID: SlotID) => HttpOptions)): ExternalService;
+    /** Runs slots as Spark applications, by `spark-submit` on the server's machine. */
+    function sparkExternalService(options: SparkOptions | ((slotID: SlotID) => SparkOptions)): ExternalService;
 
     /** A function of the slot that adds `CELOS_DEFAULT_OOZIE_PROPERTIES` to properties. */
     function makePropertiesGen(properties: Properties | PropertiesFunction): (slotID: SlotID) => { [name: string]: string };

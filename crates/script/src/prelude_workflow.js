@@ -58,7 +58,9 @@ function oozieExternalService(properties, oozieURL) {
     return new Made("external service", "oozieExternalService", job);
 }
 
-const COMMAND_FIELDS = ["command", "shell", "env", "cwd", "timeoutSeconds", "graceSeconds", "logLimitBytes", "properties"];
+/** What every job of a process of this machine can say. */
+const PROCESS_FIELDS = ["env", "cwd", "timeoutSeconds", "graceSeconds", "logLimitBytes"];
+const COMMAND_FIELDS = ["command", "shell", ...PROCESS_FIELDS, "properties"];
 const COMMAND = 'an object such as {command: ["program", "${year}"]} or {shell: "echo ${year}"}, or a function of the slot that returns one';
 
 /** A text for the operating system, which can't hold a NUL character. */
@@ -85,10 +87,11 @@ function programOf(options, where) {
     return { command: words };
 }
 
-function environmentOf(env, where) {
+/** Texts by name, as `NAME=value`. */
+function environmentOf(env, where, example = '{LANG: "C"}', what = "variable") {
     const texts = {};
-    for (const [name, value] of Object.entries(object(env, where, 'an object such as {LANG: "C"}'))) {
-        if (name === "" || /[=\0]/.test(name)) refuse(`${where}: ${quote(name)} can't be the name of a variable`);
+    for (const [name, value] of Object.entries(object(env, where, `an object such as ${example}`))) {
+        if (name === "" || /[=\0]/.test(name)) refuse(`${where}: ${quote(name)} can't be the name of a ${what}`);
         if (value !== undefined) texts[name] = systemText(value, `${where}.${name}`);
     }
     return texts;
@@ -97,7 +100,12 @@ function environmentOf(env, where) {
 /** The settings of a command, and nothing but what was given. */
 function commandSettings(options, where) {
     known(options, COMMAND_FIELDS, where);
-    const settings = programOf(options, where);
+    return { ...programOf(options, where), ...processSettings(options, where) };
+}
+
+/** How a process is run: what was given of it. */
+function processSettings(options, where) {
+    const settings = {};
     const amount = (field, least, most) => {
         if (options[field] !== undefined) settings[field] = count(options[field], `${where}: ${field}`, least, most);
     };
@@ -110,21 +118,10 @@ function commandSettings(options, where) {
 }
 
 function commandExternalService(options) {
-    const where = "celos.commandExternalService";
     if (typeof options === "string") {
-        refuse(`${where}: expected ${COMMAND}, not ${quote(options)}; a shell command is written {shell: ${quote(options)}}`);
+        refuse(`celos.commandExternalService: expected ${COMMAND}, not ${quote(options)}; a shell command is written {shell: ${quote(options)}}`);
     }
-    if (typeof options === "function") {
-        const reference = keep(options, "command", where);
-        return new Made("external service", "commandExternalService", { executor: "command", properties: { function: reference } });
-    }
-    const settings = commandSettings(object(options, where, COMMAND), where);
-    const fixed = {};
-    if (options.properties !== undefined) {
-        const given = object(options.properties, `${where}: properties`);
-        for (const name of Object.keys(given)) fixed[name] = propertyText(given[name], `${where}: properties.${name}`);
-    }
-    return new Made("external service", "commandExternalService", { executor: "command", settings, properties: { fixed } });
+    return commandService(options);
 }
 
 // --- workflows ---
@@ -288,6 +285,8 @@ const api = {
     functionTrigger,
     oozieExternalService,
     commandExternalService,
+    httpExternalService: (options) => httpService(options),
+    sparkExternalService: (options) => sparkService(options),
     makePropertiesGen,
     mergeProperties,
     hdfsCheck,
@@ -323,6 +322,14 @@ export function install(handed) {
     installTime();
 }
 
+/** What reads what a function of the slot returned, by the kind of the function. */
+const READERS = {
+    oozie: ["celos.oozieExternalService", textProperties],
+    command: ["celos.commandExternalService", commandSettings],
+    http: ["celos.httpExternalService", httpSettings],
+    spark: ["celos.sparkExternalService", sparkSettings],
+};
+
 /** Calls a function that a script left behind; the answer is JSON. */
 export function call(index, workflow, ms, now) {
     const { fn, kind } = functions[index];
@@ -332,7 +339,6 @@ export function call(index, workflow, ms, now) {
         if (answer === true || answer === false || answer === "never") return JSON.stringify(answer);
         refuse(`the function of celos.functionTrigger has to return true, false or "never", not ${describe(answer)}`);
     }
-    const where = kind === "oozie" ? "celos.oozieExternalService" : "celos.commandExternalService";
-    object(answer, `${where}: what the function returned`);
-    return JSON.stringify(kind === "oozie" ? textProperties(answer, where) : commandSettings(answer, where));
+    const [where, read] = READERS[kind];
+    return JSON.stringify(read(object(answer, `${where}: what the function returned`), where));
 }

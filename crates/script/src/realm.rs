@@ -30,13 +30,18 @@ type Builtins = (
     intrinsic::Promise,
 );
 
-const PRELUDE_TEXT: &str =
-    concat!(include_str!("prelude.js"), include_str!("prelude_time.js"), include_str!("prelude_workflow.js"));
+const PRELUDE_TEXT: &str = concat!(
+    include_str!("prelude.js"),
+    include_str!("prelude_time.js"),
+    include_str!("prelude_workflow.js"),
+    include_str!("prelude_services.js")
+);
 
 const TEST_PRELUDE_TEXT: &str = concat!(
     include_str!("prelude.js"),
     include_str!("prelude_time.js"),
     include_str!("prelude_workflow.js"),
+    include_str!("prelude_services.js"),
     include_str!("prelude_test.js")
 );
 
