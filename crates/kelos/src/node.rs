@@ -13,7 +13,7 @@ use tokio::runtime::Handle as Runtime;
 
 use crate::clock::{Clock, system_clock};
 use crate::engine::{self, AskError, EngineParts, Handle, Pace};
-use crate::executor::{AbsentExecutor, CommandExecutor, Executors, HttpExecutor, SparkExecutor};
+use crate::executor::{CommandExecutor, Executors, HttpExecutor, NodeRecords, OozieExecutor, SparkExecutor};
 use crate::http::Http;
 use crate::job::{Functions, NoFunctions};
 use crate::local::{self, Launcher, LocalError};
@@ -101,19 +101,19 @@ impl Node {
             let storage = storage.clone();
             move |uri: &str| is_there(&storage, &runs_on, uri)
         };
-        let scripts =
-            config.folders.map(|folders| ScriptFolder::open(folders, Limits::default(), reader, look)).transpose()?;
+        let scripts = config
+            .folders
+            .map(|folders| ScriptFolder::open(folders, Limits::default(), reader.clone(), look))
+            .transpose()?;
         let functions: Arc<dyn Functions> = match &scripts {
             Some(scripts) => Arc::new(scripts.clone()),
             None => Arc::new(NoFunctions),
         };
-        let oozie = AbsentExecutor::because(
-            "this version can't submit to Oozie yet; use celos.commandExternalService for local commands",
-        );
         let http = Http::default();
+        let records = Arc::new(NodeRecords::new(reader.clone(), functions.clone()));
         let commands = CommandExecutor::new(launcher.clone(), runtime.clone());
         let executors = Executors::default()
-            .with("oozie", oozie)
+            .with("oozie", OozieExecutor::new(http.clone(), records.clone(), runtime.clone()))
             .with("http", HttpExecutor::new(http, config.clock.clone(), runtime.clone()))
             .with("spark", SparkExecutor::new(commands.clone()))
             .with("command", commands)
@@ -130,6 +130,7 @@ impl Node {
             runtime,
             lease: LEASE,
         })?;
+        records.connect(handle.clone());
         if let Some(scripts) = &scripts {
             scripts.reload(&handle);
             scripts.watch(handle.clone(), config.reload_every)?;

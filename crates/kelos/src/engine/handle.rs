@@ -12,6 +12,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::{Definitions, Message, Pace, Shown, Status};
 use crate::clock::Clock;
+use crate::executor::Executors;
 
 /// Why an engine did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,7 @@ pub struct Handle {
     shown: Arc<Shown>,
     clock: Clock,
     pace: Pace,
+    executors: Executors,
 }
 
 impl Handle {
@@ -44,14 +46,21 @@ impl Handle {
         shown: Arc<Shown>,
         clock: Clock,
         pace: Pace,
+        executors: Executors,
     ) -> Self {
-        Self { send, reader, shown, clock, pace }
+        Self { send, reader, shown, clock, pace, executors }
     }
 
     /// Reads past the engine.
     #[must_use]
     pub fn reader(&self) -> &Arc<dyn Reader> {
         &self.reader
+    }
+
+    /// The executors that do its runs.
+    #[must_use]
+    pub fn executors(&self) -> &Executors {
+        &self.executors
     }
 
     /// Who moves the engine's clock.

@@ -15,9 +15,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kelos_core::{Ask, Config, Input, Only, Reply};
 use kelos_model::Workflow;
+use kelos_storage::Storage;
 use kelos_store::{Reader, Store};
 use tokio::runtime::Handle as Runtime;
-use kelos_storage::Storage;
 use tokio::sync::{oneshot, watch};
 
 pub use handle::{AskError, Handle};
@@ -117,7 +117,8 @@ pub fn start(parts: EngineParts) -> std::io::Result<Handle> {
         commits: watch::Sender::new(0),
         stepped_at: RwLock::new(None),
     });
-    let handle = Handle::new(send.clone(), reader, shown.clone(), parts.clock.clone(), parts.pace);
+    let handle =
+        Handle::new(send.clone(), reader, shown.clone(), parts.clock.clone(), parts.pace, parts.executors.clone());
     let leader = leader::Leader::new(parts, send, receive, shown);
     std::thread::Builder::new().name("kelos-engine".to_owned()).spawn(move || leader.run())?;
     Ok(handle)

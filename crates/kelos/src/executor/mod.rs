@@ -7,6 +7,7 @@
 mod absent;
 mod command;
 mod http;
+mod oozie;
 mod spark;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value};
 pub use absent::AbsentExecutor;
 pub use command::{CommandExecutor, run_ref};
 pub use http::HttpExecutor;
+pub use oozie::{NodeRecords, OozieExecutor, Records, Waits};
 pub use spark::SparkExecutor;
 
 /// A run to be started, with everything filled in for its slot.
@@ -71,6 +73,12 @@ pub trait Executor: Send + Sync {
 
     /// Ends a run; its end is reported as any other. Must not block.
     fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports);
+
+    /// What stands in the way of a run that goes on, in words; for people, and for the present alone.
+    fn note(&self, run: &RunId) -> Option<String> {
+        let _ = run;
+        None
+    }
 }
 
 /// Executors by name.

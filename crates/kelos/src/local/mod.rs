@@ -42,6 +42,8 @@ mod supervise;
 pub use error::{LocalError, StartError};
 pub use launcher::{Check, Launcher, Limits, Started, own_shim};
 pub use log::{LogChunk, log_len, read_log};
+pub(crate) use paths::fnv1a_128;
 pub use paths::{RunDirs, RunRef};
+pub(crate) use procs::unique;
 pub use records::{Exit, Outcome, RunSpec};
 pub use shim::shim_main;

@@ -91,7 +91,7 @@ fn component(name: &str) -> String {
 
 /// FNV-1a with 128 bits: stable for ever, which the standard library's hashers don't promise. Two
 /// long names that collide are told apart by the run id in the claim.
-fn fnv1a_128(bytes: &[u8]) -> u128 {
+pub(crate) fn fnv1a_128(bytes: &[u8]) -> u128 {
     const BASIS: u128 = 0x6c62272e07bb014262b821756295c58d;
     const PRIME: u128 = 0x0000000001000000000000000000013b;
     bytes.iter().fold(BASIS, |hash, &byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
