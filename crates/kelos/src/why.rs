@@ -6,8 +6,10 @@ use kelos_model::event::Event;
 use kelos_model::time::{CronSchedule, ScheduleProblem, text};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Answer, EventRecord, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, slot};
-use kelos_store::StoreError;
+use kelos_store::{Reader, StoreError};
 use serde::Serialize;
+
+mod outages;
 
 use crate::engine::Handle;
 use crate::schedule;
@@ -50,22 +52,44 @@ pub async fn why(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Resu
     };
     let now = at.unwrap_or_else(|| handle.now());
     let (reader, slot) = (handle.reader().clone(), slot.clone());
-    let read = move || -> Result<Why, StoreError> {
-        let history = reader.history(&slot)?;
-        let runs = reader.slot_runs(&slot)?;
-        let workflow = reader.workflow(&slot.workflow)?;
-        let mut why = account(&slot, now, history.clone(), runs, workflow.as_ref(), inspection.as_ref());
-        if why.state.is_none() {
-            let schedule = workflow.as_ref().map(|row| schedule::resolved(&*reader, row)).transpose()?;
-            let absent =
-                Absent { workflow: workflow.as_ref(), schedule, planned_at: history.first().map(|first| first.at) };
-            why.headline = absent.because(&slot, now, at.is_none());
-        }
-        Ok(why)
-    };
-    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
+    let read = move || read(&*reader, &slot, now, at.is_none(), inspection.as_ref());
+    let read = tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
         Err(StoreError::Medium { doing: "read the history of a slot".to_owned(), cause: error.to_string() })
+    });
+    read.map(|mut why| {
+        why.blockers.extend(note(handle, &why, at.is_none()));
+        why
     })
+}
+
+/// What the executor of the run that goes on says to be in its way.
+fn note(handle: &Handle, why: &Why, at_present: bool) -> Option<String> {
+    let run = why.runs.last().filter(|_| at_present && why.state == Some(SlotState::Running))?;
+    handle.executors().get(&run.executor).note(&run.id)
+}
+
+/// Reads the account of a slot, with what is known of it otherwise. Blocks.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn read(
+    reader: &dyn Reader,
+    slot: &SlotRef,
+    now: Timestamp,
+    at_present: bool,
+    inspection: Option<&Inspection>,
+) -> Result<Why, StoreError> {
+    let history = reader.history(slot)?;
+    let runs = reader.slot_runs(slot)?;
+    let workflow = reader.workflow(&slot.workflow)?;
+    let mut why = account(slot, now, history.clone(), runs, workflow.as_ref(), inspection);
+    if why.state.is_none() {
+        let schedule = workflow.as_ref().map(|row| schedule::resolved(reader, row)).transpose()?;
+        let planned_at = history.first().map(|first| first.at);
+        let absent = Absent { workflow: workflow.as_ref(), schedule, planned_at };
+        why.headline = absent.because(slot, now, at_present);
+    }
+    Ok(why)
 }
 
 async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
@@ -125,16 +149,19 @@ fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
 
 /// The latest trigger tree since the slot was last opened.
 fn last_explanation(history: &[EventRecord]) -> Option<(Explanation, Timestamp)> {
-    history.iter().rev().find_map(|record| {
-        let Event::Slot { what, .. } = &record.event else { return None };
-        match what {
-            SlotEvent::Looked { explanation }
-            | SlotEvent::TriggerMet { explanation }
-            | SlotEvent::Skipped { explanation }
-            | SlotEvent::Expired { explanation, .. } => Some((explanation.clone(), record.at)),
-            _ => None,
-        }
-    })
+    history.iter().rev().find_map(|record| Some((explanation(record)?.clone(), record.at)))
+}
+
+/// The trigger tree that an event tells of.
+fn explanation(record: &EventRecord) -> Option<&Explanation> {
+    let Event::Slot { what, .. } = &record.event else { return None };
+    match what {
+        SlotEvent::Looked { explanation }
+        | SlotEvent::TriggerMet { explanation }
+        | SlotEvent::Skipped { explanation }
+        | SlotEvent::Expired { explanation, .. } => Some(explanation),
+        _ => None,
+    }
 }
 
 /// Why the executor put off the start of the run that is dispatched.
@@ -159,7 +186,7 @@ fn blockers(
         blockers.push(dormant);
     }
     match why.state {
-        Some(SlotState::Waiting) => blockers.extend(why.trigger.iter().flat_map(Explanation::blockers)),
+        Some(SlotState::Waiting) => blockers.extend(why.trigger.iter().flat_map(|now| outages::blockers(now, history))),
         Some(SlotState::Queued) => blockers.extend(queue_blockers(workflow, inspection)),
         Some(SlotState::Dispatched) => blockers.extend(deferral(history)),
         _ => {}
