@@ -325,6 +325,12 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// When the medium fails.
     fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError>;
+
+    /// The names of the buckets that have registers, ascending.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn buckets(&self) -> Result<Vec<String>, StoreError>;
 }
 
 /// Whether events go on from a log that ends at `last`, without gaps; if not, why, in words.

@@ -122,6 +122,7 @@ fn compare(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mu
     for bucket in ["x", "y"] {
         for prefix in ["", "k1", "k"] {
             assert_eq!(left.registers(bucket, prefix).unwrap(), right.registers(bucket, prefix).unwrap());
+            assert_eq!(left.buckets().unwrap(), right.buckets().unwrap());
         }
     }
     for _ in 0..20 {

@@ -168,4 +168,10 @@ impl Reader for MemoryDisk {
         let registers = state.registers.range(from..).take_while(|(name, _)| inside(name));
         Ok(registers.map(|((_, key), value)| (key.clone(), value.clone())).collect())
     }
+
+    fn buckets(&self) -> Result<Vec<String>, StoreError> {
+        let mut buckets: Vec<String> = self.state().registers.keys().map(|(bucket, _)| bucket.clone()).collect();
+        buckets.dedup();
+        Ok(buckets)
+    }
 }

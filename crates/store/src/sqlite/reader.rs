@@ -274,4 +274,12 @@ impl Reader for SqliteReader {
             Ok(registers)
         })
     }
+
+    fn buckets(&self) -> Result<Vec<String>, StoreError> {
+        self.read("the buckets of registers", |tx, _| {
+            let mut statement = tx.prepare_cached("SELECT DISTINCT bucket FROM registers ORDER BY bucket")?;
+            let buckets = statement.query_map([], |row| row.get(0))?;
+            Ok(buckets.collect::<Result<Vec<String>, _>>()?)
+        })
+    }
 }

@@ -1,0 +1,282 @@
+//! Writing a state database of Celos, so that Celos can go on where Kelos stopped.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
+use kelos_store::{Reader, SlotFilter, SlotRow, StoreError};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::celos_db::{
+    CelosDbError, Database, Record, Standing, Status, Tree, TreeFile, Trouble, WINDOW, is_safe_name,
+};
+use crate::import::EXECUTOR;
+
+/// Slots that are read at once.
+const PAGE: usize = 5_000;
+
+/// Files that differ, of which this many are named.
+const NAMED: usize = 5;
+
+/// Why nothing was exported. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The folder of Celos.
+    #[error(transparent)]
+    Celos(#[from] CelosDbError),
+    /// Our own database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something else is in the folder.
+    #[error("export to {folder}: it is not empty and no state database of Celos; name another folder, or use --force")]
+    Foreign {
+        /// The folder.
+        folder: String,
+    },
+    /// The database there says something else.
+    #[error("export to {folder}: {count} of its files say something else, such as {}; use --force to replace them", named.join(", "))]
+    Differs {
+        /// The folder.
+        folder: String,
+        /// How many files.
+        count: u64,
+        /// Some of them.
+        named: Vec<String>,
+    },
+}
+
+/// How to export.
+#[derive(Debug, Clone)]
+pub struct ExportOptions {
+    /// The moment of the export: of the marks for rerun that it makes.
+    pub now: Timestamp,
+    /// Write into a folder of something else, and replace files that say something else.
+    pub force: bool,
+    /// Only say what would happen.
+    pub dry_run: bool,
+}
+
+/// What an export did.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Exported {
+    /// How many slots of each workflow were written, or were there already.
+    pub workflows: BTreeMap<String, u32>,
+    /// How many registers.
+    pub registers: u32,
+    /// Slots that Celos would not look at because of their age, and that are marked for rerun therefore.
+    pub marked: u32,
+    /// Files that were written.
+    pub written: u64,
+    /// Files that were there, and are the same.
+    pub same: u64,
+    /// Pauses that were ended.
+    pub unpaused: u32,
+    /// What could not be exported, and what to know about what was.
+    pub troubles: Vec<Trouble>,
+}
+
+/// Exports all that Celos could go on with.
+///
+/// # Errors
+/// When either database can't be read or written, or the folder holds something else. Nothing is written before all
+/// has been looked at.
+pub fn export(reader: &dyn Reader, root: &Path, options: &ExportOptions) -> Result<Exported, ExportError> {
+    let export = Export { reader, tree: Tree::at(root), root, options };
+    export.check_folder()?;
+    let mut looked = Look::default();
+    export.each(&mut |file| export.look(file, &mut looked))?;
+    if looked.differ > 0 && !options.force {
+        let folder = root.display().to_string();
+        return Err(ExportError::Differs { folder, count: looked.differ, named: looked.named });
+    }
+    let mut done = Exported { same: looked.same, written: looked.missing + looked.differ, ..Exported::default() };
+    if options.dry_run {
+        export.tell(&mut done)?;
+        return Ok(done);
+    }
+    export.each(&mut |file| match export.tree.standing(&file)? {
+        Standing::Same => Ok(()),
+        _ => Ok(export.tree.write(&file)?),
+    })?;
+    done.unpaused = export.end_pauses()?;
+    export.tree.sync()?;
+    export.tell(&mut done)?;
+    Ok(done)
+}
+
+#[derive(Default)]
+struct Look {
+    missing: u64,
+    same: u64,
+    differ: u64,
+    named: Vec<String>,
+}
+
+struct Export<'a> {
+    reader: &'a dyn Reader,
+    tree: Tree,
+    root: &'a Path,
+    options: &'a ExportOptions,
+}
+
+type Each<'a> = dyn FnMut(TreeFile) -> Result<(), ExportError> + 'a;
+
+impl Export<'_> {
+    fn check_folder(&self) -> Result<(), ExportError> {
+        if self.options.force || self.tree.is_empty()? || Database::open(self.root).is_ok() {
+            return Ok(());
+        }
+        Err(ExportError::Foreign { folder: self.root.display().to_string() })
+    }
+
+    fn look(&self, file: TreeFile, looked: &mut Look) -> Result<(), ExportError> {
+        match self.tree.standing(&file)? {
+            Standing::Missing => looked.missing += 1,
+            Standing::Same => looked.same += 1,
+            // A mark lives from when it was made; any later one does.
+            Standing::Differs if file.path.starts_with("rerun") => looked.missing += 1,
+            Standing::Differs => {
+                looked.differ += 1;
+                if looked.named.len() < NAMED {
+                    looked.named.push(file.path.display().to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out every file of the database that is to be.
+    fn each(&self, file: &mut Each<'_>) -> Result<(), ExportError> {
+        for row in self.reader.workflows()?.into_iter().filter(|row| is_safe_name(row.id.as_str())) {
+            self.slots(&row.id, &mut |slot| {
+                let time = slot.id.key.scheduled_at();
+                let Ok(record) = self.record(&slot)? else { return Ok(()) };
+                file(TreeFile::slot(&row.id, time, &record))?;
+                if self.needs_mark(&slot) {
+                    file(TreeFile::mark(&row.id, time, self.options.now))?;
+                }
+                Ok(())
+            })?;
+            if row.paused {
+                file(TreeFile::paused(&row.id))?;
+            }
+        }
+        for (bucket, key, value) in self.registers()? {
+            if is_safe_register(&bucket, &key) {
+                file(TreeFile::register(&bucket, &key, &value))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn slots(
+        &self,
+        id: &WorkflowId,
+        each: &mut dyn FnMut(SlotRow) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
+        let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
+        let mut from = None;
+        loop {
+            let page = self.reader.slots(&filter, from.as_deref(), PAGE)?;
+            page.rows.into_iter().try_for_each(&mut *each)?;
+            from = page.next;
+            if from.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn registers(&self) -> Result<Vec<(String, String, Value)>, StoreError> {
+        let mut all = Vec::new();
+        for bucket in self.reader.buckets()? {
+            let registers = self.reader.registers(&bucket, "")?;
+            all.extend(registers.into_iter().map(|(key, value)| (bucket.clone(), key, value)));
+        }
+        Ok(all)
+    }
+
+    /// Celos looks at nothing older than its window that is not marked.
+    fn needs_mark(&self, row: &SlotRow) -> bool {
+        !row.slot.state.is_final() && self.options.now.duration_since(row.id.key.scheduled_at()) > WINDOW
+    }
+
+    /// The record of a slot, or why Celos can't have it.
+    fn record(&self, row: &SlotRow) -> Result<Result<Record, String>, StoreError> {
+        let status = Status::of(row.slot.state);
+        if row.slot.run_alive
+            && let Some(executor) = self.executor(&row.id, &row.slot)?.filter(|executor| executor != EXECUTOR)
+        {
+            return Ok(Err(format!(
+                "its run goes on by the executor {executor}, about which Celos can't ask: left out; wait for its end, or kill it, and export again"
+            )));
+        }
+        let started = !matches!(status, Status::Waiting | Status::Ready);
+        let external_id = row.slot.external_id.clone().filter(|_| started);
+        Ok(Ok(Record { status, external_id, retry_count: row.slot.retries }))
+    }
+
+    fn executor(&self, id: &SlotRef, slot: &Slot) -> Result<Option<String>, StoreError> {
+        let runs = self.reader.slot_runs(id)?;
+        Ok(runs.into_iter().find(|run| run.id.number == slot.last_run).map(|run| run.executor))
+    }
+
+    /// Ends the pauses of workflows that are not paused here.
+    fn end_pauses(&self) -> Result<u32, ExportError> {
+        let mut ended = 0;
+        for row in self.reader.workflows()? {
+            if !row.paused && is_safe_name(row.id.as_str()) {
+                ended += u32::from(self.tree.remove(&TreeFile::paused(&row.id))?);
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Counts what was exported, and tells what was not.
+    fn tell(&self, done: &mut Exported) -> Result<(), ExportError> {
+        for row in self.reader.workflows()? {
+            if !is_safe_name(row.id.as_str()) {
+                let why = "no file can have this name: the workflow was left out".to_owned();
+                done.troubles.push(Trouble { path: row.id.to_string(), why });
+                continue;
+            }
+            let mut slots = 0;
+            self.slots(&row.id, &mut |slot| {
+                match self.record(&slot)? {
+                    Err(why) => done.troubles.push(Trouble { path: slot.id.to_string(), why }),
+                    Ok(_) => {
+                        slots += 1;
+                        done.marked += u32::from(self.needs_mark(&slot));
+                        done.troubles.extend(unsure(&slot));
+                    }
+                }
+                Ok(())
+            })?;
+            done.workflows.insert(row.id.to_string(), slots);
+        }
+        for (bucket, key, _) in self.registers()? {
+            if is_safe_register(&bucket, &key) {
+                done.registers += 1;
+            } else {
+                let why = "no file can have this name: the register was left out".to_owned();
+                done.troubles.push(Trouble { path: format!("{bucket}/{key}"), why });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_safe_register(bucket: &str, key: &str) -> bool {
+    (bucket.is_empty() || is_safe_name(bucket)) && is_safe_name(key)
+}
+
+/// A word about a slot whose job may have been submitted without anybody knowing its name.
+fn unsure(row: &SlotRow) -> Option<Trouble> {
+    (row.slot.state == SlotState::Dispatched).then(|| Trouble {
+        path: row.id.to_string(),
+        why: "its start was never confirmed: exported as READY, so Celos submits it; look in Oozie whether it runs already"
+            .to_owned(),
+    })
+}

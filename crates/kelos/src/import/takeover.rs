@@ -1,0 +1,153 @@
+//! What the state of a slot in Celos means here.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::time::{CronSchedule, Schedule, format_full};
+use kelos_model::workflow::{About, Job, Keys, Planned, Properties, Source, WorkflowRow};
+use kelos_model::{RetryPolicy, SlotEvent, SlotState, Trigger, Workflow, WorkflowId};
+
+use crate::celos_db::{Found, Kept, MARK_LIFE, Record, Status, Trouble, WINDOW};
+
+/// The scheduler that is imported from, as events name it.
+pub const FROM: &str = "celos";
+
+/// The executor that knows Celos's jobs.
+pub const EXECUTOR: &str = "oozie";
+
+/// A slot that is to come over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// Which.
+    pub time: Timestamp,
+    /// Where it will stand.
+    pub state: SlotState,
+    /// Failed attempts.
+    pub retries: u32,
+    /// What Oozie calls its job.
+    pub external_id: Option<String>,
+    /// Where it stands there, in Celos's words.
+    pub there: String,
+    /// Whether Celos had forgotten it, unfinished, because of its age.
+    pub forgotten: bool,
+}
+
+impl Arrival {
+    /// The event that brings it over.
+    #[must_use]
+    pub fn event(&self) -> SlotEvent {
+        SlotEvent::Imported {
+            from: FROM.to_owned(),
+            state: self.state,
+            retries: self.retries,
+            external_id: self.external_id.clone(),
+            there: self.there.clone(),
+        }
+    }
+}
+
+/// What comes over of a workflow, ascending by time: its slots, and those that are only marked for rerun.
+#[must_use]
+pub fn takeover(kept: &Kept, as_of: Timestamp, revive: bool) -> Vec<Arrival> {
+    let mut arrivals: Vec<Arrival> = kept
+        .slots
+        .iter()
+        .map(|(time, found)| match found {
+            Found::Record(record) => {
+                let left_behind = !revive && kept.is_forgotten(*time, record, as_of);
+                if left_behind { forgotten(*time, record) } else { known(*time, record) }
+            }
+            Found::Unreadable => unreadable(*time),
+        })
+        .collect();
+    let marked = kept.marks.keys().filter(|time| kept.is_marked(**time, as_of) && !kept.slots.contains_key(time));
+    arrivals.extend(marked.map(|time| waiting(*time, 0, "marked for rerun".to_owned())));
+    arrivals.sort_by_key(|arrival| arrival.time);
+    arrivals
+}
+
+impl Kept {
+    /// Whether a slot is marked for rerun, and Celos still minds.
+    fn is_marked(&self, time: Timestamp, as_of: Timestamp) -> bool {
+        self.marks.get(&time).is_some_and(|at| !is_expired(*at, as_of))
+    }
+
+    /// Whether Celos never looks at an unfinished slot again: it is older than its window, and not marked. A job
+    /// that was submitted is asked about all the same.
+    fn is_forgotten(&self, time: Timestamp, record: &Record, as_of: Timestamp) -> bool {
+        let unfinished = matches!(record.status, Status::Waiting | Status::Ready);
+        unfinished && as_of.duration_since(time) > WINDOW && !self.is_marked(time, as_of)
+    }
+
+    /// Marks that are too old to be used; their paths are from the folder of the workflow's marks.
+    pub(crate) fn troubled_marks(&self, as_of: Timestamp) -> impl Iterator<Item = Trouble> + '_ {
+        let old = self.marks.iter().filter(move |(_, at)| is_expired(**at, as_of));
+        old.map(|(time, at)| Trouble {
+            path: format_full(*time).replacen('T', "/", 1),
+            why: format!("this mark for rerun of {} is older than 14 days: not used", format_full(*at)),
+        })
+    }
+}
+
+fn is_expired(marked_at: Timestamp, as_of: Timestamp) -> bool {
+    as_of.duration_since(marked_at) > MARK_LIFE
+}
+
+fn known(time: Timestamp, record: &Record) -> Arrival {
+    let Record { status, external_id, retry_count: retries } = record.clone();
+    match status.state() {
+        SlotState::Waiting => waiting(time, retries, status.to_string()),
+        // Nobody can be asked about a job without a name, and a second one may do harm.
+        SlotState::Running if external_id.is_none() => Arrival {
+            state: SlotState::Failed,
+            external_id,
+            ..waiting(time, retries, format!("{status} without a job that could be asked about"))
+        },
+        state => Arrival { state, external_id, ..waiting(time, retries, status.to_string()) },
+    }
+}
+
+fn forgotten(time: Timestamp, record: &Record) -> Arrival {
+    let there = format!("{}, forgotten because it was older than 7 days", record.status);
+    Arrival { state: SlotState::Expired, forgotten: true, ..waiting(time, record.retry_count, there) }
+}
+
+/// It may have run: that it runs again is for somebody to decide.
+fn unreadable(time: Timestamp) -> Arrival {
+    Arrival { state: SlotState::Failed, ..waiting(time, 0, "unreadable".to_owned()) }
+}
+
+fn waiting(time: Timestamp, retries: u32, there: String) -> Arrival {
+    Arrival { time, state: SlotState::Waiting, retries, external_id: None, there, forgotten: false }
+}
+
+/// The row of a workflow that a script defines.
+pub(super) fn defined(definition: &Arc<Workflow>) -> WorkflowRow {
+    WorkflowRow {
+        id: definition.id.clone(),
+        definition: definition.clone(),
+        version: 1,
+        present: true,
+        paused: false,
+        planned: Planned::default(),
+    }
+}
+
+/// The row of a workflow that has state and no script: it rests until there is one.
+pub(super) fn undefined(id: &WorkflowId) -> WorkflowRow {
+    let description = "imported from Celos; no script defines it yet".to_owned();
+    let definition = Arc::new(Workflow {
+        id: id.clone(),
+        project: FROM.to_owned(),
+        source: Source::default(),
+        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
+        trigger: Trigger::Always,
+        concurrency: 0,
+        retry: RetryPolicy::immediate(0),
+        start_time: None,
+        wait_timeout_seconds: None,
+        job: Job { executor: EXECUTOR.to_owned(), settings: serde_json::Map::new(), properties: Properties::default() },
+        about: About { description: Some(description), ..About::default() },
+    });
+    WorkflowRow { present: false, ..defined(&definition) }
+}

@@ -1,0 +1,92 @@
+//! Whether a slot may come over beside what is here: what Kelos did stays.
+
+use std::collections::BTreeSet;
+
+use kelos_model::event::Origin;
+use kelos_model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId};
+use kelos_store::{Reader, StoreError};
+
+use super::{Arrival, Names};
+
+/// Lines of the log that are read at once.
+const PAGE: usize = 10_000;
+
+/// What becomes of a slot that is to come over.
+pub(super) enum Weighed {
+    /// It does.
+    Comes,
+    /// It is here already, as it is there.
+    Same,
+    /// Kelos has gone on with it, and it stays in this state.
+    Stays(SlotState),
+}
+
+pub(super) fn weigh(
+    reader: &dyn Reader,
+    id: &SlotRef,
+    here: Option<&Slot>,
+    arrival: &Arrival,
+) -> Result<Weighed, StoreError> {
+    let Some(here) = here else { return Ok(Weighed::Comes) };
+    let same =
+        here.state == arrival.state && here.retries == arrival.retries && here.external_id == arrival.external_id;
+    if same {
+        return Ok(Weighed::Same);
+    }
+    let idle = here.state == SlotState::Waiting && here.last_run == 0;
+    if idle && is_untouched(reader, id)? {
+        return Ok(Weighed::Comes);
+    }
+    Ok(Weighed::Stays(here.state))
+}
+
+/// Whether nobody but the schedule, or an import, has had to do with a slot.
+fn is_untouched(reader: &dyn Reader, id: &SlotRef) -> Result<bool, StoreError> {
+    let idle = |event: &Event| {
+        let Event::Slot { what, .. } = event else { return false };
+        match what {
+            SlotEvent::Planned { origin, .. } => *origin == Origin::Schedule,
+            SlotEvent::Looked { .. } | SlotEvent::Imported { .. } => true,
+            _ => false,
+        }
+    };
+    Ok(reader.history(id)?.iter().all(|record| idle(&record.event)))
+}
+
+/// What people did here that an import must not undo.
+#[derive(Default)]
+pub(super) struct Doings {
+    /// Workflows that somebody resumed.
+    pub(super) resumed: BTreeSet<WorkflowId>,
+    /// Registers that were ever set or deleted, by bucket and key.
+    pub(super) registers: Names,
+}
+
+impl Doings {
+    pub(super) fn read(reader: &dyn Reader) -> Result<Doings, StoreError> {
+        let mut doings = Doings::default();
+        let mut after = 0;
+        loop {
+            let page = reader.events(after, None, PAGE)?;
+            for record in page.rows {
+                after = record.seq;
+                doings.note(record.event);
+            }
+            if page.next.is_none() {
+                return Ok(doings);
+            }
+        }
+    }
+
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::Workflow { workflow, what: WorkflowEvent::Resumed { .. } } => {
+                self.resumed.insert(workflow);
+            }
+            Event::Register { bucket, key, .. } => {
+                self.registers.insert((bucket, key));
+            }
+            _ => {}
+        }
+    }
+}
