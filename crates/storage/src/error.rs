@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 /// Why a place could not be looked at or changed. Messages complete "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
@@ -51,6 +53,18 @@ pub enum StorageError {
         /// How long it was given.
         after: Duration,
     },
+    /// The server failed again and again, and is left alone for a while: nothing was asked.
+    #[error("reach {endpoint}: failing since {since}: {cause}; next try in {} s", next_try.as_secs_f64().ceil())]
+    Broken {
+        /// Which server.
+        endpoint: String,
+        /// When it first failed, in whole seconds.
+        since: Timestamp,
+        /// What it failed with last.
+        cause: String,
+        /// How long until it is tried again.
+        next_try: Duration,
+    },
     /// This kind of place can't do that.
     #[error("{what} {place}: {reason}")]
     Unsupported {
@@ -78,6 +92,24 @@ impl StorageError {
     /// next call would fare no better.
     #[must_use]
     pub fn is_of_endpoint(&self) -> bool {
-        matches!(self, Self::Login { .. } | Self::Unreachable { .. } | Self::TimedOut { .. })
+        matches!(
+            self,
+            Self::Login { .. } | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Broken { .. }
+        )
+    }
+
+    /// What went wrong, without what was wanted: "connection refused".
+    #[must_use]
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Denied { detail, .. }
+            | Self::Login { detail, .. }
+            | Self::Unreachable { detail, .. }
+            | Self::Other { detail, .. } => detail.clone(),
+            Self::BadUri { reason, .. } | Self::Unsupported { reason, .. } => reason.clone(),
+            Self::Broken { cause, .. } => cause.clone(),
+            Self::NotFound { .. } => "nothing is there".to_owned(),
+            Self::TimedOut { after, .. } => format!("no answer within {} s", after.as_secs()),
+        }
     }
 }

@@ -6,6 +6,15 @@ use tokio::io::AsyncRead;
 
 use crate::{Entry, StorageError};
 
+/// Entries that a folder may have to be listed.
+pub const MOST_ENTRIES: usize = 100_000;
+
+/// The error of a folder with more entries than are listed.
+pub(crate) fn too_many(folder: &str) -> StorageError {
+    let detail = format!("it has more than the {MOST_ENTRIES} entries that are listed at most");
+    StorageError::Other { what: "list", place: folder.to_owned(), detail }
+}
+
 /// One file system. Paths are absolute, decoded, with `/` between their parts and none at the end.
 ///
 /// Nothing here retries or limits itself; [`crate::Storage`] does that around it.

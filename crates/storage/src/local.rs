@@ -1,9 +1,7 @@
 //! This machine's own files.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
@@ -93,15 +91,6 @@ impl FileSystem for LocalFiles {
             _ => Ok(()),
         }
     }
-}
-
-/// The local path that is meant by `file:REST`: `file:/p`, `file:///p` and `file://host/p` name `/p`.
-#[must_use]
-pub(crate) fn path_of_file_uri(rest: &str) -> String {
-    let path =
-        rest.strip_prefix("//").map_or(rest, |with_host| with_host.find('/').map_or("/", |start| &with_host[start..]));
-    let bytes: Vec<u8> = percent_encoding::percent_decode_str(path).collect();
-    PathBuf::from(OsString::from_vec(bytes)).to_string_lossy().into_owned()
 }
 
 async fn write_whole(

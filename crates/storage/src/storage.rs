@@ -1,39 +1,25 @@
 //! From a URI to the file system that it names.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use url::Url;
+use crate::guard::{Guarded, Health};
+use crate::hadoop::Properties;
+use crate::http::HttpFiles;
+use crate::uri::{Scheme, Uri, parse, shown};
+use crate::web::Web;
+use crate::webhdfs::{Identity, WebHdfsFiles};
+use crate::{FileSystem, LocalFiles, StorageConfig, StorageError, hdfs, objects, sftp};
 
-use crate::local::path_of_file_uri;
-use crate::{FileSystem, LocalFiles, SshSettings, StorageError, sftp};
-
-/// Where file systems find what they need to be opened. [`StorageConfig::from_env`] looks where each system's own tools do.
-#[derive(Debug, Clone, Default)]
-pub struct StorageConfig {
-    /// The folder with `core-site.xml` and `hdfs-site.xml`: `HADOOP_CONF_DIR`, else `HADOOP_HOME/etc/hadoop`.
-    pub hadoop_conf: Option<PathBuf>,
-    /// Keys and known hosts for `sftp:`.
-    pub ssh: SshSettings,
-}
-
-impl StorageConfig {
-    /// What the environment says.
-    #[must_use]
-    pub fn from_env() -> Self {
-        let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let hadoop_conf = var("HADOOP_CONF_DIR").or_else(|| var("HADOOP_HOME").map(|home| home.join("etc/hadoop")));
-        Self { hadoop_conf, ssh: SshSettings::from_env() }
-    }
-}
+/// Endpoints that are kept open. Beyond that others are let go, and opened again when they are named again.
+const MOST_ENDPOINTS: usize = 1000;
 
 /// A path in an opened file system.
 #[derive(Clone)]
 pub struct Place {
     /// The file system.
     pub files: Arc<dyn FileSystem>,
-    /// The path in it: absolute, decoded, without a slash at the end.
+    /// The path in it: absolute, decoded, without a slash at the end. For `http:` as it stands, with its query.
     pub path: String,
     /// The scheme and the server, as `hdfs://nn:8020`; what shares its fate. Never holds a password.
     pub endpoint: String,
@@ -42,15 +28,28 @@ pub struct Place {
 /// Opens file systems, each once. Cheap to clone.
 #[derive(Clone)]
 pub struct Storage {
-    config: Arc<StorageConfig>,
-    opened: Arc<Mutex<BTreeMap<String, Arc<dyn FileSystem>>>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: StorageConfig,
+    opened: Mutex<BTreeMap<String, Arc<Guarded>>>,
+    web: OnceLock<Result<Web, String>>,
+    /// What was read once. A configuration that can't be read is tried again each time.
+    properties: Mutex<Option<Arc<Properties>>>,
 }
 
 impl Storage {
     /// A storage that has opened nothing yet.
     #[must_use]
     pub fn new(config: StorageConfig) -> Self {
-        Self { config: Arc::new(config), opened: Arc::default() }
+        let shared = Shared {
+            config,
+            opened: Mutex::default(),
+            web: OnceLock::new(),
+            properties: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The place that a URI, or an absolute path of this machine, names. Contacts nothing.
@@ -58,44 +57,124 @@ impl Storage {
     /// # Errors
     /// When it names no place, of a scheme that is not known, or its system's configuration can't be read.
     pub fn place(&self, uri: &str) -> Result<Place, StorageError> {
-        let local = |path: String| Place { files: Arc::new(LocalFiles), path, endpoint: "file:".to_owned() };
-        if uri.starts_with('/') {
-            return Ok(local(without_slash(uri)));
+        let parsed = parse(uri)?;
+        if parsed.scheme == Scheme::File {
+            return Ok(Place { files: Arc::new(LocalFiles), path: parsed.path, endpoint: "file:".to_owned() });
         }
-        if let Some(rest) = uri.strip_prefix("file:") {
-            return Ok(local(without_slash(&path_of_file_uri(rest))));
+        let bad = |reason| StorageError::BadUri { uri: shown(uri), reason };
+        let (authority, endpoint) = self.shared.endpoint(&parsed).map_err(|wrong| wrong.unwrap_or_else(bad))?;
+        if let Some(files) = self.shared.opened().get(&endpoint) {
+            return Ok(Place { files: files.clone(), path: parsed.path, endpoint });
         }
-        let bad = |reason: String| StorageError::BadUri { uri: uri.to_owned(), reason };
-        let url = Url::parse(uri).map_err(|_| bad("it is neither an absolute path nor a URI".to_owned()))?;
-        let endpoint = endpoint_of(&url);
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let files = match opened.get(&endpoint) {
-            Some(files) => files.clone(),
-            None => self.open(&url)?,
-        };
-        opened.insert(endpoint.clone(), files.clone());
-        let path: Vec<u8> = percent_encoding::percent_decode_str(url.path()).collect();
-        Ok(Place { files, path: without_slash(&String::from_utf8_lossy(&path)), endpoint })
+        let files = self.shared.open(parsed.scheme, &authority, &endpoint).map_err(|wrong| wrong.unwrap_or_else(bad))?;
+        let files = self.shared.keep(Guarded::new(endpoint.clone(), files));
+        Ok(Place { files, path: parsed.path, endpoint })
     }
 
-    fn open(&self, url: &Url) -> Result<Arc<dyn FileSystem>, StorageError> {
-        if url.scheme() == "sftp" {
-            return Ok(Arc::new(sftp::open(url.authority(), &self.config.ssh)?));
-        }
-        let reason = format!("no file system of the scheme \"{}\" is known", url.scheme());
-        Err(StorageError::BadUri { uri: url.to_string(), reason })
+    /// How all endpoints are that were named so far, this machine's own files aside.
+    #[must_use]
+    pub fn health(&self) -> Vec<Health> {
+        self.shared.opened().values().map(|files| files.health()).collect()
     }
 }
 
-fn endpoint_of(url: &Url) -> String {
-    let user = if url.username().is_empty() { String::new() } else { format!("{}@", url.username()) };
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{}://{user}{}{port}", url.scheme(), url.host_str().unwrap_or_default())
+/// Why a place can't be opened: an error of its own, or a reason that the URI can't be understood.
+enum Wrong {
+    Error(StorageError),
+    Reason(String),
 }
 
-fn without_slash(path: &str) -> String {
-    match path.trim_end_matches('/') {
-        "" => "/".to_owned(),
-        path => path.to_owned(),
+impl Wrong {
+    fn unwrap_or_else(self, bad: impl FnOnce(String) -> StorageError) -> StorageError {
+        match self {
+            Self::Error(error) => error,
+            Self::Reason(reason) => bad(reason),
+        }
+    }
+}
+
+impl From<StorageError> for Wrong {
+    fn from(error: StorageError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<String> for Wrong {
+    fn from(reason: String) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+impl Shared {
+    /// The server, and the name under which all share it that mean the same.
+    fn endpoint(&self, uri: &Uri) -> Result<(String, String), Wrong> {
+        let name = uri.scheme.name();
+        match uri.scheme {
+            Scheme::Hdfs => {
+                let properties = self.properties()?;
+                let default = || properties.default_authority(name);
+                let authority = if uri.authority.is_empty() { default()? } else { uri.authority.clone() };
+                // Hadoop ignores the user there, and so two of them would be one.
+                let authority = authority.rsplit_once('@').map_or(authority.as_str(), |(_, server)| server).to_owned();
+                let endpoint = hdfs::endpoint_of(&authority, &properties)?;
+                Ok((authority, endpoint))
+            }
+            _ => Ok((uri.authority.clone(), format!("{name}://{}", uri.authority))),
+        }
+    }
+
+    fn open(&self, scheme: Scheme, authority: &str, endpoint: &str) -> Result<Arc<dyn FileSystem>, Wrong> {
+        let config = &self.config;
+        Ok(match scheme {
+            Scheme::File => Arc::new(LocalFiles),
+            Scheme::Hdfs => {
+                let user = config.hadoop_user.as_deref();
+                Arc::new(hdfs::open(authority, self.properties()?, &config.kerberos, user)?)
+            }
+            Scheme::WebHdfs | Scheme::SWebHdfs => Arc::new(self.webhdfs(scheme, authority, endpoint)?),
+            Scheme::S3 => Arc::new(objects::s3(authority, &config.s3, self.web()?.following)?),
+            Scheme::Gs => Arc::new(objects::gcs(authority, &config.gcs, self.web()?.following)?),
+            Scheme::Abfs => Arc::new(objects::azure(authority, &config.azure, self.web()?.following)?),
+            Scheme::Http | Scheme::Https => Arc::new(HttpFiles::new(endpoint.to_owned(), self.web()?.following)),
+            Scheme::Sftp => Arc::new(sftp::open(authority, &config.ssh)?),
+        })
+    }
+
+    fn webhdfs(&self, scheme: Scheme, authority: &str, endpoint: &str) -> Result<WebHdfsFiles, Wrong> {
+        let is_secure = scheme == Scheme::SWebHdfs;
+        let (protocol, config) = (if is_secure { "https" } else { "http" }, &self.config);
+        let addresses = self.properties()?.web_addresses(authority, is_secure);
+        let servers = addresses.iter().map(|address| format!("{protocol}://{address}")).collect();
+        let token = config.webhdfs_token.as_ref().map(|token| token.0.clone());
+        let identity = Identity { user: config.hadoop_user.clone(), token };
+        Ok(WebHdfsFiles::new(endpoint.to_owned(), servers, identity, self.web()?.plain))
+    }
+
+    /// Keeps what was opened, unless somebody else was faster.
+    fn keep(&self, files: Guarded) -> Arc<Guarded> {
+        let endpoint = files.health().endpoint;
+        let mut opened = self.opened();
+        if opened.len() >= MOST_ENDPOINTS {
+            opened.pop_first();
+        }
+        opened.entry(endpoint).or_insert_with(|| Arc::new(files)).clone()
+    }
+
+    fn web(&self) -> Result<Web, String> {
+        self.web.get_or_init(Web::new).clone()
+    }
+
+    fn properties(&self) -> Result<Arc<Properties>, StorageError> {
+        let mut known = self.properties.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(properties) = &*known {
+            return Ok(properties.clone());
+        }
+        let read = Arc::new(Properties::read(self.config.hadoop.as_ref())?);
+        *known = Some(read.clone());
+        Ok(read)
+    }
+
+    fn opened(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Guarded>>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,0 +1,346 @@
+//! HDFS by its own protocol.
+//!
+//! A client that was left alone with a call, or failed, is thrown away: a connection to a machine that vanished never
+//! ends by itself, and with several name nodes the next client begins with one that can be reached.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use hdfs_native::client::FileStatus;
+use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
+use jiff::Timestamp;
+use tokio::io::AsyncRead;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::file_system::MOST_ENTRIES;
+use crate::hadoop::{NameNode, Properties};
+use crate::java::{Asked, first_line};
+use crate::local::{file_name, too_large, unfinished_name};
+use crate::transfer::{Source, collect, in_time, next_piece};
+use crate::{Entry, FileSystem, Kind, StorageError};
+
+/// A folder that is not there: the library is not to look for one itself.
+const NO_FOLDER: &str = "/dev/null";
+/// How long name nodes have to accept a connection before others are tried first.
+const KNOCK: Duration = Duration::from_secs(2);
+/// How often a pair of name nodes is asked again: enough for one to take over, and to say in time that none does.
+const ATTEMPTS_WITH_PAIR: u32 = 5;
+/// How long the rest of a failed write may take to be removed.
+const TIDY_UP: Duration = Duration::from_secs(5);
+
+/// Who asks a Kerberos-secured cluster. Without it the credential cache (`kinit`) says who.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kerberos {
+    /// As `kelos@EXAMPLE.ORG`: `KELOS_KERBEROS_PRINCIPAL`.
+    pub principal: Option<String>,
+    /// The file with its keys: `KELOS_KERBEROS_KEYTAB`.
+    pub keytab: Option<String>,
+}
+
+/// The files of one cluster.
+pub(crate) struct HdfsFiles {
+    endpoint: String,
+    /// The name service, where there is one.
+    service: Option<String>,
+    name_nodes: Vec<NameNode>,
+    properties: Arc<Properties>,
+    kerberos: Kerberos,
+    user: Option<String>,
+    client: Mutex<Option<Arc<Client>>>,
+    /// Held while a client is made, so that one is made for all.
+    making: tokio::sync::Mutex<()>,
+}
+
+/// A client in use by one call. Dropped before the call ended, it is not used again.
+struct Borrowed<'a> {
+    files: &'a HdfsFiles,
+    client: Arc<Client>,
+    has_ended: bool,
+}
+
+/// Opens a cluster, as `authority` names it. Contacts nothing.
+pub(crate) fn open(
+    authority: &str,
+    properties: Arc<Properties>,
+    kerberos: &Kerberos,
+    user: Option<&str>,
+) -> Result<HdfsFiles, String> {
+    let name_nodes = properties.name_nodes(authority)?;
+    if kerberos.keytab.is_some() && kerberos.principal.is_none() {
+        return Err("KELOS_KERBEROS_KEYTAB needs KELOS_KERBEROS_PRINCIPAL, whose keys it holds".to_owned());
+    }
+    let is_service = name_nodes.iter().any(|node| node.id.is_some());
+    Ok(HdfsFiles {
+        endpoint: endpoint_of(authority, &properties)?,
+        service: is_service.then(|| authority.to_owned()),
+        name_nodes,
+        properties,
+        kerberos: kerberos.clone(),
+        user: user.map(str::to_owned),
+        client: Mutex::default(),
+        making: tokio::sync::Mutex::default(),
+    })
+}
+
+/// The endpoint of an authority: a name service keeps its name, a host gets its port.
+pub(crate) fn endpoint_of(authority: &str, properties: &Properties) -> Result<String, String> {
+    let nodes = properties.name_nodes(authority)?;
+    let server = match nodes.as_slice() {
+        [NameNode { id: None, address }] => address,
+        _ => authority,
+    };
+    Ok(format!("hdfs://{server}"))
+}
+
+impl HdfsFiles {
+    fn asked<'a>(&'a self, what: &'static str, path: &'a str) -> Asked<'a> {
+        Asked { what, endpoint: &self.endpoint, path }
+    }
+
+    async fn borrow(&self) -> Result<Borrowed<'_>, StorageError> {
+        if let Some(client) = self.current().clone() {
+            return Ok(Borrowed { files: self, client, has_ended: false });
+        }
+        let _making = self.making.lock().await;
+        if let Some(client) = self.current().clone() {
+            return Ok(Borrowed { files: self, client, has_ended: false });
+        }
+        let order = reachable_first(&self.name_nodes).await;
+        let built = self.build(&order).map_err(|error| fault(&self.asked("reach", ""), error))?;
+        let client = Arc::new(built);
+        *self.current() = Some(client.clone());
+        Ok(Borrowed { files: self, client, has_ended: false })
+    }
+
+    fn build(&self, order: &[NameNode]) -> hdfs_native::Result<Client> {
+        let mut settings: Vec<(String, String)> = self.properties.all().collect();
+        let attempts = if order.len() > 1 { ATTEMPTS_WITH_PAIR } else { 0 };
+        settings.push(("dfs.client.failover.max.attempts".to_owned(), attempts.to_string()));
+        let server = self.service.as_deref().or(order.first().map(|node| node.address.as_str())).unwrap_or_default();
+        if let Some(service) = &self.service {
+            let ids: Vec<&str> = order.iter().filter_map(|node| node.id.as_deref()).collect();
+            settings.push((format!("dfs.ha.namenodes.{service}"), ids.join(",")));
+            let random = format!("dfs.client.failover.random.order.{service}");
+            settings.push((random, "false".to_owned()));
+        }
+        let builder = ClientBuilder::new().with_config_dir(NO_FOLDER).with_config(settings);
+        self.with_identity(builder.with_url(format!("hdfs://{server}"))).build()
+    }
+
+    fn with_identity(&self, mut builder: ClientBuilder) -> ClientBuilder {
+        if !self.properties.is_secure() {
+            return match &self.user {
+                Some(user) => builder.with_user(user),
+                None => builder,
+            };
+        }
+        if let Some(principal) = &self.kerberos.principal {
+            builder = builder.with_kerberos_principal(principal);
+        }
+        if let Some(keytab) = &self.kerberos.keytab {
+            builder = builder.with_kerberos_keytab(keytab);
+        }
+        builder
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Arc<Client>>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget(&self, client: &Arc<Client>) {
+        let mut current = self.current();
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, client)) {
+            *current = None;
+        }
+    }
+
+    async fn write(
+        &self,
+        client: &Client,
+        unfinished: &str,
+        path: &str,
+        content: &mut (dyn AsyncRead + Send + Unpin),
+    ) -> Result<(), StorageError> {
+        let asked = self.asked("write", path);
+        let options = WriteOptions::default().overwrite(true);
+        let created = client.create(unfinished, options).await;
+        let mut writer = created.map_err(|error| fault(&asked, error))?;
+        loop {
+            let piece = next_piece(&asked.place(), content).await?;
+            if piece.is_empty() {
+                break;
+            }
+            writer.write_bytes(piece).await.map_err(|error| fault(&asked, error))?;
+        }
+        in_time(&self.endpoint, writer.close()).await?.map_err(|error| fault(&asked, error))?;
+        client.rename(unfinished, path, true).await.map_err(|error| fault(&asked, error))
+    }
+}
+
+impl Borrowed<'_> {
+    /// The call has ended, well or not.
+    fn end<T>(mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+        let is_well = !result.as_ref().is_err_and(StorageError::is_of_endpoint);
+        self.has_ended = is_well;
+        result
+    }
+
+    fn judge<T>(self, asked: &Asked<'_>, result: hdfs_native::Result<T>) -> Result<T, StorageError> {
+        self.end(result.map_err(|error| fault(asked, error)))
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.files.forget(&self.client);
+        }
+    }
+}
+
+#[async_trait]
+impl FileSystem for HdfsFiles {
+    async fn stat(&self, path: &str) -> Result<Option<Entry>, StorageError> {
+        let borrowed = self.borrow().await?;
+        let found = borrowed.client.get_file_info(path).await.map(|status| entry(file_name(path), &status));
+        absent_is_none(borrowed.judge(&self.asked("look at", path), found))
+    }
+
+    async fn list(&self, folder: &str) -> Result<Option<Vec<Entry>>, StorageError> {
+        let borrowed = self.borrow().await?;
+        let listed = listed(&borrowed.client, &self.asked("list", folder)).await;
+        absent_is_none(borrowed.end(listed)).map(Option::flatten)
+    }
+
+    async fn read(&self, path: &str, limit: u64) -> Result<Bytes, StorageError> {
+        let borrowed = self.borrow().await?;
+        let asked = self.asked("read", path);
+        let read = async {
+            let opened = in_time(&self.endpoint, borrowed.client.read(path)).await?;
+            let reader = opened.map_err(|error| fault(&asked, error))?;
+            if reader.file_length() as u64 > limit {
+                return Err(too_large(&asked.place(), limit));
+            }
+            let source = Source { endpoint: &self.endpoint, place: &asked.place() };
+            let pieces = reader.read_range_stream(0, reader.file_length());
+            collect(pieces, limit, source, |error| fault(&asked, error)).await
+        };
+        let result = read.await;
+        borrowed.end(result)
+    }
+
+    async fn put(&self, path: &str, content: &mut (dyn AsyncRead + Send + Unpin)) -> Result<(), StorageError> {
+        let borrowed = self.borrow().await?;
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let unfinished = format!("{folder}/{}", unfinished_name(path));
+        let written = self.write(&borrowed.client, &unfinished, path, content).await;
+        if written.is_err() {
+            let _ = timeout(TIDY_UP, borrowed.client.delete(&unfinished, false)).await;
+        }
+        borrowed.end(written)
+    }
+
+    async fn make_folder(&self, path: &str) -> Result<(), StorageError> {
+        let borrowed = self.borrow().await?;
+        let made = borrowed.client.mkdirs(path, 0o755, true).await;
+        borrowed.judge(&self.asked("make the folder", path), made)
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<(), StorageError> {
+        let borrowed = self.borrow().await?;
+        let renamed = borrowed.client.rename(from, to, false).await;
+        borrowed.judge(&self.asked("rename", from), renamed)
+    }
+
+    async fn remove(&self, path: &str) -> Result<(), StorageError> {
+        let borrowed = self.borrow().await?;
+        let removed = borrowed.client.delete(path, true).await;
+        absent_is_none(borrowed.judge(&self.asked("remove", path), removed)).map(drop)
+    }
+}
+
+/// What lies in a folder; none where it is a file.
+async fn listed(client: &Client, asked: &Asked<'_>) -> Result<Option<Vec<Entry>>, StorageError> {
+    let mut entries = Vec::new();
+    let statuses = client.list_status_iter(asked.path, false);
+    while let Some(status) = statuses.next().await {
+        let status = status.map_err(|error| fault(asked, error))?;
+        if status.path.trim_end_matches('/') == asked.path.trim_end_matches('/') {
+            return Ok(None);
+        }
+        if entries.len() == MOST_ENTRIES {
+            return Err(crate::file_system::too_many(&asked.place()));
+        }
+        entries.push(entry(file_name(&status.path), &status));
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Some(entries))
+}
+
+/// Those that accept a connection before those that don't. One alone is not asked.
+async fn reachable_first(nodes: &[NameNode]) -> Vec<NameNode> {
+    if nodes.len() < 2 {
+        return nodes.to_vec();
+    }
+    let knock = async |node: &NameNode| timeout(KNOCK, TcpStream::connect(&node.address)).await.is_ok_and(|open| open.is_ok());
+    let open = join_all(nodes.iter().map(knock)).await;
+    let mut order: Vec<(bool, NameNode)> = open.into_iter().map(|open| !open).zip(nodes.iter().cloned()).collect();
+    order.sort_by_key(|(is_shut, _)| *is_shut);
+    order.into_iter().map(|(_, node)| node).collect()
+}
+
+fn absent_is_none<T>(result: Result<T, StorageError>) -> Result<Option<T>, StorageError> {
+    match result {
+        Err(StorageError::NotFound { .. }) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn entry(name: String, status: &FileStatus) -> Entry {
+    let modified = i64::try_from(status.modification_time).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
+    let (kind, bytes) = if status.isdir { (Kind::Folder, 0) } else { (Kind::File, status.length as u64) };
+    Entry { name, kind, bytes, modified }
+}
+
+fn fault(asked: &Asked<'_>, error: HdfsError) -> StorageError {
+    match error {
+        HdfsError::IOError(error) => asked.unreachable(words_of(&error)),
+        HdfsError::FileNotFound(_) => asked.not_found(),
+        HdfsError::AlreadyExists(_) => asked.other("something is there already"),
+        HdfsError::IsADirectoryError(_) => asked.other("it is a folder"),
+        HdfsError::RPCError(class, message) | HdfsError::FatalRPCError(class, message) => {
+            asked.exception(&class, &message)
+        }
+        HdfsError::SASLError(detail) | HdfsError::GSSAPIError(_, _, detail) => asked.login(kerberos_hint(&detail)),
+        HdfsError::NoSASLMechanism => {
+            asked.login("it offers no way of logging in that is known here; Kerberos and simple are")
+        }
+        HdfsError::OperationFailed(detail) if detail.contains("libgssapi") => {
+            asked.login("Kerberos needs libgssapi_krb5.so.2 (Debian: libgssapi-krb5-2)")
+        }
+        HdfsError::BlocksNotFound(_) => asked.other("no data node that can be reached has its blocks"),
+        other => asked.other(first_line(&other.to_string())),
+    }
+}
+
+fn kerberos_hint(detail: &str) -> String {
+    let words = first_line(detail);
+    format!("{words}; run kinit, or set KELOS_KERBEROS_PRINCIPAL and KELOS_KERBEROS_KEYTAB")
+}
+
+/// What went wrong with a connection, in few words.
+pub(crate) fn words_of(error: &io::Error) -> String {
+    let words = error.to_string();
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
+        io::ErrorKind::TimedOut => "the connection timed out".to_owned(),
+        _ if words.contains("lookup address") => "unknown host".to_owned(),
+        _ => first_line(&words),
+    }
+}

@@ -1,0 +1,61 @@
+//! What file systems need to be opened, and where it is found.
+
+use std::path::PathBuf;
+
+use crate::hadoop::HadoopConf;
+use crate::hdfs::Kerberos;
+use crate::objects::{AzureSettings, GcsSettings, S3Settings, Secret};
+use crate::sftp::SshSettings;
+
+/// What file systems need to be opened. [`StorageConfig::from_env`] looks where each system's own tools do.
+#[derive(Debug, Clone, Default)]
+pub struct StorageConfig {
+    /// Hadoop's configuration: `HADOOP_CONF_DIR`, else `HADOOP_HOME/etc/hadoop`.
+    pub hadoop: Option<HadoopConf>,
+    /// The user that clusters without Kerberos are told: `HADOOP_USER_NAME`, else `USER`.
+    pub hadoop_user: Option<String>,
+    /// Who asks clusters with Kerberos.
+    pub kerberos: Kerberos,
+    /// A delegation token for WebHDFS: `KELOS_WEBHDFS_TOKEN`.
+    pub webhdfs_token: Option<Secret>,
+    /// For `s3:`.
+    pub s3: S3Settings,
+    /// For `gs:`.
+    pub gcs: GcsSettings,
+    /// For `abfs:`.
+    pub azure: AzureSettings,
+    /// For `sftp:`.
+    pub ssh: SshSettings,
+}
+
+impl StorageConfig {
+    /// What the environment says.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let folder = text("HADOOP_CONF_DIR").map(PathBuf::from);
+        let folder = folder.or_else(|| Some(PathBuf::from(text("HADOOP_HOME")?).join("etc/hadoop")));
+        Self {
+            hadoop: folder.map(HadoopConf::Folder),
+            hadoop_user: first(&["HADOOP_USER_NAME", "USER"]),
+            kerberos: Kerberos {
+                principal: text("KELOS_KERBEROS_PRINCIPAL"),
+                keytab: text("KELOS_KERBEROS_KEYTAB"),
+            },
+            webhdfs_token: text("KELOS_WEBHDFS_TOKEN").map(Secret),
+            s3: S3Settings::from_env(),
+            gcs: GcsSettings { emulator: text("STORAGE_EMULATOR_HOST") },
+            azure: AzureSettings::from_env(),
+            ssh: SshSettings::from_env(),
+        }
+    }
+}
+
+/// A variable that is set and not empty.
+pub(crate) fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The first variable of several that is.
+pub(crate) fn first(names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| text(name))
+}

@@ -1,0 +1,146 @@
+//! HTTP for the file systems that speak it: connections, whole answers, and what went wrong with them.
+//!
+//! Absent: URLs in messages. They may hold what signs them.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode};
+
+use crate::StorageError;
+use crate::java::{Asked, first_line};
+use crate::transfer::STALLED;
+
+/// How long a connection may take. Short: services of cloud machines are looked for where there are none.
+const CONNECT: Duration = Duration::from_secs(3);
+/// How long an unused connection is kept: less than servers keep theirs.
+const IDLE_FOR: Duration = Duration::from_secs(20);
+/// More of an answer than this is not read: a folder of 100 000 entries with long names.
+const LARGEST_ANSWER: usize = 64 << 20;
+/// Redirects that are followed, where they are.
+const REDIRECTS: usize = 5;
+
+/// The clients: one that follows redirects, one that tells of them.
+#[derive(Clone)]
+pub(crate) struct Web {
+    pub(crate) following: Client,
+    pub(crate) plain: Client,
+}
+
+/// A whole answer.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Web {
+    pub(crate) fn new() -> Result<Self, String> {
+        // Whoever comes first installs it; the others are content.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = |redirects| {
+            Client::builder()
+                .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(CONNECT)
+                .read_timeout(STALLED)
+                .pool_idle_timeout(IDLE_FOR)
+                .redirect(redirects)
+                .build()
+                .map_err(|error| format!("the HTTP client could not be set up: {}", root_of(&error)))
+        };
+        Ok(Self { following: client(Policy::limited(REDIRECTS))?, plain: client(Policy::none())? })
+    }
+}
+
+/// A whole answer, whatever its status.
+pub(crate) async fn whole(asked: &Asked<'_>, response: Response) -> Result<Answer, StorageError> {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let mut pieces = response.bytes_stream();
+    let mut body = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        let piece: Bytes = piece.map_err(|error| fault(asked, error))?;
+        if body.len() + piece.len() > LARGEST_ANSWER {
+            return Err(asked.other(format!("the answer has more than {LARGEST_ANSWER} bytes")));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(Answer { status, headers, body })
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Whether it is a page for people, as proxies and servers in trouble send.
+    pub(crate) fn is_page(&self) -> bool {
+        let start = self.body.trim_ascii_start();
+        start.starts_with(b"<!") || start.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case(b"<html"))
+    }
+
+    /// The status and the first words, for people.
+    pub(crate) fn summary(&self) -> String {
+        let words = if self.is_page() { String::new() } else { first_line(&String::from_utf8_lossy(&self.body)) };
+        if words.is_empty() { self.status.to_string() } else { format!("{}: {words}", self.status) }
+    }
+
+    /// What a status means where the body says nothing better.
+    pub(crate) fn fault(&self, asked: &Asked<'_>) -> StorageError {
+        status_fault(asked, self.status, &self.summary())
+    }
+}
+
+/// What a status that is no success means.
+pub(crate) fn status_fault(asked: &Asked<'_>, status: StatusCode, words: &str) -> StorageError {
+    match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => asked.not_found(),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => asked.denied(words),
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED => asked.login("the proxy wants to know who asks"),
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+            asked.unreachable(words)
+        }
+        _ => asked.other(words),
+    }
+}
+
+/// What a request without an answer means.
+pub(crate) fn fault(asked: &Asked<'_>, error: reqwest::Error) -> StorageError {
+    let error = error.without_url();
+    if error.is_builder() || error.is_redirect() {
+        return asked.other(root_of(&error));
+    }
+    asked.unreachable(connection_words(&error))
+}
+
+/// The innermost cause, in few words.
+fn connection_words(error: &reqwest::Error) -> String {
+    let mut cause: &(dyn Error + 'static) = error;
+    loop {
+        if let Some(io) = cause.downcast_ref::<std::io::Error>()
+            && io.get_ref().is_none()
+        {
+            return crate::hdfs::words_of(io);
+        }
+        match cause.source() {
+            Some(deeper) => cause = deeper,
+            None => break,
+        }
+    }
+    let words = cause.to_string();
+    if words.contains("lookup address") {
+        return "unknown host".to_owned();
+    }
+    if error.is_timeout() { "the connection timed out".to_owned() } else { first_line(&words) }
+}
+
+fn root_of(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    first_line(&cause.to_string())
+}
