@@ -59,6 +59,10 @@ pub(crate) enum Command {
     Backfill(BackfillArgs),
     /// Print what happened
     Events(EventsArgs),
+    /// Take over the state of another scheduler; while no server runs
+    Import(ImportArgs),
+    /// Write the state for another scheduler, so that it can go on; while no server runs
+    Export(ExportArgs),
     /// Print kelos.d.ts: with it beside the scripts, editors complete and explain what they may use
     Types,
     /// Print completions for a shell
@@ -117,9 +121,12 @@ pub(crate) struct ServeArgs {
     /// Defaults directory
     #[arg(long, value_name = "PATH", default_value = "/etc/celos/defaults", value_hint = clap::ValueHint::DirPath)]
     pub(crate) defaults: PathBuf,
-    /// Logs directory: kelos.log is written there too
+    /// Logs directory: a file of JSON lines for each day [default: /var/log/celos, if it exists]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
     pub(crate) logs: Option<PathBuf>,
+    /// How many daily log files are kept
+    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) log_days: u16,
     /// State database directory
     #[arg(long, value_name = "PATH", default_value = "/var/lib/celos/db", value_hint = clap::ValueHint::DirPath)]
     pub(crate) db: PathBuf,
@@ -348,4 +355,74 @@ pub(crate) struct EventsArgs {
     pub(crate) limit: usize,
     #[command(flatten)]
     pub(crate) door: Door,
+}
+
+/// Another scheduler.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum System {
+    /// Celos: the folder that its server was given as --db
+    Celos,
+}
+
+/// Whose data a command works on.
+#[derive(Args)]
+pub(crate) struct Place {
+    /// The folder that `kelos up` runs
+    #[arg(long, value_name = "PATH", default_value = ".", conflicts_with = "db", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+    /// The state database directory that `kelos serve` is given
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) db: Option<PathBuf>,
+    /// With --db: workflows directory
+    #[arg(long, value_name = "PATH", default_value = "/etc/celos/workflows", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) workflows: PathBuf,
+    /// With --db: defaults directory
+    #[arg(long, value_name = "PATH", default_value = "/etc/celos/defaults", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) defaults: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct ImportArgs {
+    /// From which scheduler
+    #[arg(value_enum)]
+    pub(crate) _system: System,
+    /// Its state database
+    #[arg(value_name = "DATABASE", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) database: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Only say what would happen
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Let unfinished slots wait again that Celos had forgotten because they were older than 7 days and not
+    /// marked for rerun; without it they are expired
+    #[arg(long)]
+    pub(crate) revive_forgotten: bool,
+    /// When the 7 days and the 14 days of a mark for rerun end [default: now]
+    #[arg(long, value_name = "TIME", value_parser = text::time)]
+    pub(crate) as_of: Option<Timestamp>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ExportArgs {
+    /// For which scheduler
+    #[arg(value_enum)]
+    pub(crate) _system: System,
+    /// The folder to write; made where it is missing
+    #[arg(value_name = "DATABASE", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) database: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Write into a folder of something else, and replace files that say something else
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Only say what would happen
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -1,7 +1,7 @@
 //! `kelos serve`: a server as operators of Celos know it.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kelos::Pace;
@@ -12,8 +12,13 @@ use crate::failure::Failure;
 use crate::{folder, host, logging, text};
 
 /// The options that may be written with one dash.
-const OPTIONS: [&str; 9] =
-    ["port", "workflows", "defaults", "logs", "db", "autoSchedule", "bind", "planning-window", "max-running"];
+const OPTIONS: [&str; 10] =
+    [
+    "port", "workflows", "defaults", "logs", "logDays", "db", "autoSchedule", "bind", "planning-window", "max-running",
+];
+
+/// Where the log goes besides standard error, if this folder exists and no other was named.
+const USUAL_LOGS: &str = "/var/log/celos";
 
 /// Celos takes `-port` for `--port`.
 pub(crate) fn double_dashes(words: Vec<OsString>) -> Vec<OsString> {
@@ -41,9 +46,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         defaults: folder::existing("defaults directory", &args.defaults).map_err(|fail| named(fail, "defaults"))?,
     };
     let data = folder::existing("state database directory", &args.db).map_err(|fail| named(fail, "db"))?;
-    let logs = args.logs.as_deref().map(|logs| folder::existing("logs directory", logs)).transpose();
-    let logs = logs.map_err(|fail| named(fail, "logs"))?.map(|logs| logs.join("kelos.log"));
-    logging::start("info", logs.as_deref())?;
+    let logs = logs_folder(args)?;
+    let daily = logs.as_deref().map(|folder| logging::Daily { folder, days: usize::from(args.log_days) });
+    let _logging = logging::start("info", daily)?;
     let listener = host::listen(args.tunables.bind, Some(args.port), args.port)?;
     let address = host::address(&listener);
     let host = host::start(host::Plan {
@@ -65,6 +70,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     }
     host.serve(|| say(args, &address, &data))?;
     Ok(0)
+}
+
+/// The folder that was asked for, or the one where Celos keeps its logs, if there is one.
+fn logs_folder(args: &ServeArgs) -> Result<Option<PathBuf>, Failure> {
+    match &args.logs {
+        Some(logs) => folder::existing("logs directory", logs).map(Some).map_err(|fail| named(fail, "logs")),
+        None => Ok(Some(PathBuf::from(USUAL_LOGS)).filter(|logs| logs.is_dir())),
+    }
 }
 
 fn say(args: &ServeArgs, address: &str, data: &Path) {

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     // Commands start where the scripts are, so that relative paths mean the same to all of them.
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
     // The first problems are part of the welcome.
-    logging::start("warn,kelos::scripts=info,kelos::first_load=off", None)?;
+    let _logging = logging::start("warn,kelos::scripts=info,kelos::first_load=off", None)?;
     let state = dir.join(STATE);
     make_state(&state)?;
     let folders = folder::folders(&dir, None);
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn make_state(state: &Path) -> Result<(), Failure> {
+pub(crate) fn make_state(state: &Path) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::bad(format!("keep state in {}: {error}", state.display()));
     std::fs::create_dir_all(state).map_err(fail)?;
     // Nobody wants it in version control.

@@ -225,6 +225,24 @@ fn a_folder_whose_state_can_not_be_used_does_not_come_up() {
     assert!(err.lines().last().is_some_and(|line| line.starts_with("error: failed to lock ")), "{err}");
 }
 
+/// The lines of the daily log files, each of which must be a JSON object.
+fn log_lines(folder: &Path) -> Vec<Value> {
+    let files = std::fs::read_dir(folder.join("logs")).expect("a folder").map(|file| file.expect("a file").path());
+    let day = |path: &Path| {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        name.strip_prefix("kelos.").and_then(|rest| rest.strip_suffix(".log")).map(str::to_owned)
+    };
+    let text = |path: std::path::PathBuf| {
+        let day = day(&path).expect("kelos.DAY.log");
+        assert!(day.parse::<jiff::civil::Date>().is_ok(), "{day}");
+        std::fs::read_to_string(path).expect("a text")
+    };
+    let texts: Vec<String> = files.map(text).collect();
+    // The last line may be half-written.
+    let whole = texts.iter().flat_map(|text| text.split_inclusive('\n').filter(|line| line.ends_with('\n')));
+    whole.map(|line| serde_json::from_str(line).expect("a JSON object")).collect()
+}
+
 #[test]
 fn problems_are_logged_when_they_come_and_when_the_last_one_goes() {
     let folder = folder();
@@ -235,8 +253,8 @@ fn problems_are_logged_when_they_come_and_when_the_last_one_goes() {
     let args = [&args[..], &["--db", "db", "--autoSchedule", "1"]].concat();
     let _server = Server::start(folder.path(), &args, "it schedules by itself");
     let logged = |what: &str| {
-        let log = std::fs::read_to_string(folder.path().join("logs/kelos.log")).unwrap_or_default();
-        log.contains(what).then_some(())
+        let lines = log_lines(folder.path());
+        lines.iter().any(|line| line["message"].as_str().is_some_and(|said| said.contains(what))).then_some(())
     };
     folder.write("workflows/tick.js", "celos.defineWorkflow({");
     eventually("logged", || logged("tick.js:1:"));
@@ -286,7 +304,8 @@ fn a_server_that_is_stepped_waits_for_steps() {
     let server = Server::start(folder.path(), &args, "schedules by itself)");
     let address = server.address().to_owned();
     assert!(server.said.contains("it waits to be stepped: curl -X POST http://"), "{}", server.said);
-    assert!(folder.path().join("db/kelos.db").exists() && folder.path().join("logs/kelos.log").exists());
+    assert!(folder.path().join("db/kelos.db").exists());
+    eventually("logged", || log_lines(folder.path()).first().filter(|line| line["level"].is_string()).map(|_| ()));
     let slots = |dir: &Path| run_in(dir, &["slots", "tick", "--server", &address, "--all"]).ok();
     assert_eq!(slots(folder.path()), "no slots\n");
     step(&address);
