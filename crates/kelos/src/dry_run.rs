@@ -5,19 +5,20 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Command, Config, Core, Input};
 use kelos_model::Recall;
 use kelos_model::run::Report;
-use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
 use kelos_model::trigger::Verdict;
-use kelos_model::workflow::Keys;
 use kelos_model::{
     Event, EventRecord, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Workflow,
     WorkflowId,
 };
+
+use crate::rehearsal::stage::{Past, Stage, at_rest, ended, from_then_on, resolved};
 
 /// What is supposed.
 #[derive(Debug, Clone)]
@@ -90,35 +91,22 @@ pub struct SlotForecast {
 pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Forecast> {
     let mut world = World::new(suppose, workflows);
     let late = suppose.to.checked_add(suppose.settle).unwrap_or(Timestamp::MAX);
-    let all = workflows.iter().map(|workflow| from_then_on(workflow, suppose.from)).collect();
-    world.live_through(suppose.from, vec![Input::Definitions { all }]);
+    let all = workflows.iter().map(|workflow| Arc::new(from_then_on(workflow, suppose.from))).collect();
+    let Ok(()) = world.live_through(suppose.from, vec![Input::Definitions { all }]);
     while let Some(next) = world.next_moment() {
         if next > late || (next > suppose.to && world.unfinished == 0) {
             break;
         }
         let ended = world.ended_by(next);
-        world.live_through(next, ended);
+        let Ok(()) = world.live_through(next, ended);
     }
     world.forecasts
-}
-
-/// The workflow without the slots before a moment.
-fn from_then_on(workflow: &Arc<Workflow>, from: Timestamp) -> Arc<Workflow> {
-    let mut workflow = Workflow::clone(workflow);
-    workflow.start_time = workflow.start_time.max(Some(from));
-    Arc::new(workflow)
-}
-
-/// A past as it should have been.
-struct Before {
-    schedule: CronSchedule,
-    start_time: Timestamp,
 }
 
 struct World<'a> {
     suppose: &'a DryRun,
     core: Core,
-    before: BTreeMap<WorkflowId, Before>,
+    past: Past,
     /// Runs that go on, by the moment of their end.
     runs: BinaryHeap<Reverse<(Timestamp, RunId)>>,
     running: BTreeMap<WorkflowId, u32>,
@@ -142,27 +130,17 @@ impl<'a> World<'a> {
         let mut world = World {
             suppose,
             core: Core::new(config),
-            before: BTreeMap::new(),
+            past: Past::of(workflows, suppose.from),
             runs: BinaryHeap::new(),
             running: BTreeMap::new(),
             unfinished: 0,
             forecasts: BTreeMap::new(),
         };
         for (id, schedule) in resolved(workflows) {
-            world.forecasts.insert(id.clone(), Forecast::default());
-            let start = workflows.iter().find(|one| one.id == id).and_then(|one| one.start_time);
-            world.expect(id, schedule, start.unwrap_or(Timestamp::MIN));
+            let problem = schedule.err().map(|problem| problem.to_string());
+            world.forecasts.insert(id, Forecast { problem, ..Forecast::default() });
         }
         world
-    }
-
-    fn expect(&mut self, id: WorkflowId, schedule: Result<CronSchedule, ScheduleProblem>, start_time: Timestamp) {
-        match schedule {
-            Ok(schedule) => {
-                self.before.insert(id, Before { schedule, start_time });
-            }
-            Err(problem) => self.forecasts.entry(id).or_default().problem = Some(problem.to_string()),
-        }
     }
 
     fn next_moment(&self) -> Option<Timestamp> {
@@ -171,68 +149,13 @@ impl<'a> World<'a> {
     }
 
     fn ended_by(&mut self, now: Timestamp) -> Vec<Input> {
-        let mut ended = Vec::new();
+        let mut inputs = Vec::new();
         while self.runs.peek().is_some_and(|Reverse((at, _))| *at <= now) {
             if let Some(Reverse((_, run))) = self.runs.pop() {
-                ended.push(succeeded(run));
+                inputs.push(ended(run, Outcome::Succeeded));
             }
         }
-        ended
-    }
-
-    /// Turn after turn, until nothing more happens at this moment.
-    fn live_through(&mut self, now: Timestamp, inputs: Vec<Input>) {
-        let mut inputs = inputs;
-        loop {
-            inputs.push(Input::Woke { only: None, look_again: false });
-            let commands = self.turn(now, inputs);
-            inputs = commands.into_iter().flat_map(|command| self.perform(now, command)).collect();
-            if inputs.is_empty() {
-                return;
-            }
-        }
-    }
-
-    fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Vec<Command> {
-        let mut commands = Vec::new();
-        let mut pending: std::collections::VecDeque<Input> = inputs.into();
-        while let Some(input) = pending.pop_front() {
-            let step = self.core.step(now, input);
-            step.events.into_iter().for_each(|event| self.note(event));
-            for command in step.commands {
-                let Command::Recall(recall) = command else {
-                    commands.push(command);
-                    continue;
-                };
-                let rows = self.recall(&recall, now);
-                pending.push_back(Input::Recalled { recall, rows });
-                pending.push_back(Input::Woke { only: None, look_again: false });
-            }
-        }
-        self.core.settle();
-        commands
-    }
-
-    fn perform(&mut self, now: Timestamp, command: Command) -> Vec<Input> {
-        match command {
-            Command::Probe(probe) => {
-                let verdict = if self.is_there(&probe) { Verdict::Yes } else { Verdict::No };
-                let answer = ProbeAnswer { verdict, detail: String::new(), at: now };
-                vec![Input::ProbeAnswered { probe, answer }]
-            }
-            Command::StartRun { run, .. } => {
-                let started = Report::Started { external_id: String::new() };
-                let start = Input::RunReported { run: run.clone(), report: started };
-                match now.checked_add(self.suppose.run_time) {
-                    Ok(end) if end > now => {
-                        self.runs.push(Reverse((end, run)));
-                        vec![start]
-                    }
-                    _ => vec![start, succeeded(run)],
-                }
-            }
-            _ => Vec::new(),
-        }
+        inputs
     }
 
     fn is_there(&self, probe: &Probe) -> bool {
@@ -266,9 +189,7 @@ impl<'a> World<'a> {
         if at >= self.suppose.from {
             return self.forecasts.get(&id.workflow)?.slots.get(&at).map(|slot| slot.state);
         }
-        let before = self.before.get(&id.workflow)?;
-        let was = at >= before.start_time && before.schedule.contains(at);
-        was.then_some(SlotState::Succeeded)
+        self.past.state_of(id)
     }
 
     fn note(&mut self, record: EventRecord) {
@@ -308,37 +229,54 @@ impl<'a> World<'a> {
     }
 }
 
-fn resolved(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Result<CronSchedule, ScheduleProblem>> {
-    let schedules = workflows.iter().map(|workflow| {
-        let Keys::Schedule(schedule) = &workflow.keys;
-        (workflow.id.clone(), schedule)
-    });
-    resolve(&schedules.collect())
-}
+impl Stage for World<'_> {
+    type Trouble = Infallible;
 
-fn succeeded(run: RunId) -> Input {
-    Input::RunReported { run, report: Report::Ended { outcome: Outcome::Succeeded } }
+    fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Infallible> {
+        let mut commands = Vec::new();
+        let mut pending: std::collections::VecDeque<Input> = inputs.into();
+        while let Some(input) = pending.pop_front() {
+            let step = self.core.step(now, input);
+            step.events.into_iter().for_each(|event| self.note(event));
+            for command in step.commands {
+                let Command::Recall(recall) = command else {
+                    commands.push(command);
+                    continue;
+                };
+                let rows = self.recall(&recall, now);
+                pending.push_back(Input::Recalled { recall, rows });
+                pending.push_back(Input::Woke { only: None, look_again: false });
+            }
+        }
+        self.core.settle();
+        Ok(commands)
+    }
+
+    fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Infallible> {
+        Ok(match command {
+            Command::Probe(probe) => {
+                let verdict = if self.is_there(&probe) { Verdict::Yes } else { Verdict::No };
+                let answer = ProbeAnswer { verdict, detail: String::new(), at: now };
+                vec![Input::ProbeAnswered { probe, answer }]
+            }
+            Command::StartRun { run, .. } => {
+                let started = Report::Started { external_id: String::new() };
+                let start = Input::RunReported { run: run.clone(), report: started };
+                match now.checked_add(self.suppose.run_time) {
+                    Ok(end) if end > now => {
+                        self.runs.push(Reverse((end, run)));
+                        vec![start]
+                    }
+                    _ => vec![start, ended(run, Outcome::Succeeded)],
+                }
+            }
+            _ => Vec::new(),
+        })
+    }
 }
 
 fn planned(at: Timestamp) -> SlotForecast {
     let mut moves = Vec::with_capacity(5);
     moves.push((at, SlotState::Waiting));
     SlotForecast { state: SlotState::Waiting, moves, waits_for: Vec::new() }
-}
-
-fn at_rest(state: SlotState, since: Timestamp) -> Slot {
-    Slot {
-        state,
-        since,
-        retries: 0,
-        last_run: 0,
-        last_run_seq: 0,
-        run_alive: false,
-        external_id: None,
-        priority: 0,
-        backfill: None,
-        due: None,
-        said: 0,
-        last_event: 0,
-    }
 }

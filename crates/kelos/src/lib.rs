@@ -5,6 +5,7 @@
 
 pub mod celos_db;
 pub mod clock;
+pub mod deploy;
 pub mod dry_run;
 pub mod engine;
 pub mod executor;
@@ -15,6 +16,7 @@ pub mod job;
 pub mod local;
 pub mod node;
 pub mod prober;
+pub mod rehearsal;
 pub mod schedule;
 pub mod scripts;
 pub mod turn;

@@ -179,6 +179,21 @@ fn wait_for_change(told: &Told, handle: &Handle) -> bool {
     false
 }
 
+impl Functions for Scripts {
+    fn properties(
+        &self,
+        function: &FunctionRef,
+        workflow: &WorkflowId,
+        key: &SlotKey,
+    ) -> Result<Map<String, Value>, String> {
+        Scripts::properties(self, function, workflow, key).map_err(|error| error.to_string())
+    }
+
+    fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, String> {
+        Scripts::ask(self, function, workflow, key).map_err(|error| error.to_string())
+    }
+}
+
 impl Functions for ScriptFolder {
     fn properties(
         &self,
@@ -186,10 +201,10 @@ impl Functions for ScriptFolder {
         workflow: &WorkflowId,
         key: &SlotKey,
     ) -> Result<Map<String, Value>, String> {
-        self.scripts.properties(function, workflow, key).map_err(|error| error.to_string())
+        Functions::properties(&self.scripts, function, workflow, key)
     }
 
     fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, String> {
-        self.scripts.ask(function, workflow, key).map_err(|error| error.to_string())
+        Functions::ask(&self.scripts, function, workflow, key)
     }
 }

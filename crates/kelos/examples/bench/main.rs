@@ -14,6 +14,7 @@ mod large;
 mod latency;
 mod noop;
 mod pages;
+mod rehearse;
 mod start;
 mod support;
 
@@ -22,7 +23,8 @@ use std::path::Path;
 use support::Outcome;
 
 const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
-                     large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | dry-run";
+                     large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | dry-run | \
+                     rehearse [WORKFLOWS]";
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +48,7 @@ fn main() -> Outcome {
         Some("start-one") => start::one(&args[1]),
         Some("pages") => pages::run(number(1, 1_000_000)),
         Some("dry-run") => dry::run(),
+        Some("rehearse") => rehearse::run(number(1, 10)),
         _ => {
             eprintln!("expected one of: {NAMES}");
             std::process::exit(2)

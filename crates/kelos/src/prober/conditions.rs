@@ -6,10 +6,10 @@ use kelos_model::trigger::{Conditions, Verdict};
 use kelos_storage::{Entry, Kind};
 
 /// A verdict and what it rests on, in words.
-pub(super) type Judgement = (Verdict, String);
+pub(crate) type Judgement = (Verdict, String);
 
 /// Judges what is at a path. `within` are the files directly in it, where it is a folder and they were asked for.
-pub(super) fn judge(conditions: &Conditions, found: Option<&Entry>, within: &[Entry], now: Timestamp) -> Judgement {
+pub(crate) fn judge(conditions: &Conditions, found: Option<&Entry>, within: &[Entry], now: Timestamp) -> Judgement {
     let Some(found) = found else { return (Verdict::No, missing(conditions)) };
     if conditions.is_empty() {
         return (Verdict::Yes, String::new());

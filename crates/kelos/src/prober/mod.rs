@@ -23,7 +23,8 @@ use crate::clock::Clock;
 use crate::executor::Reports;
 use crate::job::Functions;
 
-use conditions::{Judgement, judge, looks_within};
+pub(crate) use conditions::judge;
+use conditions::{Judgement, looks_within};
 use walk::Fill;
 
 /// Calls of script functions under way at a time.

@@ -1,0 +1,98 @@
+//! What plays of the scheduler over a clock of its own have in common: dry runs and rehearsals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_core::{Command, Input};
+use kelos_model::run::Report;
+use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
+use kelos_model::{Outcome, RunId, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+
+use crate::schedule;
+
+/// A scheduler and what surrounds it.
+pub(crate) trait Stage {
+    /// Why a play can't go on.
+    type Trouble;
+
+    /// Takes inputs in one turn, and gives what is to be done after it.
+    fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Self::Trouble>;
+
+    /// Does what is to be done; the inputs are what came of it at once.
+    fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Self::Trouble>;
+
+    /// Lives through a moment: turn after turn, until nothing more happens at it.
+    fn live_through(&mut self, now: Timestamp, mut inputs: Vec<Input>) -> Result<(), Self::Trouble> {
+        loop {
+            inputs.push(Input::Woke { only: None, look_again: false });
+            let commands = self.turn(now, inputs)?;
+            inputs = Vec::new();
+            for command in commands {
+                inputs.extend(self.perform(now, command)?);
+            }
+            if inputs.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The workflow without the slots before a moment.
+pub(crate) fn from_then_on(workflow: &Workflow, from: Timestamp) -> Workflow {
+    Workflow { start_time: workflow.start_time.max(Some(from)), ..workflow.clone() }
+}
+
+/// The schedule that each workflow really has.
+pub(crate) fn resolved(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Result<CronSchedule, ScheduleProblem>> {
+    resolve(&workflows.iter().map(|workflow| (workflow.id.clone(), schedule::of(workflow))).collect())
+}
+
+/// An executor's word that a run has ended.
+pub(crate) fn ended(run: RunId, outcome: Outcome) -> Input {
+    Input::RunReported { run, report: Report::Ended { outcome } }
+}
+
+/// A past as it should have been: every slot before a moment has succeeded.
+pub(crate) struct Past {
+    from: Timestamp,
+    /// The schedule of each workflow, and when it starts.
+    schedules: BTreeMap<WorkflowId, (CronSchedule, Timestamp)>,
+}
+
+impl Past {
+    /// The past before `from` of workflows whose schedule leads somewhere.
+    pub(crate) fn of(workflows: &[Arc<Workflow>], from: Timestamp) -> Past {
+        let mut resolved = resolved(workflows);
+        let schedules = workflows.iter().filter_map(|workflow| {
+            let schedule = resolved.remove(&workflow.id)?.ok()?;
+            Some((workflow.id.clone(), (schedule, workflow.start_time.unwrap_or(Timestamp::MIN))))
+        });
+        Past { from, schedules: schedules.collect() }
+    }
+
+    /// The state of a slot that lies before the moment.
+    pub(crate) fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
+        let SlotKey::Time(at) = id.key;
+        let (schedule, start) = self.schedules.get(&id.workflow)?;
+        (at < self.from && at >= *start && schedule.contains(at)).then_some(SlotState::Succeeded)
+    }
+}
+
+/// A slot of which nothing is known but its state.
+pub(crate) fn at_rest(state: SlotState, since: Timestamp) -> Slot {
+    Slot {
+        state,
+        since,
+        retries: 0,
+        last_run: 0,
+        last_run_seq: 0,
+        run_alive: false,
+        external_id: None,
+        priority: 0,
+        backfill: None,
+        due: None,
+        said: 0,
+        last_event: 0,
+    }
+}
