@@ -53,23 +53,30 @@ pub struct Answer {
 }
 
 impl Default for Http {
-    /// A client with the patience of this module. It never fails: what is wrong is said at the first request.
+    /// A client with the patience of this module.
     fn default() -> Self {
+        Self::with_patience(CONNECT, REQUEST)
+    }
+}
+
+impl Http {
+    /// A client that waits so long for a connection, and for a whole answer. It never fails: what is wrong is said at the
+    /// first request.
+    #[must_use]
+    pub fn with_patience(connect: Duration, request: Duration) -> Self {
         // Whoever comes first installs it; the others are content.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
-            .timeout(REQUEST)
+            .connect_timeout(connect)
+            .timeout(request)
             .redirect(reqwest::redirect::Policy::none())
             .pool_max_idle_per_host(IDLE)
             .pool_idle_timeout(IDLE_FOR)
             .build();
         Self { client: client.map_err(|error| format!("set up the HTTP client: {}", cause(&error))) }
     }
-}
 
-impl Http {
     /// Begins a request, to be filled in and given to [`Http::send`].
     ///
     /// # Errors
@@ -189,7 +196,7 @@ fn error_of(error: reqwest::Error) -> HttpError {
         return HttpError::NotSent(format!("make the request: {}", cause(&error)));
     }
     if error.is_connect() {
-        let why = if error.is_timeout() { format!("no answer within {CONNECT:?}") } else { cause(&error) };
+        let why = if error.is_timeout() { "no answer in time".to_owned() } else { cause(&error) };
         return HttpError::NotSent(format!("connect to{place}: {why}"));
     }
     let why = if error.is_timeout() { "no answer in time".to_owned() } else { cause(&error) };

@@ -58,18 +58,22 @@ pub(crate) fn fill(run: &RunId, workflow: &Arc<Workflow>, functions: &dyn Functi
     Ok(Start {
         run: run.clone(),
         workflow: workflow.clone(),
-        settings: fill_map(&workflow.job.settings, key),
-        properties: fill_map(&properties, key),
+        settings: fill_settings(&workflow.job.settings, key),
+        properties: fill_settings(&properties, key),
     })
 }
 
 /// Fills every text, but for shell scripts: those get the values as variables, never pasted in.
+fn fill_settings(settings: &Map<String, Value>, key: &SlotKey) -> Map<String, Value> {
+    let mut filled = fill_map(settings, key);
+    if let (Some(filled), Some(script)) = (filled.get_mut("shell"), settings.get("shell")) {
+        filled.clone_from(script);
+    }
+    filled
+}
+
 fn fill_map(map: &Map<String, Value>, key: &SlotKey) -> Map<String, Value> {
-    let fill = |(name, value): (&String, &Value)| {
-        let value = if name == "shell" { value.clone() } else { fill_value(value, key) };
-        (name.clone(), value)
-    };
-    map.iter().map(fill).collect()
+    map.iter().map(|(name, value)| (name.clone(), fill_value(value, key))).collect()
 }
 
 fn fill_value(value: &Value, key: &SlotKey) -> Value {

@@ -114,7 +114,7 @@ impl Node {
         let commands = CommandExecutor::new(launcher.clone(), runtime.clone());
         let executors = Executors::default()
             .with("oozie", OozieExecutor::new(http.clone(), records.clone(), runtime.clone()))
-            .with("http", HttpExecutor::new(http, config.clock.clone(), runtime.clone()))
+            .with("http", HttpExecutor::new(http, records.clone(), config.clock.clone(), runtime.clone()))
             .with("spark", SparkExecutor::new(commands.clone()))
             .with("command", commands)
             .and(config.executors);
@@ -160,6 +160,12 @@ impl Node {
     #[must_use]
     pub fn storage(&self) -> &Storage {
         &self.storage
+    }
+
+    /// Where its scripts are; none for a node that gets its definitions otherwise.
+    #[must_use]
+    pub fn folders(&self) -> Option<Folders> {
+        self.scripts.as_ref().map(ScriptFolder::folders)
     }
 
     /// The functions that stayed in the scripts.

@@ -140,9 +140,7 @@ fn outcome_of(exit: Exit) -> Outcome {
 
 /// What the settings of a `command` job ask for.
 fn spec_of(start: &Start) -> Result<RunSpec, String> {
-    // A job that is a function of the slot gives its settings as properties.
-    let mut settings = start.settings.clone();
-    settings.extend(start.properties.clone());
+    let settings = start.whole_settings();
     let argv = match (settings.get("shell"), settings.get("command")) {
         (Some(Value::String(text)), None) => vec!["/bin/sh".to_owned(), "-c".to_owned(), text.clone()],
         (None, Some(command)) => strings(command).ok_or("`command` must be a list of strings")?,

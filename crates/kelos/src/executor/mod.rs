@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use kelos_core::Input;
 use kelos_model::run::Report;
+use kelos_model::workflow::Properties;
 use kelos_model::{RunId, Workflow};
 use serde_json::{Map, Value};
 
@@ -35,6 +36,18 @@ pub struct Start {
     pub settings: Map<String, Value>,
     /// The job's properties, templates filled.
     pub properties: Map<String, Value>,
+}
+
+impl Start {
+    /// The settings of the job: those of its definition, or for a job that is a function of the slot what that returned.
+    #[must_use]
+    pub fn whole_settings(&self) -> Map<String, Value> {
+        let mut settings = self.settings.clone();
+        if matches!(self.workflow.job.properties, Properties::Function(_)) {
+            settings.extend(self.properties.clone());
+        }
+        settings
+    }
 }
 
 /// Where an executor reports to. Cheap to clone; reporting never blocks.

@@ -27,12 +27,9 @@ impl SparkExecutor {
 
 impl Executor for SparkExecutor {
     fn start(&self, mut start: Start, reports: Reports) {
-        // A job that is a function of the slot gives its settings as properties.
-        let mut settings = std::mem::take(&mut start.settings);
-        settings.append(&mut start.properties);
-        match command(settings, &Places::of_this_process()) {
+        match command(start.whole_settings(), &Places::of_this_process()) {
             Ok(command) => {
-                start.settings = command;
+                (start.settings, start.properties) = (command, Map::new());
                 self.commands.start(start, reports);
             }
             Err(reason) => reports.run(&start.run, Report::Ended { outcome: Outcome::Refused { reason } }),

@@ -1,6 +1,6 @@
 //! The executor for jobs of services that are asked by HTTP.
 //!
-//! A start carries the run's id as its `Idempotency-Key`, so that asking again starts nothing twice where the service
+//! A start carries the installation's name and the run's id as its `Idempotency-Key`, so that asking again starts nothing twice where the service
 //! heeds it. A job that takes longer is polled; what polling needs is the run's external id.
 
 mod service;
@@ -20,8 +20,8 @@ use tokio::runtime::Handle;
 use self::service::Taken;
 use self::settings::Settings;
 use self::ticket::Ticket;
-use self::watch::{Watch, Wish};
-use super::{Executor, Reports, Start};
+use self::watch::{Line, Watch};
+use super::{Executor, Records, Reports, Start};
 use crate::clock::Clock;
 use crate::http::Http;
 
@@ -29,6 +29,7 @@ use crate::http::Http;
 #[derive(Clone)]
 pub struct HttpExecutor {
     http: Http,
+    records: Arc<dyn Records>,
     clock: Clock,
     runtime: Handle,
     known: Arc<Mutex<BTreeMap<RunId, Known>>>,
@@ -41,14 +42,14 @@ enum Known {
     /// The service did not take it; whether that is sure, and when it may be asked again.
     PutOff { doubtful: bool, reason: String, until: Option<Instant> },
     /// Its status is being looked at.
-    Watched { external_id: String, wish: Wish },
+    Watched { external_id: String, line: Line },
 }
 
 impl HttpExecutor {
     /// Asks with a node's client, taking the time of timeouts from its clock.
     #[must_use]
-    pub fn new(http: Http, clock: Clock, runtime: Handle) -> Self {
-        Self { http, clock, runtime, known: Arc::default() }
+    pub fn new(http: Http, records: Arc<dyn Records>, clock: Clock, runtime: Handle) -> Self {
+        Self { http, records, clock, runtime, known: Arc::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<RunId, Known>> {
@@ -80,7 +81,7 @@ impl HttpExecutor {
     }
 
     async fn ask(self, run: RunId, settings: Settings, reports: Reports) {
-        let taken = service::start(&self.http, &run, &settings, (self.clock)().as_millisecond()).await;
+        let taken = self.have_taken(&run, &settings).await;
         let ended = |outcome| {
             self.known().remove(&run);
             reports.run(&run, Report::Ended { outcome });
@@ -97,6 +98,17 @@ impl HttpExecutor {
                 self.known().remove(&run);
                 self.go_on(run, *ticket, false, reports).await;
             }
+        }
+    }
+
+    async fn have_taken(&self, run: &RunId, settings: &Settings) -> Taken {
+        // Another installation may have a run of the same name.
+        match self.records.installation().await {
+            Ok(name) => {
+                let key = format!("{name}/{run}");
+                service::start(&self.http, &key, settings, (self.clock)().as_millisecond()).await
+            }
+            Err(why) => Taken::Later { reason: format!("failed to {why}"), after: None, doubtful: false },
         }
     }
 
@@ -120,24 +132,24 @@ impl HttpExecutor {
     async fn go_on(&self, run: RunId, ticket: Ticket, at_once: bool, reports: Reports) {
         let external_id = ticket.external_id();
         reports.run(&run, Report::Started { external_id: external_id.clone() });
-        let Some(wish) = self.begin_to_watch(&run, external_id) else { return };
-        self.watch(&run, &ticket, &wish, at_once, &reports).await;
+        let Some(line) = self.begin_to_watch(&run, external_id) else { return };
+        self.watch(&run, &ticket, &line, at_once, &reports).await;
     }
 
-    async fn watch(&self, run: &RunId, ticket: &Ticket, wish: &Wish, at_once: bool, reports: &Reports) {
-        let outcome = Watch::new(&self.http, &self.clock, run, ticket).to_the_end(wish, at_once).await;
+    async fn watch(&self, run: &RunId, ticket: &Ticket, line: &Line, at_once: bool, reports: &Reports) {
+        let outcome = Watch::new(&self.http, &self.clock, run, ticket, line).to_the_end(at_once).await;
         self.known().remove(run);
         reports.run(run, Report::Ended { outcome });
     }
 
-    fn begin_to_watch(&self, run: &RunId, external_id: String) -> Option<Wish> {
+    fn begin_to_watch(&self, run: &RunId, external_id: String) -> Option<Line> {
         let mut known = self.known();
         if matches!(known.get(run), Some(Known::Watched { .. })) {
             return None;
         }
-        let wish = Wish::default();
-        known.insert(run.clone(), Known::Watched { external_id, wish: wish.clone() });
-        Some(wish)
+        let line = Line::default();
+        known.insert(run.clone(), Known::Watched { external_id, line: line.clone() });
+        Some(line)
     }
 
     /// Ends a run of which no start was confirmed; none where the end will be reported by what is going on.
@@ -148,8 +160,8 @@ impl HttpExecutor {
                 *unwanted = true;
                 None
             }
-            Some(Known::Watched { wish, .. }) => {
-                wish.end();
+            Some(Known::Watched { line, .. }) => {
+                line.end();
                 None
             }
             Some(Known::PutOff { doubtful, .. }) => {
@@ -164,8 +176,8 @@ impl HttpExecutor {
     /// Tells a watch that the run is to end, and whether there is one.
     fn wish_its_end(&self, run: &RunId) -> bool {
         match self.known().get(run) {
-            Some(Known::Watched { wish, .. }) => {
-                wish.end();
+            Some(Known::Watched { line, .. }) => {
+                line.end();
                 true
             }
             _ => false,
@@ -175,10 +187,7 @@ impl HttpExecutor {
 
 impl Executor for HttpExecutor {
     fn start(&self, start: Start, reports: Reports) {
-        let mut settings = start.settings;
-        // A job that is a function of the slot gives its settings as properties.
-        settings.extend(start.properties);
-        let run = start.run;
+        let (settings, run) = (start.whole_settings(), start.run);
         match Settings::read(settings) {
             Ok(settings) => {
                 if self.take_up(&run, &reports) {
@@ -214,11 +223,18 @@ impl Executor for HttpExecutor {
         }
         let Some(ticket) = Ticket::read(external_id) else { return reports.run(run, unreadable()) };
         let (this, run) = (self.clone(), run.clone());
-        let Some(wish) = this.begin_to_watch(&run, external_id.to_owned()) else { return };
-        wish.end();
+        let Some(line) = this.begin_to_watch(&run, external_id.to_owned()) else { return };
+        line.end();
         self.spawn(async move {
-            this.watch(&run, &ticket, &wish, true, &reports).await;
+            this.watch(&run, &ticket, &line, true, &reports).await;
         });
+    }
+
+    fn note(&self, run: &RunId) -> Option<String> {
+        match self.known().get(run)? {
+            Known::Watched { line, .. } => line.trouble(),
+            _ => None,
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use kelos_model::RunId;
 use percent_encoding::{CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 
@@ -52,8 +51,8 @@ pub(super) enum Look {
 }
 
 /// Asks a service to start a job.
-pub(super) async fn start(http: &Http, run: &RunId, settings: &Settings, now: i64) -> Taken {
-    let asked = match request(http, run, settings) {
+pub(super) async fn start(http: &Http, key: &str, settings: &Settings, now: i64) -> Taken {
+    let asked = match request(http, key, settings) {
         Ok(asked) => asked,
         Err(Unmade::Now(reason)) => return Taken::Later { reason, after: None, doubtful: false },
         Err(Unmade::Ever(reason)) => return Taken::Refused(reason),
@@ -77,11 +76,11 @@ enum Unmade {
     Ever(String),
 }
 
-fn request(http: &Http, run: &RunId, settings: &Settings) -> Result<(Url, RequestBuilder), Unmade> {
+fn request(http: &Http, key: &str, settings: &Settings) -> Result<(Url, RequestBuilder), Unmade> {
     let url = url_of(&settings.url).map_err(Unmade::Ever)?;
     let method = settings.method().map_err(Unmade::Ever)?;
     let made = http.request(method, url.clone()).map_err(|error| Unmade::Now(format!("failed to {error}")))?;
-    let key = utf8_percent_encode(&run.to_string(), CONTROLS).to_string();
+    let key = utf8_percent_encode(key, CONTROLS).to_string();
     let made = with_body(made.header(KEY, key), settings.body.as_ref());
     Ok((url, with_headers(made, &settings.headers, true)?))
 }

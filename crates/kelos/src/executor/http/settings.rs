@@ -1,6 +1,7 @@
 //! What the settings of an `http` job ask for.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,7 +9,10 @@ use serde_json::{Map, Value};
 use crate::http::{Method, StatusCode, Url};
 
 /// Seconds between two looks at a job's status, where nothing else is asked for.
-const EVERY: u64 = 10;
+const EVERY: f64 = 10.0;
+
+/// No job is looked at more often than this. Scripts can't ask for less than a second.
+const SHORTEST: Duration = Duration::from_millis(10);
 
 /// All that a job can say.
 #[derive(Debug, Clone, Deserialize)]
@@ -57,7 +61,7 @@ pub(super) struct Poll {
     pub(super) url: Option<String>,
     /// Seconds between two looks.
     #[serde(default = "every", rename = "everySeconds")]
-    pub(super) every: u64,
+    pub(super) every: f64,
     /// When it has succeeded.
     pub(super) done: Condition,
     /// When it has failed.
@@ -68,7 +72,7 @@ pub(super) struct Poll {
     pub(super) message: Option<String>,
     /// After these many seconds the job is ended and has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) timeout_seconds: Option<u64>,
+    pub(super) timeout_seconds: Option<f64>,
 }
 
 /// How to end a job that the service has taken.
@@ -88,8 +92,21 @@ pub(super) struct Cancel {
 #[serde(transparent)]
 pub(super) struct Condition(BTreeMap<String, Value>);
 
-fn every() -> u64 {
+fn every() -> f64 {
     EVERY
+}
+
+impl Poll {
+    /// The wait between two looks.
+    pub(super) fn pause(&self) -> Duration {
+        Duration::try_from_secs_f64(self.every).unwrap_or(SHORTEST).max(SHORTEST)
+    }
+
+    /// How long the job may take, in milliseconds.
+    pub(super) fn patience(&self) -> Option<i64> {
+        let patience = Duration::try_from_secs_f64(self.timeout_seconds?).ok()?;
+        i64::try_from(patience.as_millis()).ok()
+    }
 }
 
 impl Condition {
@@ -120,6 +137,10 @@ impl Settings {
                 format!("`expect` has {expected}, expected a status such as 200 or a class of them such as \"2xx\"")
             })?;
         }
+        if let Some(poll) = &settings.poll {
+            duration("everySeconds", poll.every)?;
+            poll.timeout_seconds.map_or(Ok(Duration::ZERO), |seconds| duration("timeoutSeconds", seconds))?;
+        }
         if settings.poll.is_none() && settings.cancel.is_some() {
             return Err("it has `cancel` without `poll`: without polling its end is the answer to its start".to_owned());
         }
@@ -140,6 +161,11 @@ impl Settings {
             }
         }
     }
+}
+
+fn duration(name: &str, seconds: f64) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| format!("`poll.{name}` is {seconds}, expected a number of seconds"))
 }
 
 /// Reads a method.

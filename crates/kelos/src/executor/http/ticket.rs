@@ -51,14 +51,13 @@ impl Ticket {
                 Some((cancel.clone(), url.unwrap_or_else(|| status.clone())))
             }
         };
-        let patience = poll.timeout_seconds.and_then(|seconds| i64::try_from(seconds.saturating_mul(1000)).ok());
         Ok(Self {
             start: start.clone(),
             status,
             headers: settings.headers.clone(),
             poll: poll.clone(),
             cancel,
-            deadline: patience.map(|patience| now.saturating_add(patience)),
+            deadline: poll.patience().map(|patience| now.saturating_add(patience)),
         })
     }
 

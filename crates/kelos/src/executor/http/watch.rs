@@ -1,6 +1,6 @@
 //! Watching a job to its end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelos_model::{Outcome, RunId};
@@ -14,14 +14,38 @@ use crate::http::Http;
 /// No wait for a status that can't be had grows longer than this, where looks are not meant to be rarer.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// Whether somebody wants a job to end. Cheap to clone.
+/// What the watch of a job and the rest of the executor tell each other. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Wish(Arc<Notify>);
+pub(super) struct Line(Arc<Told>);
 
-impl Wish {
-    /// Wants it. Wanting it again has the service told again.
+#[derive(Default)]
+struct Told {
+    unwanted: Notify,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Line {
+    /// The job is to end. Saying it again has the service told again.
     pub(super) fn end(&self) {
-        self.0.notify_one();
+        self.0.unwanted.notify_one();
+    }
+
+    /// Why nobody knows at present how the job stands.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble_now().clone()
+    }
+
+    fn trouble_now(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what is wrong, and logs it where it is something new.
+    fn tell(&self, run: &RunId, trouble: String) {
+        let mut before = self.trouble_now();
+        if before.as_ref() != Some(&trouble) {
+            tracing::warn!(%run, "{trouble}; trying again");
+            *before = Some(trouble);
+        }
     }
 }
 
@@ -41,23 +65,22 @@ pub(super) struct Watch<'a> {
     clock: &'a Clock,
     run: &'a RunId,
     ticket: &'a Ticket,
+    line: &'a Line,
     end: End,
-    /// What is wrong with its status, and with ending it, as it was said last.
-    trouble: [String; 2],
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(http: &'a Http, clock: &'a Clock, run: &'a RunId, ticket: &'a Ticket) -> Self {
-        Self { http, clock, run, ticket, end: End::Unwanted, trouble: Default::default() }
+    pub(super) fn new(http: &'a Http, clock: &'a Clock, run: &'a RunId, ticket: &'a Ticket, line: &'a Line) -> Self {
+        Self { http, clock, run, ticket, line, end: End::Unwanted }
     }
 
     /// Looks at the job's status until it has ended, and tells the service to end it where somebody wishes.
-    pub(super) async fn to_the_end(mut self, wish: &Wish, at_once: bool) -> Outcome {
+    pub(super) async fn to_the_end(mut self, at_once: bool) -> Outcome {
         let mut wait = if at_once { Duration::ZERO } else { self.every() };
         loop {
             tokio::select! {
                 () = tokio::time::sleep(self.within(wait)) => {}
-                () = wish.0.notified() => self.end = End::Wanted,
+                () = self.line.0.unwanted.notified() => self.end = End::Wanted,
             }
             if self.end == End::Wanted {
                 if self.ticket.cancel.is_none() {
@@ -66,7 +89,7 @@ impl<'a> Watch<'a> {
                 self.ask_for_the_end().await;
             }
             match service::look(self.http, self.ticket).await {
-                Look::Going => wait = self.every(),
+                Look::Going => wait = self.as_usual(),
                 Look::Hidden(why) => wait = self.longer(wait, why),
                 Look::Gone(why) if self.end != End::Understood => wait = self.longer(wait, why),
                 over => return self.outcome(over),
@@ -88,25 +111,26 @@ impl<'a> Watch<'a> {
     async fn ask_for_the_end(&mut self) {
         match service::cancel(self.http, self.ticket).await {
             Ok(()) => self.end = End::Understood,
-            Err(why) => self.warn(1, format!("to have it ended: {why}")),
+            Err(why) => self.line.tell(self.run, format!("it can't be ended: {why}")),
         }
     }
 
     fn every(&self) -> Duration {
-        Duration::from_secs(self.ticket.poll.every.max(1))
+        self.ticket.poll.pause()
+    }
+
+    /// The wait after a look that found the job going on.
+    fn as_usual(&self) -> Duration {
+        if self.end != End::Wanted {
+            *self.line.trouble_now() = None;
+        }
+        self.every()
     }
 
     /// The wait after a look that was in vain.
-    fn longer(&mut self, wait: Duration, why: String) -> Duration {
-        self.warn(0, format!("to look at its status: {why}"));
+    fn longer(&self, wait: Duration, why: String) -> Duration {
+        self.line.tell(self.run, format!("its status can't be had: {why}"));
         (wait * 2).clamp(self.every(), self.every().max(LONGEST_WAIT))
-    }
-
-    /// Says what is wrong, once for each new reason.
-    fn warn(&mut self, about: usize, trouble: String) {
-        let Some(before) = self.trouble.get_mut(about).filter(|before| **before != trouble) else { return };
-        tracing::warn!(run = %self.run, "failed {trouble}; trying again");
-        *before = trouble;
     }
 
     /// The wait, or less where the job's time is up before.
