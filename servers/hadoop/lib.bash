@@ -102,8 +102,9 @@ name_node_settings=(
 java_here() {
     local conf=$1 jars=$2 heap=$3
     shift 3
+    mkdir -p "$state/tmp"
     cd "$state"
-    exec java "-Xmx$heap" "${java_options[@]}" -cp "$conf:$jars:$jars/*" "$@"
+    exec java "-Xmx$heap" "-Djava.io.tmpdir=$state/tmp" "${java_options[@]}" -cp "$conf:$jars:$jars/*" "$@"
 }
 
 # format CONF_DIR NAME_FOLDER: makes an empty name space where there is none.
