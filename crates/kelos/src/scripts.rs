@@ -111,6 +111,12 @@ impl ScriptFolder {
         loaded
     }
 
+    /// Where the scripts are.
+    #[must_use]
+    pub fn folders(&self) -> Folders {
+        self.folders.clone()
+    }
+
     /// Reloads on a thread of its own, until the engine has ended: from time to time, or, where the system
     /// tells of changes and the scripts depend on nothing else, when it does.
     ///

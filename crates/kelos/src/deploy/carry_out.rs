@@ -1,0 +1,92 @@
+//! Doing what was prepared, step by step. Each step leaves everything in a state that works.
+
+use std::fmt;
+
+use kelos_storage::{Place, StorageError};
+
+use super::prepare::Prepared;
+use super::site::shown;
+use super::{DeployError, hdfs};
+
+/// A step of a deployment.
+#[derive(Clone)]
+pub enum Step {
+    /// Uploads the files for Oozie beside the old ones, and puts them in their place.
+    PutFolder {
+        /// Where they go.
+        place: String,
+    },
+    /// Removes the folder of an Oozie workflow.
+    RemoveFolder {
+        /// Which folder.
+        place: String,
+    },
+    /// Writes a script.
+    Write {
+        /// Where.
+        script: Place,
+        /// What.
+        text: String,
+    },
+    /// Removes a script.
+    Remove {
+        /// Which one.
+        script: Place,
+    },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PutFolder { place } => write!(f, "put the files of hdfs/ at {place}"),
+            Self::RemoveFolder { place } => write!(f, "remove {place}"),
+            Self::Write { script, .. } => write!(f, "write {}", shown(script)),
+            Self::Remove { script } => write!(f, "remove {}", shown(script)),
+        }
+    }
+}
+
+impl Prepared {
+    /// Does it, and tells of each step that is done. Where all is as it is to be, it does nothing.
+    ///
+    /// # Errors
+    /// When the folders of scripts can't be written to, and then nothing was changed; or when a step fails, and then
+    /// the error says what was done and what was not.
+    pub async fn carry_out(&self, mut tell: impl FnMut(&Step) + Send) -> Result<(), DeployError> {
+        if self.steps.is_empty() {
+            return Ok(());
+        }
+        self.site.require_writable().await?;
+        for (number, step) in self.steps.iter().enumerate() {
+            if let Err(cause) = self.take(step).await {
+                let words = |steps: &[Step]| steps.iter().map(Step::to_string).collect();
+                let (done, left) = self.steps.split_at(number);
+                let (done, left) = (words(done), words(left));
+                return Err(DeployError::Incomplete { done, step: step.to_string(), cause, left });
+            }
+            tell(step);
+        }
+        Ok(())
+    }
+
+    async fn take(&self, step: &Step) -> Result<(), StorageError> {
+        match step {
+            Step::Write { script, text } => script.files.put(&script.path, &mut text.as_bytes()).await,
+            Step::Remove { script } => script.files.remove(&script.path).await,
+            Step::PutFolder { .. } => self.put_folder().await,
+            Step::RemoveFolder { .. } => match &self.folders {
+                Some(folders) => folders.remove().await,
+                None => Ok(()),
+            },
+        }
+    }
+
+    async fn put_folder(&self) -> Result<(), StorageError> {
+        let files = self.bundle.as_ref().and_then(|bundle| bundle.hdfs.as_ref());
+        let (Some(folders), Some(files)): (Option<&hdfs::Folders>, _) = (self.folders.as_ref(), files) else {
+            return Ok(());
+        };
+        folders.upload(files).await?;
+        folders.swap().await
+    }
+}

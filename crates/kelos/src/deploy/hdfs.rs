@@ -1,0 +1,142 @@
+//! The folder of an Oozie workflow: uploaded beside the old one, and put in its place when it is whole.
+//!
+//! `.NAME.new` is being uploaded, `.NAME.old` is to go; what a crash leaves of them is in nobody's way, and goes with
+//! the next deployment.
+
+use std::collections::BTreeMap;
+
+use kelos_storage::{Entry, Kind, Place, StorageError};
+
+use super::bundle::{BundleFile, Content};
+use super::change::{Difference, FileChange};
+use super::site::{below, shown};
+use super::{DeployError, ProjectName};
+
+/// Longer files of the same length are not compared, but uploaded again.
+const LONGEST_COMPARED: u64 = 16 << 20;
+
+/// Files below a folder that are looked at, at the most.
+const MOST_FILES: usize = 20_000;
+
+/// The three places of a project.
+pub(super) struct Folders {
+    pub(super) live: Place,
+    new: Place,
+    old: Place,
+}
+
+impl Folders {
+    pub(super) fn of(root: &Place, project: &ProjectName) -> Folders {
+        Folders {
+            live: below(root, project.as_str()),
+            new: below(root, &format!(".{project}.new")),
+            old: below(root, &format!(".{project}.old")),
+        }
+    }
+
+    /// What becomes of each file if the folder becomes these.
+    pub(super) async fn compare(&self, files: &BTreeMap<String, BundleFile>) -> Result<Vec<FileChange>, DeployError> {
+        let mut there = files_below(&self.live).await?;
+        let mut changes = Vec::with_capacity(files.len());
+        for (path, file) in files {
+            let difference = match there.remove(path) {
+                None => Difference::New,
+                Some(old) if self.same(path, &old, file).await? => Difference::Same,
+                Some(_) => Difference::Changed,
+            };
+            let place = shown(&below(&self.live, path));
+            changes.push(FileChange { place, difference, lines: None, bytes: Some(file.bytes) });
+        }
+        changes.extend(there.keys().map(|path| self.removed(path)));
+        Ok(changes)
+    }
+
+    /// What becomes of each file if the folder goes.
+    pub(super) async fn all_removed(&self) -> Result<Vec<FileChange>, DeployError> {
+        Ok(files_below(&self.live).await?.keys().map(|path| self.removed(path)).collect())
+    }
+
+    fn removed(&self, path: &str) -> FileChange {
+        let place = shown(&below(&self.live, path));
+        FileChange { place, difference: Difference::Removed, lines: None, bytes: None }
+    }
+
+    async fn same(&self, path: &str, old: &Entry, new: &BundleFile) -> Result<bool, DeployError> {
+        if old.bytes != new.bytes || new.bytes > LONGEST_COMPARED {
+            return Ok(false);
+        }
+        let place = below(&self.live, path);
+        let old = place.files.read(&place.path, LONGEST_COMPARED).await?;
+        Ok(old[..] == new.read()?[..])
+    }
+
+    /// Uploads all files beside the old ones.
+    pub(super) async fn upload(&self, files: &BTreeMap<String, BundleFile>) -> Result<(), StorageError> {
+        self.new.files.remove(&self.new.path).await?;
+        self.new.files.make_folder(&self.new.path).await?;
+        for (path, file) in files {
+            put(&below(&self.new, path), file).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts what was uploaded in the place of what is there.
+    pub(super) async fn swap(&self) -> Result<(), StorageError> {
+        let files = &self.live.files;
+        let had_one = files.stat(&self.live.path).await?.is_some();
+        if had_one {
+            files.remove(&self.old.path).await?;
+            files.rename(&self.live.path, &self.old.path).await?;
+        }
+        if let Err(error) = files.rename(&self.new.path, &self.live.path).await {
+            if had_one {
+                let _ = files.rename(&self.old.path, &self.live.path).await;
+            }
+            return Err(error);
+        }
+        files.remove(&self.old.path).await
+    }
+
+    /// Removes the folder, and what a crash left of others.
+    pub(super) async fn remove(&self) -> Result<(), StorageError> {
+        for place in [&self.live, &self.new, &self.old] {
+            place.files.remove(&place.path).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn put(place: &Place, file: &BundleFile) -> Result<(), StorageError> {
+    match &file.content {
+        Content::Bytes(bytes) => place.files.put(&place.path, &mut bytes.as_slice()).await,
+        Content::Local(path) => {
+            let unreadable = |error: std::io::Error| {
+                let place = path.display().to_string();
+                StorageError::Other { what: "read", place, detail: error.to_string() }
+            };
+            let mut content = tokio::fs::File::open(path).await.map_err(unreadable)?;
+            place.files.put(&place.path, &mut content).await
+        }
+    }
+}
+
+async fn files_below(root: &Place) -> Result<BTreeMap<String, Entry>, DeployError> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![String::new()];
+    while let Some(prefix) = open.pop() {
+        let path = below(root, &prefix).path;
+        let entries = root.files.list(path.trim_end_matches('/')).await?.unwrap_or_default();
+        for entry in entries {
+            let path = format!("{prefix}{}", entry.name);
+            match entry.kind {
+                Kind::Folder => open.push(format!("{path}/")),
+                Kind::File => drop(found.insert(path, entry)),
+            }
+        }
+        if found.len() + open.len() > MOST_FILES {
+            let reason = format!("it has more than the {MOST_FILES} files that are looked at most");
+            return Err(DeployError::Folder { what: "folder in HDFS", place: shown(root), reason });
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,199 @@
+//! What becomes of slots: which come, which are left alone from then on, which may go at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::ranges::Range;
+use kelos_model::time::{CronSchedule, resolve};
+use kelos_model::trigger::{Facts, Waker, evaluate};
+use kelos_model::{Answer, Probe, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_store::{Reader, SlotFilter, StoreError};
+
+use crate::schedule;
+
+/// How far back from now slots are planned where a server is not told otherwise.
+pub const WINDOW: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Waiting slots whose new trigger is asked, at the most.
+const MOST_CANDIDATES: usize = 500;
+
+/// Slots of one page of the store.
+const PAGE: usize = 1000;
+
+/// Times of slots, by workflow.
+pub type Times = BTreeMap<WorkflowId, BTreeSet<Timestamp>>;
+
+/// What becomes of slots.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlotEffect {
+    /// Whether a server said which slots there are; otherwise only schedules were compared.
+    pub from_server: bool,
+    /// Slots that would be planned at once.
+    pub created: Times,
+    /// Slots that have not ended, and would be left alone: their time left the schedule, or their workflow goes.
+    pub dropped: Times,
+    /// Slots that wait, and would not have to any more.
+    pub unblocked: Times,
+}
+
+/// When slots of a workflow are.
+#[derive(Debug, Clone, PartialEq)]
+struct When {
+    schedule: CronSchedule,
+    start: Option<Timestamp>,
+}
+
+impl When {
+    fn times(&self, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
+        self.schedule.times(self.start.map_or(from, |start| start.max(from)), to).collect()
+    }
+}
+
+fn whens(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, When> {
+    let schedules = workflows.iter().map(|one| (one.id.clone(), schedule::of(one))).collect();
+    let starts: BTreeMap<_, _> = workflows.iter().map(|one| (&one.id, one.start_time)).collect();
+    let when = |(id, schedule): (WorkflowId, Result<CronSchedule, _>)| {
+        let start = starts.get(&id).copied().flatten();
+        Some((id, When { schedule: schedule.ok()?, start }))
+    };
+    resolve(&schedules).into_iter().filter_map(when).collect()
+}
+
+/// The workflows whose times are others afterwards, with what they were and will be.
+type Moved = BTreeMap<WorkflowId, (Option<When>, Option<When>)>;
+
+fn moved(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) -> Moved {
+    let (mut old, mut new) = (whens(before), whens(after));
+    let ids: BTreeSet<WorkflowId> = old.keys().chain(new.keys()).cloned().collect();
+    let pairs = ids.into_iter().map(|id| {
+        let pair = (old.remove(&id), new.remove(&id));
+        (id, pair)
+    });
+    pairs.filter(|(_, (old, new))| old != new).collect()
+}
+
+fn window(now: Timestamp) -> Timestamp {
+    now.checked_sub(WINDOW).unwrap_or(Timestamp::MIN)
+}
+
+/// What schedules alone tell of the planning window.
+#[must_use]
+pub fn by_schedule(before: &[Arc<Workflow>], after: &[Arc<Workflow>], now: Timestamp) -> SlotEffect {
+    let mut effect = SlotEffect::default();
+    for (id, (old, new)) in moved(before, after) {
+        let times = |when: Option<When>| when.map(|when| when.times(window(now), now)).unwrap_or_default();
+        let (old, new) = (times(old), times(new));
+        put(&mut effect.created, &id, new.difference(&old).copied());
+        put(&mut effect.dropped, &id, old.difference(&new).copied());
+    }
+    effect
+}
+
+fn put(all: &mut Times, id: &WorkflowId, times: impl Iterator<Item = Timestamp>) {
+    let times: BTreeSet<_> = times.collect();
+    if !times.is_empty() {
+        all.insert(id.clone(), times);
+    }
+}
+
+/// What the slots of a store tell. Says nothing yet of slots that would not have to wait any more.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn live(
+    reader: &dyn Reader,
+    before: &[Arc<Workflow>],
+    after: &[Arc<Workflow>],
+    now: Timestamp,
+) -> Result<SlotEffect, StoreError> {
+    let mut effect = SlotEffect { from_server: true, ..SlotEffect::default() };
+    for (id, (_, new)) in moved(before, after) {
+        let range = Some(Range::new(window(now), now));
+        let there = times_of(reader, SlotFilter { workflow: Some(id.clone()), range, ..SlotFilter::default() })?;
+        let states = SlotState::ALL.into_iter().filter(|state| !state.is_final()).collect();
+        let unfinished = times_of(reader, SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() })?;
+        let planned = new.as_ref().map(|when| when.times(window(now), now)).unwrap_or_default();
+        put(&mut effect.created, &id, planned.difference(&there).copied());
+        let left = |at: &Timestamp| new.as_ref().is_none_or(|when| !when.schedule.contains(*at));
+        put(&mut effect.dropped, &id, unfinished.into_iter().filter(left));
+    }
+    Ok(effect)
+}
+
+fn times_of(reader: &dyn Reader, filter: SlotFilter) -> Result<BTreeSet<Timestamp>, StoreError> {
+    let mut times = BTreeSet::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let page = reader.slot_states(&filter, cursor.as_deref(), PAGE)?;
+        times.extend(page.rows.into_iter().map(|(slot, _)| {
+            let SlotKey::Time(at) = slot.key;
+            at
+        }));
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(times);
+        }
+    }
+}
+
+/// A slot that waits, and whose trigger becomes another one.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    slot: SlotRef,
+    workflow: Arc<Workflow>,
+}
+
+/// The slots that wait, newest first, and whose trigger becomes another one.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn candidates(
+    reader: &dyn Reader,
+    before: &[Arc<Workflow>],
+    after: &[Arc<Workflow>],
+) -> Result<Vec<Candidate>, StoreError> {
+    let old: BTreeMap<_, _> = before.iter().map(|one| (&one.id, &one.trigger)).collect();
+    let mut found = Vec::new();
+    for workflow in after.iter().filter(|one| old.get(&one.id).is_some_and(|old| **old != one.trigger)) {
+        let filter = SlotFilter {
+            workflow: Some(workflow.id.clone()),
+            states: vec![SlotState::Waiting],
+            ..SlotFilter::default()
+        };
+        let room = MOST_CANDIDATES - found.len();
+        let rows = if room > 0 { reader.slot_states(&filter, None, room)?.rows } else { Vec::new() };
+        found.extend(rows.into_iter().map(|(slot, _)| Candidate { slot, workflow: workflow.clone() }));
+    }
+    Ok(found)
+}
+
+/// What has to be known to ask the new triggers: of other slots, and of the outside.
+#[must_use]
+pub fn questions(candidates: &[Candidate], nothing: &dyn Facts) -> (BTreeSet<SlotRef>, BTreeSet<Probe>) {
+    let (mut slots, mut probes) = (BTreeSet::new(), BTreeSet::new());
+    for Candidate { slot, workflow } in candidates {
+        for waker in evaluate(&workflow.trigger, &slot.workflow, &slot.key, nothing).wakers {
+            match waker {
+                Waker::Slot(slot) => drop(slots.insert(slot)),
+                Waker::Probe(probe) => drop(probes.insert(probe)),
+                Waker::At(_) => {}
+            }
+        }
+    }
+    (slots, probes)
+}
+
+/// The slots whose new trigger says that they may go.
+#[must_use]
+pub fn unblocked(candidates: &[Candidate], facts: &dyn Facts) -> Times {
+    let mut times = Times::new();
+    for Candidate { slot, workflow } in candidates {
+        let SlotKey::Time(at) = slot.key;
+        let answer = evaluate(&workflow.trigger, &slot.workflow, &slot.key, facts).explanation.answer;
+        if answer == Answer::Met {
+            times.entry(slot.workflow.clone()).or_default().insert(at);
+        }
+    }
+    times
+}
