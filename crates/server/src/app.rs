@@ -20,6 +20,8 @@ pub struct App {
     version: Arc<str>,
     hosts: Hosts,
     prober: Prober,
+    takes_deployments: bool,
+    deploying: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl App {
@@ -32,13 +34,35 @@ impl App {
         let handle = node.handle().clone();
         let runtime = tokio::runtime::Handle::current();
         let prober = Prober::new(runtime, Arc::new(move || handle.now()), node.functions(), node.storage().clone());
-        App { node, version: version.into(), hosts: Hosts::loopback(), prober }
+        App {
+            node,
+            version: version.into(),
+            hosts: Hosts::loopback(),
+            prober,
+            takes_deployments: false,
+            deploying: Arc::default(),
+        }
     }
 
     /// The same, for requests to these hosts.
     #[must_use]
     pub fn with_hosts(self, hosts: Hosts) -> App {
         App { hosts, ..self }
+    }
+
+    /// The same, taking deployments or not: whoever may deploy has commands run.
+    #[must_use]
+    pub fn with_deployments(self, taken: bool) -> App {
+        App { takes_deployments: taken, ..self }
+    }
+
+    pub(crate) fn takes_deployments(&self) -> bool {
+        self.takes_deployments
+    }
+
+    /// Waits until no other deployment is under way.
+    pub(crate) async fn deploying(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        self.deploying.clone().lock_owned().await
     }
 
     pub(crate) fn node(&self) -> &Node {

@@ -8,6 +8,7 @@ mod api;
 mod app;
 mod celos;
 mod guard;
+mod known;
 mod problem;
 mod serve;
 
@@ -17,6 +18,7 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use tower_http::trace::TraceLayer;
 
+pub use api::plan_json;
 pub use app::App;
 pub use guard::Hosts;
 pub use serve::serve;

@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 
-use super::LARGEST_BODY;
+use super::{LARGEST_BODY, LARGEST_PROJECT};
 use crate::problem::Problem;
 
 /// Rows on a page when nothing else is asked for.
@@ -86,8 +86,19 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let bytes = whole_body(request, state).await?;
+        let bytes = whole_body(request, state, LARGEST_BODY).await?;
         parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Body)
+    }
+}
+
+/// The body of a request that may be larger than others.
+pub(super) struct LargeBody<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for LargeBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        parse(&whole_body(request, state, LARGEST_PROJECT).await?).map(LargeBody)
     }
 }
 
@@ -98,16 +109,16 @@ impl<S: Send + Sync> FromRequest<S> for AnyJson {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        parse(&whole_body(request, state).await?).map(AnyJson)
+        parse(&whole_body(request, state, LARGEST_BODY).await?).map(AnyJson)
     }
 }
 
-async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+async fn whole_body<S: Send + Sync>(request: Request, state: &S, largest: usize) -> Result<Bytes, Problem> {
     Bytes::from_request(request, state).await.map_err(|rejection| {
         let too_large = rejection.status() == StatusCode::PAYLOAD_TOO_LARGE;
         let kind = if too_large { "too-large" } else { "bad-body" };
         let said = if too_large {
-            format!("the body is too large, expected at most {LARGEST_BODY} bytes")
+            format!("the body is too large, expected at most {largest} bytes")
         } else {
             rejection.body_text()
         };

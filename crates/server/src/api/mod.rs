@@ -2,11 +2,13 @@
 
 mod backfills;
 mod dto;
+mod endpoints;
 mod events;
 mod extract;
 mod follow;
 mod health;
 mod logs;
+mod projects;
 mod registers;
 mod runs;
 mod slots;
@@ -23,6 +25,7 @@ use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Description;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use utoipa_axum::router::UtoipaMethodRouterExt;
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -31,6 +34,8 @@ pub(crate) use extract::who;
 
 /// Largest body: that of a register.
 const LARGEST_BODY: usize = 1 << 20;
+/// Largest project that is deployed in one request.
+const LARGEST_PROJECT: usize = 64 << 20;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -43,6 +48,7 @@ const LARGEST_BODY: usize = 1 << 20;
     tags(
         (name = "server", description = "The server itself"),
         (name = "workflows", description = "Definitions"),
+        (name = "projects", description = "Units of deployment, which own workflows"),
         (name = "slots", description = "The units of state: a workflow at a time"),
         (name = "runs", description = "Attempts to execute the job of a slot"),
         (name = "events", description = "The log of everything that happened"),
@@ -57,6 +63,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(health::health))
         .routes(routes!(health::version))
         .routes(routes!(health::problems))
+        .routes(routes!(endpoints::list))
         .routes(routes!(health::step))
         .routes(routes!(workflows::list))
         .routes(routes!(workflows::one))
@@ -64,6 +71,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(workflows::times))
         .routes(routes!(workflows::pause))
         .routes(routes!(workflows::resume))
+        .routes(routes!(projects::list))
+        .routes(routes!(projects::put, projects::delete).layer(DefaultBodyLimit::max(LARGEST_PROJECT)))
         .routes(routes!(slots::list))
         .routes(routes!(slots::one))
         .routes(routes!(slots::history))
@@ -101,6 +110,12 @@ fn name_operations(description: &mut Description) {
             operation.operation_id = operation.operation_id.take().map(|name| format!("{tag}_{name}"));
         }
     }
+}
+
+/// What a deployment changes, as the native API tells it.
+#[must_use]
+pub fn plan_json(plan: &kelos::deploy::Plan, done: bool) -> serde_json::Value {
+    serde_json::to_value(dto::DeploymentDto::of(plan, done)).unwrap_or_default()
 }
 
 pub(crate) fn described() -> Description {

@@ -1,17 +1,15 @@
 //! Why a slot waits: its trigger, asked anew.
 
-use std::collections::BTreeMap;
-
 use axum::extract::State;
 use axum::response::Response;
-use jiff::Timestamp;
-use kelos::model::trigger::{Evidence, Facts, TriggerKind, Waker, evaluate};
-use kelos::model::{Answer, Explanation, Probe, ProbeAnswer, SlotRef, SlotState, Workflow};
+use kelos::model::trigger::{Evidence, TriggerKind, Waker, evaluate};
+use kelos::model::{Answer, Explanation, SlotRef, Workflow};
 use serde::Serialize;
 
 use super::params::Params;
 use super::{Fault, as_json};
 use crate::app::App;
+use crate::known::Known;
 use kelos::schedule;
 
 #[derive(Serialize)]
@@ -71,30 +69,8 @@ pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Res
     Ok(as_json(&Status::from(evaluation.explanation)))
 }
 
-/// What is known of the world. A trigger asks all its leaves, so asking one that knows nothing tells
-/// everything that must be found out.
-struct Known {
-    now: Timestamp,
-    slots: BTreeMap<SlotRef, Option<SlotState>>,
-    probes: BTreeMap<Probe, ProbeAnswer>,
-}
-
-impl Facts for Known {
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
-        self.slots.get(slot).copied()
-    }
-
-    fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
-        self.probes.get(probe).cloned()
-    }
-}
-
 async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<Known, Fault> {
-    let nothing = Known { now: app.handle().now(), slots: BTreeMap::new(), probes: BTreeMap::new() };
+    let nothing = Known::nothing(app.handle().now());
     let (mut upstream, mut probes) = (Vec::new(), Vec::new());
     for waker in evaluate(&workflow.trigger, &slot.workflow, &slot.key, &nothing).wakers {
         match waker {
@@ -103,9 +79,5 @@ async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<Known, F
             Waker::At(_) => {}
         }
     }
-    let slots = app.read(move |reader| {
-        let state = |slot: SlotRef| Ok((slot.clone(), reader.slot(&slot)?.map(|found| found.state)));
-        upstream.into_iter().map(state).collect()
-    });
-    Ok(Known { slots: slots.await?, probes: app.look(probes).await, ..nothing })
+    Ok(Known::find(app, upstream, probes).await?)
 }

@@ -1,6 +1,7 @@
 //! What goes over the wire, apart from the model: names here stay when the model changes.
 
 mod event;
+mod project;
 mod run;
 mod slot;
 mod trigger;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(super) use event::{EventDto, mode_name};
+pub(super) use project::{DeploymentDto, ProjectDto};
 pub(super) use run::RunDto;
 pub(super) use slot::{SlotDto, WhyDto};
 pub(super) use workflow::{PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto};

@@ -1,0 +1,249 @@
+//! Projects: what is deployed, and deploying for people who can't write to the folders of scripts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use kelos::deploy::{
+    Bundle, BundleFile, Content, DeployError, HDFS_ROOT, HdfsRoot, Prepared, ProjectName, Site, candidates, live,
+    prepare, questions, unblocked,
+};
+use kelos::script::Folders;
+use kelos::storage::Place;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::dto::{DeploymentDto, ListDto, ProblemDto, ProjectDto};
+use super::extract::{LargeBody, NoParameters, Path, Query, Who};
+use crate::app::App;
+use crate::known::Known;
+use crate::problem::Problem;
+
+/// A project in the path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct ProjectPath {
+    /// The name of the project.
+    id: String,
+}
+
+/// How to deploy.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Manner {
+    /// Whether only to say what would change.
+    #[serde(default)]
+    plan: bool,
+}
+
+/// How to take a project away.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(super) struct Removal {
+    /// Whether only to say what would change.
+    #[serde(default)]
+    plan: bool,
+    /// The root in HDFS below which the folder of the project goes too; without it HDFS stays as it is.
+    hdfs_root: Option<String>,
+}
+
+/// A project as it is to be.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct BundleDto {
+    /// The text of `workflow.js`.
+    workflow: String,
+    /// The text of `defaults.js`; without it, one that is there goes.
+    defaults: Option<String>,
+    /// The files of an Oozie workflow in base64, by their paths in its folder; without it HDFS stays as it is.
+    hdfs: Option<BTreeMap<String, String>>,
+    /// The root in HDFS below which its folder goes; `/user/celos/app` where not given.
+    hdfs_root: Option<String>,
+}
+
+impl BundleDto {
+    fn take(self) -> Result<(Bundle, Option<String>), Problem> {
+        let hdfs = self.hdfs.map(|files| files.into_iter().map(file).collect()).transpose()?;
+        Ok((Bundle { workflow: self.workflow, defaults: self.defaults, hdfs }, self.hdfs_root))
+    }
+}
+
+fn file((path, text): (String, String)) -> Result<(String, BundleFile), Problem> {
+    let bad = |reason: &str| Problem::bad_request("bad-body", format!("the file \"{path}\" of `hdfs` {reason}"));
+    let plain = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0']);
+    if !path.split('/').all(plain) {
+        return Err(bad("has no relative path, expected names with / between them"));
+    }
+    let bytes = BASE64.decode(text).map_err(|_| bad("is not base64"))?;
+    Ok((path, BundleFile { bytes: bytes.len() as u64, content: Content::Bytes(bytes) }))
+}
+
+/// Lists projects, ascending by name: those that have a script or a workflow.
+#[utoipa::path(get, path = "/projects", tag = "projects", responses(
+    (status = 200, description = "The projects", body = ListDto<ProjectDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<ListDto<ProjectDto>>, Problem> {
+    let mut workflows: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in app.read(|reader| reader.workflows()).await?.into_iter().filter(|row| row.present) {
+        workflows.entry(row.definition.project.clone()).or_default().push(row.id.to_string());
+    }
+    let (mut scripts, mut defaults) = (BTreeSet::new(), BTreeSet::new());
+    if let Some(folders) = app.node().folders() {
+        scripts = script_names(&app, &folders.workflows).await?;
+        defaults = script_names(&app, &folders.defaults).await?;
+    }
+    let names: BTreeSet<String> = workflows.keys().cloned().chain(scripts.iter().cloned()).collect();
+    let problems = app.node().problems();
+    let project = |name: String| {
+        let own = [format!("{name}.js"), format!("defaults/{name}.js")];
+        ProjectDto {
+            workflows: workflows.remove(&name).unwrap_or_default(),
+            has_script: scripts.contains(&name),
+            has_defaults: defaults.contains(&name),
+            problems: problems.iter().filter(|one| own.contains(&one.file)).cloned().map(ProblemDto::from).collect(),
+            name,
+        }
+    };
+    Ok(Json(ListDto { items: names.into_iter().map(project).collect() }))
+}
+
+/// The names of the scripts in a folder, without `.js`.
+async fn script_names(app: &App, folder: &std::path::Path) -> Result<BTreeSet<String>, Problem> {
+    let place = local(app, folder)?;
+    let entries = place.files.list(&place.path).await.map_err(|error| failed(&error.into()))?.unwrap_or_default();
+    let names = entries.into_iter().filter_map(|entry| entry.name.strip_suffix(".js").map(str::to_owned));
+    Ok(names.filter(|name| !name.starts_with('.') && !name.ends_with(".test")).collect())
+}
+
+/// Deploys a project: its scripts are checked, and take the place of those that are there.
+#[utoipa::path(
+    put,
+    path = "/projects/{id}",
+    tag = "projects",
+    params(ProjectPath, Manner),
+    request_body = BundleDto,
+    responses(
+        (status = 200, description = "What was changed, or would be", body = DeploymentDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn put(
+    Path(path): Path<ProjectPath>,
+    Query(manner): Query<Manner>,
+    Who(by): Who,
+    State(app): State<App>,
+    LargeBody(body): LargeBody<BundleDto>,
+) -> Result<Json<DeploymentDto>, Problem> {
+    let (bundle, root) = body.take()?;
+    let root = HdfsRoot::of_storage(root.as_deref().unwrap_or(HDFS_ROOT), app.node().storage().clone());
+    let root = root.map_err(|error| failed(&error))?;
+    Deployment { project: path.id, bundle: Some(bundle), root, plan: manner.plan, by }.carry_out(&app).await
+}
+
+/// Takes a project away: its scripts go, and its slots are left alone. One that is not there is fine too.
+#[utoipa::path(delete, path = "/projects/{id}", tag = "projects", params(ProjectPath, Removal), responses(
+    (status = 200, description = "What was changed, or would be", body = DeploymentDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn delete(
+    Path(path): Path<ProjectPath>,
+    Query(removal): Query<Removal>,
+    Who(by): Who,
+    State(app): State<App>,
+) -> Result<Json<DeploymentDto>, Problem> {
+    let root = HdfsRoot::of_storage(removal.hdfs_root.as_deref().unwrap_or(HDFS_ROOT), app.node().storage().clone());
+    let root = root.map_err(|error| failed(&error))?;
+    let root = if removal.hdfs_root.is_some() { root } else { root.left_alone() };
+    Deployment { project: path.id, bundle: None, root, plan: removal.plan, by }.carry_out(&app).await
+}
+
+struct Deployment {
+    project: String,
+    bundle: Option<Bundle>,
+    root: HdfsRoot,
+    plan: bool,
+    by: String,
+}
+
+impl Deployment {
+    async fn carry_out(self, app: &App) -> Result<Json<DeploymentDto>, Problem> {
+        if !app.takes_deployments() {
+            let why = "this server takes no deployments, because whoever reaches it could have commands run";
+            let hint = "start it with --allow-deploy, or deploy to its folders with a target file";
+            return Err(Problem::new(StatusCode::FORBIDDEN, "deployments-off", why).with_hint(hint));
+        }
+        let project = ProjectName::new(self.project).map_err(|error| failed(&error))?;
+        let site = site(app, self.root)?;
+        // Nobody writes what another request has checked meanwhile; and a standby says that it is one.
+        let _one_at_a_time = app.deploying().await;
+        app.settle().await?;
+        let prepared = prepare(project.clone(), self.bundle, site, app.handle().now()).await;
+        let mut prepared = prepared.map_err(|error| failed(&error))?;
+        foresee(app, &mut prepared).await?;
+        if !self.plan {
+            prepared.carry_out(|_| ()).await.map_err(|error| failed(&error))?;
+            let verb = if prepared.plan().undeploy { "undeployed" } else { "deployed" };
+            tracing::info!("{} {verb} the project {project}", self.by);
+            app.node().reload().await;
+            app.settle().await?;
+        }
+        Ok(Json(DeploymentDto::of(prepared.plan(), !self.plan)))
+    }
+}
+
+fn site(app: &App, hdfs: HdfsRoot) -> Result<Site, Problem> {
+    let Some(Folders { workflows, defaults }) = app.node().folders() else {
+        let why = "this server reads no scripts";
+        return Err(Problem::conflict("no-scripts", why));
+    };
+    Ok(Site { workflows: local(app, &workflows)?, defaults: local(app, &defaults)?, hdfs, notes: Vec::new() })
+}
+
+fn local(app: &App, folder: &std::path::Path) -> Result<Place, Problem> {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    app.node().storage().place(&folder.to_string_lossy()).map_err(|error| failed(&error.into()))
+}
+
+/// Says what becomes of slots by those that there are.
+async fn foresee(app: &App, prepared: &mut Prepared) -> Result<(), Problem> {
+    let now = app.handle().now();
+    let (before, after) = (prepared.before().workflows.clone(), prepared.after().workflows.clone());
+    let read = app.read(move |reader| Ok((live(reader, &before, &after, now)?, candidates(reader, &before, &after)?)));
+    let (mut effect, candidates) = read.await?;
+    let (slots, probes) = questions(&candidates, &Known::nothing(now));
+    let known = Known::find(app, slots.into_iter().collect(), probes.into_iter().collect()).await?;
+    effect.unblocked = unblocked(&candidates, &known);
+    prepared.set_slots(effect);
+    Ok(())
+}
+
+fn failed(error: &DeployError) -> Problem {
+    let detail = format!("failed to {error}");
+    let problem = match error {
+        DeployError::BadName { .. } => Problem::bad_request("bad-path", detail),
+        DeployError::HdfsRoot { .. } => Problem::bad_request("bad-query", detail),
+        DeployError::Scripts { problems, .. } => {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Problem::bad_request("bad-scripts", format!("{detail}: {}", all.join("; ")))
+        }
+        DeployError::Layout { .. } | DeployError::Oozie { .. } | DeployError::Target { .. } => {
+            Problem::bad_request("bad-project", detail)
+        }
+        DeployError::Incomplete { done, left, .. } => {
+            let list = |steps: &[String]| if steps.is_empty() { "nothing".to_owned() } else { steps.join(", ") };
+            let detail = format!("{detail}; done: {}; not done: {}", list(done), list(left));
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not-deployed", detail)
+        }
+        _ => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not-deployed", detail),
+    };
+    match error.hint() {
+        Some(hint) => problem.with_hint(hint),
+        None => problem,
+    }
+}

@@ -1,0 +1,48 @@
+//! What is known of the world when a trigger is asked past the engine.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos::model::trigger::Facts;
+use kelos::model::{Probe, ProbeAnswer, SlotRef, SlotState};
+use kelos::store::StoreError;
+
+use crate::app::App;
+
+/// What is known. A trigger asks all its leaves, so asking one that knows nothing tells everything that must be found
+/// out.
+pub(crate) struct Known {
+    now: Timestamp,
+    slots: BTreeMap<SlotRef, Option<SlotState>>,
+    probes: BTreeMap<Probe, ProbeAnswer>,
+}
+
+impl Known {
+    /// Nothing but the time.
+    pub(crate) fn nothing(now: Timestamp) -> Known {
+        Known { now, slots: BTreeMap::new(), probes: BTreeMap::new() }
+    }
+
+    /// What the store says of slots, and the outside to probes, now.
+    pub(crate) async fn find(app: &App, slots: Vec<SlotRef>, probes: Vec<Probe>) -> Result<Known, StoreError> {
+        let slots = app.read(move |reader| {
+            let state = |slot: SlotRef| Ok((slot.clone(), reader.slot(&slot)?.map(|found| found.state)));
+            slots.into_iter().map(state).collect()
+        });
+        Ok(Known { slots: slots.await?, probes: app.look(probes).await, now: app.handle().now() })
+    }
+}
+
+impl Facts for Known {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
+        self.slots.get(slot).copied()
+    }
+
+    fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
+        self.probes.get(probe).cloned()
+    }
+}
