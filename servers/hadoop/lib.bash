@@ -32,7 +32,7 @@ fetch_jars() {
         flock 8
         cmp --quiet "$1" "$2/complete" && exit 0
         rm -rf "$2"
-        mvn -q -B -f "$1" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$2"
+        mvn -q -B -Dstyle.color=never -f "$1" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$2"
         # Of what comes in twice under two names the newer one stays.
         rm -f "$2"/slf4j-log4j12-*.jar "$2"/log4j-1.2.*.jar "$2"/servlet-api-2.*.jar "$2"/jsp-api-2.*.jar
         cp "$1" "$2/complete"
@@ -132,6 +132,6 @@ folder() {
 lay_out() {
     [ -e "$state/laid-out" ] && return
     folder "$1" /tmp hdfs 1777 && folder "$1" /user hdfs 755 && folder "$1" "/user/$(id -un)" "$(id -un)" 755 &&
-        folder "$1" /private hdfs 700 && webhdfs "$1" PUT hdfs /private/secret op=MKDIRS &&
+        folder "$1" /user/celos celos 755 && folder "$1" /private hdfs 700 && webhdfs "$1" PUT hdfs /private/secret op=MKDIRS &&
         touch "$state/laid-out"
 }

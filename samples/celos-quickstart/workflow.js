@@ -1,0 +1,21 @@
+// Counts words, hour by hour, in what each of two data centres delivers.
+celos.importDefaults("wordcount");
+
+function define(dc) {
+    var hour = dc + "/${year}-${month}-${day}/${hour}00";
+    celos.defineWorkflow({
+        "id": "wordcount-" + dc,
+        "schedule": celos.hourlySchedule(),
+        "schedulingStrategy": celos.serialSchedulingStrategy(),
+        // Whoever delivers an hour writes this empty file last.
+        "trigger": celos.hdfsCheckTrigger(ROOT + "/input/" + hour + "/_READY"),
+        "externalService": celos.oozieExternalService({
+            "oozie.wf.application.path": NAME_NODE + ROOT + "/wordcount/workflow.xml",
+            "inputPath": NAME_NODE + ROOT + "/input/" + hour,
+            "outputPath": NAME_NODE + ROOT + "/output/" + hour
+        })
+    });
+}
+
+define("lax");
+define("nyc");
