@@ -47,6 +47,8 @@ impl Asked<'_> {
         let (name, words) = (simple_name(class), first_line(message));
         match name {
             "FileNotFoundException" | "ParentNotDirectoryException" => self.not_found(),
+            // Who looks below a file is told that he may not.
+            "AccessControlException" if words.contains("is not a directory") => self.not_found(),
             "AccessControlException" if is_login(&words) => self.login(words),
             "AccessControlException" => self.denied(words),
             "AuthorizationException" | "InvalidToken" | "SaslException" | "SecretManager$InvalidToken" => {
