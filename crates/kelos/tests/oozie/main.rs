@@ -196,8 +196,8 @@ fn what_waiting_can_not_mend_ends_the_run_and_the_rest_is_tried_again() {
         let executor = executor(&stub.url());
         stub.mood(Mood::Refuses("E0504", "E0504: App directory [/wf] does not exist"));
         let reason = deferred(heard.start(&executor, start(&stub.url(), run(1))).await);
-        let expected =
-            "failed to submit its job: get Oozie to do it: it says E0504: App directory [/wf] does not exist";
+        let expected = "failed to submit its job: get Oozie to do it: it says E0504: App directory [/wf] does not \
+                        exist; deploy the workflow's files, or correct the property oozie.wf.application.path";
         assert_eq!(reason, expected);
         stub.mood(Mood::Refuses("E0701", "E0701: XML schema error, cvc-complex-type"));
         heard.start(&executor, start(&stub.url(), run(1))).await;

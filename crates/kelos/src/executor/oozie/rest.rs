@@ -15,6 +15,8 @@ use crate::http::{self, Answer, Http, HttpError, Method, RequestBuilder, StatusC
 const NO_SUCH_JOB: &str = "E0604";
 /// Oozie does not understand a filter.
 const BAD_FILTER: &str = "E0420";
+/// More of Oozie's words than this are not shown.
+const LONGEST_MESSAGE: usize = 300;
 
 /// Why there is no answer to go by. Messages complete "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -247,7 +249,22 @@ fn said(answer: &Answer) -> String {
     let message = answer.header("oozie-error-message").map_or_else(|| answer.words(), str::to_owned);
     let code = answer.header("oozie-error-code").unwrap_or_default();
     let message = message.trim().strip_prefix(code).map_or(message.trim(), |rest| rest.trim_start_matches([':', ' ']));
-    message.trim_end_matches([',', ' ']).to_owned()
+    // What follows a tab is the stack of a Java program.
+    let message = message.split('\t').next().unwrap_or_default().trim_end_matches([',', ' ']);
+    let shown: String = message.chars().take(LONGEST_MESSAGE).collect();
+    format!("{shown}{}", hint(code, message))
+}
+
+/// What people can do about it.
+fn hint(code: &str, message: &str) -> &'static str {
+    let absent = code == "E0307" && message.contains("does not exist");
+    match code {
+        _ if absent || matches!(code, "E0504" | "E0505" | "E0506") => {
+            "; deploy the workflow's files, or correct the property oozie.wf.application.path"
+        }
+        _ if message.contains("Permission denied") => "; the property user.name says as whom it is submitted",
+        _ => "",
+    }
 }
 
 fn target(answer: &Answer) -> String {
@@ -275,8 +292,10 @@ mod tests {
     fn a_message_does_not_repeat_its_code() {
         let mut headers = header::HeaderMap::new();
         headers.insert("oozie-error-code", "E0504".parse().unwrap());
-        headers.insert("oozie-error-message", "E0504: App directory [/x] does not exist".parse().unwrap());
+        headers.insert("oozie-error-message", "E0504: App directory [/x] does not exist\tat org.X".parse().unwrap());
         let answer = Answer { status: StatusCode::UNAUTHORIZED, headers, body: Vec::new() };
-        assert_eq!(said(&answer), "App directory [/x] does not exist");
+        let expected = "App directory [/x] does not exist; deploy the workflow's files, or correct the property \
+                        oozie.wf.application.path";
+        assert_eq!(said(&answer), expected);
     }
 }

@@ -74,6 +74,7 @@ fn of_action(id: &str, action: &JobAction) -> String {
     let shown = |text: &Option<String>| text.as_deref().filter(|text| is_shown(text)).map(str::trim).map(str::to_owned);
     let (code, message) = (shown(&action.error_code), shown(&action.error_message));
     let why = match (code, message) {
+        (Some(code), Some(message)) if message.starts_with(&code) => message,
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (code, message) => code.or(message).unwrap_or_else(|| "no reason given".to_owned()),
     };
@@ -109,6 +110,32 @@ mod tests {
         let expected =
             "action \"count\" of Oozie job 7-W failed: JA018: Output exists, log: http://rm/1 (http://o/?job=7-W)";
         assert_eq!(failed, Outcome::Failed { reason: expected.to_owned(), exit_status: None });
+    }
+
+    /// What a real Oozie answered.
+    fn recorded(file: &str) -> Job {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/oozie").join(file);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        serde_json::from_str(text.split_once("\n\n").unwrap().1).unwrap()
+    }
+
+    #[test]
+    fn answers_of_a_real_oozie_are_understood() {
+        let standing = |file: &str| Standing::of(recorded(file).status.as_deref().unwrap());
+        assert_eq!(standing("info-prep.http"), Standing::Prepared);
+        assert_eq!(standing("info-running.http"), Standing::Running);
+        assert_eq!(standing("info-suspended.http"), Standing::Suspended);
+        assert_eq!(standing("info-succeeded.http"), Standing::Succeeded);
+        let reason = |file: &str| match outcome("7-W", &recorded(file), false) {
+            Outcome::Failed { reason, .. } => reason.split(" (http").next().unwrap().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        let expected = "action \"work\" of Oozie job 7-W failed: FS009: chmod, path(s) that matches \
+                        [hdfs://namenode.example:8020/user/celos/is-not-there] does not exist";
+        assert_eq!(reason("info-killed-by-error.http"), expected);
+        let expected = "action \"work\" of Oozie job 7-W failed: EL_ERROR: variable [nobodySetThis] cannot be resolved";
+        assert_eq!(reason("info-failed.http"), expected);
+        assert_eq!(reason("info-killed.http"), "Oozie job 7-W was killed in Oozie");
     }
 
     #[test]
