@@ -19,6 +19,7 @@ pub mod prober;
 pub mod rehearsal;
 pub mod schedule;
 pub mod scripts;
+pub mod shadow;
 pub mod turn;
 pub mod why;
 

@@ -73,6 +73,12 @@ impl Reports {
     }
 }
 
+/// What people see of an external id: what an executor keeps for itself stands behind it as a JSON object.
+#[must_use]
+pub fn shown_id(external_id: &str) -> &str {
+    external_id.split_once(" {").map_or(external_id, |(shown, _)| shown)
+}
+
 /// Does runs of one kind.
 pub trait Executor: Send + Sync {
     /// Starts a run and reports [`Report::Started`], then [`Report::Ended`] — or [`Report::Deferred`]
@@ -98,9 +104,17 @@ pub trait Executor: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Executors {
     by_name: BTreeMap<String, Arc<dyn Executor>>,
+    /// The one for all other names.
+    otherwise: Option<Arc<dyn Executor>>,
 }
 
 impl Executors {
+    /// One and the same for every name.
+    #[must_use]
+    pub fn only(executor: impl Executor + 'static) -> Self {
+        Self { by_name: BTreeMap::new(), otherwise: Some(Arc::new(executor)) }
+    }
+
     /// Adds or replaces one.
     #[must_use]
     pub fn with(mut self, name: &str, executor: impl Executor + 'static) -> Self {
@@ -112,13 +126,15 @@ impl Executors {
     #[must_use]
     pub fn and(mut self, others: Executors) -> Self {
         self.by_name.extend(others.by_name);
+        self.otherwise = others.otherwise.or(self.otherwise);
         self
     }
 
     /// The executor of a name; for an unknown name one that puts every start off and says why.
     #[must_use]
     pub fn get(&self, name: &str) -> Arc<dyn Executor> {
-        self.by_name.get(name).cloned().unwrap_or_else(|| Arc::new(AbsentExecutor::new(name, self.names())))
+        let known = self.by_name.get(name).or(self.otherwise.as_ref()).cloned();
+        known.unwrap_or_else(|| Arc::new(AbsentExecutor::new(name, self.names())))
     }
 
     fn names(&self) -> Vec<String> {

@@ -5,6 +5,7 @@
 //! and whether that may stand beside what is there (`weigh`).
 
 mod entry;
+mod scripts;
 mod takeover;
 mod weigh;
 
@@ -335,7 +336,7 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    fn registers(&mut self, registers: &Registers) -> Result<(), StoreError> {
+    pub(crate) fn registers(&mut self, registers: &Registers) -> Result<(), StoreError> {
         let reader = self.store.reader();
         for ((bucket, key), value) in registers {
             let name = (bucket.clone(), key.clone());

@@ -1,0 +1,105 @@
+//! What differs between the slots of a workflow here and there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kelos_model::ranges::Range;
+use kelos_model::{Slot, SlotState};
+use serde::Serialize;
+
+use crate::celos_db::{Record, Status};
+
+/// What differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum What {
+    /// The states.
+    State {
+        /// Celos's word.
+        celos: &'static str,
+        /// Ours.
+        kelos: SlotState,
+    },
+    /// The number of retries.
+    Retries {
+        /// In Celos.
+        celos: u32,
+        /// Here.
+        kelos: u32,
+    },
+    /// Only Celos has the slot.
+    OnlyCelos {
+        /// In this state.
+        celos: &'static str,
+    },
+    /// Only Kelos has the slot.
+    OnlyKelos {
+        /// In this state.
+        kelos: SlotState,
+    },
+    /// Celos has the workflow, and no script defines it here.
+    NotDefined,
+    /// A script defines the workflow, and Celos does not have it.
+    NotInCelos,
+    /// Celos does not answer about the workflow.
+    NoAnswer {
+        /// What it says instead.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            What::State { celos, kelos } => write!(f, "{celos} in Celos, {kelos} in Kelos"),
+            What::Retries { celos, kelos } => write!(f, "retry {celos} in Celos, retry {kelos} in Kelos"),
+            What::OnlyCelos { celos } => write!(f, "{celos} in Celos, no such slot in Kelos"),
+            What::OnlyKelos { kelos } => write!(f, "no such slot in Celos, {kelos} in Kelos"),
+            What::NotDefined => f.write_str("Celos has it, no script defines it for Kelos"),
+            What::NotInCelos => f.write_str("a script defines it, Celos does not have it"),
+            What::NoAnswer { why } => write!(f, "Celos does not answer: {why}"),
+        }
+    }
+}
+
+/// What a comparison found.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    pub(super) differences: Vec<(Timestamp, What)>,
+    pub(super) agreed: usize,
+}
+
+/// Compares the slots of a range.
+pub(super) fn compare(
+    ours: &BTreeMap<Timestamp, Slot>,
+    theirs: &BTreeMap<Timestamp, Record>,
+    range: Range,
+    paused: bool,
+) -> Compared {
+    let times: BTreeSet<&Timestamp> = ours.keys().chain(theirs.keys()).filter(|time| range.contains(**time)).collect();
+    let mut compared = Compared::default();
+    for time in times {
+        match difference(ours.get(time), theirs.get(time), paused) {
+            Some(what) => compared.differences.push((*time, what)),
+            None => compared.agreed += 1,
+        }
+    }
+    compared
+}
+
+fn difference(ours: Option<&Slot>, theirs: Option<&Record>, paused: bool) -> Option<What> {
+    match (ours, theirs) {
+        (None, None) => None,
+        // What is paused is not planned here; there it is listed as waiting.
+        (None, Some(theirs)) if paused && theirs.status == Status::Waiting => None,
+        (None, Some(theirs)) => Some(What::OnlyCelos { celos: theirs.status.as_str() }),
+        (Some(ours), None) => Some(What::OnlyKelos { kelos: ours.state }),
+        (Some(ours), Some(theirs)) if Status::of(ours.state) != theirs.status => {
+            Some(What::State { celos: theirs.status.as_str(), kelos: ours.state })
+        }
+        (Some(ours), Some(theirs)) if ours.retries != theirs.retry_count => {
+            Some(What::Retries { celos: theirs.retry_count, kelos: ours.retries })
+        }
+        (Some(_), Some(_)) => None,
+    }
+}

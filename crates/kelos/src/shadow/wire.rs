@@ -1,0 +1,75 @@
+//! Answers of Celos.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos_model::WorkflowId;
+use kelos_model::time::parse_instant;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::celos_db::{Record, Status};
+
+/// What Celos says of a workflow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Its slots of the last days; those without a record as waiting.
+    pub slots: BTreeMap<Timestamp, Record>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    ids: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Slots {
+    #[serde(default)]
+    paused: Value,
+    slots: Vec<SlotAnswer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SlotAnswer {
+    time: String,
+    status: String,
+    #[serde(rename = "externalID")]
+    external_id: Option<String>,
+    #[serde(default)]
+    retry_count: u32,
+}
+
+/// Reads the answer of `/workflow-list`.
+///
+/// # Errors
+/// In words, when it is none.
+pub fn read_list(answer: &str) -> Result<Vec<WorkflowId>, String> {
+    let list: List = serde_json::from_str(answer).map_err(|error| not_celos(&error))?;
+    list.ids.iter().map(|id| WorkflowId::new(id).map_err(|error| error.to_string())).collect()
+}
+
+/// Reads the answer of `/workflow-slots`.
+///
+/// # Errors
+/// In words, when it is none.
+pub fn read_slots(answer: &str) -> Result<Seen, String> {
+    let answer: Slots = serde_json::from_str(answer).map_err(|error| not_celos(&error))?;
+    // Some clients have met it as a text.
+    let paused = answer.paused.as_bool().unwrap_or(answer.paused == "true");
+    let slots = answer.slots.into_iter().map(read_slot).collect::<Result<_, _>>()?;
+    Ok(Seen { paused, slots })
+}
+
+fn read_slot(slot: SlotAnswer) -> Result<(Timestamp, Record), String> {
+    let time = parse_instant(&slot.time).map_err(|error| error.to_string())?;
+    let status = Status::parse(&slot.status);
+    let status = status.ok_or_else(|| format!("the status \"{}\" of {} is unknown", slot.status, slot.time))?;
+    Ok((time, Record { status, external_id: slot.external_id, retry_count: slot.retry_count }))
+}
+
+fn not_celos(error: &serde_json::Error) -> String {
+    format!("the answer is not one of Celos: {error}")
+}
