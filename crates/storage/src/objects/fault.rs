@@ -20,14 +20,17 @@ const LOGINS: &[&str] = &[
     "InvalidAuthenticationInfo",
 ];
 
+/// How the library tells of an answer in XML that has none of S3's words.
+const NO_CODE: &str = "S3Error { code: \"\", message: \"\"";
+
 pub(super) fn fault(asked: &Asked<'_>, error: Error) -> StorageError {
     let message = error.message();
-    if let Some(code) = LOGINS.iter().find(|code| message.contains(**code)) {
-        return asked.login(login_hint(asked, &format!("{}: {}", code, words(message))));
+    if LOGINS.iter().any(|code| message.contains(code)) {
+        return asked.login(login_hint(asked, &words(message)));
     }
     match error.kind() {
         ErrorKind::NotFound => asked.not_found(),
-        ErrorKind::PermissionDenied if message.trim().is_empty() => asked.denied("the store gives no reason"),
+        ErrorKind::PermissionDenied if message.trim().is_empty() || message.contains(NO_CODE) => asked.denied("the store gives no reason"),
         ErrorKind::PermissionDenied => asked.denied(words(message)),
         ErrorKind::IsADirectory => asked.other("it is a folder"),
         ErrorKind::ConfigInvalid if message.contains("NoSuchBucket") => asked.other("there is no such bucket"),
@@ -46,7 +49,7 @@ fn unexpected(asked: &Asked<'_>, error: &Error) -> StorageError {
         return asked.login(login_hint(asked, "no credentials were found"));
     }
     let words = words(error.message());
-    if is_page(error.message()) {
+    if is_page(error.message()) || error.message().contains(NO_CODE) {
         return asked.unreachable("it answered with a web page: is it the right address, or a proxy?");
     }
     if error.is_temporary() { asked.unreachable(words) } else { asked.other(words) }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use http::{Request, Response};
 use opendal::services::{Azdls, Gcs, S3};
-use opendal::{Operator, OperationContext, HttpTransporter};
+use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter, OperationContext, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 
 use super::Objects;
@@ -157,8 +158,23 @@ pub(crate) fn azure(authority: &str, settings: &AzureSettings, client: reqwest::
     Ok(objects(format!("abfs://{authority}"), Operator::new(builder).map_err(words)?, client))
 }
 
+/// Refuses a web page in place of a list: without what a list is made of it would be taken for an empty one.
+struct NoPages(ReqwestTransport);
+
+impl HttpTransport for NoPages {
+    async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
+        let is_list = request.uri().query().is_some_and(|query| query.contains("list-type="));
+        let response = self.0.fetch(request).await?;
+        let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+        if is_list && response.status().is_success() && kind.is_some_and(|kind| kind.starts_with("text/html")) {
+            return Err(Error::new(ErrorKind::Unexpected, "<html>"));
+        }
+        Ok(response)
+    }
+}
+
 fn objects(endpoint: String, operator: Operator, client: reqwest::Client) -> Objects {
-    let transport = HttpTransporter::new(ReqwestTransport::new(client));
+    let transport = HttpTransporter::new(NoPages(ReqwestTransport::new(client)));
     Objects::new(endpoint, operator.with_context(OperationContext::new().with_http_transport(transport)))
 }
 
