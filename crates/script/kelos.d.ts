@@ -364,11 +364,11 @@ declare namespace celos {
     function mergeProperties(source: object, target: object): object;
     /** Whether something is in HDFS now. A file that asks is evaluated again at each load. */
     function hdfsCheck(path: string, slotID?: SlotID | null, fs?: string): boolean;
-    /** The path itself; a place to put a sandbox around tests. */
+    /** The path itself; in a test with real commands the same path below the test's own folder. */
     function hdfsPath(path: string): string;
-    /** The name itself; a place to put a sandbox around tests. */
+    /** The name itself; in a test with real commands a name that no other test has. */
     function databaseName(name: string): string;
-    /** Whether the script runs as a test; false. */
+    /** Whether `kelos test` is at work; false on servers. */
     function isRunningInTestMode(): boolean;
     /** Replaces `${year}`, `${month}`, `${day}`, `${hour}`, `${minute}` and `${second}`. */
     function replaceTimeVariables(template: string, scheduledTime: ScheduledTime): string;
@@ -380,3 +380,175 @@ declare namespace celos {
 
 /** The same as `celos.importDefaults`. */
 declare function importDefaults(name: string): unknown;
+
+//
+// What follows is for test files (`tests/*.test.js`, run by `kelos test`) alone. They may use all of the above, too, but for
+// `celos.defineWorkflow`.
+
+/** A moment in UTC: text such as `2026-01-05T03:00Z`. */
+type Moment = string | ScheduledTime | Date;
+/** A number of seconds, or a text such as `90s`, `15m`, `36h`, `7d` or `2w`. */
+type Span = number | string;
+/** `my-workflow@2026-01-05T03:00Z`, or a SlotID. */
+type SlotName = string | SlotID;
+type SlotStateName = "waiting" | "held" | "queued" | "dispatched" | "running" | "backoff" | "succeeded" | "failed" | "expired" | "skipped" | "killed";
+type RunStateName = "dispatched" | "running" | "succeeded" | "failed" | "killed" | "unknown";
+
+/** One path, or one for each of some slots. A path without a scheme is meant in any file system. */
+interface TestPaths {
+    /** With `each`, `${year}` and the like are replaced, or a function of the slot tells the path; null leaves a slot out. */
+    path: string | ((slotID: SlotID) => string | null);
+    /** The slots: those of a workflow within the test, or the times of a cron expression. */
+    each?: string;
+    /** Times that are left out. */
+    except?: Moment[];
+    /** The only times. */
+    only?: Moment[];
+}
+
+/** Something that comes from outside. */
+interface TestInput extends TestPaths {
+    /** When it comes. Default: it is there from the start. */
+    at?: Moment;
+    /** With `each`: how long after the slot's time it comes. Default 0. */
+    after?: Span | ((slotID: SlotID) => Span);
+    /** When it vanishes. */
+    goneAt?: Moment;
+    /** How long after it came it vanishes. */
+    goneAfter?: Span;
+    /** How large it is, in bytes. */
+    size?: number;
+    /** What is in it. */
+    content?: string;
+    /** A file or folder beside the test file that it is a copy of. */
+    from?: string;
+}
+
+/** What becomes of a run. Default: it takes a minute and succeeds. */
+interface FakeRun {
+    takes?: Span;
+    /** It fails: always, the first so many runs of a slot, or always and for this reason. */
+    fails?: boolean | number | string;
+    /** Why it fails. */
+    reason?: string;
+    /** Nobody can tell how it ended. */
+    unknown?: boolean;
+    /** It never ends. */
+    hangs?: boolean;
+    /** What it leaves behind when it succeeds; `${year}` and the like are replaced. */
+    writes?: (string | { path: string, size?: number, content?: string })[];
+}
+
+/** A run, as a function that says what becomes of it sees it. */
+interface TestRun {
+    workflow: string;
+    slot: SlotID;
+    time: ScheduledTime;
+    /** From 1. */
+    number: number;
+    /** What the job is given; templates are filled. */
+    settings: { [name: string]: Json };
+    properties: { [name: string]: Json };
+}
+
+/** Something that people do, at a moment. One of `rerun`, `kill`, `pause`, `resume`, `backfill` and `setRegister`. */
+interface TestAction {
+    at: Moment;
+    /** Why. */
+    reason?: string;
+    rerun?: SlotName;
+    kill?: SlotName;
+    pause?: string;
+    resume?: string;
+    backfill?: string;
+    /** With `backfill`: the range. */
+    from?: Moment;
+    until?: Moment;
+    mode?: "missing" | "unsuccessful" | "all";
+    /** The bucket. */
+    setRegister?: string;
+    key?: string;
+    value?: Json;
+}
+
+/** What is to come of a test. At least one field. */
+interface Expectations {
+    /** The states of a workflow's slots: one that all have, or how many are in each; a state that isn't named has none. */
+    slots?: { [workflow: string]: SlotStateName | { [state in SlotStateName]?: number } };
+    /** Where single slots stand; `because` is a part of the reason that `kelos why` would give. */
+    states?: { [slot: string]: SlotStateName | { state: SlotStateName, because?: string } };
+    /** What is there. */
+    outputs?: (string | TestPaths)[];
+    /** What is not. */
+    missing?: (string | TestPaths)[];
+    /** What runs were given and became of them; the latest of the slot, unless `number` says another one. */
+    runs?: { slot: SlotName, number?: number, state?: RunStateName, settings?: { [name: string]: Json }, properties?: { [name: string]: Json } }[];
+    /** How many runs of a workflow were alive at once, at the most. */
+    mostAtOnce?: { [workflow: string]: number };
+    /** With real commands: what they wrote, and the file or folder beside the test file that it has to be like. */
+    files?: { [path: string]: string | { like: string, compare?: "bytes" | "json lines" } };
+    /** Looks at everything. Returns nothing or true, or says what is wrong. */
+    check?: (result: TestResult) => void | boolean | string | string[];
+}
+
+interface ResultRun {
+    number: number;
+    state: RunStateName;
+    dispatchedAt: string;
+    endedAt: string | null;
+    outcome: string | null;
+    settings: { [name: string]: Json } | null;
+    properties: { [name: string]: Json } | null;
+}
+
+interface ResultSlot {
+    workflow: string;
+    time: string;
+    state: SlotStateName;
+    runs: ResultRun[];
+}
+
+/** What came of a test. */
+interface TestResult {
+    /** All slots, or those of a workflow, by time. */
+    slots(workflow?: string): ResultSlot[];
+    slot(slot: SlotName): ResultSlot | undefined;
+    state(slot: SlotName): SlotStateName | undefined;
+    runs(workflow?: string): ResultRun[];
+    /** All paths that are there. */
+    paths(): string[];
+}
+
+interface TestOptions {
+    /** The clock starts here; slots are from here on. */
+    from: Moment;
+    /** Slots are before this moment, and the clock stops here. */
+    until: Moment;
+    /** How much longer the clock goes on, for slots that are not done by then. Default 0. */
+    settle?: Span;
+    /** The workflows that take part. Default: all. */
+    workflows?: string[];
+    /** Workflows whose triggers are taken to be met: those before the ones that are tested. */
+    met?: string[];
+    /** Whether slots before `from` are taken to have succeeded (default), or not to exist. */
+    before?: "succeeded" | "nothing";
+    /** What comes from outside; there is nothing else. */
+    inputs?: (string | TestInput)[];
+    /** Registers at the start: by bucket, by key. */
+    registers?: { [bucket: string]: { [key: string]: Json } };
+    /** What becomes of runs, by workflow: always the same, run by run of a slot, or as a function says; `*` is for all others. */
+    runs?: { [workflow: string]: FakeRun | FakeRun[] | ((run: TestRun) => FakeRun | void) };
+    actions?: TestAction[];
+    /** Runs of all workflows side by side. Default 256. */
+    maxRunning?: number;
+    /** `real`: commands of workflows that `runs` doesn't name are run, in a folder of the test's own, with `kelos test --real`. */
+    executors?: "fake" | "real";
+    /** With real commands: files and folders of the project that are copied into the test's folder, such as `bin`. */
+    copy?: string[];
+    expect: Expectations;
+}
+
+declare namespace kelos {
+    /** Makes a test: `kelos test` plays the workflows through over a virtual clock, and holds what comes of it against `expect`. */
+    function test(name: string, options: TestOptions): void;
+}

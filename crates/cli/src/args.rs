@@ -39,6 +39,15 @@ pub(crate) enum Command {
     Cron(CronArgs),
     /// Print which slots would exist in a range and how they would move; nothing is run
     Plan(PlanArgs),
+    /// Put a project in the place where a server reads it, after checking everything
+    Deploy(DeployArgs),
+    /// Take a project away
+    Undeploy(DeployArgs),
+    /// Deploy or undeploy with the arguments of Celos's own tool
+    #[command(hide = true)]
+    Ci(DeployArgs),
+    /// Play workflows through over a virtual clock, and hold them against test files
+    Test(TestArgs),
     /// List the workflows
     Ls(LsArgs),
     /// List slots, newest first
@@ -63,6 +72,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Write the state for another scheduler, so that it can go on; while no server runs
     Export(ExportArgs),
+    /// Run beside a live Celos without acting, and say slot by slot where the two disagree
+    Shadow(ShadowArgs),
     /// Print kelos.d.ts: with it beside the scripts, editors complete and explain what they may use
     Types,
     /// Print completions for a shell
@@ -95,6 +106,9 @@ pub(crate) struct Tunables {
     /// Runs of all workflows side by side
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) max_running: u32,
+    /// Take deployments over HTTP: whoever reaches the port may then have any command run
+    #[arg(long)]
+    pub(crate) allow_deploy: bool,
 }
 
 #[derive(Args)]
@@ -198,6 +212,73 @@ pub(crate) struct PlanArgs {
     /// Runs of all workflows side by side
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) max_running: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What Celos's own tool was told to do.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeployMode {
+    /// Put a project in its place
+    Deploy,
+    /// Take it away
+    Undeploy,
+    /// Run its tests
+    Test,
+}
+
+#[derive(Args)]
+#[command(rename_all = "camelCase")]
+pub(crate) struct DeployArgs {
+    /// What to do
+    #[arg(long, value_enum, ignore_case = true, hide = true)]
+    pub(crate) mode: Option<DeployMode>,
+    /// Name of the project
+    #[arg(long, value_name = "NAME", alias = "workflow-name")]
+    pub(crate) workflow_name: String,
+    /// The deployment directory: workflow.js, defaults.js, hdfs/
+    #[arg(long, value_name = "PATH", alias = "deploy-dir", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) deploy_dir: Option<PathBuf>,
+    /// The target file, a file: or sftp: URL; without it, the server deploys into its own folders
+    #[arg(long, value_name = "URL")]
+    pub(crate) target: Option<String>,
+    /// Root of deployed folders in HDFS [default: /user/celos/app]
+    #[arg(long, value_name = "PATH", alias = "hdfs-root")]
+    pub(crate) hdfs_root: Option<String>,
+    /// Leave HDFS as it is
+    #[arg(long = "no-hdfs")]
+    pub(crate) no_hdfs: bool,
+    /// Only say what would change
+    #[arg(long)]
+    pub(crate) plan: bool,
+    #[command(flatten)]
+    pub(crate) door: Door,
+}
+
+#[derive(Args)]
+pub(crate) struct TestArgs {
+    /// Test files, or folders: those of a project are in tests/**/*.test.js and *.test.js
+    #[arg(default_value = ".", value_name = "DIR|FILE", value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The scripts that are tested [default: workflows/ of the nearest folder above a test that has it]
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) workflows: Option<PathBuf>,
+    /// What the scripts import, where that is elsewhere
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) defaults: Option<PathBuf>,
+    /// Only tests with this in their name, or in that of their file
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Run the tests that run real commands, too; without it they are skipped
+    #[arg(long)]
+    pub(crate) real: bool,
+    /// Write a report for CI servers
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) junit: Option<PathBuf>,
+    /// Print warnings and more of each test
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -423,6 +504,37 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ShadowArgs {
+    /// Address of the Celos server, such as http://celos:8080; it is only ever asked
+    #[arg(value_name = "URL")]
+    pub(crate) celos: String,
+    /// Its workflows directory
+    #[arg(long, value_name = "PATH", default_value = "/etc/celos/workflows", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) workflows: PathBuf,
+    /// Its defaults directory
+    #[arg(long, value_name = "PATH", default_value = "/etc/celos/defaults", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) defaults: PathBuf,
+    /// Its state database, where that can be read from here: for scripts that read registers
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) registers: Option<PathBuf>,
+    /// Answer once: when all agree, or when what differs has differed for as long as the grace
+    #[arg(long, conflicts_with = "length")]
+    pub(crate) once: bool,
+    /// Wait between two looks
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = text::duration)]
+    pub(crate) every: SignedDuration,
+    /// End after this time [default: go on until stopped]
+    #[arg(long = "for", value_name = "DURATION", value_parser = text::duration)]
+    pub(crate) length: Option<SignedDuration>,
+    /// What differs for a shorter time does not count: three of Celos's steps, mostly
+    #[arg(long, value_name = "DURATION", default_value = "3m", value_parser = text::duration)]
+    pub(crate) grace: SignedDuration,
+    /// Print JSON, a line for each look
     #[arg(long)]
     pub(crate) json: bool,
 }

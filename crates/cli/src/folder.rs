@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kelos::script::{Folders, Problem};
+use kelos::script::{Folders, Problem, TEST_FILE};
 
 use crate::failure::Failure;
 
@@ -35,7 +35,8 @@ pub(crate) fn scripts(folders: &Folders) -> usize {
     let Ok(entries) = std::fs::read_dir(&folders.workflows) else {
         return 0;
     };
-    entries.filter_map(Result::ok).filter(|entry| entry.path().extension().is_some_and(|end| end == "js")).count()
+    let is_script = |name: &str| name.ends_with(".js") && !name.ends_with(TEST_FILE);
+    entries.filter_map(Result::ok).filter(|entry| is_script(&entry.file_name().to_string_lossy())).count()
 }
 
 /// `broken.js:3:7: what is wrong`, with what stands there and a caret below the column.

@@ -9,16 +9,22 @@ mod change;
 mod check;
 mod client;
 mod cron;
+mod deploy;
+mod data;
+mod export;
 mod failure;
 mod folder;
 mod host;
+mod import;
 mod list;
 mod logging;
 mod logs;
 mod plan;
 mod render;
 mod serve;
+mod shadow;
 mod stream;
+mod test;
 mod text;
 mod up;
 mod watch;
@@ -29,7 +35,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use args::{Cli, Command};
+use args::{Cli, Command, DeployMode};
 use failure::Failure;
 
 fn main() -> ExitCode {
@@ -41,7 +47,7 @@ fn main() -> ExitCode {
         };
         std::process::exit(kelos::local::shim_main(std::path::Path::new(&folder)));
     }
-    let words: Vec<OsString> = serve::double_dashes(std::env::args_os().collect());
+    let words: Vec<OsString> = deploy::double_dashes(serve::double_dashes(std::env::args_os().collect()));
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
@@ -67,6 +73,10 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Check(args) => check::run(&args),
         Command::Cron(args) => cron::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Deploy(args) => deploy::run(&args, DeployMode::Deploy),
+        Command::Undeploy(args) => deploy::run(&args, DeployMode::Undeploy),
+        Command::Ci(args) => deploy::ci(&args),
         Command::Ls(args) => list::workflows(&args),
         Command::Slots(args) => list::slots(&args),
         Command::Why(args) => why::run(&args),
@@ -77,6 +87,9 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Resume(args) => change::pause(&args, false),
         Command::Backfill(args) => backfill::run(&args),
         Command::Events(args) => watch::run(&args),
+        Command::Import(args) => import::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Shadow(args) => shadow::run(&args),
         Command::Types => {
             text::print(kelos::script::TYPES);
             Ok(0)

@@ -1,0 +1,146 @@
+//! Test files, and the project that each belongs to.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use kelos::script::{Folders, Limits, Problem, Severity, TEST_FILE, TestSource};
+
+use crate::args::TestArgs;
+use crate::failure::Failure;
+use crate::folder;
+
+/// Test files that one call reads.
+const MOST_FILES: usize = 10_000;
+
+/// A test file.
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    /// Its name, as it is printed.
+    pub(super) label: String,
+    /// The folder of the project.
+    pub(super) project: PathBuf,
+    pub(super) folders: Folders,
+}
+
+impl Found {
+    /// Its text.
+    pub(super) fn source(&self, limits: &Limits) -> Result<TestSource, Problem> {
+        let text = match std::fs::metadata(&self.path) {
+            Ok(meta) if meta.len() > limits.file_bytes => {
+                Err(format!("the file is longer than {} bytes", limits.file_bytes))
+            }
+            _ => std::fs::read_to_string(&self.path).map_err(|error| format!("the file can't be read: {error}")),
+        };
+        let text: Arc<str> = text.map_err(|message| problem(&self.label, message))?.into();
+        Ok(TestSource { file: self.label.clone(), text, defaults: self.folders.defaults.clone() })
+    }
+}
+
+fn problem(file: &str, message: String) -> Problem {
+    Problem {
+        severity: Severity::Error,
+        file: file.to_owned(),
+        line: 0,
+        column: 0,
+        message,
+        hint: None,
+        workflow: None,
+        kept_last_good: false,
+        source_line: None,
+    }
+}
+
+/// The test files of all that was named.
+pub(super) fn files(args: &TestArgs) -> Result<Vec<Found>, Failure> {
+    let mut found: Vec<Found> = Vec::new();
+    for path in &args.paths {
+        for file in named(path)? {
+            let one = belonging(file, args)?;
+            if !found.iter().any(|known| known.path == one.path) {
+                found.push(one);
+            }
+        }
+    }
+    if found.is_empty() {
+        let places: Vec<String> = args.paths.iter().map(|path| path.display().to_string()).collect();
+        let what = format!("find a test: there is no *{TEST_FILE} in {} or its folder tests", places.join(", "));
+        return Err(Failure::usage(what)
+            .hint("a test is made by kelos.test(\"name\", {...}); `kelos types` prints all that it can say"));
+    }
+    Ok(found)
+}
+
+/// The test files that a path means: itself, or those of a folder.
+fn named(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if path.is_file() {
+        if path.to_string_lossy().ends_with(TEST_FILE) {
+            return Ok(vec![path.to_owned()]);
+        }
+        let what = format!("use {} as a test file: expected a name that ends with {TEST_FILE}", path.display());
+        return Err(Failure::usage(what));
+    }
+    folder::existing("folder of tests", path)?;
+    let mut files = Vec::new();
+    if is_project(path) {
+        list(path, false, &mut files)?;
+        list(&path.join("workflows"), false, &mut files)?;
+        if path.join("tests").is_dir() {
+            list(&path.join("tests"), true, &mut files)?;
+        }
+    } else {
+        list(path, true, &mut files)?;
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Adds the test files of a folder, and of those in it; hidden ones and links are left out.
+fn list(folder: &Path, deep: bool, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let fail = |error: std::io::Error| Failure::usage(format!("list {}: {error}", folder.display()));
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let (kind, name) = (entry.file_type().map_err(fail)?, entry.file_name());
+        let name = name.to_string_lossy();
+        if name.starts_with('.') {
+            continue;
+        }
+        if kind.is_dir() && deep {
+            list(&entry.path(), deep, files)?;
+        } else if !kind.is_dir() && name.ends_with(TEST_FILE) {
+            files.push(entry.path());
+        }
+        if files.len() > MOST_FILES {
+            return Err(Failure::usage(format!("list {}: there are more than {MOST_FILES} tests", folder.display())));
+        }
+    }
+    Ok(())
+}
+
+fn is_project(dir: &Path) -> bool {
+    dir.join("workflows").is_dir()
+}
+
+/// A test file with its project: the nearest folder above it that has a folder `workflows`.
+fn belonging(path: PathBuf, args: &TestArgs) -> Result<Found, Failure> {
+    let fail = |error: std::io::Error| Failure::usage(format!("read {}: {error}", path.display()));
+    let label = label(&path);
+    let path = std::fs::canonicalize(&path).map_err(fail)?;
+    let beside = path.parent().unwrap_or(Path::new("/"));
+    let project = beside.ancestors().find(|dir| is_project(dir)).unwrap_or(beside).to_owned();
+    let mut folders = folder::folders(&project, args.defaults.as_deref());
+    if let Some(workflows) = &args.workflows {
+        folders.workflows = folder::existing("folder of workflows", workflows)?;
+    }
+    if folder::scripts(&folders) == 0 {
+        let what =
+            format!("find the workflows that {label} tests: there is no *.js in {}", folders.workflows.display());
+        return Err(Failure::usage(what).hint("--workflows names their folder"));
+    }
+    Ok(Found { path, label, project, folders })
+}
+
+/// The path as it was named, without what says nothing.
+fn label(path: &Path) -> String {
+    let parts: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+    parts.display().to_string()
+}
