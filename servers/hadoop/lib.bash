@@ -76,10 +76,10 @@ log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 PROPERTIES
 }
 
-# core_site FOLDER FILE_SYSTEM: what every process knows; Oozie may act for its users.
+# core_site FOLDER FILE_SYSTEM NAME VALUE...: what every process knows; Oozie may act for its users.
 core_site() {
     log4j "$1"
-    site "$1/core-site.xml" \
+    site "$1/core-site.xml" "${@:3}" \
         fs.defaultFS "$2" \
         hadoop.tmp.dir "$state/tmp" \
         hadoop.security.group.mapping org.apache.hadoop.security.NullGroupsMapping \
