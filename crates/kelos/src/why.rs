@@ -12,6 +12,7 @@ use serde::Serialize;
 mod outages;
 
 use crate::engine::Handle;
+use crate::executor::shown_id;
 use crate::schedule;
 
 /// The account of a slot at a moment.
@@ -297,7 +298,9 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
         SlotEvent::Dispatched { run } => {
             format!("run {run} was dispatched at {since}; its executor has not confirmed the start")
         }
-        SlotEvent::Started { run, external_id } => format!("run {run} ({external_id}) goes on since {since}"),
+        SlotEvent::Started { run, external_id } => {
+            format!("run {run} ({}) goes on since {since}", shown_id(external_id))
+        }
         SlotEvent::Succeeded { run } => format!("run {run} succeeded at {since}"),
         SlotEvent::BackedOff { run, outcome, due } => {
             format!(

@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::{CommandExecutor, Executor, Reports, Start};
 
+/// On a standalone cluster spark-submit says how the driver ended, and exits with 0 however that was.
+const TELLING: &str = include_str!("spark.sh");
+
 /// Submits Spark applications, and waits for their end.
 #[derive(Clone)]
 pub struct SparkExecutor {
@@ -88,13 +91,24 @@ fn command(settings: Map<String, Value>, places: &Places) -> Result<Map<String, 
     let settings: Settings = serde_json::from_value(Value::Object(settings))
         .map_err(|error| format!("its settings make no sense: {error}"))?;
     let program = program(&settings, places)?;
-    let mut argv = vec![program];
+    let mut argv = telling(&settings);
+    argv.push(program);
     argv.extend(options(&settings));
     argv.push(settings.application);
     argv.extend(settings.args);
     let mut command = settings.rest;
     command.insert("command".to_owned(), json!(argv));
     Ok(command)
+}
+
+/// What has the exit status tell of the application's end, where that of spark-submit might not.
+fn telling(settings: &Settings) -> Vec<String> {
+    let standalone = settings.master.as_deref().map(|master| master.starts_with("spark://"));
+    if settings.deploy_mode.as_deref() != Some("cluster") || standalone == Some(false) {
+        return Vec::new();
+    }
+    let strict = if standalone == Some(true) { "STRICT=1\n" } else { "" };
+    ["/bin/sh", "-c", &format!("{strict}{TELLING}"), "spark-submit"].map(str::to_owned).into()
 }
 
 fn options(settings: &Settings) -> Vec<String> {
@@ -205,6 +219,38 @@ mod tests {
             ])
         );
         assert_eq!((&made["env"], &made["timeoutSeconds"]), (&json!({"A": "1"}), &json!(9)));
+    }
+
+    /// The exit status where spark-submit says something and exits with a status.
+    fn exit_status(master: &str, says: &str, status: i32) -> Option<i32> {
+        let made =
+            made(json!({"application": "a.jar", "deployMode": "cluster", "master": master, "sparkSubmit": "sh"}));
+        let command = made.unwrap()["command"].clone();
+        let mut argv: Vec<&str> = command.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let program = argv.iter().position(|word| *word == "sh").unwrap();
+        argv.truncate(program + 1);
+        let script = format!("echo '{says}'; exit {status}");
+        argv.extend(["-c", &script]);
+        let output = std::process::Command::new(argv[0]).args(&argv[1..]).output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).starts_with(says));
+        output.status.code()
+    }
+
+    #[test]
+    fn on_a_standalone_cluster_what_it_says_counts() {
+        let says = |state: &str| {
+            format!("INFO ClientEndpoint: State of driver driver-1-0002 is {state}, exiting spark-submit JVM.")
+        };
+        assert_eq!(exit_status("spark://m:7077", &says("FINISHED"), 0), Some(0));
+        assert_eq!(exit_status("spark://m:7077", &says("FAILED"), 0), Some(1));
+        assert_eq!(exit_status("spark://m:7077", "", 0), Some(1));
+        assert_eq!(exit_status("spark://m:7077", &says("FINISHED"), 7), Some(7));
+    }
+
+    #[test]
+    fn elsewhere_the_exit_status_counts() {
+        let made = made(json!({"application": "a.jar", "deployMode": "cluster", "master": "yarn", "sparkSubmit": "x"}));
+        assert_eq!(made.unwrap()["command"][0], "x");
     }
 
     #[test]

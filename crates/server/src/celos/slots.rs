@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
+use kelos::executor::shown_id;
 use kelos::model::ranges::Range;
 use kelos::model::time::{ScheduleProblem, format_full};
 use kelos::model::workflow::{About, WorkflowRow};
@@ -72,7 +73,10 @@ impl ShownSlot {
         ShownSlot {
             time: format_full(time),
             status,
-            external_id: slot.and_then(|slot| slot.external_id.clone()).filter(|_| started),
+            external_id: slot
+                .and_then(|slot| slot.external_id.as_deref())
+                .filter(|_| started)
+                .map(|id| shown_id(id).to_owned()),
             retry_count: slot.map_or(0, |slot| slot.retries),
         }
     }

@@ -1,5 +1,6 @@
 //! Events on the wire: one flat shape for all of them.
 
+use kelos::executor::shown_id;
 use kelos::model::event::{BackfillEvent, Origin};
 use kelos::model::ranges::Range;
 use kelos::model::workflow::BackfillMode;
@@ -190,14 +191,14 @@ fn of_slot(what: SlotEvent) -> EventDto {
             imported_from: Some(from),
             state: Some(state.as_str()),
             retries: Some(retries),
-            external_id,
+            external_id: external_id.as_deref().map(shown_id).map(str::to_owned),
             there: Some(there),
             ..named("imported")
         },
         SlotEvent::Dispatched { run } => of_run("dispatched", run),
         SlotEvent::Deferred { run, reason } => EventDto { reason: Some(reason), ..of_run("deferred", run) },
         SlotEvent::Started { run, external_id } => {
-            EventDto { external_id: Some(external_id), ..of_run("started", run) }
+            EventDto { external_id: Some(shown_id(&external_id).to_owned()), ..of_run("started", run) }
         }
         SlotEvent::Succeeded { run } => of_run("succeeded", run),
         SlotEvent::BackedOff { run, outcome, due } => {

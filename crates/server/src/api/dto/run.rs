@@ -1,5 +1,6 @@
 //! Runs on the wire.
 
+use kelos::executor::shown_id;
 use kelos::model::{Outcome, Run};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -67,7 +68,7 @@ impl From<Run> for RunDto {
             number: run.id.number,
             state: run.state.as_str(),
             executor: run.executor,
-            external_id: run.external_id,
+            external_id: run.external_id.as_deref().map(shown_id).map(str::to_owned),
             dispatched_at: run.dispatched_at.into(),
             started_at: run.started_at.map(Instant),
             ended_at: run.ended_at.map(Instant),

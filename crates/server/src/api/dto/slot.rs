@@ -1,5 +1,6 @@
 //! Slots, and why they stand where they stand, on the wire.
 
+use kelos::executor::shown_id;
 use kelos::model::{Slot, SlotRef, SlotState};
 use kelos::store::SlotRow;
 use kelos::why::Why;
@@ -50,7 +51,7 @@ impl SlotDto {
             retries: slot.retries,
             last_run: slot.last_run,
             run_alive: slot.run_alive,
-            external_id: slot.external_id,
+            external_id: slot.external_id.as_deref().map(shown_id).map(str::to_owned),
             priority: slot.priority,
             backfill: slot.backfill.map(String::from),
             due: slot.due.map(Instant),
