@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Method, Request};
+use serde_json::Value;
 
 use crate::support::{NOW, Reply, Server, workflow};
 
@@ -132,4 +133,26 @@ async fn a_server_that_has_ended_says_so() {
     let reply = server.post("/api/v1/workflows/w/pause").await;
     assert!(told(&reply).starts_with("503 no-answer: failed to hear from the scheduler: it "), "{reply:?}");
     assert_eq!(server.post("/pause?id=w&paused=true").await.status, 503);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_does_not_answer_is_named_with_its_trouble() {
+    // Nothing listens on port 1.
+    let script = workflow("w", r#""trigger": celos.pathTrigger("http://127.0.0.1:1/in/${hour}")"#);
+    let server = Server::start(&script).await;
+    let mut endpoints = Value::Null;
+    for _ in 0..5 {
+        server.step("2015-09-13T15:00Z").await;
+        endpoints = server.get("/api/v1/endpoints").await.ok().json();
+        if endpoints["items"][0]["broken"].is_object() {
+            break;
+        }
+    }
+    assert_eq!(endpoints["items"][0]["name"], "http://127.0.0.1:1");
+    let broken = &endpoints["items"][0]["broken"];
+    assert!(broken["lastError"].as_str().unwrap().contains("refused"), "{endpoints}");
+    assert!(broken["since"].is_string() && broken["nextTrySeconds"].is_u64(), "{endpoints}");
+    let why = server.get("/api/v1/workflows/w/slots/2015-09-13T14:00Z/why").await.ok().json();
+    let blocker = why["blockers"][0].as_str().unwrap();
+    assert!(blocker.contains("can't be checked") && blocker.contains("so since "), "{blocker}");
 }
