@@ -357,6 +357,11 @@ declare namespace celos {
     function httpExternalService(options: HttpOptions | ((slotID: SlotID) => HttpOptions)): ExternalService;
     /** Runs slots as Spark applications, by `spark-submit` on the server's machine. */
     function sparkExternalService(options: SparkOptions | ((slotID: SlotID) => SparkOptions)): ExternalService;
+    /**
+     * Runs slots with an executor that the server's program brings along. Its settings are its own; `${year}` and the like
+     * are replaced in their texts.
+     */
+    function externalService(options: { executor: string; settings?: { [name: string]: Body | undefined }; properties?: Properties }): ExternalService;
 
     /** A function of the slot that adds `CELOS_DEFAULT_OOZIE_PROPERTIES` to properties. */
     function makePropertiesGen(properties: Properties | PropertiesFunction): (slotID: SlotID) => { [name: string]: string };

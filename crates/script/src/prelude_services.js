@@ -188,3 +188,18 @@ function sparkSettings(options, where) {
 }
 
 const sparkService = serviceMaker("spark", "sparkExternalService", sparkSettings, SPARK);
+
+// --- executors that a program brings ---
+
+const OWN_FIELDS = ["executor", "settings", "properties"];
+
+/** A job of an executor that the server's program has beside its own. */
+function ownService(options) {
+    const where = "celos.externalService";
+    object(options, where, 'an object such as {executor: "outbox", settings: {task: "${year}"}}');
+    known(options, OWN_FIELDS, where);
+    const executor = text(options.executor, `${where}: executor`, "outbox");
+    const settings = options.settings === undefined ? {} : jsonOf(object(options.settings, `${where}: settings`), `${where}: settings`);
+    const properties = { fixed: shownProperties(options, where) };
+    return new Made("external service", "externalService", { executor, settings, properties });
+}

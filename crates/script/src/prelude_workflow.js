@@ -287,6 +287,7 @@ const api = {
     commandExternalService,
     httpExternalService: (options) => httpService(options),
     sparkExternalService: (options) => sparkService(options),
+    externalService: ownService,
     makePropertiesGen,
     mergeProperties,
     hdfsCheck,
