@@ -273,6 +273,9 @@ pub(crate) struct TestArgs {
     /// Run the tests that run real commands, too; without it they are skipped
     #[arg(long)]
     pub(crate) real: bool,
+    /// Leave the folders of real commands behind, and print where they are
+    #[arg(long, requires = "real")]
+    pub(crate) keep: bool,
     /// Write a report for CI servers
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) junit: Option<PathBuf>,

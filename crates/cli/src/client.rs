@@ -73,6 +73,26 @@ impl Client {
         self.read(doing, self.refused(doing, answer)?)
     }
 
+    /// Puts something in its place.
+    pub(crate) fn put(&self, doing: &str, path: &str, query: &Query, body: &Value) -> Result<Value, Failure> {
+        let mut request = self.agent.put(self.url(path, query)).header("content-type", "application/json");
+        if let Some(user) = &self.user {
+            request = request.header("Kelos-User", user);
+        }
+        let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
+        self.read(doing, self.refused(doing, answer)?)
+    }
+
+    /// Takes something away.
+    pub(crate) fn delete(&self, doing: &str, path: &str, query: &Query) -> Result<Value, Failure> {
+        let mut request = self.agent.delete(self.url(path, query));
+        if let Some(user) = &self.user {
+            request = request.header("Kelos-User", user);
+        }
+        let answer = request.call().map_err(|error| self.unreachable(&error))?;
+        self.read(doing, self.refused(doing, answer)?)
+    }
+
     /// Reads a list page by page, up to a number of rows, and says whether there is more.
     pub(crate) fn list(
         &self,

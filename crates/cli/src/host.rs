@@ -31,6 +31,7 @@ pub(crate) struct Plan<'a> {
 /// A server that is up.
 pub(crate) struct Host {
     pub(crate) node: Node,
+    takes_deployments: bool,
     runtime: Runtime,
     listener: TcpListener,
 }
@@ -62,7 +63,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.core.max_running = plan.tunables.max_running;
     let node = Node::start(config, Box::new(store), runtime.handle().clone())
         .map_err(|error| Failure::bad(error.to_string()))?;
-    Ok(Host { node, runtime, listener: plan.listener })
+    Ok(Host { node, takes_deployments: plan.tunables.allow_deploy, runtime, listener: plan.listener })
 }
 
 impl Host {
@@ -93,13 +94,15 @@ impl Host {
 
     /// Answers requests until a signal to end comes; runs go on after it.
     pub(crate) fn serve(self, ready: impl FnOnce()) -> Result<(), Failure> {
-        let Host { node, runtime, listener } = self;
+        let Host { node, takes_deployments, runtime, listener } = self;
         let outcome = runtime.block_on(async {
             let mut signals = Signals::listen()?;
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
             listener.set_nonblocking(true).map_err(|error| socket(&error))?;
             let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
-            let app = App::new(node.clone(), env!("CARGO_PKG_VERSION")).with_hosts(Hosts::for_bind(bound, []));
+            let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
+                .with_hosts(Hosts::for_bind(bound, []))
+                .with_deployments(takes_deployments);
             ready();
             let ended = async move {
                 signals.wait().await;

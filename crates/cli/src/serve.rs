@@ -25,11 +25,16 @@ pub(crate) fn double_dashes(words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_none_or(|word| word != "serve") {
         return words;
     }
+    doubled(words, &OPTIONS)
+}
+
+/// Doubles the dash before these options.
+pub(crate) fn doubled(words: Vec<OsString>, options: &[&str]) -> Vec<OsString> {
     let normal = |word: OsString| {
         let known = word
             .to_str()
             .and_then(|word| word.strip_prefix('-'))
-            .is_some_and(|rest| OPTIONS.contains(&rest.split_once('=').map_or(rest, |(name, _)| name)));
+            .is_some_and(|rest| options.contains(&rest.split_once('=').map_or(rest, |(name, _)| name)));
         if !known {
             return word;
         }
@@ -101,14 +106,14 @@ fn named(failure: Failure, option: &str) -> Failure {
 mod tests {
     use super::*;
 
-    fn doubled(words: &[&str]) -> Vec<OsString> {
+    fn with_two(words: &[&str]) -> Vec<OsString> {
         double_dashes(words.iter().map(OsString::from).collect())
     }
 
     #[test]
     fn options_with_one_dash_are_those_with_two() {
-        let words = doubled(&["kelos", "serve", "-port", "8080", "-autoSchedule=5", "--db", "-1"]);
+        let words = with_two(&["kelos", "serve", "-port", "8080", "-autoSchedule=5", "--db", "-1"]);
         assert_eq!(words, ["kelos", "serve", "--port", "8080", "--autoSchedule=5", "--db", "-1"]);
-        assert_eq!(doubled(&["kelos", "up", "-port"]), ["kelos", "up", "-port"]);
+        assert_eq!(with_two(&["kelos", "up", "-port"]), ["kelos", "up", "-port"]);
     }
 }

@@ -28,10 +28,10 @@ pub enum Step {
         /// What.
         text: String,
     },
-    /// Removes a script.
+    /// Removes a script, or what a crash left in HDFS.
     Remove {
-        /// Which one.
-        script: Place,
+        /// What.
+        what: Place,
     },
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Step {
             Self::PutFolder { place } => write!(f, "put the files of hdfs/ at {place}"),
             Self::RemoveFolder { place } => write!(f, "remove {place}"),
             Self::Write { script, .. } => write!(f, "write {}", shown(script)),
-            Self::Remove { script } => write!(f, "remove {}", shown(script)),
+            Self::Remove { what } => write!(f, "remove {}", shown(what)),
         }
     }
 }
@@ -72,7 +72,7 @@ impl Prepared {
     async fn take(&self, step: &Step) -> Result<(), StorageError> {
         match step {
             Step::Write { script, text } => script.files.put(&script.path, &mut text.as_bytes()).await,
-            Step::Remove { script } => script.files.remove(&script.path).await,
+            Step::Remove { what } => what.files.remove(&what.path).await,
             Step::PutFolder { .. } => self.put_folder().await,
             Step::RemoveFolder { .. } => match &self.folders {
                 Some(folders) => folders.remove().await,

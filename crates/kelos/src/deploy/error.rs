@@ -33,10 +33,10 @@ pub enum DeployError {
         /// What is wrong, and what was expected.
         reason: String,
     },
-    /// A folder of the target is not there.
+    /// A folder or a file of the target is not there.
     #[error("find the {what} {place}: {reason}")]
     Folder {
-        /// Which folder.
+        /// Which one.
         what: &'static str,
         /// Where.
         place: String,
@@ -111,6 +111,9 @@ impl DeployError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Scripts { .. } => Some("nothing was changed"),
+            Self::Folder { what: "core-site.xml" | "hdfs-site.xml", .. } => {
+                Some("nothing was changed; correct the target file, or leave HDFS as it is (--no-hdfs)")
+            }
             Self::NotWritable { .. } => Some(
                 "nothing was changed; give the user that deploys the right to write there, or deploy as another one (CELOS_CI_USERNAME)",
             ),

@@ -97,6 +97,15 @@ impl Folders {
         files.remove(&self.old.path).await
     }
 
+    /// What a crash left beside the folder.
+    pub(super) async fn leftovers(&self) -> Result<Vec<&Place>, StorageError> {
+        let mut left = Vec::new();
+        for place in [&self.new, &self.old] {
+            left.extend(place.files.stat(&place.path).await?.map(|_| place));
+        }
+        Ok(left)
+    }
+
     /// Removes the folder, and what a crash left of others.
     pub(super) async fn remove(&self) -> Result<(), StorageError> {
         for place in [&self.live, &self.new, &self.old] {

@@ -40,10 +40,10 @@ pub async fn prepare(
     }
     let (folders, in_hdfs) = look_at_hdfs(&project, bundle.as_ref(), &site).await?;
     let (mut files, mut steps) = (in_hdfs, Vec::new());
-    steps.extend(folders.as_ref().filter(|_| bundle.is_some() && differ(&files)).map(put_folder));
-    let taking_away = folders.as_ref().filter(|_| bundle.is_none()).map(remove_folder);
+    let in_hdfs = hdfs_steps(bundle.is_none(), folders.as_ref(), &files).await?;
+    steps.extend(in_hdfs.iter().filter(|_| bundle.is_some()).cloned());
     script_steps(&project, bundle.as_ref(), &site, &scripts, &mut files, &mut steps);
-    steps.extend(taking_away);
+    steps.extend(in_hdfs.into_iter().filter(|_| bundle.is_none()));
     notes.extend(defaults_go(bundle.as_ref(), &scripts, &project));
     let plan = Plan {
         undeploy: bundle.is_none(),
@@ -119,12 +119,19 @@ fn differ(files: &[FileChange]) -> bool {
     files.iter().any(|file| file.difference != Difference::Same)
 }
 
-fn put_folder(folders: &hdfs::Folders) -> Step {
-    Step::PutFolder { place: shown(&folders.live) }
-}
-
-fn remove_folder(folders: &hdfs::Folders) -> Step {
-    Step::RemoveFolder { place: shown(&folders.live) }
+/// What is to be done in HDFS, which comes first, or last where the project goes.
+async fn hdfs_steps(
+    undeploy: bool,
+    folders: Option<&hdfs::Folders>,
+    files: &[FileChange],
+) -> Result<Vec<Step>, DeployError> {
+    let Some(folders) = folders else { return Ok(Vec::new()) };
+    let place = shown(&folders.live);
+    Ok(match (differ(files), undeploy) {
+        (true, false) => vec![Step::PutFolder { place }],
+        (true, true) => vec![Step::RemoveFolder { place }],
+        (false, _) => folders.leftovers().await?.into_iter().map(|left| Step::Remove { what: left.clone() }).collect(),
+    })
 }
 
 /// Defaults come before the workflows that import them, and go after them.
@@ -145,7 +152,7 @@ fn script_steps(
         match (change.difference, new) {
             (Difference::Same, _) => {}
             (_, Some(text)) => steps.push(Step::Write { script, text: text.to_owned() }),
-            (_, None) => steps.push(Step::Remove { script }),
+            (_, None) => steps.push(Step::Remove { what: script }),
         }
         files.push(change);
     }

@@ -78,8 +78,8 @@ impl HdfsRoot {
             Access::Opened(place) => Some(place.clone()),
             Access::Own(storage) => Some(storage.place(&uri)?),
             Access::Target { storage, config, core_site, hdfs_site } => {
-                let core_site = text(storage, core_site).await?;
-                let hdfs_site = text(storage, hdfs_site).await?;
+                let core_site = text(storage, core_site, "core-site.xml").await?;
+                let hdfs_site = text(storage, hdfs_site, "hdfs-site.xml").await?;
                 let hadoop = Some(HadoopConf::Texts { core_site, hdfs_site });
                 Some(Storage::new(StorageConfig { hadoop, ..config.clone() }).place(&uri)?)
             }
@@ -101,7 +101,7 @@ impl Site {
         let path = root_path(hdfs_root)?;
         let storage = Storage::new(config.clone());
         let url = user.map_or(url.to_owned(), |user| super::with_user(url, user, false));
-        let target = TargetFile::parse(&url, &text(&storage, &url).await?, user)?;
+        let target = TargetFile::parse(&url, &text(&storage, &url, "target file").await?, user)?;
         let TargetFile { core_site, hdfs_site, notes, .. } = target;
         let access = Access::Target { storage: storage.clone(), config, core_site, hdfs_site };
         Ok(Site {
@@ -168,9 +168,14 @@ fn root_path(root: &str) -> Result<String, DeployError> {
     }
 }
 
-async fn text(storage: &Storage, url: &str) -> Result<String, DeployError> {
+async fn text(storage: &Storage, url: &str, what: &'static str) -> Result<String, DeployError> {
     let place = storage.place(url)?;
-    let bytes = place.files.read(&place.path, LARGEST_CONFIG).await?;
+    let bytes = place.files.read(&place.path, LARGEST_CONFIG).await.map_err(|error| match error {
+        StorageError::NotFound { .. } => {
+            DeployError::Folder { what, place: shown(&place), reason: "nothing is there".to_owned() }
+        }
+        other => other.into(),
+    })?;
     let not_text = |_| DeployError::Target { place: url.to_owned(), reason: "it is not UTF-8 text".to_owned() };
     String::from_utf8(bytes.to_vec()).map_err(not_text)
 }

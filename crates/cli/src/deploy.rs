@@ -1,0 +1,304 @@
+//! `kelos deploy` and `kelos undeploy`: by a target file, or through a server.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::Timestamp;
+use kelos::deploy::{self, Bundle, DeployError, HDFS_ROOT, Prepared, ProjectName, Site};
+use kelos::storage::StorageConfig;
+use serde_json::{Value, json};
+
+use crate::args::{DeployArgs, DeployMode};
+use crate::client::{Client, Query, escape, items, number, text};
+use crate::failure::Failure;
+use crate::folder::problem_lines;
+use crate::render;
+use crate::text::{self as words, count, short};
+
+/// The user for `sftp:` URLs, as Celos's tool takes it.
+const USER: &str = "CELOS_CI_USERNAME";
+
+/// Larger projects go by a target file.
+const LARGEST_UPLOAD: u64 = 40 << 20;
+
+/// The commands whose options may be written with one dash.
+const COMMANDS: [&str; 3] = ["deploy", "undeploy", "ci"];
+const OPTIONS: [&str; 5] = ["mode", "workflowName", "deployDir", "target", "hdfsRoot"];
+
+/// Celos's tool takes `-target` for `--target`.
+pub(crate) fn double_dashes(words: Vec<OsString>) -> Vec<OsString> {
+    let ours = words.get(1).and_then(|word| word.to_str()).is_some_and(|word| COMMANDS.contains(&word));
+    if ours { crate::serve::doubled(words, &OPTIONS) } else { words }
+}
+
+/// Celos's tool by its own arguments: the mode has to be said.
+pub(crate) fn ci(args: &DeployArgs) -> Result<u8, Failure> {
+    match args.mode {
+        Some(mode) => run(args, mode),
+        None => Err(Failure::usage("know what to do: expected --mode deploy or --mode undeploy")),
+    }
+}
+
+pub(crate) fn run(args: &DeployArgs, mode: DeployMode) -> Result<u8, Failure> {
+    let mode = args.mode.unwrap_or(mode);
+    let project = ProjectName::new(args.workflow_name.as_str()).map_err(|error| Failure::usage(error.to_string()))?;
+    let bundle = match mode {
+        DeployMode::Deploy => Some(bundle(args)?),
+        DeployMode::Undeploy => None,
+        DeployMode::Test => {
+            let failure = Failure::usage("test in this mode: tests have a command of their own");
+            return Err(failure.hint("kelos test runs them"));
+        }
+    };
+    match (&args.target, server(args)) {
+        (Some(target), _) => to_target(args, target, project, bundle),
+        (None, true) => to_server(args, &project, bundle.as_ref()),
+        (None, false) => Err(Failure::usage("know where to: expected --target URL of a target file, or --server URL")),
+    }
+}
+
+/// Whether a server was named.
+fn server(args: &DeployArgs) -> bool {
+    args.door.server.as_ref().is_some_and(|server| !server.is_empty())
+}
+
+fn bundle(args: &DeployArgs) -> Result<Bundle, Failure> {
+    let dir = args.deploy_dir.as_deref();
+    let dir = dir.ok_or_else(|| Failure::usage("know what to deploy: expected --deployDir PATH"))?;
+    Bundle::read(dir).map_err(|error| failure(&error))
+}
+
+fn to_target(args: &DeployArgs, target: &str, project: ProjectName, bundle: Option<Bundle>) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::bad(format!("start threads: {error}")))?;
+    let foreseen = if args.plan && server(args) { Some(ask(args, &project, bundle.as_ref(), true)) } else { None };
+    let done = runtime.block_on(async {
+        let prepared = prepare(args, target, project, bundle).await?;
+        let mut plan = kelos_server::plan_json(prepared.plan(), !args.plan);
+        add_foreseen(&mut plan, foreseen);
+        if args.plan {
+            return Ok(plan);
+        }
+        let people = !args.door.json;
+        let tell = |step: &deploy::Step| {
+            if people {
+                words::line(format!("done: {step}"));
+            }
+        };
+        prepared.carry_out(tell).await.map(|()| plan).map_err(|error| failure(&error))
+    });
+    // What was abandoned in another thread is not waited for.
+    runtime.shutdown_background();
+    say(args, &done?);
+    Ok(0)
+}
+
+async fn prepare(
+    args: &DeployArgs,
+    target: &str,
+    project: ProjectName,
+    bundle: Option<Bundle>,
+) -> Result<Prepared, Failure> {
+    let user = std::env::var(USER).ok().filter(|user| !user.is_empty());
+    let root = args.hdfs_root.as_deref().unwrap_or(HDFS_ROOT);
+    let site = Site::of_target(&url(target)?, user.as_deref(), root, StorageConfig::from_env()).await;
+    let mut site = site.map_err(|error| failure(&error))?;
+    if args.no_hdfs {
+        site.hdfs = site.hdfs.left_alone();
+    }
+    deploy::prepare(project, bundle, site, Timestamp::now()).await.map_err(|error| failure(&error))
+}
+
+/// A path of this machine stands for its URL.
+fn url(target: &str) -> Result<String, Failure> {
+    let scheme = target.split_once(':').map_or("", |(scheme, _)| scheme);
+    match scheme {
+        "file" | "sftp" => Ok(target.to_owned()),
+        _ if !target.contains("://") => std::path::absolute(target)
+            .map(|path| path.to_string_lossy().into_owned())
+            .map_err(|error| Failure::usage(format!("use the target file {target}: {error}"))),
+        _ => Err(Failure::usage(format!("use the target file {target}: expected a file: or sftp: URL, or a path"))),
+    }
+}
+
+/// Takes over what the server says of its slots; in vain is no failure.
+fn add_foreseen(plan: &mut Value, foreseen: Option<Result<Value, Failure>>) {
+    match foreseen {
+        Some(Ok(by_server)) => plan["slots"] = by_server["slots"].clone(),
+        Some(Err(failure)) => {
+            let note = format!("failed to {}: only schedules were compared", failure.message);
+            if let Some(notes) = plan["notes"].as_array_mut() {
+                notes.push(note.into());
+            }
+        }
+        None => {}
+    }
+}
+
+fn to_server(args: &DeployArgs, project: &ProjectName, bundle: Option<&Bundle>) -> Result<u8, Failure> {
+    say(args, &ask(args, project, bundle, args.plan)?);
+    Ok(0)
+}
+
+fn ask(args: &DeployArgs, project: &ProjectName, bundle: Option<&Bundle>, plan: bool) -> Result<Value, Failure> {
+    let client = Client::new(&args.door)?;
+    let path = format!("/projects/{}", escape(project.as_str()));
+    let mut query = Query::new();
+    query.add("plan", plan);
+    let root = args.hdfs_root.as_ref().filter(|_| !args.no_hdfs);
+    match bundle {
+        Some(bundle) => client.put(&format!("deploy {project}"), &path, &query, &body(args, bundle)?),
+        None => {
+            query.add_some("hdfsRoot", root);
+            client.delete(&format!("undeploy {project}"), &path, &query)
+        }
+    }
+}
+
+fn body(args: &DeployArgs, bundle: &Bundle) -> Result<Value, Failure> {
+    let files = bundle.hdfs.as_ref().filter(|_| !args.no_hdfs);
+    let bytes: u64 = files.iter().flat_map(|files| files.values()).map(|file| file.bytes).sum();
+    if bytes > LARGEST_UPLOAD {
+        let failure =
+            Failure::bad(format!("send hdfs/ to a server: it has {bytes} bytes, and {LARGEST_UPLOAD} are taken"));
+        return Err(failure.hint("deploy with --target"));
+    }
+    let encoded = |(path, file): (&String, &deploy::BundleFile)| {
+        let read = file.read().map_err(|error| Failure::bad(format!("read hdfs/{path}: {error}")));
+        read.map(|bytes| (path.clone(), BASE64.encode(bytes)))
+    };
+    let files = files.map(|files| files.iter().map(encoded).collect::<Result<BTreeMap<_, _>, _>>()).transpose()?;
+    Ok(json!({ "workflow": bundle.workflow, "defaults": bundle.defaults, "hdfs": files, "hdfsRoot": args.hdfs_root }))
+}
+
+fn failure(error: &DeployError) -> Failure {
+    let failure = Failure::bad(error.to_string());
+    let failure = match error {
+        DeployError::Scripts { problems, .. } => failure.show(problems.iter().flat_map(problem_lines).collect()),
+        DeployError::Incomplete { done, left, .. } => failure.show(steps(done, left)),
+        DeployError::BadName { .. } | DeployError::HdfsRoot { .. } => Failure::usage(error.to_string()),
+        _ => failure,
+    };
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn steps(done: &[String], left: &[String]) -> Vec<String> {
+    let line = |word: &'static str| move |step: &String| format!("{word} {step}");
+    done.iter().map(line("done:    ")).chain(left.iter().map(line("not done:"))).collect()
+}
+
+fn say(args: &DeployArgs, plan: &Value) {
+    if args.door.json {
+        words::json(plan);
+        return;
+    }
+    let done = plan["done"].as_bool().unwrap_or_default();
+    if !done {
+        say_files(plan);
+    }
+    say_workflows(plan);
+    if !done {
+        say_slots(plan);
+    }
+    for warning in items(plan, "warnings") {
+        words::line(format!("warning: {}: {}", text(warning, "file"), text(warning, "message")));
+    }
+    for note in items(plan, "notes") {
+        words::line(format!("note: {}", note.as_str().unwrap_or_default()));
+    }
+    words::line(last_line(plan, done));
+}
+
+fn last_line(plan: &Value, done: bool) -> String {
+    let project = text(plan, "project");
+    let differs = items(plan, "files").iter().any(|file| text(file, "change") != "same");
+    let undeploy = plan["undeploy"].as_bool().unwrap_or_default();
+    match (done, differs, undeploy) {
+        (false, true, _) => "this is a plan: nothing was changed".to_owned(),
+        (_, false, false) => format!("{project} is deployed as it is: nothing to change"),
+        (_, false, true) => format!("{project} is not there: nothing to change"),
+        (true, true, false) => format!("{project} is deployed"),
+        (true, true, true) => format!("{project} is undeployed"),
+    }
+}
+
+fn say_files(plan: &Value) {
+    let mut table = render::table(&["CHANGE", "FILE", ""]);
+    for file in items(plan, "files") {
+        table.add_row([text(file, "change").to_owned(), text(file, "place").to_owned(), size(file)]);
+    }
+    render::print(table);
+}
+
+/// `+3 -1 lines`, or how long it is.
+fn size(file: &Value) -> String {
+    match (text(file, "change"), file["linesAdded"].as_u64()) {
+        ("same", _) => String::new(),
+        (_, Some(added)) => format!("+{added} -{} lines", number(file, "linesRemoved")),
+        ("removed", None) => String::new(),
+        (_, None) => format!("{} bytes", number(file, "bytes")),
+    }
+}
+
+fn say_workflows(plan: &Value) {
+    let own = text(plan, "project");
+    for workflow in items(plan, "workflows") {
+        let parts: Vec<&str> = items(workflow, "parts").iter().filter_map(Value::as_str).collect();
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        let project = text(workflow, "project");
+        let of = if project == own { String::new() } else { format!(" of {project}") };
+        words::line(format!("workflow {}{of} {}{parts}", text(workflow, "id"), becomes(text(workflow, "change"))));
+    }
+}
+
+fn becomes(change: &str) -> &'static str {
+    match change {
+        "new" => "is new",
+        "removed" => "goes",
+        _ => "changes",
+    }
+}
+
+fn say_slots(plan: &Value) {
+    let slots = &plan["slots"];
+    let from_server = slots["fromServer"].as_bool().unwrap_or_default();
+    let kinds = match from_server {
+        true => {
+            [("created", "planned at once"), ("dropped", "left alone from then on"), ("unblocked", "ready at once")]
+        }
+        false => {
+            [("created", "in the last 7 days are new"), ("dropped", "in the last 7 days go"), ("unblocked", "ready")]
+        }
+    };
+    for (kind, what) in kinds {
+        for some in items(slots, kind) {
+            let many = count(usize::try_from(number(some, "count")).unwrap_or(usize::MAX), "slot");
+            let (first, last) = (short(text(some, "first")), short(text(some, "last")));
+            let when = if first == last { first } else { format!("{first} to {last}") };
+            words::line(format!("{many} of {} {what}: {when}", text(some, "workflow")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_celos_s_tool_take_one_dash() {
+        let words = ["kelos", "ci", "-mode", "deploy", "-target=x", "--plan"].map(OsString::from).to_vec();
+        assert_eq!(double_dashes(words), ["kelos", "ci", "--mode", "deploy", "--target=x", "--plan"]);
+    }
+
+    #[test]
+    fn targets_are_urls_or_paths() {
+        assert_eq!(url("sftp://h/t.json").unwrap(), "sftp://h/t.json");
+        assert_eq!(url("/t.json").unwrap(), "/t.json");
+        assert!(url("t.json").unwrap().ends_with("/t.json"));
+        assert!(url("http://h/t.json").is_err());
+    }
+}
