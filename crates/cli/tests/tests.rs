@@ -85,9 +85,9 @@ tests/a.test.js
       count@2026-01-05T03:00Z: expected succeeded, found waiting
         waiting since 2026-01-05T03:00:00.001Z: File /in/03/_READY is not ready
   FAIL a fake that breaks  (broken)
-      tests/a.test.js:13:79: ReferenceError: nothing is not defined
+      tests/a.test.js:13:80: ReferenceError: nothing is not defined
           kelos.test(\"a fake that breaks\", {...day, inputs: [ready], runs: {count: () => nothing()}, expect: {slots: {count: \"failed\"}}});
-                                                                                        ^
+                                                                                         ^
   skip real commands  (skipped: it runs real commands; --real does)
 4 tests: 1 passed, 1 failed, 1 broken, 1 skipped; 12 slots in N ms
 "

@@ -320,6 +320,10 @@ fn names_that_nobody_has_are_told_with_the_likely_ones() {
             "actions: [{at: \"2027-01-01T00:00Z\", pause: \"count\"}], expect: {slots: {}}",
             ": actions: 2027-01-01T00:00Z is not between the start and the end of the test",
         ),
+        (
+            "actions: [{at: \"2026-01-02T00:00Z\", rerun: \"count@2025-12-31T00:00Z\"}], expect: {slots: {}}",
+            ": actions: 2025-12-31T00:00Z lies before the start of the test (what lies before is only supposed; let the test start earlier)",
+        ),
     ] {
         assert_eq!(project.words(fields), format!("{at}{expected}"));
     }

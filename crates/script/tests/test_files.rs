@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use kelos_script::{
-    Before, ExpectedCounts, Fake, Host, Limits, NoRegisters, Problem, TestExecutors, TestFile, TestSource, TestVerb,
+    Before, ExpectedCounts, Fake, Folders, Host, Limits, NoRegisters, Problem, Sandbox, Scripts, TestExecutors,
+    TestFile, TestSource, TestVerb,
 };
 use serde_json::{Value, json};
 
@@ -178,4 +179,35 @@ fn test_files_know_that_they_test_and_import_defaults() {
     );
     let file = open_with(&text, defaults.path()).unwrap();
     assert_eq!(file.tests()[0].plan.inputs[0].paths.path.as_deref(), Some("/in/nyc"));
+}
+
+#[test]
+fn scripts_under_test_know_it_and_get_paths_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "celos.defineWorkflow({id: \"w\", schedule: celos.hourlySchedule(), \
+        schedulingStrategy: celos.serialSchedulingStrategy(), trigger: celos.alwaysTrigger(), \
+        externalService: celos.commandExternalService({command: [String(celos.isRunningInTestMode()), \
+        celos.hdfsPath(\"/a/${hour}\"), celos.hdfsPath(\"hdfs://nn:8020/a\"), celos.hdfsPath(\"hdfs:/a\"), \
+        celos.databaseName(\"db\")]})});";
+    std::fs::write(folder.path().join("w.js"), script).unwrap();
+    std::fs::write(folder.path().join("w.test.js"), "no script, but a test file").unwrap();
+    let command = |sandbox: Option<Sandbox>| {
+        let host = Host::new(std::sync::Arc::new(NoRegisters), |_| Ok(false));
+        let host = match sandbox {
+            Some(sandbox) => host.with_sandbox(sandbox),
+            None => host,
+        };
+        let folders = Folders { workflows: folder.path().to_owned(), defaults: folder.path().to_owned() };
+        let loaded = Scripts::start(folders, Limits::default(), host).unwrap().load();
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        loaded.workflows[0].job.settings["command"].clone()
+    };
+    assert_eq!(command(None), json!(["false", "/a/${hour}", "hdfs://nn:8020/a", "hdfs:/a", "db"]));
+    let plain = Sandbox::default();
+    assert_eq!(command(Some(plain)), json!(["true", "/a/${hour}", "hdfs://nn:8020/a", "hdfs:/a", "db"]));
+    let real = Sandbox { prefix: "/tmp/t".to_owned(), suffix: "_7".to_owned() };
+    assert_eq!(
+        command(Some(real)),
+        json!(["true", "/tmp/t/a/${hour}", "hdfs://nn:8020/tmp/t/a", "hdfs:/tmp/t/a", "db_7"])
+    );
 }

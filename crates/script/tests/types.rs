@@ -50,3 +50,18 @@ fn every_field_of_a_workflow_is_declared() {
         }
     }
 }
+
+#[test]
+fn every_field_of_a_test_is_declared() {
+    let prelude = include_str!("../src/prelude_test.js");
+    let (_, types) = TYPES.split_once("type Moment =").unwrap();
+    let lists = ["TEST_FIELDS", "INPUT_FIELDS", "FAKE_FIELDS", "EXPECT_FIELDS", "VERBS"];
+    for list in lists.map(|name| format!("const {name} = [")) {
+        let (_, fields) = prelude.split_once(&list).unwrap();
+        let (fields, _) = fields.split_once(']').unwrap();
+        for field in fields.split('"').filter(|part| part.chars().all(char::is_alphabetic) && !part.is_empty()) {
+            assert!(types.contains(&format!("    {field}?:")) || types.contains(&format!("    {field}:")), "{field}");
+        }
+    }
+    assert!(types.contains("declare namespace kelos {"));
+}

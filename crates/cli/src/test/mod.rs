@@ -76,7 +76,11 @@ pub(crate) fn run(args: &TestArgs) -> Result<u8, Failure> {
     let found = find::files(args)?;
     let runtime = args.real.then(tokio::runtime::Runtime::new).transpose();
     let runtime = runtime.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
-    let real = runtime.as_ref().map(|runtime| Real { runtime: runtime.handle().clone(), shim: local::own_shim() });
+    let real = runtime.as_ref().map(|runtime| Real {
+        runtime: runtime.handle().clone(),
+        shim: local::own_shim(),
+        keep: args.keep,
+    });
     let begin = Instant::now();
     let mut files = Vec::new();
     for one in &found {

@@ -43,6 +43,7 @@ fn test_lines(label: &str, test: &TestOutcome, verbose: bool) -> Vec<String> {
     };
     let mut lines = vec![format!("  {mark} {}  ({after})", test.name)];
     lines.extend(details(label, test).into_iter().map(|line| format!("      {line}")));
+    lines.extend(report.folder.iter().map(|folder| format!("      its folder is {}", folder.display())));
     if verbose {
         lines.extend(report.warnings.iter().map(|warning| format!("      {warning}")));
     }
@@ -107,6 +108,7 @@ fn test_json(test: &TestOutcome) -> Value {
         "runs": report.runs,
         "millis": whole_millis(test.took),
         "warnings": report.warnings,
+        "folder": report.folder,
     });
     match &report.verdict {
         Verdict::Failed(mismatches) => json["mismatches"] = mismatches.iter().map(mismatch).collect(),

@@ -53,7 +53,8 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The files below a folder, with their sizes; the file itself, under no name, where it is one.
+/// The files below a folder, with their sizes; the file itself, under no name, where it is one. Empty folders end with
+/// a slash.
 pub(super) fn list(root: &Path) -> Result<BTreeMap<String, u64>, String> {
     let mut files = BTreeMap::new();
     let mut open = vec![PathBuf::new()];
@@ -63,12 +64,17 @@ pub(super) fn list(root: &Path) -> Result<BTreeMap<String, u64>, String> {
         if meta.is_file() {
             files.insert(below.to_string_lossy().into_owned(), meta.len());
         } else if meta.is_dir() {
+            let mut is_empty = true;
             for entry in at("list", &path, std::fs::read_dir(&path))? {
                 let entry = at("list", &path, entry)?;
+                is_empty = false;
                 // A link may lead outside, or in a circle.
                 if !at("look at", &entry.path(), entry.file_type())?.is_symlink() {
                     open.push(below.join(entry.file_name()));
                 }
+            }
+            if is_empty && !below.as_os_str().is_empty() {
+                files.insert(format!("{}/", below.to_string_lossy()), 0);
             }
         }
         if files.len() > MOST_FILES {
@@ -91,7 +97,7 @@ pub(super) fn differences(expected: &Path, found: &Path, compare: Compare) -> Re
     for name in there.keys().filter(|name| !wanted.contains_key(*name)) {
         said.push(format!("{}was not expected", named(name)));
     }
-    for name in wanted.keys().filter(|name| there.contains_key(*name)) {
+    for name in wanted.keys().filter(|name| there.contains_key(*name) && !name.ends_with('/')) {
         let read = |root: &Path| {
             let path = if name.is_empty() { root.to_owned() } else { root.join(name) };
             at("read", &path, std::fs::read(&path))

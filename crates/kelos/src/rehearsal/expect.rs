@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::disk;
 use super::files::Place;
 use super::outside::{Outside, lock};
+use super::real::RealRuns;
 use super::report::{Mismatch, Report, Trouble, Verdict};
 use super::{Play, inputs};
 use crate::why;
@@ -36,9 +37,11 @@ pub(super) fn judge(
     let runs = runs(&*reader)?;
     let mut judging = Judging { play, outside, reader, slots, runs, workflows, found: Vec::new() };
     judging.all()?;
-    let mismatches = judging.outside.mismatches.into_iter().chain(judging.found).collect::<Vec<_>>();
+    let acted = std::mem::take(&mut judging.outside.mismatches);
+    let mismatches: Vec<Mismatch> = acted.into_iter().chain(judging.found).collect();
     let verdict = if mismatches.is_empty() { Verdict::Passed } else { Verdict::Failed(mismatches) };
-    Ok(Report { verdict, slots: judging.slots.len(), runs: judging.runs.len(), warnings })
+    let folder = judging.outside.real.as_ref().and_then(RealRuns::kept);
+    Ok(Report { verdict, slots: judging.slots.len(), runs: judging.runs.len(), warnings, folder })
 }
 
 /// The slots of a range, by workflow and time.
@@ -258,8 +261,8 @@ impl Judging<'_> {
         });
         let most = most.max().unwrap_or(0);
         if most != i32::try_from(expected).unwrap_or(i32::MAX) {
-            let about = format!("runs of {workflow} at once");
-            self.found.push(Mismatch::new(about, format!("{expected} at the most"), most.to_string()));
+            let about = format!("most runs of {workflow} at once");
+            self.found.push(Mismatch::new(about, expected.to_string(), most.to_string()));
         }
     }
 

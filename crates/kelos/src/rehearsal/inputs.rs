@@ -141,3 +141,12 @@ pub(super) fn workflow_of(verb: &TestVerb) -> Option<&WorkflowId> {
         TestVerb::SetRegister { .. } => None,
     }
 }
+
+/// The first slot that an action may be about.
+pub(super) fn earliest_of(verb: &TestVerb) -> Option<Timestamp> {
+    match verb {
+        TestVerb::Rerun { slot } | TestVerb::Kill { slot } => Some(slot.key.scheduled_at()),
+        TestVerb::Backfill { from, .. } => Some(*from),
+        TestVerb::Pause { .. } | TestVerb::Resume { .. } | TestVerb::SetRegister { .. } => None,
+    }
+}

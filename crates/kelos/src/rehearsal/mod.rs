@@ -254,6 +254,11 @@ impl Play<'_> {
             if let Some(id) = inputs::workflow_of(&action.what) {
                 known("actions", id.as_str())?;
             }
+            if let Some(early) = inputs::earliest_of(&action.what).filter(|at| *at < plan.from) {
+                let early = kelos_model::time::format_short(early);
+                let hint = "what lies before is only supposed; let the test start earlier".to_owned();
+                return Err(self.wrong(format!("actions: {early} lies before the start of the test"), Some(hint)));
+            }
             if action.at < plan.from || action.at > self.end() {
                 let at = kelos_model::time::format_short(action.at);
                 return Err(self.wrong(format!("actions: {at} is not between the start and the end of the test"), None));

@@ -292,13 +292,13 @@ impl Outside<'_> {
         let there = disk::list(real.root()).map_err(Trouble::Files)?;
         let mut answered = Vec::new();
         let mut files = lock(&self.files);
-        for path in files.paths().into_iter().filter(|path| !there.contains_key(path)) {
+        for path in files.paths().into_iter().filter(|path| !real.root().join(path).exists()) {
             answered.extend(files.remove(&Place::named(&path), now));
         }
         for (path, bytes) in there {
             let place = Place::named(&path);
             if files.find(&place).is_none_or(|known| known.bytes != bytes) {
-                answered.extend(files.put(&place, bytes, false, now));
+                answered.extend(files.put(&place, bytes, path.ends_with('/'), now));
             }
         }
         drop(files);

@@ -10,16 +10,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use kelos_core::Input;
-use kelos_model::Outcome;
 use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId};
 use tokio::runtime::Handle as Runtime;
 
 use super::disk;
-use crate::executor::{CommandExecutor, Executor, Reports, Start};
+use crate::executor::{CommandExecutor, Executor, Reports, Start, run_ref};
 use crate::local::{self, Launcher};
 
 /// A command of a test may take so long, by the machine's clock.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How much of a failed command's output is told, in bytes.
+const LAST_WORDS: usize = 400;
 
 /// What a command that was told to end gets.
 const GRACE: Duration = Duration::from_secs(20);
@@ -31,28 +34,31 @@ pub struct Real {
     pub runtime: Runtime,
     /// The program, and its first arguments, that becomes a run's guardian.
     pub shim: Vec<OsString>,
+    /// Whether the folders of tests are left behind.
+    pub keep: bool,
 }
 
 /// The real commands of one test. Its folder goes with it.
 pub(super) struct RealRuns {
     folder: Folder,
     root: PathBuf,
+    launcher: Launcher,
     executor: CommandExecutor,
 }
 
 impl RealRuns {
     /// Makes a folder, with copies of what the commands need of the project.
     pub(super) fn prepare(real: &Real, project: &Path, copy: &[String]) -> Result<RealRuns, String> {
-        let folder = Folder::make()?;
-        let root = folder.0.join("files");
+        let folder = Folder::make(real.keep)?;
+        let root = folder.path.join("files");
         std::fs::create_dir(&root).map_err(|error| format!("make {}: {error}", root.display()))?;
         for path in copy {
             disk::copy(&project.join(path), &root.join(path))?;
         }
-        let launcher = Launcher::new(folder.0.join("runs"), real.shim.clone(), local::Limits::default());
+        let launcher = Launcher::new(folder.path.join("runs"), real.shim.clone(), local::Limits::default());
         let launcher = launcher.map_err(|error| error.to_string())?;
-        let executor = CommandExecutor::new(launcher, real.runtime.clone());
-        Ok(RealRuns { folder, root, executor })
+        let executor = CommandExecutor::new(launcher.clone(), real.runtime.clone());
+        Ok(RealRuns { folder, root, launcher, executor })
     }
 
     /// The folder that the commands work in.
@@ -60,9 +66,14 @@ impl RealRuns {
         &self.root
     }
 
+    /// The folder, where it stays behind.
+    pub(super) fn kept(&self) -> Option<PathBuf> {
+        self.folder.keep.then(|| self.root.clone())
+    }
+
     /// A name that no other test has.
     pub(super) fn name(&self) -> String {
-        self.folder.0.file_name().unwrap_or_default().to_string_lossy().replace('-', "_")
+        self.folder.path.file_name().unwrap_or_default().to_string_lossy().replace('-', "_")
     }
 
     /// Runs a command and waits for its end.
@@ -81,12 +92,25 @@ impl RealRuns {
         let reports = Reports::new(move |input| drop(say.send(input)));
         self.executor.start(start, reports.clone());
         if let Some(outcome) = end_of(&hear, PATIENCE)? {
-            return Ok(outcome);
+            return Ok(self.with_last_words(&run, outcome));
         }
         self.executor.cancel(&run, None, reports);
         end_of(&hear, GRACE)?;
         let reason = format!("it took longer than {} s, and a test does not wait longer", PATIENCE.as_secs());
         Ok(Outcome::Failed { reason, exit_status: None })
+    }
+
+    /// A failure with the end of what the command said.
+    fn with_last_words(&self, run: &RunId, outcome: Outcome) -> Outcome {
+        let Outcome::Failed { reason, exit_status } = outcome else { return outcome };
+        let dir = self.launcher.dirs().path(&run_ref(run));
+        let said = local::log_len(&dir).and_then(|length| {
+            let from = length.saturating_sub(LAST_WORDS as u64);
+            local::read_log(&dir, from, LAST_WORDS)
+        });
+        let said = said.map(|chunk| String::from_utf8_lossy(&chunk.bytes).trim().to_owned()).unwrap_or_default();
+        let reason = if said.is_empty() { reason } else { format!("{reason}; its output ends with: {said}") };
+        Outcome::Failed { reason, exit_status }
     }
 
     /// The run with its working folder in the test's own.
@@ -118,10 +142,13 @@ fn end_of(hear: &Receiver<Input>, patience: Duration) -> Result<Option<Outcome>,
 }
 
 /// A folder that nobody else can read, and that goes with its test.
-struct Folder(PathBuf);
+struct Folder {
+    path: PathBuf,
+    keep: bool,
+}
 
 impl Folder {
-    fn make() -> Result<Folder, String> {
+    fn make(keep: bool) -> Result<Folder, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let temp = std::env::temp_dir();
         let temp = std::fs::canonicalize(&temp).map_err(|error| format!("find {}: {error}", temp.display()))?;
@@ -129,7 +156,7 @@ impl Folder {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = temp.join(format!("kelos-test-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Folder(path)),
+                Ok(()) => return Ok(Folder { path, keep }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(format!("make {}: {error}", path.display())),
             }
@@ -139,8 +166,11 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!("failed to remove {}: {error}", self.0.display());
+        if self.keep {
+            return;
+        }
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            tracing::warn!("failed to remove {}: {error}", self.path.display());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What came of a rehearsal.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use kelos_model::time::format_short;
@@ -20,6 +21,8 @@ pub struct Report {
     pub runs: usize,
     /// Warnings about the scripts and the test file.
     pub warnings: Vec<Problem>,
+    /// The folder of its real commands, where it was to be kept.
+    pub folder: Option<PathBuf>,
 }
 
 /// How a test ended.
@@ -37,11 +40,11 @@ pub enum Verdict {
 
 impl Report {
     pub(super) fn broken(problems: Vec<Problem>) -> Report {
-        Report { verdict: Verdict::Broken(problems), slots: 0, runs: 0, warnings: Vec::new() }
+        Report { verdict: Verdict::Broken(problems), slots: 0, runs: 0, warnings: Vec::new(), folder: None }
     }
 
     pub(super) fn skipped(why: &str) -> Report {
-        Report { verdict: Verdict::Skipped(why.to_owned()), slots: 0, runs: 0, warnings: Vec::new() }
+        Report { verdict: Verdict::Skipped(why.to_owned()), slots: 0, runs: 0, warnings: Vec::new(), folder: None }
     }
 }
 
