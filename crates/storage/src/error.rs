@@ -92,10 +92,7 @@ impl StorageError {
     /// next call would fare no better.
     #[must_use]
     pub fn is_of_endpoint(&self) -> bool {
-        matches!(
-            self,
-            Self::Login { .. } | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Broken { .. }
-        )
+        matches!(self, Self::Login { .. } | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Broken { .. })
     }
 
     /// What went wrong, without what was wanted: "connection refused".

@@ -144,10 +144,7 @@ impl Guarded {
         if is_worth_another { self.once(&self.calls, LOOK, deadline, call()).await } else { first }
     }
 
-    async fn change<T>(
-        &self,
-        call: impl Future<Output = Result<T, StorageError>> + Send,
-    ) -> Result<T, StorageError> {
+    async fn change<T>(&self, call: impl Future<Output = Result<T, StorageError>> + Send) -> Result<T, StorageError> {
         self.once(&self.calls, CHANGE, Instant::now() + CHANGE, call).await
     }
 

@@ -87,7 +87,8 @@ impl Properties {
     pub(crate) fn default_authority(&self, scheme: &str) -> Result<String, String> {
         let key = "fs.defaultFS in core-site.xml (in the folder HADOOP_CONF_DIR)";
         let found = self.get("fs.defaultFS").or_else(|| self.get("fs.default.name"));
-        let default = found.ok_or_else(|| format!("without a server it needs {key}; or name one: {scheme}://SERVER/…"))?;
+        let default =
+            found.ok_or_else(|| format!("without a server it needs {key}; or name one: {scheme}://SERVER/…"))?;
         let authority = default.strip_prefix("hdfs://").map(|rest| rest.split('/').next().unwrap_or_default());
         match authority {
             Some(authority) if !authority.is_empty() => Ok(authority.to_owned()),
@@ -212,9 +213,8 @@ mod tests {
     use super::*;
 
     fn site(properties: &[(&str, &str)]) -> String {
-        let property = |(name, value): &(&str, &str)| {
-            format!("<property><name>{name}</name><value>{value}</value></property>")
-        };
+        let property =
+            |(name, value): &(&str, &str)| format!("<property><name>{name}</name><value>{value}</value></property>");
         let all: String = properties.iter().map(property).collect();
         format!("<?xml version=\"1.0\"?>\n<configuration>{all}</configuration>")
     }

@@ -1,9 +1,10 @@
 //! HDFS by its own protocol.
 //!
 //! A client that was left alone with a call, or failed, is thrown away: a connection to a machine that vanished never
-//! ends by itself, and with several name nodes the next client begins with one that can be reached.
+//! ends by itself, and with several name nodes the next client begins with another one that can be reached.
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 use jiff::Timestamp;
 use tokio::io::AsyncRead;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::file_system::MOST_ENTRIES;
@@ -52,6 +55,8 @@ pub(crate) struct HdfsFiles {
     kerberos: Kerberos,
     user: Option<String>,
     client: Mutex<Option<Arc<Client>>>,
+    /// Clients thrown away so far.
+    forgotten: AtomicUsize,
     /// Held while a client is made, so that one is made for all.
     making: tokio::sync::Mutex<()>,
 }
@@ -83,6 +88,7 @@ pub(crate) fn open(
         kerberos: kerberos.clone(),
         user: user.map(str::to_owned),
         client: Mutex::default(),
+        forgotten: AtomicUsize::new(0),
         making: tokio::sync::Mutex::default(),
     })
 }
@@ -110,11 +116,31 @@ impl HdfsFiles {
         if let Some(client) = self.current().clone() {
             return Ok(Borrowed { files: self, client, has_ended: false });
         }
-        let order = reachable_first(&self.name_nodes).await;
+        let order = reachable_first(self.in_turn()).await;
         let built = self.build(&order).map_err(|error| fault(&self.asked("reach", ""), error))?;
         let client = Arc::new(built);
+        if self.properties.is_secure() {
+            self.log_in(client.clone()).await?;
+        }
         *self.current() = Some(client.clone());
         Ok(Borrowed { files: self, client, has_ended: false })
+    }
+
+    /// Connects on a thread of its own: what asks the KDC for a ticket does not give way while it waits.
+    async fn log_in(&self, client: Arc<Client>) -> Result<(), StorageError> {
+        let runtime = Handle::current();
+        let connecting = move || runtime.block_on(client.get_file_info("/")).map(drop);
+        let Ok(Err(error)) = spawn_blocking(connecting).await else { return Ok(()) };
+        // Anything else than not being let in shows at the call itself.
+        Some(fault(&self.asked("look at", "/"), error)).filter(StorageError::is_of_endpoint).map_or(Ok(()), Err)
+    }
+
+    /// The name nodes, each time beginning with the next: one that hangs accepts connections like any other.
+    fn in_turn(&self) -> Vec<NameNode> {
+        let mut nodes = self.name_nodes.clone();
+        let turn = self.forgotten.load(Ordering::Relaxed) % nodes.len().max(1);
+        nodes.rotate_left(turn);
+        nodes
     }
 
     fn build(&self, order: &[NameNode]) -> hdfs_native::Result<Client> {
@@ -156,6 +182,7 @@ impl HdfsFiles {
         let mut current = self.current();
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, client)) {
             *current = None;
+            self.forgotten.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -175,9 +202,9 @@ impl HdfsFiles {
             if piece.is_empty() {
                 break;
             }
-            writer.write_bytes(piece).await.map_err(|error| fault(&asked, error))?;
+            writer.write_bytes(piece).await.map_err(|error| of_data_node(&asked, error))?;
         }
-        in_time(&self.endpoint, writer.close()).await?.map_err(|error| fault(&asked, error))?;
+        in_time(&self.endpoint, writer.close()).await?.map_err(|error| of_data_node(&asked, error))?;
         client.rename(unfinished, path, true).await.map_err(|error| fault(&asked, error))
     }
 }
@@ -228,7 +255,7 @@ impl FileSystem for HdfsFiles {
             }
             let source = Source { endpoint: &self.endpoint, place: &asked.place() };
             let pieces = reader.read_range_stream(0, reader.file_length());
-            collect(pieces, limit, source, |error| fault(&asked, error)).await
+            collect(pieces, limit, source, |error| of_data_node(&asked, error)).await
         };
         let result = read.await;
         borrowed.end(result)
@@ -283,15 +310,18 @@ async fn listed(client: &Client, asked: &Asked<'_>) -> Result<Option<Vec<Entry>>
 }
 
 /// Those that accept a connection before those that don't. One alone is not asked.
-async fn reachable_first(nodes: &[NameNode]) -> Vec<NameNode> {
+async fn reachable_first(nodes: Vec<NameNode>) -> Vec<NameNode> {
     if nodes.len() < 2 {
-        return nodes.to_vec();
+        return nodes;
     }
-    let knock = async |node: &NameNode| timeout(KNOCK, TcpStream::connect(&node.address)).await.is_ok_and(|open| open.is_ok());
-    let open = join_all(nodes.iter().map(knock)).await;
-    let mut order: Vec<(bool, NameNode)> = open.into_iter().map(|open| !open).zip(nodes.iter().cloned()).collect();
-    order.sort_by_key(|(is_shut, _)| *is_shut);
+    let open = join_all(nodes.iter().map(|node| is_open(&node.address))).await;
+    let mut order: Vec<(bool, NameNode)> = open.into_iter().zip(nodes).collect();
+    order.sort_by_key(|(is_open, _)| !is_open);
     order.into_iter().map(|(_, node)| node).collect()
+}
+
+async fn is_open(address: &str) -> bool {
+    timeout(KNOCK, TcpStream::connect(address)).await.is_ok_and(|open| open.is_ok())
 }
 
 fn absent_is_none<T>(result: Result<T, StorageError>) -> Result<Option<T>, StorageError> {
@@ -328,6 +358,14 @@ fn fault(asked: &Asked<'_>, error: HdfsError) -> StorageError {
     }
 }
 
+/// Trouble with the bytes of a file: data nodes are many, and the name node may be well.
+fn of_data_node(asked: &Asked<'_>, error: HdfsError) -> StorageError {
+    match fault(asked, error) {
+        StorageError::Unreachable { detail, .. } => asked.other(format!("a data node: {detail}")),
+        other => other,
+    }
+}
+
 fn kerberos_hint(detail: &str) -> String {
     let words = first_line(detail);
     format!("{words}; run kinit, or set KELOS_KERBEROS_PRINCIPAL and KELOS_KERBEROS_KEYTAB")
@@ -339,6 +377,9 @@ pub(crate) fn words_of(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
         io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof => {
+            "the connection broke; is it the right port?".to_owned()
+        }
         io::ErrorKind::TimedOut => "the connection timed out".to_owned(),
         _ if words.contains("lookup address") => "unknown host".to_owned(),
         _ => first_line(&words),

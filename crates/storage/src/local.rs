@@ -93,11 +93,7 @@ impl FileSystem for LocalFiles {
     }
 }
 
-async fn write_whole(
-    unfinished: &Path,
-    target: &Path,
-    content: &mut (dyn AsyncRead + Send + Unpin),
-) -> io::Result<()> {
+async fn write_whole(unfinished: &Path, target: &Path, content: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<()> {
     let mut file = fs::File::create(unfinished).await?;
     tokio::io::copy(content, &mut file).await?;
     file.flush().await?;

@@ -37,10 +37,7 @@ impl StorageConfig {
         Self {
             hadoop: folder.map(HadoopConf::Folder),
             hadoop_user: first(&["HADOOP_USER_NAME", "USER"]),
-            kerberos: Kerberos {
-                principal: text("KELOS_KERBEROS_PRINCIPAL"),
-                keytab: text("KELOS_KERBEROS_KEYTAB"),
-            },
+            kerberos: Kerberos { principal: text("KELOS_KERBEROS_PRINCIPAL"), keytab: text("KELOS_KERBEROS_KEYTAB") },
             webhdfs_token: text("KELOS_WEBHDFS_TOKEN").map(Secret),
             s3: S3Settings::from_env(),
             gcs: GcsSettings { emulator: text("STORAGE_EMULATOR_HOST") },

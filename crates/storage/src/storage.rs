@@ -43,12 +43,7 @@ impl Storage {
     /// A storage that has opened nothing yet.
     #[must_use]
     pub fn new(config: StorageConfig) -> Self {
-        let shared = Shared {
-            config,
-            opened: Mutex::default(),
-            web: OnceLock::new(),
-            properties: Mutex::default(),
-        };
+        let shared = Shared { config, opened: Mutex::default(), web: OnceLock::new(), properties: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -66,7 +61,8 @@ impl Storage {
         if let Some(files) = self.shared.opened().get(&endpoint) {
             return Ok(Place { files: files.clone(), path: parsed.path, endpoint });
         }
-        let files = self.shared.open(parsed.scheme, &authority, &endpoint).map_err(|wrong| wrong.unwrap_or_else(bad))?;
+        let files =
+            self.shared.open(parsed.scheme, &authority, &endpoint).map_err(|wrong| wrong.unwrap_or_else(bad))?;
         let files = self.shared.keep(Guarded::new(endpoint.clone(), files));
         Ok(Place { files, path: parsed.path, endpoint })
     }

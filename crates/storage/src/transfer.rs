@@ -108,9 +108,7 @@ pub(crate) async fn collect<E>(
 
 /// One step of a transfer, within its patience.
 pub(crate) async fn in_time<T>(endpoint: &str, step: impl Future<Output = T>) -> Result<T, StorageError> {
-    timeout(STALLED, step)
-        .await
-        .map_err(|_| StorageError::TimedOut { endpoint: endpoint.to_owned(), after: STALLED })
+    timeout(STALLED, step).await.map_err(|_| StorageError::TimedOut { endpoint: endpoint.to_owned(), after: STALLED })
 }
 
 /// The next piece of content; empty at its end.

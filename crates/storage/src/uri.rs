@@ -211,10 +211,7 @@ mod tests {
             ("s3a://Bucket/key with#all?", of(Scheme::S3, "Bucket", "/key with#all?")),
             ("s3n://b/k", of(Scheme::S3, "b", "/k")),
             ("gs://b", of(Scheme::Gs, "b", "/")),
-            (
-                "abfss://box@acc.dfs.core.windows.net/a",
-                of(Scheme::Abfs, "box@acc.dfs.core.windows.net", "/a"),
-            ),
+            ("abfss://box@acc.dfs.core.windows.net/a", of(Scheme::Abfs, "box@acc.dfs.core.windows.net", "/a")),
             ("http://Host?q=1", of(Scheme::Http, "host", "/?q=1")),
             ("https://host:8443/a/?b=c%20d#e", of(Scheme::Https, "host:8443", "/a/?b=c%20d")),
             ("sftp://me@host:22/a%20b", of(Scheme::Sftp, "me@host:22", "/a b")),

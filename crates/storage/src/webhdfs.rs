@@ -21,8 +21,21 @@ use crate::web::{Answer, fault, whole};
 use crate::{Entry, FileSystem, Kind, StorageError};
 
 /// What is escaped in a path, besides what is not ASCII.
-const IN_PATH: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b';').add(b'<').add(b'>').add(b'?').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
+const IN_PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b';')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 /// Who asks.
 #[derive(Clone, Default)]
@@ -93,7 +106,11 @@ impl WebHdfsFiles {
         let url = self.url(asked, server, operation)?;
         let sent = self.client.request(method.clone(), url).send().await;
         let answer = whole(asked, sent.map_err(|error| fault(asked, error))?).await?;
-        if answer.status.is_success() || answer.status.is_redirection() { Ok(answer) } else { Err(refusal(asked, &answer)) }
+        if answer.status.is_success() || answer.status.is_redirection() {
+            Ok(answer)
+        } else {
+            Err(refusal(asked, &answer))
+        }
     }
 
     /// The answer as JSON. Anything else comes from somebody else.
@@ -105,7 +122,8 @@ impl WebHdfsFiles {
     /// Where a name node sends those who want the bytes of a file.
     async fn data_node(&self, asked: &Asked<'_>, method: Method, operation: &str) -> Result<Url, StorageError> {
         let answer = self.ask(asked, method, operation).await?;
-        let in_body = || serde_json::from_slice::<Value>(&answer.body).ok()?.get("Location")?.as_str().map(str::to_owned);
+        let in_body =
+            || serde_json::from_slice::<Value>(&answer.body).ok()?.get("Location")?.as_str().map(str::to_owned);
         let location = answer.header(LOCATION.as_str()).map(str::to_owned).or_else(in_body);
         let url = location.and_then(|location| Url::parse(&location).ok()).ok_or_else(|| no_json(asked, &answer))?;
         if self.servers.iter().all(|server| server.starts_with("https:")) && url.scheme() != "https" {
@@ -252,6 +270,8 @@ fn refusal(asked: &Asked<'_>, answer: &Answer) -> StorageError {
     }
     match (text("exception"), text("message")) {
         (Some(class), message) => asked.exception(class, message.unwrap_or_default()),
+        // A name node says why it finds nothing; other servers find nothing for want of WebHDFS.
+        _ if answer.status == StatusCode::NOT_FOUND => no_json(asked, answer),
         _ if answer.is_page() && !answer.status.is_server_error() => no_json(asked, answer),
         _ => answer.fault(asked),
     }
@@ -260,7 +280,8 @@ fn refusal(asked: &Asked<'_>, answer: &Answer) -> StorageError {
 fn login_hint(answer: &Answer) -> String {
     let wants_kerberos = answer.header("www-authenticate").is_some_and(|ways| ways.contains("Negotiate"));
     if wants_kerberos {
-        "it wants Kerberos over HTTP (SPNEGO), which webhdfs: does not have; use hdfs:, or set KELOS_WEBHDFS_TOKEN".to_owned()
+        "it wants Kerberos over HTTP (SPNEGO), which webhdfs: does not have; use hdfs:, or set KELOS_WEBHDFS_TOKEN"
+            .to_owned()
     } else {
         format!("it answered {}; set HADOOP_USER_NAME or KELOS_WEBHDFS_TOKEN", answer.status)
     }
@@ -269,14 +290,18 @@ fn login_hint(answer: &Answer) -> String {
 fn no_json(asked: &Asked<'_>, answer: &Answer) -> StorageError {
     let what = if answer.is_page() { "a web page" } else { "no JSON" };
     let status = answer.status;
-    asked.unreachable(format!("expected the JSON of WebHDFS, and got {what} ({status}): is it the right port, or a proxy?"))
+    asked.unreachable(format!(
+        "expected the JSON of WebHDFS, and got {what} ({status}): is it the right port, or a proxy?"
+    ))
 }
 
 /// Trouble with a data node, whose name is worth knowing: it has to be known on this side, too.
 fn of_data_node(asked: &Asked<'_>, error: reqwest::Error) -> StorageError {
     let host = error.url().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
     match (fault(asked, error), host) {
-        (StorageError::Unreachable { detail, .. }, Some(host)) => asked.other(format!("the data node {host}: {detail}")),
+        (StorageError::Unreachable { detail, .. }, Some(host)) => {
+            asked.other(format!("the data node {host}: {detail}"))
+        }
         (error, _) => error,
     }
 }

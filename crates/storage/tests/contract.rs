@@ -62,6 +62,17 @@ mod real {
 
     #[tokio::test]
     #[ignore = "needs a real server: servers/run with hdfs -- cargo test -- --ignored real::"]
+    async fn hdfs_that_asks_for_no_login() {
+        let Some(address) = kelos_test_servers::address("KELOS_TEST_HDFS") else { return };
+        let property = "<property><name>hadoop.security.authentication</name><value>kerberos</value></property>";
+        let core_site = format!("<configuration>{property}</configuration>");
+        let conf = HadoopConf::Texts { core_site, hdfs_site: "<configuration/>".to_owned() };
+        let place = of_user("eve", Some(conf)).place(&format!("{address}/tmp")).unwrap();
+        assert!(place.files.stat(&place.path).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a real server: servers/run with hdfs -- cargo test -- --ignored real::"]
     async fn webhdfs() {
         let Some(address) = kelos_test_servers::address("KELOS_TEST_WEBHDFS") else { return };
         let address = address.replace("http://", "webhdfs://");
@@ -92,11 +103,8 @@ mod real {
         else {
             return;
         };
-        let ssh = SshSettings {
-            key: Some(key.into()),
-            known_hosts: Some(known_hosts.into()),
-            ..SshSettings::default()
-        };
+        let ssh =
+            SshSettings { key: Some(key.into()), known_hosts: Some(known_hosts.into()), ..SshSettings::default() };
         let storage = Storage::new(StorageConfig { ssh, ..StorageConfig::default() });
         holds(&storage, &format!("{uri}{folder}/kelos%20contract")).await;
     }

@@ -32,7 +32,7 @@ async fn a_silent_name_node_ends_in_time() {
 }
 
 mod real {
-    use super::{HadoopConf, Instant, LOOK, Storage, StorageError, look, of_user, silent};
+    use super::{HadoopConf, Instant, LOOK, Storage, StorageError, TcpListener, look, of_user, silent};
     use std::time::Duration;
     use tokio::time::sleep;
 
@@ -62,16 +62,13 @@ mod real {
         assert!(told.contains(": no answer within 10 s; next try in "), "{told}");
     }
 
-    #[tokio::test]
-    #[ignore = "needs a real server: servers/run with hdfs -- cargo test -- --ignored real::"]
-    async fn a_name_node_whose_machine_is_gone_is_passed_over() {
-        let Some(well) = kelos_test_servers::address("KELOS_TEST_HDFS") else { return };
-        let property = |name: &str, value: &str| format!("<property><name>{name}</name><value>{value}</value></property>");
+    /// A pair of name nodes, the second of which is a real one.
+    fn pair(sick: &str, well: &str) -> Storage {
+        let property =
+            |name: &str, value: &str| format!("<property><name>{name}</name><value>{value}</value></property>");
         let hdfs_site = [
-            property("dfs.nameservices", "pair"),
-            property("dfs.ha.namenodes.pair", "gone,well"),
-            // An address that belongs to nobody, by agreement.
-            property("dfs.namenode.rpc-address.pair.gone", "192.0.2.1:8020"),
+            property("dfs.ha.namenodes.pair", "sick,well"),
+            property("dfs.namenode.rpc-address.pair.sick", sick),
             property("dfs.namenode.rpc-address.pair.well", well.trim_start_matches("hdfs://")),
         ]
         .concat();
@@ -79,9 +76,48 @@ mod real {
             core_site: "<configuration/>".to_owned(),
             hdfs_site: format!("<configuration>{hdfs_site}</configuration>"),
         };
+        of_user("eve", Some(conf))
+    }
+
+    /// A port that takes no connection any more and refuses none, like a machine without power.
+    async fn full() -> (TcpListener, Vec<tokio::task::JoinHandle<()>>, String) {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let fill = || async move {
+            let _open = tokio::net::TcpStream::connect(address).await;
+            std::future::pending::<()>().await;
+        };
+        let filling = (0..8).map(|_| tokio::spawn(fill())).collect();
+        while is_open(&address.to_string()).await {}
+        (listener, filling, address.to_string())
+    }
+
+    async fn is_open(address: &str) -> bool {
+        let connecting = tokio::net::TcpStream::connect(address);
+        tokio::time::timeout(Duration::from_millis(300), connecting).await.is_ok()
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a real server: servers/run with hdfs -- cargo test -- --ignored real::"]
+    async fn a_name_node_whose_machine_is_gone_is_passed_over() {
+        let Some(well) = kelos_test_servers::address("KELOS_TEST_HDFS") else { return };
+        let (_listener, _filling, gone) = full().await;
         let start = Instant::now();
-        assert!(look(&of_user("eve", Some(conf)), "hdfs://pair/tmp").await.unwrap());
-        println!("passed over in {:?}", start.elapsed());
+        assert!(look(&pair(&gone, &well), "hdfs://pair/tmp").await.unwrap());
+        println!("a machine that is gone: passed over in {:?}", start.elapsed());
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a real server: servers/run with hdfs -- cargo test -- --ignored real::"]
+    async fn a_name_node_that_hangs_is_asked_once() {
+        let Some(well) = kelos_test_servers::address("KELOS_TEST_HDFS") else { return };
+        let (_listener, hanging) = silent().await;
+        let storage = pair(&hanging, &well);
+        let error = look(&storage, "hdfs://pair/tmp").await.unwrap_err();
+        assert_eq!(error.to_string(), "get an answer from hdfs://pair within 10 s");
+        assert!(look(&storage, "hdfs://pair/tmp").await.unwrap());
     }
 
     /// Both name nodes of a service die, one after the other, and come back.

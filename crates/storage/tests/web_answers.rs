@@ -104,7 +104,9 @@ async fn connections_that_are_refused_are_told_alike() {
     let address = nobody().await;
     let s3 = S3Settings { endpoint: Some(format!("http://{address}")), keys: Some(keys()), ..S3Settings::default() };
     let storage = Storage::new(StorageConfig { s3, ..StorageConfig::default() });
-    for endpoint in [format!("http://{address}"), format!("webhdfs://{address}"), format!("hdfs://{address}"), "s3://box".into()] {
+    for endpoint in
+        [format!("http://{address}"), format!("webhdfs://{address}"), format!("hdfs://{address}"), "s3://box".into()]
+    {
         let expected = format!("reach {endpoint}: connection refused");
         assert_eq!(refusal(&storage, &format!("{endpoint}/x")).await, expected);
     }
@@ -120,7 +122,9 @@ async fn connections_that_are_refused_are_told_alike() {
 }
 
 fn exception(class: &str, message: &str) -> String {
-    format!("{{\"RemoteException\":{{\"exception\":\"{class}\",\"javaClassName\":\"x.{class}\",\"message\":\"{message}\"}}}}")
+    format!(
+        "{{\"RemoteException\":{{\"exception\":\"{class}\",\"javaClassName\":\"x.{class}\",\"message\":\"{message}\"}}}}"
+    )
 }
 
 fn of_user(user: &str, hadoop: Option<HadoopConf>) -> Storage {
@@ -156,6 +160,12 @@ async fn webhdfs_says_who_asks_and_what_is_wrong() {
             "reach webhdfs://HOST: no name node is active; all that answered stand by",
         ),
         ("502 Bad Gateway", "", PAGE.to_owned(), "reach webhdfs://HOST: 502 Bad Gateway"),
+        (
+            "404 Not Found",
+            "",
+            "It looks like you are making an HTTP request to a Hadoop IPC port.".to_owned(),
+            "reach webhdfs://HOST: expected the JSON of WebHDFS, and got no JSON (404 Not Found): is it the right port, or a proxy?",
+        ),
     ] {
         let stub = Stub::answering(move |_| answer(status, headers, &body)).await;
         let uri = format!("webhdfs://{}/a b", stub.address);
@@ -207,10 +217,7 @@ async fn a_data_node_that_is_away_is_named() {
     let stub = Stub::answering(move |_| answer("307 Temporary Redirect", &location, "")).await;
     let place = place(&plain(), &format!("webhdfs://{}/x", stub.address));
     let told = place.files.read("/x", 10).await.unwrap_err().to_string();
-    assert_eq!(
-        told,
-        format!("read webhdfs://{}/x: the data node {away}: connection refused", stub.address)
-    );
+    assert_eq!(told, format!("read webhdfs://{}/x: the data node {away}: connection refused", stub.address));
 }
 
 fn keys() -> S3Keys {
@@ -236,15 +243,20 @@ async fn object_stores_say_what_is_wrong() {
             "log in to s3://box: InvalidAccessKeyId: words; credentials come from \
              AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of the machine",
         ),
-        (
-            "403 Forbidden",
-            s3_error("AccessDenied"),
-            "use s3://box/a: permission denied (AccessDenied: words)",
-        ),
+        ("403 Forbidden", s3_error("AccessDenied"), "use s3://box/a: permission denied (AccessDenied: words)"),
         ("404 Not Found", s3_error("NoSuchBucket"), "list s3://box/a: there is no such bucket"),
+        ("404 Not Found", PAGE.to_owned(), "list s3://box/a: there is no such bucket"),
         ("503 Slow Down", s3_error("SlowDown"), "reach s3://box: it asks for fewer requests"),
-        ("502 Bad Gateway", PAGE.to_owned(), "reach s3://box: it answered with a web page: is it the right address, or a proxy?"),
-        ("200 OK", PAGE.to_owned(), "reach s3://box: it answered with a web page: is it the right address, or a proxy?"),
+        (
+            "502 Bad Gateway",
+            PAGE.to_owned(),
+            "reach s3://box: it answered with a web page: is it the right address, or a proxy?",
+        ),
+        (
+            "200 OK",
+            PAGE.to_owned(),
+            "reach s3://box: it answered with a web page: is it the right address, or a proxy?",
+        ),
     ] {
         let kind = if body == PAGE { "Content-Type: text/html\r\n" } else { "Content-Type: application/xml\r\n" };
         let stub = Stub::answering(move |_| answer(status, kind, &body)).await;
@@ -278,7 +290,15 @@ async fn a_bucket_is_listed_page_by_page() {
 #[test]
 fn a_place_is_opened_once_for_all_that_mean_the_same() {
     let storage = plain();
-    for uri in ["s3://box/a", "s3a://box/b", "s3n://box", "HTTP://Host/x", "http://host/y", "hdfs://nn/x", "hdfs://me@nn:8020/y"] {
+    for uri in [
+        "s3://box/a",
+        "s3a://box/b",
+        "s3n://box",
+        "HTTP://Host/x",
+        "http://host/y",
+        "hdfs://nn/x",
+        "hdfs://me@nn:8020/y",
+    ] {
         place(&storage, uri);
     }
     let endpoints: Vec<String> = storage.health().into_iter().map(|one| one.endpoint).collect();

@@ -30,7 +30,9 @@ pub(super) fn fault(asked: &Asked<'_>, error: Error) -> StorageError {
     }
     match error.kind() {
         ErrorKind::NotFound => asked.not_found(),
-        ErrorKind::PermissionDenied if message.trim().is_empty() || message.contains(NO_CODE) => asked.denied("the store gives no reason"),
+        ErrorKind::PermissionDenied if message.trim().is_empty() || message.contains(NO_CODE) => {
+            asked.denied("the store gives no reason")
+        }
         ErrorKind::PermissionDenied => asked.denied(words(message)),
         ErrorKind::IsADirectory => asked.other("it is a folder"),
         ErrorKind::ConfigInvalid if message.contains("NoSuchBucket") => asked.other("there is no such bucket"),

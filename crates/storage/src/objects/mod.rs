@@ -51,7 +51,15 @@ impl Objects {
         let prefix = prefix(asked.path);
         let listing = self.operator.lister_with(&prefix).limit(1).await;
         let first = listing.map_err(|error| fault(asked, error))?.next().await;
-        absent_is_none(asked, first.transpose()).map(|first| first.flatten().is_some())
+        first.map_or(Ok(None), |first| self.listed(asked, first)).map(|first| first.is_some())
+    }
+
+    /// What a list holds next. Azure says of a folder that it is not there; elsewhere it is the bucket that isn't.
+    fn listed<T>(&self, asked: &Asked<'_>, next: opendal::Result<T>) -> Result<Option<T>, StorageError> {
+        match absent_is_none(asked, next)? {
+            None if !self.endpoint.starts_with("abfs:") => Err(asked.other("there is no such bucket")),
+            next => Ok(next),
+        }
     }
 
     async fn object(&self, asked: &Asked<'_>) -> Result<Option<Metadata>, StorageError> {
@@ -122,7 +130,7 @@ impl FileSystem for Objects {
         let mut listing = self.lister(&asked, false).await?;
         let (mut entries, mut is_there) = (Vec::new(), folder == "/");
         while let Some(found) = listing.next().await {
-            let Some(found) = absent_is_none(&asked, found)? else { break };
+            let Some(found) = self.listed(&asked, found)? else { break };
             is_there = true;
             if found.path().trim_start_matches('/') == own {
                 continue;

@@ -84,7 +84,8 @@ impl AzureSettings {
     #[must_use]
     pub fn from_env() -> Self {
         let text = crate::settings::text;
-        let client = || Some((text("AZURE_TENANT_ID")?, text("AZURE_CLIENT_ID")?, Secret(text("AZURE_CLIENT_SECRET")?)));
+        let client =
+            || Some((text("AZURE_TENANT_ID")?, text("AZURE_CLIENT_ID")?, Secret(text("AZURE_CLIENT_SECRET")?)));
         Self {
             endpoint: None,
             account_key: crate::settings::first(&["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY"]).map(Secret),

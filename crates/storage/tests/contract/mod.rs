@@ -3,7 +3,8 @@
 use kelos_storage::{Entry, FileSystem, Kind, StorageError};
 
 /// Names that are one part of a path on every system.
-const NAMES: &[&str] = &["plain", "with space", "100%", "a%20b", "ünï→💾", "a+b=c&d", "semi;colon", "#hash?", "'quotes\"", "{x}"];
+const NAMES: &[&str] =
+    &["plain", "with space", "100%", "a%20b", "ünï→💾", "a+b=c&d", "semi;colon", "#hash?", "'quotes\"", "{x}"];
 
 /// Runs all parts and removes what they left.
 pub(crate) async fn suite(files: &dyn FileSystem, root: &str) {
