@@ -7,6 +7,7 @@ mod guard;
 mod logs;
 mod native;
 mod problems;
+mod projects;
 mod scheduler;
 mod streams;
 mod support;

@@ -1,0 +1,127 @@
+//! Deploying through the native API.
+
+use axum::http::Method;
+use kelos::model::SlotState;
+use kelos_server::{App, router};
+use serde_json::{Value, json};
+
+use crate::support::{NOW, Reply, Server, slot, workflow};
+
+const P: &str = "/api/v1/projects/p";
+
+/// A server that takes deployments.
+async fn server(script: &str) -> Server {
+    let mut server = Server::start(script).await;
+    server.router = router(App::new(server.node.clone(), "1.2.3").with_deployments(true));
+    server
+}
+
+async fn put(server: &Server, uri: &str, body: &Value) -> Reply {
+    server.ask(Method::PUT, uri, &body.to_string()).await
+}
+
+fn told(reply: &Reply) -> String {
+    let problem = reply.json();
+    let kind = problem["type"].as_str().unwrap().strip_prefix("urn:kelos:problem:").unwrap();
+    format!("{} {kind}: {}", reply.status.as_u16(), problem["detail"].as_str().unwrap())
+}
+
+fn names(answer: &Value, list: &str, name: &str) -> Vec<String> {
+    answer[list].as_array().unwrap().iter().map(|one| one[name].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_is_planned_deployed_listed_and_taken_away() {
+    let server = server("").await;
+    let script = format!("importDefaults('p');\n{}", workflow("w", "startTime: START"));
+    let bundle = json!({ "workflow": script, "defaults": "var START = '2015-09-13T12:00Z';" });
+    let plan = put(&server, &format!("{P}?plan=true"), &bundle).await.ok().json();
+    assert_eq!((&plan["done"], &plan["slots"]["created"][0]["count"]), (&json!(false), &json!(4)));
+    assert_eq!(names(&plan, "files", "change"), ["new", "new"]);
+    assert!(!server.folder.path().join("workflows/p.js").exists(), "a plan changes nothing");
+
+    let done = put(&server, P, &bundle).await.ok().json();
+    assert_eq!((&done["done"], &done["workflows"][0]["change"]), (&json!(true), &json!("new")));
+    assert_eq!(std::fs::read_to_string(server.folder.path().join("workflows/p.js")).unwrap(), script);
+    let listed = server.get("/api/v1/projects").await.ok().json();
+    let expected = json!([
+        { "name": "p", "workflows": ["w"], "hasScript": true, "hasDefaults": true, "problems": [] },
+        { "name": "test", "workflows": [], "hasScript": true, "hasDefaults": false, "problems": [] },
+    ]);
+    assert_eq!(listed["items"], expected, "it is in force at once");
+    let again = put(&server, P, &bundle).await.ok().json();
+    assert_eq!(names(&again, "files", "change"), ["same", "same"]);
+
+    server.step(NOW).await;
+    let gone = server.ask(Method::DELETE, P, "").await.ok().json();
+    assert_eq!(names(&gone, "files", "change"), ["removed", "removed"]);
+    let listed = server.get("/api/v1/projects").await.ok().json();
+    assert_eq!(names(&listed, "items", "name"), ["test"]);
+    server.ask(Method::DELETE, P, "").await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_tells_what_becomes_of_the_slots_that_there_are() {
+    let server = server("").await;
+    let there = server.folder.path().join("_there");
+    std::fs::write(&there, "").unwrap();
+    let script = |minute: &str, trigger: &str| {
+        let fields = format!(
+            "schedule: celos.cronSchedule('0 {minute} * * * ?'), startTime: '2015-09-13T13:00Z', trigger: {trigger}"
+        );
+        json!({ "workflow": workflow("w", &fields) })
+    };
+    put(&server, P, &script("0", "celos.fileCheckTrigger('/nowhere/there')")).await.ok();
+    server.step(NOW).await;
+    server.until_state(&slot("w", "2015-09-13T15:00Z"), SlotState::Waiting).await;
+    let uri = format!("{P}?plan=true");
+    let trigger = format!("celos.fileCheckTrigger('{}')", there.display());
+    let plan = put(&server, &uri, &script("0", &trigger)).await.ok().json();
+    assert_eq!(plan["workflows"][0]["parts"], json!(["trigger"]));
+    let slots = json!([{
+        "workflow": "w", "count": 3, "first": "2015-09-13T13:00:00.000Z", "last": "2015-09-13T15:00:00.000Z"
+    }]);
+    assert_eq!(plan["slots"], json!({ "fromServer": true, "created": [], "dropped": [], "unblocked": slots }));
+    let plan = put(&server, &uri, &script("30", "celos.fileCheckTrigger('/nowhere/there')")).await.ok().json();
+    assert_eq!(plan["slots"]["dropped"], slots);
+    assert_eq!(plan["slots"]["created"][0]["count"], 2);
+    assert_eq!(plan["slots"]["unblocked"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deployments_are_refused_where_nothing_else_is_said() {
+    let server = Server::start("").await;
+    let off =
+        "403 deployments-off: this server takes no deployments, because whoever reaches it could have commands run";
+    for uri in [P.to_owned(), format!("{P}?plan=true")] {
+        assert_eq!(told(&put(&server, &uri, &json!({ "workflow": "" })).await), off);
+        assert_eq!(told(&server.ask(Method::DELETE, &uri, "").await), off);
+    }
+    assert!(!server.folder.path().join("workflows/p.js").exists());
+    server.get("/api/v1/projects").await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_projects_are_told_what_was_expected_and_change_nothing() {
+    let server = server(&workflow("taken", "")).await;
+    let taken = workflow("taken", "");
+    let cases = [
+        ("..%2Fx", json!({ "workflow": "" }), "400 bad-path: failed to name a project \"../x\": "),
+        ("p", json!({}), "400 bad-body: the body is JSON, but not as expected: missing field `workflow`"),
+        ("p", json!({ "workflow": "", "hdfs": { "../x": "" } }), "400 bad-body: the file \"../x\" of `hdfs` has no"),
+        ("p", json!({ "workflow": "", "hdfs": { "x": "?" } }), "400 bad-body: the file \"x\" of `hdfs` is not base64"),
+        ("p", json!({ "workflow": "", "hdfsRoot": "x" }), "400 bad-query: failed to use \"x\" as the root in HDFS: "),
+        ("p", json!({ "workflow": "(" }), "400 bad-scripts: failed to deploy p: p.js would break: p.js:1:"),
+        (
+            "z",
+            json!({ "workflow": taken }),
+            "400 bad-scripts: failed to deploy z: z.js would break: z.js:1:1: Workflow",
+        ),
+    ];
+    for (name, body, expected) in cases {
+        let reply = put(&server, &format!("/api/v1/projects/{name}"), &body).await;
+        assert!(told(&reply).starts_with(expected), "{reply:?}");
+    }
+    let names = std::fs::read_dir(server.folder.path().join("workflows")).unwrap().count();
+    assert_eq!(names, 1);
+}
