@@ -1,0 +1,76 @@
+//! Where a server keeps its data, for commands that work on it while no server does.
+
+use std::path::{Path, PathBuf};
+
+use kelos::celos_db::Trouble;
+use kelos::script::Folders;
+
+use crate::args::Place;
+use crate::failure::Failure;
+use crate::{client, folder, text, up};
+
+/// Troubles that are named before the rest is only counted.
+const NAMED: usize = 100;
+
+/// The data of `kelos up` or of `kelos serve`.
+pub(crate) struct Data {
+    /// Where `kelos.db` is.
+    folder: PathBuf,
+    /// The folder of scripts that it belongs to, for `kelos up`.
+    dir: Option<PathBuf>,
+}
+
+/// Finds the data that was named; it need not be there yet.
+pub(crate) fn find(place: &Place) -> Result<Data, Failure> {
+    if let Some(db) = &place.db {
+        let folder = folder::existing("state database directory", db)?;
+        return Ok(Data { folder, dir: None });
+    }
+    let dir = folder::existing("folder of scripts", &place.dir)?;
+    Ok(Data { folder: dir.join(up::STATE), dir: Some(dir) })
+}
+
+impl Data {
+    /// The database.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.join("kelos.db")
+    }
+
+    /// Makes the folder, where it is `kelos up`'s.
+    pub(crate) fn make(&self) -> Result<(), Failure> {
+        if self.dir.is_some() { up::make_state(&self.folder) } else { Ok(()) }
+    }
+
+    /// Where the scripts are.
+    pub(crate) fn folders(&self, place: &Place) -> Result<Folders, Failure> {
+        if let Some(dir) = &self.dir {
+            return Ok(folder::folders(dir, None));
+        }
+        let existing = |what, path: &Path, option: &str| {
+            folder::existing(what, path).map_err(|failure| failure.hint(format!("name it with --{option}")))
+        };
+        Ok(Folders {
+            workflows: existing("workflows directory", &place.workflows, "workflows")?,
+            defaults: existing("defaults directory", &place.defaults, "defaults")?,
+        })
+    }
+
+    /// A server works on it.
+    pub(crate) fn in_use(&self, doing: &str) -> Failure {
+        let failure = Failure::bad(format!("{doing}: a server uses {}", self.database().display()));
+        match client::written_address(&self.folder.join(up::WHERE)) {
+            Some(address) => failure.hint(format!("stop it first; it answers at {address}")),
+            None => failure.hint("stop it first"),
+        }
+    }
+}
+
+/// Says what is wrong with which files.
+pub(crate) fn tell(troubles: &[Trouble]) {
+    for trouble in troubles.iter().take(NAMED) {
+        text::line(format!("{}: {}", trouble.path, trouble.why));
+    }
+    if troubles.len() > NAMED {
+        text::line(format!("and {} more; --json names them all", troubles.len() - NAMED));
+    }
+}

@@ -1,0 +1,64 @@
+//! `kelos export celos`: let another scheduler go on.
+
+use jiff::Timestamp;
+use kelos::clock::whole_millis;
+use kelos::export::{ExportError, ExportOptions, Exported, export};
+use kelos::import::{ImportError, lead};
+use kelos::store::{SqliteStore, Store};
+use serde_json::json;
+
+use crate::args::ExportArgs;
+use crate::data;
+use crate::failure::Failure;
+use crate::text::{self, count};
+
+pub(crate) fn run(args: &ExportArgs) -> Result<u8, Failure> {
+    let data = data::find(&args.place)?;
+    if !data.database().exists() {
+        let failure = Failure::usage(format!("export {}: there is no such database", data.database().display()));
+        return Err(failure.hint("name the folder of `kelos up` with --dir, or that of `kelos serve` with --db"));
+    }
+    let mut store = SqliteStore::open(data.database()).map_err(|error| Failure::bad(error.to_string()))?;
+    let now = whole_millis(Timestamp::now());
+    // A picture of what moves is no state to go on from.
+    let lease = lead(&mut store, now).map_err(|error| match error {
+        ImportError::InUse => data.in_use("export"),
+        other => Failure::bad(other.to_string()),
+    })?;
+    let options = ExportOptions { now, force: args.force, dry_run: args.dry_run };
+    let exported = export(&*store.reader(), &args.database, &options);
+    store.release(lease).map_err(|error| Failure::bad(error.to_string()))?;
+    let exported = exported.map_err(|error| refused(&error))?;
+    if args.json {
+        text::json(&json!({ "dryRun": args.dry_run, "exported": exported }));
+    } else {
+        print(args, &exported);
+    }
+    Ok(0)
+}
+
+fn refused(error: &ExportError) -> Failure {
+    Failure::bad(error.to_string())
+}
+
+fn print(args: &ExportArgs, exported: &Exported) {
+    for (id, slots) in &exported.workflows {
+        text::line(format!("{id}: {}", count(*slots as usize, "slot")));
+    }
+    if exported.marked > 0 {
+        let slots = count(exported.marked as usize, "unfinished slot");
+        text::line(format!("{slots} older than Celos's 7 days: marked for rerun, so that Celos goes on with them"));
+    }
+    if exported.unpaused > 0 {
+        text::line(format!("{} ended", count(exported.unpaused as usize, "pause")));
+    }
+    data::tell(&exported.troubles);
+    let files = usize::try_from(exported.written).unwrap_or(usize::MAX);
+    let (would, rest) = if args.dry_run { ("would write", "; nothing was written") } else { ("wrote", "") };
+    let same = exported.same;
+    text::line(format!(
+        "{would} {} into {}, {same} were the same{rest}",
+        count(files, "file"),
+        args.database.display()
+    ));
+}

@@ -1,0 +1,156 @@
+//! `kelos import celos`: take over the state of another scheduler.
+
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos::celos_db::Database;
+use kelos::clock::whole_millis;
+use kelos::import::{Definitions, ImportError, ImportOptions, Imported, ImportedWorkflow, PauseFate, import};
+use kelos::script::Problem;
+use kelos::store::{MemoryStore, SqliteStore, Store};
+use serde_json::json;
+
+use crate::args::ImportArgs;
+use crate::data::{self, Data};
+use crate::failure::Failure;
+use crate::text::{self, count, short};
+use crate::{folder, render};
+
+/// Slots, or files, that are named before the rest is only counted.
+const NAMED: usize = 20;
+
+pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
+    let celos = folder::existing("state database of Celos", &args.database)?;
+    let data = data::find(&args.place)?;
+    let folders = data.folders(&args.place)?;
+    let registers = open(&celos)?.registers();
+    let (definitions, problems) =
+        Definitions::load(folders, registers).map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let now = whole_millis(Timestamp::now());
+    let as_of = args.as_of.unwrap_or(now);
+    let options = ImportOptions { now, as_of, revive: args.revive_forgotten, dry_run: args.dry_run };
+    let mut store = store(&data, args.dry_run)?;
+    let imported =
+        import(&mut *store, open(&celos)?, &definitions, &options).map_err(|error| refused(&error, &data))?;
+    if args.json {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        text::json(&json!({ "dryRun": args.dry_run, "imported": imported, "problems": problems }));
+    } else {
+        print(args, &imported, &problems, &data, as_of);
+    }
+    Ok(0)
+}
+
+fn open(celos: &Path) -> Result<Database, Failure> {
+    Database::open(celos).map_err(|error| Failure::bad(error.to_string()))
+}
+
+/// The data; in a dry run nothing is made of it that is not there.
+fn store(data: &Data, dry_run: bool) -> Result<Box<dyn Store>, Failure> {
+    if dry_run && !data.database().exists() {
+        return Ok(Box::new(MemoryStore::new()));
+    }
+    data.make()?;
+    let store = SqliteStore::open(data.database()).map_err(|error| Failure::bad(error.to_string()))?;
+    Ok(Box::new(store))
+}
+
+fn refused(error: &ImportError, data: &Data) -> Failure {
+    match error {
+        ImportError::InUse => data.in_use("import"),
+        other => Failure::bad(format!("import: {other}")),
+    }
+}
+
+fn print(args: &ImportArgs, imported: &Imported, problems: &[Problem], data: &Data, as_of: Timestamp) {
+    table(&imported.workflows);
+    for one in &imported.workflows {
+        notes(one, as_of);
+    }
+    for name in &imported.kept_registers {
+        text::line(format!("kept: register {name} was set or deleted here"));
+    }
+    for problem in problems {
+        folder::problem_lines(problem).iter().for_each(text::line);
+    }
+    data::tell(&imported.troubles);
+    text::line(summary(args.dry_run, imported, data));
+}
+
+fn table(workflows: &[ImportedWorkflow]) {
+    let mut table = render::table(&["workflow", "imported", "states", "same", "kept", "last in Celos"]);
+    for one in workflows {
+        let states: Vec<String> = one.imported.iter().map(|(state, slots)| format!("{slots} {state}")).collect();
+        table.add_row(vec![
+            one.id.clone(),
+            one.slots().to_string(),
+            states.join(", "),
+            one.same.to_string(),
+            one.kept.len().to_string(),
+            one.last.as_deref().map(short).unwrap_or_default(),
+        ]);
+    }
+    render::print(table);
+}
+
+/// What to know about a workflow beyond the numbers.
+fn notes(one: &ImportedWorkflow, as_of: Timestamp) {
+    let note = |words: String| text::line(format!("{}: {words}", one.id));
+    if !one.defined {
+        note("no script defines it: its slots rest until one does".to_owned());
+    }
+    match one.pause {
+        Some(PauseFate::Paused) => note("paused, as it is in Celos".to_owned()),
+        Some(PauseFate::Resumed) => note("paused in Celos, but somebody resumed it here: kept".to_owned()),
+        Some(PauseFate::Same) | None => {}
+    }
+    if one.forgotten > 0 {
+        let slots = count(one.forgotten as usize, "unfinished slot");
+        note(format!(
+            "{slots} that Celos had forgotten because of their age came as expired (--revive-forgotten: as waiting)"
+        ));
+    }
+    for kept in one.kept.iter().take(NAMED) {
+        note(format!("kept: {} is {} here, {} in Celos", short(&kept.time), kept.here.as_str(), kept.there));
+    }
+    if one.kept.len() > NAMED {
+        note(format!("kept: {} more", one.kept.len() - NAMED));
+    }
+    if let Some(gap) = gap(one, as_of) {
+        note(gap);
+    }
+}
+
+/// Slots that neither scheduler plans: they lie between Celos's last record and the planning window.
+fn gap(one: &ImportedWorkflow, as_of: Timestamp) -> Option<String> {
+    let last = text::time(one.last.as_deref()?).ok()?;
+    let window = as_of.checked_sub(SignedDuration::from_hours(7 * 24)).ok()?;
+    let window = text::to_the_second(window);
+    (one.defined && text::to_the_second(last) < window).then(|| {
+        let from = text::to_the_second(last);
+        format!(
+            "Celos's last record is older than 7 days: what lies between is not planned by itself; \
+             kelos backfill {} --from {from} --to {window}",
+            one.id
+        )
+    })
+}
+
+fn summary(dry_run: bool, imported: &Imported, data: &Data) -> String {
+    if imported.is_nothing_new() {
+        return format!("nothing new: {} has it already", data.database().display());
+    }
+    let slots: u32 = imported.workflows.iter().map(ImportedWorkflow::slots).sum();
+    let what = format!(
+        "{} of {} and {}",
+        count(slots as usize, "slot"),
+        count(imported.workflows.len(), "workflow"),
+        count(imported.registers as usize, "register")
+    );
+    let place = data.database().display().to_string();
+    if dry_run {
+        format!("would import {what} into {place}; nothing was written")
+    } else {
+        format!("imported {what} into {place}")
+    }
+}
