@@ -18,7 +18,7 @@ use super::verdict::{self, Standing};
 use crate::executor::Reports;
 
 /// Jobs in one question. Their ids must fit into a URL.
-const BATCH: usize = 50;
+const BATCH: usize = 100;
 /// Requests to one Oozie at a time.
 const AT_A_TIME: usize = 8;
 /// How often Oozie may refuse to start a job before its run is given up.
