@@ -135,8 +135,13 @@ impl Server {
     /// Starts one and waits until it has said this.
     #[track_caller]
     pub(crate) fn start(dir: &Path, args: &[&str], until: &str) -> Server {
-        let mut command = kelos(args);
-        let mut child = command.current_dir(dir).stdout(Stdio::piped()).spawn().expect("kelos");
+        Server::run(kelos(args).current_dir(dir), until)
+    }
+
+    /// The same, of a command that is given more than arguments.
+    #[track_caller]
+    pub(crate) fn run(command: &mut Command, until: &str) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("kelos");
         let out = BufReader::new(child.stdout.take().expect("its output"));
         let mut server = Server { child, out, said: String::new() };
         while !server.said.contains(until) {
