@@ -284,7 +284,7 @@ fn what_vanishes_is_gone_and_what_lies_before_has_succeeded() {
     project.passes(&format!(
         "{inputs}, before: \"nothing\", expect: {{slots: {{totals: {{succeeded: 71, waiting: 1}}}}}}"
     ));
-    project.passes(&format!("met: [\"count\"], expect: {{slots: {{totals: \"succeeded\"}}}}"));
+    project.passes("met: [\"count\"], expect: {slots: {totals: \"succeeded\"}}");
     project.passes(&format!(
         "inputs: [{{{READY}, goneAfter: \"30m\"}}], settle: \"1h\", \
          expect: {{slots: {{count: \"succeeded\"}}, missing: [\"/in\"]}}"

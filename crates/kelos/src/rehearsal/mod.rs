@@ -220,7 +220,7 @@ impl Play<'_> {
         let all = &loaded.workflows;
         if let Some(wanted) = &self.plan().workflows {
             let ids: Vec<&str> = all.iter().map(|one| one.id.as_str()).collect();
-            for id in wanted.iter().filter(|id| !ids.contains(&id.as_str())) {
+            if let Some(id) = wanted.iter().find(|id| !ids.contains(&id.as_str())) {
                 return Err(self.unknown("workflows", id.as_str(), &ids));
             }
         }
