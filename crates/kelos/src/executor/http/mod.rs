@@ -137,7 +137,7 @@ impl HttpExecutor {
     }
 
     async fn watch(&self, run: &RunId, ticket: &Ticket, line: &Line, at_once: bool, reports: &Reports) {
-        let outcome = Watch::new(&self.http, &self.clock, run, ticket, line).to_the_end(at_once).await;
+        let outcome = Watch::new(&self.http, &self.clock, run, ticket, line).follow(at_once).await;
         self.known().remove(run);
         reports.run(run, Report::Ended { outcome });
     }

@@ -75,7 +75,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Looks at the job's status until it has ended, and tells the service to end it where somebody wishes.
-    pub(super) async fn to_the_end(mut self, at_once: bool) -> Outcome {
+    pub(super) async fn follow(mut self, at_once: bool) -> Outcome {
         let mut wait = if at_once { Duration::ZERO } else { self.every() };
         loop {
             tokio::select! {
