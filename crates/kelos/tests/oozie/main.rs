@@ -1,12 +1,13 @@
 //! The executor of Oozie jobs: against a stand-in that fails on request, and against a real Oozie.
 
 mod real;
+mod records;
 mod stub;
 mod support;
 
 use std::time::Duration;
 
-use kelos::executor::{Executor as _, Waits};
+use kelos::executor::{Executor as _, OozieWaits};
 use kelos::model::Outcome;
 use kelos::model::run::Report;
 use serde_json::json;
@@ -88,7 +89,7 @@ fn a_run_that_was_never_submitted_is_said_never_to_have_started() {
 fn a_slow_submission_is_waited_for_rather_than_made_twice() {
     talking(async {
         let (stub, heard) = (Stub::start().await, Heard::default());
-        let waits = Waits { request: Duration::from_millis(50), doubt: Duration::from_secs(20), ..WAITS };
+        let waits = OozieWaits { request: Duration::from_millis(50), doubt: Duration::from_secs(20), ..WAITS };
         let executor = executor_of(&stub.url(), "here", waits);
         stub.mood(Mood::Slow(Duration::from_millis(300)));
         let reason = deferred(heard.start(&executor, start(&stub.url(), run(1))).await);
@@ -236,6 +237,8 @@ fn an_oozie_that_is_down_loses_nothing() {
             "{reason}"
         );
         assert_eq!(heard.ends(), []);
+        let words = "nothing is heard of the job, which may go on in Oozie at http://127.0.0.1:";
+        eventually("a note", || executor.note(&run(1)).filter(|note| note.starts_with(words))).await;
         stub.all_become("SUCCEEDED", "[]");
         stub.up().await;
         assert_eq!(heard.end(&run(1)).await, Outcome::Succeeded);
@@ -361,6 +364,20 @@ fn a_kill_before_the_start_was_confirmed_finds_the_job_or_knows_that_there_is_no
         next.cancel(&run(2), None, heard.reports());
         assert_eq!(heard.end(&run(2)).await, Outcome::Killed);
         assert_eq!(stub.job().1.starts, 0);
+    });
+}
+
+#[test]
+fn a_start_that_comes_after_the_kill_submits_nothing() {
+    talking(async {
+        let (stub, heard) = (Stub::start().await, Heard::default());
+        let executor = executor(&stub.url());
+        executor.cancel(&run(1), None, heard.reports());
+        executor.start(start(&stub.url(), run(1)), heard.reports());
+        assert_eq!(heard.end(&run(1)).await, Outcome::Killed);
+        // The next run of the slot is another one.
+        started(heard.start(&executor, start(&stub.url(), run(2))).await);
+        assert!(stub.job().1.external_id.contains("#2:"));
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kelos::executor::{Executor as _, OozieExecutor, Waits};
+use kelos::executor::{Executor as _, OozieExecutor, OozieWaits};
 use kelos::http::{Http, Method, Url};
 use kelos::model::{Outcome, RunId};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::support::{Heard, deferred, eventually, executor_of, run, start_with, 
 /// Jobs that YARN does take their time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-const WAITS: Waits = Waits {
+const WAITS: OozieWaits = OozieWaits {
     request: Duration::from_secs(30),
     shortest: Duration::from_millis(200),
     longest: Duration::from_secs(1),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use kelos::core::Input;
-use kelos::executor::{Executor, OozieExecutor, Records, Reports, Start, Waits};
+use kelos::executor::{Executor, OozieExecutor, OozieWaits, Records, Reports, Start};
 use kelos::http::Http;
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
 /// Short, because every wait is waited out.
-pub(crate) const WAITS: Waits = Waits {
+pub(crate) const WAITS: OozieWaits = OozieWaits {
     request: Duration::from_millis(400),
     shortest: Duration::from_millis(5),
     longest: Duration::from_millis(40),
@@ -48,7 +48,7 @@ fn object(value: Value) -> Map<String, Value> {
     map
 }
 
-fn workflow(id: WorkflowId) -> Workflow {
+pub(crate) fn workflow(id: WorkflowId) -> Workflow {
     Workflow {
         id,
         project: "test".to_owned(),
@@ -85,7 +85,7 @@ pub(crate) fn executor(url: &str) -> OozieExecutor {
     executor_of(url, "here", WAITS)
 }
 
-pub(crate) fn executor_of(url: &str, installation: &str, waits: Waits) -> OozieExecutor {
+pub(crate) fn executor_of(url: &str, installation: &str, waits: OozieWaits) -> OozieExecutor {
     let records = Known { url: url.to_owned(), installation: installation.to_owned() };
     OozieExecutor::with_waits(Http::default(), Arc::new(records), Handle::current(), waits)
 }

@@ -32,9 +32,12 @@ use crate::http::Http;
 /// Submissions at a time; Oozie reads each workflow's definition from HDFS before it answers.
 const SUBMISSIONS: usize = 8;
 
+/// A start that is later than this has been lost.
+const LATE_STARTS: Duration = Duration::from_secs(600);
+
 /// How long the executor waits for what.
 #[derive(Debug, Clone, Copy)]
-pub struct Waits {
+pub struct OozieWaits {
     /// For the answer to a request.
     pub request: Duration,
     /// Between two looks at a job, at least.
@@ -47,7 +50,7 @@ pub struct Waits {
     pub doubt: Duration,
 }
 
-impl Default for Waits {
+impl Default for OozieWaits {
     fn default() -> Self {
         Self {
             request: Duration::from_secs(60),
@@ -59,7 +62,7 @@ impl Default for Waits {
     }
 }
 
-impl Waits {
+impl OozieWaits {
     /// Before an Oozie is asked again that failed so often in a row.
     fn after_failures(&self, failures: u32) -> Duration {
         let doubled = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -82,7 +85,7 @@ struct Inner {
     http: Http,
     records: Arc<dyn Records>,
     runtime: Runtime,
-    waits: Waits,
+    waits: OozieWaits,
     watch: Watch,
     submissions: Semaphore,
     /// What is done about one run is done one after the other.
@@ -91,18 +94,20 @@ struct Inner {
     doubts: Mutex<BTreeMap<RunId, Instant>>,
     /// Runs whose job is being looked for to be killed.
     cancelling: Mutex<BTreeSet<RunId>>,
+    /// Runs that were to be killed, and when they were: a start that comes late must not bring them to life.
+    cancelled: Mutex<BTreeMap<RunId, Instant>>,
 }
 
 impl OozieExecutor {
     /// An executor that works on a runtime.
     #[must_use]
     pub fn new(http: Http, records: Arc<dyn Records>, runtime: Runtime) -> Self {
-        Self::with_waits(http, records, runtime, Waits::default())
+        Self::with_waits(http, records, runtime, OozieWaits::default())
     }
 
     /// An executor with waits of its own.
     #[must_use]
-    pub fn with_waits(http: Http, records: Arc<dyn Records>, runtime: Runtime, waits: Waits) -> Self {
+    pub fn with_waits(http: Http, records: Arc<dyn Records>, runtime: Runtime, waits: OozieWaits) -> Self {
         let inner = Inner {
             http,
             records,
@@ -113,6 +118,7 @@ impl OozieExecutor {
             turns: Mutex::default(),
             doubts: Mutex::default(),
             cancelling: Mutex::default(),
+            cancelled: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -143,6 +149,7 @@ impl Executor for OozieExecutor {
 
     fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
         let (run, known) = (run.clone(), external_id.map(str::to_owned));
+        self.inner.never_start(&run);
         self.spawn(|this| async move {
             // It is told again while its end is not heard of; once is enough.
             if !locked(&this.cancelling).insert(run.clone()) {
@@ -170,7 +177,7 @@ enum Sought {
 }
 
 impl Inner {
-    /// Waits until nothing else is done about a run.
+    /// OozieWaits until nothing else is done about a run.
     async fn turn(&self, run: &RunId) -> OwnedMutexGuard<()> {
         let lock = {
             let mut turns = locked(&self.turns);
@@ -178,6 +185,13 @@ impl Inner {
             turns.entry(run.clone()).or_default().clone()
         };
         lock.lock_owned().await
+    }
+
+    /// Keeps a run that is killed from being started by a start that is on its way.
+    fn never_start(&self, run: &RunId) {
+        let mut cancelled = locked(&self.cancelled);
+        cancelled.retain(|_, at| at.elapsed() < LATE_STARTS);
+        cancelled.insert(run.clone(), Instant::now());
     }
 
     fn oozie(&self, place: Place) -> Oozie {
@@ -188,6 +202,10 @@ impl Inner {
         let run = &start.run;
         if let Some(external_id) = self.watch.job_of(run) {
             return reports.run(run, Report::Started { external_id });
+        }
+        if locked(&self.cancelled).contains_key(run) {
+            // Its end is reported by whoever cancels it.
+            return;
         }
         match self.submit(start).await {
             Ok((oozie, job)) => self.begin(run, oozie, job, reports),
@@ -368,7 +386,7 @@ mod tests {
 
     #[test]
     fn waits_grow_to_a_limit() {
-        let waits = Waits::default();
+        let waits = OozieWaits::default();
         let seconds: Vec<u64> = [1, 2, 3, 4, 5, 6, 60].map(|n| waits.after_failures(n).as_secs()).into();
         assert_eq!(seconds, [1, 2, 4, 8, 15, 15, 15]);
     }

@@ -12,7 +12,7 @@ use tokio::runtime::Handle as Runtime;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::Waits;
+use super::OozieWaits;
 use super::rest::{Action, Oozie, Trouble};
 use super::verdict::{self, Standing};
 use crate::executor::Reports;
@@ -46,14 +46,14 @@ pub(super) struct Watch {
 }
 
 struct Inner {
-    waits: Waits,
+    waits: OozieWaits,
     runtime: Runtime,
     /// By URL.
     desks: Mutex<BTreeMap<String, (Arc<Desk>, AbortHandle)>>,
 }
 
 impl Watch {
-    pub(super) fn new(waits: Waits, runtime: Runtime) -> Self {
+    pub(super) fn new(waits: OozieWaits, runtime: Runtime) -> Self {
         Self { inner: Arc::new(Inner { waits, runtime, desks: Mutex::default() }) }
     }
 
@@ -70,29 +70,31 @@ impl Watch {
 
     /// The job of a run that is watched.
     pub(super) fn job_of(&self, run: &RunId) -> Option<String> {
-        self.with(run, |watched| watched.subject.job.clone())
+        let desk = self.desk_of(run)?;
+        locked(&desk.watched).get(run).map(|watched| watched.subject.job.clone())
     }
 
     /// Has the job of a run that is watched killed; says whether it is.
     pub(super) fn kill(&self, run: &RunId) -> bool {
-        self.with(run, |watched| {
+        let Some(desk) = self.desk_of(run) else { return false };
+        let found = locked(&desk.watched).get_mut(run).map(|watched| {
             watched.subject.kill = true;
             watched.due = Instant::now();
-        })
-        .is_some()
+        });
+        desk.wake.notify_one();
+        found.is_some()
     }
 
     /// What stands in the way of a run, in words.
     pub(super) fn note(&self, run: &RunId) -> Option<String> {
-        self.with(run, |watched| watched.note.clone()).flatten()
+        let desk = self.desk_of(run)?;
+        let outage = locked(&desk.outage).clone();
+        outage.or_else(|| locked(&desk.watched).get(run)?.note.clone())
     }
 
-    fn with<T>(&self, run: &RunId, look: impl FnOnce(&mut Watched) -> T) -> Option<T> {
+    fn desk_of(&self, run: &RunId) -> Option<Arc<Desk>> {
         let desks = locked(&self.inner.desks);
-        let desk = desks.values().map(|(desk, _)| desk).find(|desk| locked(&desk.watched).contains_key(run))?;
-        let found = locked(&desk.watched).get_mut(run).map(look);
-        desk.wake.notify_one();
-        found
+        desks.values().map(|(desk, _)| desk).find(|desk| locked(&desk.watched).contains_key(run)).cloned()
     }
 }
 
@@ -131,14 +133,16 @@ type Round = Result<(), Trouble>;
 /// The jobs of one Oozie.
 struct Desk {
     shown: String,
-    waits: Waits,
+    waits: OozieWaits,
     watched: Mutex<BTreeMap<RunId, Watched>>,
+    /// Why nothing is known of any job at present, in words.
+    outage: Mutex<Option<String>>,
     wake: Notify,
 }
 
 impl Desk {
-    fn new(shown: String, waits: Waits) -> Self {
-        Self { shown, waits, watched: Mutex::default(), wake: Notify::new() }
+    fn new(shown: String, waits: OozieWaits) -> Self {
+        Self { shown, waits, watched: Mutex::default(), outage: Mutex::default(), wake: Notify::new() }
     }
 
     fn add(&self, subject: Subject) {
@@ -158,24 +162,25 @@ impl Desk {
         let mut failures = 0_u32;
         loop {
             self.wait_for_work().await;
-            let wait = match self.round().await {
-                Ok(()) => {
-                    if failures > 0 {
-                        tracing::info!(oozie = self.shown, "Oozie is back");
-                    }
-                    failures = 0;
-                    // What becomes due meanwhile goes into one round.
-                    self.waits.shortest
-                }
-                Err(trouble) => {
-                    if failures == 0 {
-                        tracing::warn!(oozie = self.shown, "failed to {trouble}; its jobs are asked about again later");
-                    }
-                    failures += 1;
-                    self.waits.after_failures(failures)
-                }
-            };
+            let round = self.round().await;
+            failures = if round.is_ok() { 0 } else { failures + 1 };
+            self.tell(round.err());
+            // What becomes due meanwhile goes into one round.
+            let wait = if failures == 0 { self.waits.shortest } else { self.waits.after_failures(failures) };
             tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Says when an outage begins and when it ends.
+    fn tell(&self, trouble: Option<Trouble>) {
+        let now = trouble.map(|trouble| {
+            format!("nothing is heard of the job, which may go on in Oozie at {}: failed to {trouble}", self.shown)
+        });
+        let before = std::mem::replace(&mut *locked(&self.outage), now.clone());
+        match (before, now) {
+            (None, Some(_)) => tracing::warn!(oozie = self.shown, "Oozie can't be asked; it is asked again later"),
+            (Some(_), None) => tracing::info!(oozie = self.shown, "Oozie is back"),
+            _ => {}
         }
     }
 
@@ -218,8 +223,13 @@ impl Desk {
     }
 
     async fn kill(&self, due: &[Item]) -> Round {
-        for item in due.iter().filter(|item| item.kill) {
-            match item.oozie.act(&item.job, Action::Kill).await {
+        let kill = |item: &Item| {
+            let item = item.clone();
+            async move { (item.oozie.act(&item.job, Action::Kill).await, item) }
+        };
+        let kills = due.iter().filter(|item| item.kill).map(kill).collect();
+        for (killed, item) in some_at_a_time(kills).await {
+            match killed {
                 Err(trouble @ Trouble::NoWord { .. }) => return Err(trouble),
                 // It may have ended by itself; its status tells.
                 Err(said) => tracing::info!(run = %item.run, job = item.job, "failed to {said} when killing it"),
