@@ -24,6 +24,8 @@ pub const CALLS: usize = 16;
 pub const TRANSFERS: usize = 4;
 /// How long a look or a list may take, waiting for its place included.
 pub const LOOK: Duration = Duration::from_secs(10);
+/// A call that is given up after so long blames the server; one that is given up earlier only changed somebody's mind.
+const LONG_SILENCE: Duration = Duration::from_secs(5);
 /// How long a change may take that is more than a look on some systems: a folder moved or removed with all that is in it.
 pub const CHANGE: Duration = Duration::from_secs(120);
 /// How long a read may take as a whole. File systems give up earlier, when nothing arrives any more.
@@ -60,11 +62,14 @@ pub(crate) struct Guarded {
     transfers: Semaphore,
 }
 
-/// A call that was let through. Dropped before its end is told, it counts as given up by whoever wanted it.
+/// A call that was let through. Dropped before its end is told, it counts as given up by whoever wanted it: as silence of
+/// the server if that took long.
 struct Admitted<'a> {
     guarded: &'a Guarded,
     is_trial: bool,
     is_told: bool,
+    is_transfer: bool,
+    began: Instant,
     _place: SemaphorePermit<'a>,
 }
 
@@ -101,7 +106,9 @@ impl Guarded {
             Admission::Refused(trouble) => Err(self.refusal(trouble)),
             admission => {
                 let is_trial = admission == Admission::Trial;
-                Ok(Admitted { guarded: self, is_trial, is_told: false, _place: place })
+                let is_transfer = std::ptr::eq(places, &self.transfers);
+                let began = Instant::now();
+                Ok(Admitted { guarded: self, is_trial, is_told: false, is_transfer, began, _place: place })
             }
         }
     }
@@ -115,20 +122,12 @@ impl Guarded {
         call: impl Future<Output = Result<T, StorageError>> + Send,
     ) -> Result<T, StorageError> {
         let admitted = self.admit(places, patience, deadline).await?;
-        let began = Instant::now();
         match timeout_at(deadline, call).await {
             Ok(result) => {
                 admitted.tell(&result);
                 result
             }
-            Err(_) => {
-                let error = self.timed_out(patience);
-                // Who spent the time waiting for a place can't blame the server.
-                if began + patience / 2 <= deadline {
-                    admitted.tell::<T>(&Err(error.clone()));
-                }
-                Err(error)
-            }
+            Err(_) => Err(self.timed_out(patience)),
         }
     }
 
@@ -193,7 +192,15 @@ impl Admitted<'_> {
 
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
-        if self.is_trial && !self.is_told {
+        if self.is_told {
+            return;
+        }
+        let silence = self.began.elapsed();
+        // Who spent the time waiting for a place can't blame the server.
+        if silence >= LONG_SILENCE && !self.is_transfer {
+            let error = self.guarded.timed_out(silence);
+            self.guarded.breaker().failed(moment(), &error, self.is_trial);
+        } else if self.is_trial {
             self.guarded.breaker().trial_abandoned();
         }
     }
@@ -413,6 +420,18 @@ mod tests {
         server.is_silent.store(false, Ordering::Relaxed);
         server.is_down.store(false, Ordering::Relaxed);
         assert_eq!(files.stat("/").await, Ok(None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_counts_though_callers_lose_patience_first() {
+        let (server, files) = guarded();
+        server.is_silent.store(true, Ordering::Relaxed);
+        for _ in 0..crate::breaker::FAILURES {
+            let given_up = tokio::time::timeout(Duration::from_secs(6), files.stat("/")).await;
+            assert!(given_up.is_err());
+        }
+        let told = told(&files.stat("/").await.unwrap_err());
+        assert_eq!(told, "reach x://e: failing since TIME: no answer within 6 s; next try in 1 s");
     }
 
     #[tokio::test(start_paused = true)]

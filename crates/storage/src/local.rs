@@ -9,8 +9,18 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::fs;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
+use crate::file_system::{MOST_ENTRIES, too_many};
+use crate::guard::LOOK;
 use crate::{Entry, FileSystem, Kind, StorageError};
+
+/// The endpoint of this machine's files.
+pub(crate) const FILE: &str = "file:";
+/// Looks under way, those that hang included.
+static PLACES: Semaphore = Semaphore::const_new(64);
 
 /// Tells apart the unfinished files of one process.
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);
@@ -21,28 +31,23 @@ pub struct LocalFiles;
 #[async_trait]
 impl FileSystem for LocalFiles {
     async fn stat(&self, path: &str) -> Result<Option<Entry>, StorageError> {
-        match fs::metadata(path).await {
-            Ok(found) => Ok(Some(entry(file_name(path), &found))),
+        let path = path.to_owned();
+        look(move || match std::fs::metadata(&path) {
+            Ok(found) => Ok(Some(entry(file_name(&path), &found))),
             Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(failure("look at", path, &error)),
-        }
+            Err(error) => Err(failure("look at", &path, &error)),
+        })
+        .await
     }
 
     async fn list(&self, folder: &str) -> Result<Option<Vec<Entry>>, StorageError> {
-        let mut reading = match fs::read_dir(folder).await {
-            Ok(reading) => reading,
-            Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => return Err(failure("list", folder, &error)),
-        };
-        let mut entries = Vec::new();
-        while let Some(found) = reading.next_entry().await.map_err(|error| failure("list", folder, &error))? {
-            // A link may lead nowhere, and a file may go while the folder is read.
-            if let Ok(about) = fs::metadata(found.path()).await {
-                entries.push(entry(found.file_name().to_string_lossy().into_owned(), &about));
-            }
-        }
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Some(entries))
+        let folder = folder.to_owned();
+        look(move || match listed(&folder) {
+            Ok(entries) => entries.map(Some).ok_or_else(|| too_many(&folder)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(failure("list", &folder, &error)),
+        })
+        .await
     }
 
     async fn read(&self, path: &str, limit: u64) -> Result<Bytes, StorageError> {
@@ -91,6 +96,42 @@ impl FileSystem for LocalFiles {
             _ => Ok(()),
         }
     }
+}
+
+/// Makes a call that may hang, as on a network mount, within its patience. One that hangs keeps its place until it returns,
+/// so that a dead mount holds no more threads than there are places.
+async fn look<T: Send + 'static>(
+    call: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, StorageError> {
+    let in_place = async {
+        let place = PLACES.acquire().await;
+        spawn_blocking(move || {
+            let _place = place;
+            call()
+        })
+        .await
+    };
+    match timeout(LOOK, in_place).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(panicked)) => Err(StorageError::Unreachable { endpoint: FILE.to_owned(), detail: panicked.to_string() }),
+        Err(_) => Err(StorageError::TimedOut { endpoint: FILE.to_owned(), after: LOOK }),
+    }
+}
+
+/// What lies in a folder, in order of names; none where that is too much.
+fn listed(folder: &str) -> io::Result<Option<Vec<Entry>>> {
+    let mut entries = Vec::new();
+    for found in std::fs::read_dir(folder)? {
+        let found = found?;
+        // A link may lead nowhere, and a file may go while the folder is read.
+        let Ok(about) = std::fs::metadata(found.path()) else { continue };
+        if entries.len() == MOST_ENTRIES {
+            return Ok(None);
+        }
+        entries.push(entry(found.file_name().to_string_lossy().into_owned(), &about));
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Some(entries))
 }
 
 async fn write_whole(unfinished: &Path, target: &Path, content: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<()> {

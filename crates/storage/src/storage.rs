@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::guard::{Guarded, Health};
 use crate::hadoop::Properties;
 use crate::http::HttpFiles;
+use crate::local::FILE;
 use crate::uri::{Scheme, Uri, parse, shown};
 use crate::web::Web;
 use crate::webhdfs::{Identity, WebHdfsFiles};
@@ -54,7 +55,7 @@ impl Storage {
     pub fn place(&self, uri: &str) -> Result<Place, StorageError> {
         let parsed = parse(uri)?;
         if parsed.scheme == Scheme::File {
-            return Ok(Place { files: Arc::new(LocalFiles), path: parsed.path, endpoint: "file:".to_owned() });
+            return Ok(Place { files: Arc::new(LocalFiles), path: parsed.path, endpoint: FILE.to_owned() });
         }
         let bad = |reason| StorageError::BadUri { uri: shown(uri), reason };
         let (authority, endpoint) = self.shared.endpoint(&parsed).map_err(|wrong| wrong.unwrap_or_else(bad))?;
