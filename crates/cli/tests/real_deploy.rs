@@ -109,11 +109,12 @@ mod real {
         if code == 0 { out.into_owned() } else { err.into_owned() }
     }
 
+    /// The states of all slots; none before the server has read the script.
     fn states(server: &Server) -> Vec<String> {
-        let out = said(&mut kelos(&["slots", "words", "--all", "--json", "--server", server.address()]), 0);
-        let slots: Value = serde_json::from_str(&out).expect("JSON");
-        let items = slots["items"].as_array().expect("items");
-        items.iter().map(|slot| slot["state"].as_str().expect("a state").to_owned()).collect()
+        let done = kelos(&["slots", "words", "--all", "--json", "--server", server.address()]).output().expect("kelos");
+        let slots: Value = serde_json::from_slice(&done.stdout).unwrap_or_default();
+        let items = slots["items"].as_array().into_iter().flatten();
+        items.map(|slot| slot["state"].as_str().expect("a state").to_owned()).collect()
     }
 
     #[test]

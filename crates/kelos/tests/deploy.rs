@@ -180,7 +180,10 @@ fn changes(plan: &Plan) -> Vec<(String, Difference)> {
 async fn a_project_is_deployed_changed_and_taken_away() {
     let world = World::new();
     world.write_project("1");
+    std::fs::remove_dir(world.path("hdfs-root")).unwrap();
     let plan = world.deploy().await.unwrap();
+    let made = format!("the root file:{}/hdfs-root is not there yet: it is made", world.folder.path().display());
+    assert_eq!(plan.notes, [made]);
     assert!(plan.files.iter().all(|file| file.difference == Difference::New), "{plan:?}");
     assert_eq!(plan.slots.created.values().map(|times| times.len()).sum::<usize>(), 7 * 24);
     let names = |world: &World| world.everything().into_iter().map(|(name, _)| name).collect::<Vec<_>>();

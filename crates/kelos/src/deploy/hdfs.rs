@@ -18,8 +18,9 @@ const LONGEST_COMPARED: u64 = 16 << 20;
 /// Files below a folder that are looked at, at the most.
 const MOST_FILES: usize = 20_000;
 
-/// The three places of a project.
+/// The places of a project.
 pub(super) struct Folders {
+    root: Place,
     pub(super) live: Place,
     new: Place,
     old: Place,
@@ -28,6 +29,7 @@ pub(super) struct Folders {
 impl Folders {
     pub(super) fn of(root: &Place, project: &ProjectName) -> Folders {
         Folders {
+            root: root.clone(),
             live: below(root, project.as_str()),
             new: below(root, &format!(".{project}.new")),
             old: below(root, &format!(".{project}.old")),
@@ -95,6 +97,12 @@ impl Folders {
             return Err(error);
         }
         files.remove(&self.old.path).await
+    }
+
+    /// What is to be told where the root is not there yet.
+    pub(super) async fn missing_root(&self) -> Result<Option<String>, StorageError> {
+        let there = self.root.files.stat(&self.root.path).await?.is_some();
+        Ok((!there).then(|| format!("the root {} is not there yet: it is made", shown(&self.root))))
     }
 
     /// What a crash left beside the folder.

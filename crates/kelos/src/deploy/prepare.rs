@@ -39,6 +39,9 @@ pub async fn prepare(
         notes.extend(oozie::check(&project, bundle, &after.workflows, &site.hdfs.path)?);
     }
     let (folders, in_hdfs) = look_at_hdfs(&project, bundle.as_ref(), &site).await?;
+    if let Some(folders) = folders.as_ref().filter(|_| bundle.is_some()) {
+        notes.extend(folders.missing_root().await?);
+    }
     let (mut files, mut steps) = (in_hdfs, Vec::new());
     let in_hdfs = hdfs_steps(bundle.is_none(), folders.as_ref(), &files).await?;
     steps.extend(in_hdfs.iter().filter(|_| bundle.is_some()).cloned());

@@ -64,12 +64,6 @@ impl HdfsRoot {
         HdfsRoot { access: Access::Left, ..self }
     }
 
-    /// Whether HDFS is to stay as it is.
-    #[must_use]
-    pub fn is_left(&self) -> bool {
-        matches!(self.access, Access::Left)
-    }
-
     /// Opens it; none where HDFS is to stay as it is.
     pub(super) async fn open(&self) -> Result<Option<Place>, DeployError> {
         let uri = format!("hdfs:{}", self.path);
