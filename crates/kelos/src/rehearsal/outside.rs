@@ -11,7 +11,7 @@ use kelos_core::{Ask, BackfillRequest, Command, Done, Input, Inspection, Reply};
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::trigger::Verdict;
-use kelos_model::{BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId, template};
+use kelos_model::{BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, template};
 use kelos_script::{Fake, FakeRun, FakeWrite, TestAction, TestFile, TestPlan, TestVerb};
 use serde_json::{Map, Value, json};
 
@@ -378,7 +378,7 @@ impl Outside<'_> {
     fn act(&self, number: usize) -> Option<Input> {
         let action = self.plan.actions.get(number)?;
         let token = u64::try_from(number).ok()?.checked_add(1)?;
-        Some(Input::Asked { token, by: "test".to_owned(), ask: ask_of(action, number) })
+        Some(Input::Asked { token, by: "test".to_owned(), ask: ask_of(action, number)? })
     }
 
     /// The answer to an action; 0 is the token of a question of our own.
@@ -438,28 +438,23 @@ pub(super) fn millis(span: u64) -> SignedDuration {
     SignedDuration::from_millis(i64::try_from(span).unwrap_or(i64::MAX / 2))
 }
 
-fn ask_of(action: &TestAction, number: usize) -> Ask {
+fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
     let reason = action.reason.clone();
-    match action.what.clone() {
+    Some(match action.what.clone() {
         TestVerb::Rerun { slot } => Ask::Rerun { slot, reason },
         TestVerb::Kill { slot } => Ask::Kill { slot, reason },
         TestVerb::Pause { workflow } => Ask::Pause(workflow),
         TestVerb::Resume { workflow } => Ask::Resume(workflow),
         TestVerb::SetRegister { bucket, key, value } => Ask::SetRegister { bucket, key, value },
         TestVerb::Backfill { workflow, from, until, mode } => Ask::Backfill(BackfillRequest {
-            id: backfill_id(&workflow, number),
+            id: BackfillId::new(&format!("test-{number}")).ok()?,
             workflow,
             range: Range { start: from, end: until },
             mode,
             priority: -1,
             dry_run: false,
         }),
-    }
-}
-
-fn backfill_id(workflow: &WorkflowId, number: usize) -> BackfillId {
-    let name = format!("test-{number}");
-    BackfillId::new(&name).or_else(|_| BackfillId::new(workflow.as_str())).unwrap_or_else(|_| unreachable!())
+    })
 }
 
 fn verb(what: &TestVerb) -> String {
