@@ -10,7 +10,7 @@ celos.defineWorkflow({
     "schedule": celos.hourlySchedule(),
     "schedulingStrategy": celos.serialSchedulingStrategy(2),
     "trigger": celos.fileCheckTrigger(celos.hdfsPath("/in/${hour}") + "/_READY"),
-    "externalService": celos.commandExternalService({"shell": "wc -l < in/${hour}/_READY > out-${hour}; test ${hour} != 05"})
+    "externalService": celos.commandExternalService({"shell": "wc -l < in/${hour}/_READY > out-${hour}; test ${hour} != 05 || { echo half a text; exit 3; }"})
 });
 "#;
 
@@ -33,7 +33,7 @@ kelos.test("real commands", {
     ...day,
     executors: "real",
     inputs: [{...ready, content: "one\ntwo\n"}],
-    expect: {slots: {count: {succeeded: 5, failed: 1}}, files: {"out-04": "two", "out-03": "three"}},
+    expect: {slots: {count: {succeeded: 5, failed: 1}}, states: {"count@2026-01-05T05:00Z": "succeeded"}, files: {"out-04": "two", "out-03": "three"}},
 });
 "#;
 
@@ -127,6 +127,8 @@ fn real_commands_run_in_a_folder_of_their_own() {
 tests/a.test.js
   FAIL real commands  (6 slots, N ms)
       tests/a.test.js:15
+      count@2026-01-05T05:00Z: expected succeeded, found failed
+        run 1 ended at 2026-01-05T05:11Z: it failed (exited with status 3; its output ends with: half a text); no retry is left
       out-03: expected what is in three, found something else
         line 1: expected \"3\", found \"2\"
 1 test: 1 failed; 6 slots in N ms
