@@ -7,11 +7,12 @@ use kelos::turn::Turns;
 use kelos_core::{Ask, Command, Input};
 use kelos_model::run::Report;
 use kelos_model::{Probe, RunId};
-use kelos_store::{MemoryDisk, Store, StoreError};
+use kelos_store::{MemoryDisk, MemoryStore, Store, StoreError};
 
 use crate::Figures;
 use crate::faulty::FaultyStore;
 use crate::judge;
+use crate::past::Past;
 use crate::rng::Rng;
 use crate::workload::Workload;
 use crate::world::World;
@@ -69,9 +70,15 @@ impl Drive {
         let mut rng = Rng::new(seed ^ 0xFA17);
         let disk = MemoryDisk::new();
         let per_mille = *rng.pick(&[0, 5, 30]);
+        let past = Past::new(seed, &workload);
+        past.import(&mut MemoryStore::on(&disk), &workload)?;
+        let mut world = World::new(seed);
+        // It goes on while the scheduler comes up, and is found again.
+        past.running(&workload).iter().for_each(|run| {
+            world.start(run, workload.start);
+        });
         let (store, turns, commands) = open(&disk, &workload, rng.bits(), per_mille, workload.start)?;
         let now = workload.start;
-        let world = World::new(seed);
         let mut drive = Drive {
             workload,
             world,

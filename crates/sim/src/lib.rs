@@ -10,6 +10,7 @@ pub mod drive;
 pub mod faulty;
 pub mod judge;
 pub mod lockstep;
+pub mod past;
 pub mod rng;
 pub mod spec;
 pub mod workload;

@@ -9,6 +9,7 @@ use kelos_model::run::Report;
 use kelos_model::{Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow};
 use kelos_store::{MemoryStore, SlotFilter, Store};
 
+use crate::past::Past;
 use crate::rng::Rng;
 use crate::spec::Spec;
 use crate::workload::Workload;
@@ -61,12 +62,21 @@ fn unlimited_where_probes_race(workflow: &mut std::sync::Arc<Workflow>) {
 impl Pair {
     fn new(seed: u64, workload: &Workload) -> Result<Pair, String> {
         let mut store = MemoryStore::new();
+        let past = Past::new(seed, workload);
+        past.import(&mut store, workload)?;
         let lease = store.lease("lockstep", workload.start, 10_000).map_err(|error| error.to_string())?;
         let lease = lease.ok_or("an empty store has a leader")?;
         let restored = Turns::restore(workload.config.clone(), &mut store, lease, workload.start);
         let (turns, _) = restored.map_err(|error| error.to_string())?;
-        let spec = Spec::new(workload.config.planning_window, workload.config.max_running);
-        Ok(Pair { turns, store, spec, world: World::new(seed), now: workload.start, going: BTreeMap::new() })
+        let mut spec = Spec::new(workload.config.planning_window, workload.config.max_running);
+        spec.import(&past, workload);
+        let (mut world, mut going) = (World::new(seed), BTreeMap::new());
+        if let Some(run) = past.running(workload) {
+            world.start(&run, workload.start);
+            let execution = &world.runs[&run];
+            going.insert(run.clone(), (execution.ends_at, execution.outcome.clone()));
+        }
+        Ok(Pair { turns, store, spec, world, now: workload.start, going })
     }
 
     /// What happens between two steps: it is recorded, and nothing follows from it yet.

@@ -69,6 +69,14 @@ impl Spec {
         }
     }
 
+    /// Slots that stand where another scheduler left them, and workflows that it left paused.
+    pub fn import(&mut self, past: &crate::past::Past, workload: &crate::workload::Workload) {
+        for (slot, arrival) in past.arrivals(workload) {
+            self.slots.insert(slot, SpecSlot::imported(&arrival));
+        }
+        self.paused.extend(past.paused().map(|id| (id.clone(), true)));
+    }
+
     /// The definitions, all of them.
     pub fn define(&mut self, all: &[Arc<Workflow>]) {
         self.known.extend(all.iter().map(|one| (one.id.clone(), one.clone())));
@@ -241,6 +249,16 @@ impl Spec {
 }
 
 impl SpecSlot {
+    fn imported(arrival: &kelos::import::Arrival) -> SpecSlot {
+        SpecSlot {
+            state: arrival.state,
+            retries: arrival.retries,
+            last_run: u32::from(arrival.external_id.is_some()),
+            alive: arrival.state == SlotState::Running,
+            ..SpecSlot::waiting(0)
+        }
+    }
+
     fn waiting(priority: i32) -> SpecSlot {
         SpecSlot { state: SlotState::Waiting, retries: 0, last_run: 0, alive: false, priority, due: None }
     }

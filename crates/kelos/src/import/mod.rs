@@ -170,6 +170,28 @@ pub fn import(
     outcome
 }
 
+/// Imports what is known of another scheduler's workflows from elsewhere than its files.
+///
+/// # Errors
+/// When our database can't be read or written, or a server works on it.
+pub fn import_known(
+    store: &mut dyn Store,
+    known: &BTreeMap<WorkflowId, Kept>,
+    registers: &Registers,
+    definitions: &Definitions,
+    options: &ImportOptions,
+) -> Result<Imported, ImportError> {
+    let lease = lead(store, options.now)?;
+    let mut import = Import::new(store, Some(lease), definitions, options)?;
+    for (id, kept) in known {
+        import.workflow(id, kept)?;
+    }
+    import.registers(registers)?;
+    let imported = import.finish()?;
+    store.release(lease)?;
+    Ok(imported)
+}
+
 /// Takes the lead over data that nobody works on.
 ///
 /// # Errors
@@ -179,7 +201,7 @@ pub fn lead(store: &mut dyn Store, now: Timestamp) -> Result<Lease, ImportError>
 }
 
 /// An import under way.
-pub(crate) struct Import<'a> {
+struct Import<'a> {
     store: &'a mut dyn Store,
     definitions: &'a Definitions,
     options: &'a ImportOptions,
@@ -190,7 +212,7 @@ pub(crate) struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    pub(crate) fn new(
+    fn new(
         store: &'a mut dyn Store,
         lease: Option<Lease>,
         definitions: &'a Definitions,
@@ -214,14 +236,14 @@ impl<'a> Import<'a> {
         Ok(self.finish()?)
     }
 
-    pub(crate) fn finish(mut self) -> Result<Imported, StoreError> {
+    fn finish(mut self) -> Result<Imported, StoreError> {
         self.entry.flush(self.store)?;
         self.done.events = self.entry.written();
         Ok(self.done)
     }
 
     /// Takes over what is kept of a workflow.
-    pub(crate) fn workflow(&mut self, id: &WorkflowId, kept: &Kept) -> Result<(), StoreError> {
+    fn workflow(&mut self, id: &WorkflowId, kept: &Kept) -> Result<(), StoreError> {
         let arrivals = takeover(kept, self.options.as_of, self.options.revive);
         let mut told = ImportedWorkflow {
             id: id.to_string(),
@@ -336,7 +358,7 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    pub(crate) fn registers(&mut self, registers: &Registers) -> Result<(), StoreError> {
+    fn registers(&mut self, registers: &Registers) -> Result<(), StoreError> {
         let reader = self.store.reader();
         for ((bucket, key), value) in registers {
             let name = (bucket.clone(), key.clone());

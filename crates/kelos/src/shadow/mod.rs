@@ -30,7 +30,7 @@ use crate::celos_db::{Found, Kept, Record, Registers, Status};
 use crate::clock::Clock;
 use crate::engine::{self, AskError, EngineParts, Handle, Pace};
 use crate::executor::Executors;
-use crate::import::{Definitions, Import, ImportError, ImportOptions, lead};
+use crate::import::{Definitions, ImportError, ImportOptions, import_known};
 use crate::scripts::ScriptFolder;
 use executor::ShadowExecutor;
 
@@ -297,16 +297,10 @@ fn take_over(
     registers: &Registers,
     now: Timestamp,
 ) -> Result<(), ImportError> {
-    let definitions = Definitions::default();
     let options = ImportOptions { now, as_of: now, revive: false, dry_run: false };
-    let lease = lead(store, now)?;
-    let mut import = Import::new(store, Some(lease), &definitions, &options)?;
-    for (id, seen) in theirs.iter().filter_map(|(id, seen)| Some((id, seen.as_ref().ok()?))) {
-        import.workflow(id, &kept(seen))?;
-    }
-    import.registers(registers)?;
-    import.finish()?;
-    store.release(lease)?;
+    let seen = theirs.iter().filter_map(|(id, seen)| Some((id, seen.as_ref().ok()?)));
+    let known = seen.map(|(id, seen)| (id.clone(), kept(seen))).collect();
+    import_known(store, &known, registers, &Definitions::default(), &options)?;
     Ok(())
 }
 

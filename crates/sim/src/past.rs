@@ -1,0 +1,90 @@
+//! What a seed has another scheduler leave behind: slots that are imported before the simulation begins.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use kelos::celos_db::{Found, Kept, Record, Status};
+use kelos::import::{Arrival, Definitions, ImportOptions, import_known, takeover};
+use kelos_model::{RunId, SlotRef, SlotState, WorkflowId};
+use kelos_store::Store;
+
+use crate::rng::Rng;
+use crate::spec::schedules;
+use crate::workload::Workload;
+
+/// How far back there is something to import.
+const REACH: SignedDuration = SignedDuration::from_hours(30);
+
+/// What was left behind, by workflow.
+pub struct Past {
+    kept: BTreeMap<WorkflowId, Kept>,
+}
+
+impl Past {
+    /// The past of a seed; half of them have none.
+    #[must_use]
+    pub fn new(seed: u64, workload: &Workload) -> Past {
+        let mut rng = Rng::new(seed ^ 0x9A57);
+        let mut kept = BTreeMap::new();
+        let (_, all) = &workload.definitions[0];
+        // More than one job may be more than the limits of this scheduler allow.
+        let mut running = false;
+        for (id, schedule) in schedules(all) {
+            if rng.percent(50) {
+                continue;
+            }
+            let may_run = all.iter().any(|one| one.id == id && one.concurrency > 0);
+            let mut mine = Kept { paused: rng.percent(10), ..Kept::default() };
+            for time in schedule.times(workload.start - REACH, workload.start) {
+                let status = *rng.pick(&Status::ALL);
+                let too_many = status == Status::Running && (running || !may_run);
+                if rng.percent(40) && !too_many {
+                    running |= status == Status::Running;
+                    mine.slots.insert(time, Found::Record(record(&mut rng, status)));
+                }
+            }
+            kept.insert(id, mine);
+        }
+        Past { kept }
+    }
+
+    /// Imports it, as it stood when the simulation begins.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn import(&self, store: &mut dyn Store, workload: &Workload) -> Result<(), String> {
+        let (start, all) = &workload.definitions[0];
+        let workflows = all.iter().map(|one| (one.id.clone(), one.clone())).collect();
+        let definitions = Definitions { workflows, sources: BTreeMap::new() };
+        let options = ImportOptions { now: *start, as_of: *start, revive: false, dry_run: false };
+        let imported = import_known(store, &self.kept, &BTreeMap::new(), &definitions, &options);
+        imported.map(|_| ()).map_err(|error| format!("failed to {error}"))
+    }
+
+    /// The slots that come over.
+    pub fn arrivals(&self, workload: &Workload) -> impl Iterator<Item = (SlotRef, Arrival)> + '_ {
+        let start = workload.start;
+        self.kept.iter().flat_map(move |(id, kept)| {
+            let arrivals = takeover(kept, start, false).into_iter();
+            arrivals.map(|arrival| (SlotRef::at(id.clone(), arrival.time), arrival))
+        })
+    }
+
+    /// The workflows that come over paused.
+    pub fn paused(&self) -> impl Iterator<Item = &WorkflowId> {
+        self.kept.iter().filter(|(_, kept)| kept.paused).map(|(id, _)| id)
+    }
+
+    /// The job that goes on, as a run.
+    #[must_use]
+    pub fn running(&self, workload: &Workload) -> Option<RunId> {
+        let mut going = self.arrivals(workload).filter(|(_, arrival)| arrival.state == SlotState::Running);
+        going.next().map(|(slot, _)| RunId { slot, number: 1 })
+    }
+}
+
+fn record(rng: &mut Rng, status: Status) -> Record {
+    let submitted = !matches!(status, Status::Waiting | Status::Ready | Status::WaitTimeout);
+    let external_id = (submitted && (status != Status::Killed || rng.percent(50))).then(|| "past".to_owned());
+    Record { status, external_id, retry_count: u32::try_from(rng.below(3)).unwrap_or(0) }
+}
