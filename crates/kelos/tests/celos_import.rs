@@ -573,3 +573,46 @@ proptest! {
         }
     }
 }
+
+/// A database that Celos's own classes wrote; see `fixtures/celos-db/README.md`.
+#[test]
+fn a_database_that_celos_made_goes_on_where_it_stopped() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/celos-db");
+    let folders = kelos::script::Folders { workflows: fixture.join("workflows"), defaults: fixture.join("defaults") };
+    let registers = Database::open(&fixture.join("db")).unwrap().registers();
+    let (definitions, problems) = Definitions::load(folders, registers).unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+    let now = at("2016-02-10T12:05Z");
+    let disk = MemoryDisk::new();
+    let mut store = MemoryStore::on(&disk);
+    let options = ImportOptions { now, as_of: now, revive: false, dry_run: false };
+    let imported = take(&mut store, &fixture.join("db"), &definitions, &options);
+    assert_eq!(imported.troubles, []);
+    let states: Vec<_> = imported.workflows.iter().map(|one| (one.id.as_str(), one.imported.clone())).collect();
+    assert_eq!(
+        states,
+        [
+            ("ingest", [("failed", 1), ("killed", 1), ("running", 1), ("succeeded", 10), ("waiting", 2)].into()),
+            ("report", [("expired", 3), ("succeeded", 9)].into()),
+            ("wörk flow", [("killed", 1), ("succeeded", 1), ("waiting", 1)].into()),
+        ]
+    );
+    assert_eq!(store.reader().register("böcket", "kéy").unwrap(), Some(json!({"next": 7, "names": ["ü", null]})));
+    drop(store);
+    let all: Vec<_> = definitions.workflows.values().cloned().collect();
+    let scheduler = Scheduler::start(&disk, &all, now);
+    // One of its two places is taken by the job that runs.
+    assert_eq!(scheduler.starts(), ["ingest@2015-12-25T09:00:00.000Z#1"]);
+    let asked = scheduler.asked.iter().find_map(|command| match command {
+        Command::CheckRun { run, external_id, .. } => Some((run.slot.short(), external_id.clone())),
+        _ => None,
+    });
+    let job = Some("0000021-160209120000000-oozie-oozi-W".to_owned());
+    assert_eq!(asked, Some(("ingest@2016-02-10T09:00Z".to_owned(), job)));
+    let reader = scheduler.store.reader();
+    let ours = |id: &str, time: &str| reader.slot(&slot(id, time)).unwrap().map(|slot| (slot.state, slot.retries));
+    assert_eq!(ours("ingest", "2016-02-10T12:00Z"), Some((SlotState::Queued, 1)));
+    assert_eq!(ours("report", "2016-02-10T12:00Z"), Some((SlotState::Waiting, 0)), "Celos had no record of it");
+    assert_eq!(ours("wörk flow", "2016-02-10T12:30Z"), None, "paused");
+    folds(&*reader);
+}
