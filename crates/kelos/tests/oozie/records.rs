@@ -20,6 +20,9 @@ use serde_json::json;
 use crate::stub::{Stub, value_of};
 use crate::support::{WAITS, eventually, run, talking, workflow};
 
+const NOW: &str = "2013-11-26T17:30Z";
+const LATER: &str = "2013-11-26T17:31Z";
+
 /// A workflow with one slot, whose job goes to an Oozie.
 fn defined(url: &str) -> Arc<Workflow> {
     let mut defined = workflow(run(1).slot.workflow);
@@ -31,14 +34,14 @@ fn defined(url: &str) -> Arc<Workflow> {
 }
 
 /// An engine as a process has it, and the records of its executor.
-fn node(store: Box<dyn Store>, url: &str) -> (Handle, Arc<NodeRecords>) {
+fn node(store: Box<dyn Store>, url: &str, now: &'static str) -> (Handle, Arc<NodeRecords>) {
     let records = Arc::new(NodeRecords::new(store.reader(), Arc::new(NoFunctions)));
     let runtime = tokio::runtime::Handle::current();
     let executor = OozieExecutor::with_waits(Http::default(), records.clone(), runtime.clone(), WAITS);
     let handle = engine::start(EngineParts {
         store,
         node: "test".to_owned(),
-        clock: Arc::new(|| parse_instant("2013-11-26T17:30Z").unwrap()),
+        clock: Arc::new(move || parse_instant(now).unwrap()),
         pace: Pace::ByItself,
         config: Config { planning_window: SignedDuration::from_hours(3), ..Config::default() },
         executors: Executors::default().with("oozie", executor),
@@ -57,7 +60,7 @@ fn node(store: Box<dyn Store>, url: &str) -> (Handle, Arc<NodeRecords>) {
 fn a_restart_goes_on_with_the_job_where_it_was_started() {
     talking(async {
         let (stub, disk) = (Stub::start().await, MemoryDisk::default());
-        let (handle, records) = node(Box::new(MemoryStore::on(&disk)), &stub.url());
+        let (handle, records) = node(Box::new(MemoryStore::on(&disk)), &stub.url(), NOW);
         let job =
             eventually("its start", || Some(stub.jobs().first()?.1.clone()).filter(|job| job.status == "RUNNING"))
                 .await;
@@ -67,7 +70,7 @@ fn a_restart_goes_on_with_the_job_where_it_was_started() {
         handle.stop().await;
 
         // Meanwhile the script names another Oozie, which is not there.
-        let (handle, records) = node(Box::new(MemoryStore::on(&disk)), "http://127.0.0.1:9/oozie");
+        let (handle, records) = node(Box::new(MemoryStore::on(&disk)), "http://127.0.0.1:9/oozie", LATER);
         assert_eq!(records.installation().await.unwrap(), name);
         stub.all_become("SUCCEEDED", "[]");
         let slot = job_slot(&handle);
@@ -88,8 +91,8 @@ fn job_slot(handle: &Handle) -> impl Fn() -> Option<SlotState> + use<> {
 fn two_stores_are_two_installations() {
     talking(async {
         let url = "http://127.0.0.1:9/oozie";
-        let (one, its_records) = node(Box::new(MemoryStore::new()), url);
-        let (other, other_records) = node(Box::new(MemoryStore::new()), url);
+        let (one, its_records) = node(Box::new(MemoryStore::new()), url, NOW);
+        let (other, other_records) = node(Box::new(MemoryStore::new()), url, NOW);
         assert_ne!(its_records.installation().await.unwrap(), other_records.installation().await.unwrap());
         one.stop().await;
         other.stop().await;
