@@ -195,4 +195,47 @@ mod real {
         assert_eq!(files.list(&folder).await.unwrap().unwrap().len(), 40);
         files.remove(&server.dir).await.unwrap();
     }
+
+    /// Hands bytes on to a server, and cuts all lines when it is told to.
+    async fn proxy(to: String) -> (u16, tokio::sync::watch::Sender<u32>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (cut, cuts) = tokio::sync::watch::channel(0);
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let (to, mut cuts) = (to.clone(), cuts.clone());
+                cuts.mark_unchanged();
+                tokio::spawn(async move {
+                    let mut far = tokio::net::TcpStream::connect(to).await.unwrap();
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                        _ = cuts.changed() => {}
+                    }
+                });
+            }
+        });
+        (port, cut)
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a real server: servers/run with sftp -- cargo test -- --ignored real::"]
+    async fn a_connection_that_broke_is_made_again() {
+        let Some(mut server) = Server::find("broken") else { return };
+        let (user, host) = server.uri.strip_prefix("sftp://").unwrap().split_once('@').unwrap();
+        let (port, cut) = proxy(host.to_owned()).await;
+        let folder = tempfile::tempdir().unwrap();
+        let known = std::fs::read_to_string(server.ssh.known_hosts.take().unwrap()).unwrap();
+        let (_, key) = known.split_once(' ').unwrap();
+        std::fs::write(folder.path().join("known_hosts"), format!("[127.0.0.1]:{port} {key}")).unwrap();
+        server.ssh.known_hosts = Some(folder.path().join("known_hosts"));
+        server.uri = format!("sftp://{user}@127.0.0.1:{port}");
+        let files = server.files();
+        put(&*files, &format!("{}/file", server.dir), "x").await;
+        cut.send_replace(1);
+        // A call that was already under way may fail with the connection; what matters is that the next one goes.
+        let first = files.read(&format!("{}/file", server.dir), 9).await;
+        assert!(first.is_ok() || matches!(first, Err(StorageError::Unreachable { .. })), "{first:?}");
+        assert_eq!(files.read(&format!("{}/file", server.dir), 9).await.unwrap(), "x");
+        files.remove(&server.dir).await.unwrap();
+    }
 }
