@@ -123,7 +123,10 @@ async fn failures_are_retried_until_none_is_left() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_executor_that_is_down_leaves_slots_ready() {
     let setup = Setup { real_executors: true, ..Setup::default() };
-    let server = Server::with(setup, &workflow("w", "startTime: '2015-09-13T13:00Z'")).await;
+    // Nothing listens on port 1.
+    let oozie = r#"celos.oozieExternalService({"oozie.wf.application.path": "/app"}, "http://127.0.0.1:1/oozie")"#;
+    let fields = format!("startTime: '2015-09-13T13:00Z', externalService: {oozie}");
+    let server = Server::with(setup, &workflow("w", &fields)).await;
     server.step(NOW).await;
     server.step(NOW).await;
     assert_eq!(server.statuses("w", NOW).await, ["READY", "READY", "READY"]);
