@@ -214,3 +214,38 @@ fn two_texts(one: &str, other: &str) -> Vec<u8> {
     }
     bytes
 }
+
+#[cfg(test)]
+mod real {
+    use super::*;
+    use crate::SshSettings;
+
+    #[tokio::test]
+    #[ignore = "needs a real server: servers/run with sftp -- cargo test -- --ignored real::"]
+    async fn files_are_replaced_without_the_extension_too() {
+        let Some(address) = kelos_test_servers::address("KELOS_TEST_SFTP") else { return };
+        let path = |name: &str| std::env::var_os(name).map(Into::into);
+        let ssh = SshSettings {
+            known_hosts: path("KELOS_TEST_SFTP_KNOWN_HOSTS"),
+            key: path("KELOS_TEST_SFTP_KEY"),
+            ..SshSettings::default()
+        };
+        let target = Target::of(address.trim_start_matches("sftp://"), &ssh).unwrap();
+        let mut session = Session::open(&target).await.unwrap();
+        assert!(session.can_replace, "OpenSSH has the extension");
+        session.can_replace = false;
+        let folder = format!("{}/replace-{}", std::env::var("KELOS_TEST_SFTP_DIR").unwrap(), std::process::id());
+        session.raw.mkdir(folder.as_str(), FileAttributes::empty()).await.unwrap();
+        let (from, to) = (format!("{folder}/from"), format!("{folder}/to"));
+        for text in ["one", "two"] {
+            session.write(&from, &mut text.as_bytes()).await.unwrap();
+            session.replace(&from, &to).await.unwrap();
+            assert_eq!(session.read(&to, 9).await.unwrap().unwrap(), text.as_bytes());
+        }
+        assert!(session.replace(&from, &to).await.is_err(), "there is nothing to put in its place");
+        assert_eq!(session.read(&to, 9).await.unwrap().unwrap(), b"two", "the old one is back");
+        assert_eq!(session.list(&folder, 9).await.unwrap().len(), 1, "nothing is left beside it");
+        session.raw.remove(to).await.unwrap();
+        session.raw.rmdir(folder).await.unwrap();
+    }
+}
