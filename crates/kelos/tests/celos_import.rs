@@ -527,7 +527,10 @@ fn files() -> impl Strategy<Value = Files> {
     )
 }
 
-fn taken_over(root: &Path) -> (BTreeMap<SlotRef, (SlotState, u32, Option<String>)>, Vec<(WorkflowId, bool)>) {
+/// What matters of the slots, and which workflows are paused.
+type TakenOver = (BTreeMap<SlotRef, (SlotState, u32, Option<String>)>, Vec<(WorkflowId, bool)>);
+
+fn taken_over(root: &Path) -> TakenOver {
     let mut store = MemoryStore::new();
     let imported = take(&mut store, root, &Definitions::default(), &options());
     assert_eq!(imported.troubles, []);
