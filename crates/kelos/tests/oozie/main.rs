@@ -31,13 +31,13 @@ fn a_job_is_submitted_started_and_watched_to_its_end() {
             ("celosWorkflowName", "wf@2013-11-26T17:23Z"),
             ("year", "2013"),
             ("second", "00"),
-            ("user.name", "ada"),
+            ("user.name", "celos"),
             ("key", "hush"),
         ];
         for (name, value) in expected {
             assert_eq!(value_of(&job.conf, name).as_deref(), Some(value), "{name}");
         }
-        assert!(stub.requests().iter().all(|request| request.contains("user.name=ada")), "{:?}", stub.requests());
+        assert!(stub.requests().iter().all(|request| request.contains("user.name=celos")), "{:?}", stub.requests());
         assert_eq!(heard.all().len(), 2);
     });
 }

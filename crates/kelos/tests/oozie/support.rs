@@ -30,7 +30,7 @@ pub(crate) fn run(number: u32) -> RunId {
 }
 
 pub(crate) fn start(url: &str, run: RunId) -> Start {
-    let properties = json!({"user.name": "ada", "oozie.wf.application.path": "/wf/workflow.xml", "key": "hush"});
+    let properties = json!({"user.name": "celos", "oozie.wf.application.path": "/wf/workflow.xml", "key": "hush"});
     start_with(url, run, properties)
 }
 
