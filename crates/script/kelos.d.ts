@@ -14,7 +14,7 @@ interface Trigger { readonly __kind: "trigger" }
 interface PathConditions {
     /** Look at the files directly in the folder whose names match: `part-*`. `${year}` and the like are replaced. */
     glob?: string;
-    /** So many files at least: of those that match `glob`, or in the folder. */
+    /** So many files at least: of those that match `glob`; or in the folder, but for names that begin with `.` or `_`. */
     minCount?: number;
     /** So many bytes at least: in the file, or in the files of the folder together. */
     minBytes?: number;

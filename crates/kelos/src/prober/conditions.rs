@@ -1,6 +1,6 @@
 //! Whether what was found is as it should be.
 
-use globset::{Glob, GlobMatcher};
+use globset::Glob;
 use jiff::Timestamp;
 use kelos_model::trigger::{Conditions, Verdict};
 use kelos_storage::{Entry, Kind};
@@ -44,14 +44,20 @@ fn files_in_question<'a>(
         let is_file = || (Verdict::No, "it is a file, and the condition is about the files of a folder".to_owned());
         return if about_folder { Err(is_file()) } else { Ok(vec![found]) };
     }
-    let matcher = conditions.glob.as_deref().map(matcher).transpose()?;
-    let wanted = |entry: &&Entry| matcher.as_ref().is_none_or(|matcher| matcher.is_match(&entry.name));
-    Ok(within.iter().filter(|entry| entry.kind == Kind::File).filter(wanted).collect())
+    let wanted = matcher(conditions.glob.as_deref())?;
+    Ok(within.iter().filter(|entry| entry.kind == Kind::File && wanted(&entry.name)).collect())
 }
 
-fn matcher(glob: &str) -> Result<GlobMatcher, Judgement> {
-    let glob = Glob::new(glob).map_err(|error| (Verdict::Failed, format!("the pattern is wrong: {error}")))?;
-    Ok(glob.compile_matcher())
+/// Which names count. Without a pattern those are left out that Hadoop's jobs leave out, too: marks and files that are
+/// still written. A pattern matches names with a dot only where it begins with one, as in a shell.
+fn matcher(glob: Option<&str>) -> Result<impl Fn(&str) -> bool, Judgement> {
+    let wrong = |error| (Verdict::Failed, format!("the pattern is wrong: {error}"));
+    let pattern = glob.map(|glob| Glob::new(glob).map(|glob| glob.compile_matcher())).transpose().map_err(wrong)?;
+    let sees_dots = glob.is_some_and(|glob| glob.starts_with('.'));
+    Ok(move |name: &str| match &pattern {
+        None => !name.starts_with(['.', '_']),
+        Some(pattern) => (sees_dots || !name.starts_with('.')) && pattern.is_match(name),
+    })
 }
 
 fn too_few(conditions: &Conditions, files: &[&Entry]) -> Option<Judgement> {
@@ -130,6 +136,16 @@ mod tests {
         assert_eq!(judged(&alone, &folder(0), &there[2..]), no("0 of 1 files are there"));
         let words = "it is a file, and the condition is about the files of a folder";
         assert_eq!(judged(&parts, &file("part-0", 1, 0), &[]), no(words));
+    }
+
+    #[test]
+    fn marks_and_unfinished_files_are_not_counted_unless_asked_for() {
+        let there = [file("a", 1, 0), file("_SUCCESS", 1, 0), file(".a.unfinished", 1, 0)];
+        let two = Conditions { min_count: Some(2), ..Conditions::default() };
+        assert_eq!(judged(&two, &folder(0), &there), no("1 of 2 files are there"));
+        let like = |glob: &str| Conditions { glob: Some(glob.to_owned()), ..two.clone() };
+        assert_eq!(judged(&like("*"), &folder(0), &there), yes());
+        assert_eq!(judged(&like(".*"), &folder(0), &there), no("1 of 2 files are there"));
     }
 
     #[test]
