@@ -1,4 +1,5 @@
-//! The HTTP face of Kelos: the native API under `/api/v1`, and the Celos dialect at the root.
+//! The HTTP face of Kelos: the native API under `/api/v1`, the web interface under `/ui`, and the Celos dialect at the
+//! root.
 //!
 //! [`router`] needs no port, so everything can be asked in tests as it is over the wire; [`serve`] puts a
 //! router on a port. What is *absent*: state. Everything is read from the store or asked of the engine,
@@ -11,6 +12,7 @@ mod guard;
 mod known;
 mod problem;
 mod serve;
+mod ui;
 
 use axum::Router;
 use axum::http::Uri;
@@ -28,6 +30,7 @@ pub fn router(app: App) -> Router {
     let hosts = app.hosts().clone();
     Router::new()
         .merge(api::router().with_state(app.clone()))
+        .merge(ui::router().with_state(app.clone()))
         .merge(celos::router().with_state(app))
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(hosts, guard::check))
@@ -44,6 +47,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 async fn unknown_path(uri: Uri) -> Response {
     if problem::is_native(uri.path()) {
         problem::unknown_path(uri.path()).into_response()
+    } else if ui::is_page(uri.path()) {
+        ui::unknown_path(uri.path())
     } else {
         celos::unknown_path(uri.path()).into_response()
     }

@@ -16,7 +16,7 @@ use crate::serve::Closing;
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// Where the client of a stream left off: the id of the last event that it got.
-pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };
@@ -30,10 +30,10 @@ pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem>
 }
 
 /// What a request tells about the end of the server; nothing in tests.
-pub(super) type UntilClosed = Option<Extension<Closing>>;
+pub(crate) type UntilClosed = Option<Extension<Closing>>;
 
 /// Waits until the server is to end.
-pub(super) async fn closed(closing: &mut UntilClosed) {
+pub(crate) async fn closed(closing: &mut UntilClosed) {
     match closing {
         Some(Extension(closing)) => closing.closed().await,
         None => std::future::pending().await,
@@ -42,7 +42,7 @@ pub(super) async fn closed(closing: &mut UntilClosed) {
 
 /// A stream out of something that gives one event after the other. A slow client only holds up itself:
 /// the next event is looked for when the one before has been taken.
-pub(super) fn stream<T, F>(
+pub(crate) fn stream<T, F>(
     source: T,
     next: impl FnMut(T) -> F + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>>

@@ -5,7 +5,7 @@ mod dto;
 mod endpoints;
 mod events;
 mod extract;
-mod follow;
+pub(crate) mod follow;
 mod health;
 mod logs;
 mod projects;

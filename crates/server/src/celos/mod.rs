@@ -9,8 +9,8 @@ mod trigger_status;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use kelos::AskError;
 use kelos::core::Refusal;
@@ -126,8 +126,13 @@ pub(crate) fn unknown_path(path: &str) -> Fault {
     Fault::not_found(format!("There is nothing at {path}"))
 }
 
-async fn welcome() -> &'static str {
-    "This is Kelos. Its API is described at /api/v1/openapi.json; the paths of Celos, such as /workflow-list, are answered too.\n"
+async fn welcome(headers: HeaderMap) -> Response {
+    if crate::ui::wants_page(&headers) {
+        return Redirect::to("/ui").into_response();
+    }
+    "This is Kelos. Its pages are at /ui, its API is described at /api/v1/openapi.json; the paths of Celos, such as \
+     /workflow-list, are answered too.\n"
+        .into_response()
 }
 
 async fn version(State(app): State<App>) -> String {

@@ -1,0 +1,66 @@
+// What every page has: light and dark, the sheet of keys, and single keys that lead somewhere.
+"use strict";
+
+(() => {
+  const root = document.documentElement;
+  const kept = () => { try { return localStorage.getItem("kelos-theme"); } catch { return null; } };
+  const show = (theme) => { if (theme === "light" || theme === "dark") root.dataset.theme = theme; };
+  // Before anything is painted.
+  show(kept());
+  root.classList.add("scripted");
+
+  const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const switchTheme = () => {
+    const theme = dark() ? "light" : "dark";
+    show(theme);
+    try { localStorage.setItem("kelos-theme", theme); } catch { /* It holds for this page. */ }
+  };
+
+  // Whether keys are text here, or belong to an open dialog.
+  const typing = (event) =>
+    event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null
+    || event.target.closest("input, select, textarea, [contenteditable]") !== null;
+
+  const places = { b: "/ui", p: "/ui/problems", a: "/ui/activity" };
+  let waitsForPlace = false;
+
+  const onKey = (event) => {
+    if (typing(event)) return;
+    if (waitsForPlace) {
+      waitsForPlace = false;
+      const link = document.querySelector(`header nav a[href="${places[event.key] || ""}"]`);
+      if (link) { event.preventDefault(); link.click(); }
+      return;
+    }
+    if (event.key === "?") document.getElementById("keys").showModal();
+    else if (event.key === "t") switchTheme();
+    else if (event.key === "g") { waitsForPlace = true; setTimeout(() => { waitsForPlace = false; }, 1500); }
+  };
+
+  // Times in the reader's own zone where the page asks for it: <time datetime>.
+  window.Kelos = {
+    typing,
+    // Changes something by the native API. Gives what it answered, or throws what went wrong in words.
+    async post(path, body) {
+      const answer = await fetch(path, {
+        method: "POST",
+        headers: { "content-type": "application/json", "kelos-user": "web" },
+        body: JSON.stringify(body ?? {}),
+      });
+      const said = await answer.json().catch(() => null);
+      if (!answer.ok) throw new Error(said?.detail ?? `the server answered ${answer.status}`);
+      return said;
+    },
+  };
+
+  document.addEventListener("keydown", onKey);
+  document.addEventListener("DOMContentLoaded", () => {
+    const button = (id, act) => {
+      const found = document.getElementById(id);
+      found.hidden = false;
+      found.addEventListener("click", act);
+    };
+    button("theme", switchTheme);
+    button("keys-button", () => document.getElementById("keys").showModal());
+  });
+})();

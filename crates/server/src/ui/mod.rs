@@ -1,0 +1,68 @@
+//! The web interface, under `/ui`: pages that are written here and made livelier by small scripts.
+//!
+//! Pages read what the native API reads and act through it. What is *absent*: calls to other hosts, scripts and styles
+//! inside of pages, and anything that is not escaped.
+
+mod assets;
+mod board;
+mod page;
+mod state;
+mod trouble;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::app::App;
+use trouble::Trouble;
+
+/// What browsers may load for a page: what this server serves, and nothing inside of the page itself.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+pub(crate) fn router() -> Router<App> {
+    Router::new()
+        .route("/ui", get(board::show))
+        .route("/ui/assets/{hash}/{name}", get(assets::serve))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(guarded))
+}
+
+/// Whether a path belongs to the web interface, so that errors are pages.
+pub(crate) fn is_page(path: &str) -> bool {
+    path == "/ui" || path.starts_with("/ui/")
+}
+
+/// Whether a request would rather have a page: browsers say so first, programs don't.
+pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| accept.split(',').any(|media| media.trim().starts_with("text/html")))
+}
+
+pub(crate) fn unknown_path(path: &str) -> Response {
+    guard(Trouble::not_found(format!("There is nothing at {path}")).into_response())
+}
+
+async fn guarded(request: Request, next: Next) -> Response {
+    guard(next.run(request).await)
+}
+
+/// Adds what keeps a page to itself.
+fn guard(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    // The panic itself has been written to the log by then.
+    let detail = "This is a bug in the server, whose log says more; it goes on.";
+    Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, detail).into_response()
+}

@@ -1,0 +1,185 @@
+//! The frame that all pages share.
+
+use axum::response::{Html, IntoResponse, Response};
+use kelos::model::time::format_short;
+use kelos::model::{SlotRef, WorkflowId};
+use kelos::{Pace, Status};
+use maud::{DOCTYPE, Markup, html};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::assets;
+use crate::app::App;
+
+/// Where in the navigation a page stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tab {
+    /// All workflows over time.
+    Board,
+}
+
+impl Tab {
+    const ALL: [Tab; 1] = [Tab::Board];
+
+    fn name(self) -> &'static str {
+        match self {
+            Tab::Board => "Board",
+        }
+    }
+
+    fn href(self) -> &'static str {
+        match self {
+            Tab::Board => "/ui",
+        }
+    }
+}
+
+/// How the server is, as far as a header tells.
+struct Health {
+    class: &'static str,
+    word: &'static str,
+    words: String,
+}
+
+/// A page but for its contents.
+pub(super) struct Page<'a> {
+    title: &'a str,
+    here: Option<Tab>,
+    health: Option<Health>,
+    version: Option<&'a str>,
+    scripts: Vec<&'static str>,
+    filled: bool,
+}
+
+impl<'a> Page<'a> {
+    /// A page of the application.
+    pub(super) fn new(app: &'a App, title: &'a str) -> Page<'a> {
+        Page { health: Some(health(app)), version: Some(app.version()), ..Page::bare(title) }
+    }
+
+    /// A page that knows nothing of the application.
+    pub(super) fn bare(title: &'a str) -> Page<'a> {
+        Page { title, here: None, health: None, version: None, scripts: vec!["page.js"], filled: false }
+    }
+
+    /// The same, as what a tab of the navigation leads to.
+    pub(super) fn at(self, tab: Tab) -> Page<'a> {
+        Page { here: Some(tab), ..self }
+    }
+
+    /// The same, made livelier by this script.
+    pub(super) fn script(mut self, name: &'static str) -> Page<'a> {
+        self.scripts.push(name);
+        self
+    }
+
+    /// The same, filling the window: what is inside scrolls by itself.
+    pub(super) fn filling(self) -> Page<'a> {
+        Page { filled: true, ..self }
+    }
+
+    /// The whole page, with `body` in its middle.
+    pub(super) fn show(&self, body: &Markup) -> Response {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                (self.head())
+                body.filled[self.filled] {
+                    a.skip href="#main" { "Skip to the contents" }
+                    (self.header())
+                    main #main tabindex="-1" { (body) }
+                    (keys())
+                }
+            }
+        };
+        Html(page.into_string()).into_response()
+    }
+
+    fn head(&self) -> Markup {
+        html! {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (self.title) " · Kelos" }
+                link rel="icon" href=(ICON);
+                link rel="stylesheet" href=(assets::href("kelos.css"));
+                // The first one chooses between light and dark, which must be known before anything is painted.
+                @for (index, name) in self.scripts.iter().enumerate() {
+                    script src=(assets::href(name)) defer[index > 0] {}
+                }
+            }
+        }
+    }
+
+    fn header(&self) -> Markup {
+        html! {
+            header.top {
+                a.brand href="/ui" { "Kelos" }
+                nav aria-label="Pages" {
+                    @for tab in Tab::ALL {
+                        a href=(tab.href()) aria-current=[(self.here == Some(tab)).then_some("page")] { (tab.name()) }
+                    }
+                }
+                span.spring {}
+                @if let Some(health) = &self.health {
+                    span.health .(health.class) title=(health.words) { (health.word) }
+                }
+                @if let Some(version) = self.version { small.version { "v" (version) } }
+                button #theme type="button" hidden title="Light or dark" { "Theme" }
+                button #keys-button type="button" hidden title="Keys (?)" aria-haspopup="dialog" { "Keys" }
+            }
+        }
+    }
+}
+
+fn health(app: &App) -> Health {
+    let (class, word, words) = match (app.handle().status(), app.handle().pace()) {
+        (Status::Leading { .. }, Pace::ByItself) => ("good", "leading", "it schedules by itself".to_owned()),
+        (Status::Leading { .. }, Pace::Stepped) => ("good", "stepped", "it waits to be stepped".to_owned()),
+        (Status::Standby, _) => ("waits", "standby", "another server leads on the same data".to_owned()),
+        (Status::Starting, _) => ("waits", "starting", "it has not led yet".to_owned()),
+        (Status::Troubled { reason }, _) => ("bad", "troubled", format!("failed to {reason}")),
+        (Status::Stopped, _) => ("bad", "stopped", "its engine has ended".to_owned()),
+    };
+    Health { class, word, words }
+}
+
+/// The sheet of keys; scripts of pages add theirs.
+fn keys() -> Markup {
+    html! {
+        dialog #keys aria-labelledby="keys-title" {
+            h2 #keys-title { "Keys" }
+            dl {
+                dt { kbd { "?" } } dd { "this sheet" }
+                dt { kbd { "g" } " " kbd { "b" } } dd { "go to the board" }
+                dt { kbd { "t" } } dd { "light or dark" }
+                dt { kbd { "Esc" } } dd { "close, clear" }
+            }
+            form method="dialog" { button { "Close" } }
+        }
+    }
+}
+
+/// A square of a board, in a form that needs no request.
+const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect \
+                    width='16' height='16' rx='3' fill='%23135'/%3E%3Cpath d='M3 3h4v4H3zM9 3h4v4H9zM3 9h4v4H3z' \
+                    fill='%237d8'/%3E%3Cpath d='M9 9h4v4H9z' fill='%23f86'/%3E%3C/svg%3E";
+
+/// What may stand in a segment of a path as it is.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':');
+
+/// A text as a segment of a path or a value of a query.
+pub(super) fn segment(text: &str) -> impl std::fmt::Display + '_ {
+    utf8_percent_encode(text, SEGMENT)
+}
+
+/// Where a workflow is shown.
+pub(super) fn workflow_href(id: &WorkflowId) -> String {
+    format!("/ui/workflows/{}", segment(id.as_str()))
+}
+
+/// Where a slot is shown.
+pub(super) fn slot_href(slot: &SlotRef) -> String {
+    let time = format_short(slot.key.scheduled_at());
+    format!("{}/slots/{}", workflow_href(&slot.workflow), segment(&time))
+}

@@ -1,0 +1,153 @@
+//! Spans, times and parts of a definition as people read them.
+
+use jiff::Timestamp;
+use kelos::model::Trigger;
+use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
+use kelos::model::time::format_short;
+use kelos::model::time::schedule::{Fold, Gap, Schedule};
+use kelos::model::trigger::PathCheck;
+use kelos::model::{EventRecord, WorkflowId};
+
+/// `2016-01-01T12:00Z`, with seconds where there are some, and nothing finer.
+pub(super) fn moment(at: Timestamp) -> String {
+    format_short(Timestamp::from_second(at.as_second()).unwrap_or(at))
+}
+
+/// `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`: two units at the most.
+pub(super) fn span(seconds: i64) -> String {
+    const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let sign = if seconds < 0 { "-" } else { "" };
+    let mut rest = seconds.unsigned_abs() as i64;
+    let mut parts = Vec::new();
+    for (size, unit) in UNITS {
+        if rest >= size && parts.len() < 2 {
+            parts.push(format!("{} {unit}", rest / size));
+        }
+        rest %= size;
+    }
+    if parts.is_empty() { "0 s".to_owned() } else { format!("{sign}{}", parts.join(" ")) }
+}
+
+/// How long something took, to the tenth of a second where it was short.
+pub(super) fn took(from: Timestamp, to: Timestamp) -> String {
+    let millis = to.as_millisecond() - from.as_millisecond();
+    if (0..10_000).contains(&millis) {
+        return format!("{}.{} s", millis / 1000, millis % 1000 / 100);
+    }
+    span(millis / 1000)
+}
+
+/// `1 slot`, `2 slots`.
+pub(super) fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// When slots are; none where another workflow says so, which is to be a link.
+pub(super) fn cron(schedule: &Schedule) -> Option<String> {
+    let Schedule::Cron(cron) = schedule else { return None };
+    let mut words = format!("{} in {}", cron.cron().as_str(), cron.zone().name());
+    if cron.gap() == Gap::Skip {
+        words += "; times that the clocks leave out are skipped";
+    }
+    if cron.effective_fold() == Fold::Both {
+        words += "; times that the clocks show twice come twice";
+    }
+    Some(words)
+}
+
+/// What happens after a failure.
+pub(super) fn retry(policy: &RetryPolicy) -> String {
+    let mut words = match policy.count {
+        0 => "a failed slot is not tried again".to_owned(),
+        count => format!("a failed slot is tried again up to {}, {}", times(count), wait(policy)),
+    };
+    if policy.on_unknown == OnUnknown::Fail {
+        words += "; one whose outcome is unknown fails at once";
+    }
+    words
+}
+
+fn times(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+fn wait(policy: &RetryPolicy) -> String {
+    let seconds = |seconds: u64| span(i64::try_from(seconds).unwrap_or(i64::MAX));
+    if policy.delay_seconds == 0 {
+        return "at once".to_owned();
+    }
+    let mut words = format!("after {}", seconds(policy.delay_seconds));
+    if policy.growth == Growth::Exponential {
+        words += ", each time twice as long";
+    }
+    if let Some(cap) = policy.cap_seconds {
+        words += &format!(", {} at the most", seconds(cap));
+    }
+    if policy.jitter_percent > 0 {
+        words += &format!(", less up to {} % by chance", policy.jitter_percent);
+    }
+    words
+}
+
+/// A node of a trigger in words, without what is nested in it; the workflow that it names, if any, after them.
+pub(super) fn trigger(node: &Trigger) -> (String, Option<&WorkflowId>) {
+    let words = match node {
+        Trigger::Always => "always".to_owned(),
+        Trigger::And { .. } => "all of".to_owned(),
+        Trigger::Or { .. } => "one of".to_owned(),
+        Trigger::Not { .. } => "not".to_owned(),
+        Trigger::Offset { seconds, .. } if *seconds < 0 => {
+            format!("for the slot {} earlier", span(seconds.saturating_neg()))
+        }
+        Trigger::Offset { seconds, .. } => format!("for the slot {} later", span(*seconds)),
+        Trigger::Delay { seconds } => format!("{} after its time", span(*seconds)),
+        Trigger::Success { workflow } => return ("success of the same slot of".to_owned(), Some(workflow)),
+        Trigger::Path(check) => path(check),
+        Trigger::Function { function } => format!("a function of {} says so", function.file),
+    };
+    (words, None)
+}
+
+fn path(check: &PathCheck) -> String {
+    let of = if check.base.is_empty() || check.base == "file:///" || check.path.contains("://") {
+        String::new()
+    } else {
+        format!(" of {}", check.base)
+    };
+    let conditions = if check.conditions.is_empty() { String::new() } else { format!(", with {}", check.conditions) };
+    format!("there is {}{of}{conditions}", check.path)
+}
+
+/// Who did it, where a person did.
+pub(super) fn by(record: &EventRecord) -> Option<String> {
+    let told = serde_json::to_value(&record.event).ok()?;
+    let who = told.get("by").or_else(|| told.get("what")?.get("by"))?;
+    who.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_two_units_at_the_most() {
+        let told: Vec<String> = [0, 45, 60, 200, 7500, 86_400, 273_661, -90].into_iter().map(span).collect();
+        assert_eq!(told, ["0 s", "45 s", "1 min", "3 min 20 s", "2 h 5 min", "1 d", "3 d 4 h", "-1 min 30 s"]);
+    }
+
+    #[test]
+    fn short_runs_are_told_to_the_tenth() {
+        let at = |millis| Timestamp::from_millisecond(millis).unwrap();
+        assert_eq!(took(at(0), at(1_250)), "1.2 s");
+        assert_eq!(took(at(0), at(61_000)), "1 min 1 s");
+        assert_eq!(took(at(1_000), at(0)), "-1 s", "a clock that was put back");
+    }
+
+    #[test]
+    fn retry_policies() {
+        let policy = RetryPolicy { count: 3, delay_seconds: 60, growth: Growth::Exponential, ..RetryPolicy::default() };
+        assert_eq!(retry(&RetryPolicy::default()), "a failed slot is not tried again");
+        assert_eq!(retry(&RetryPolicy::immediate(1)), "a failed slot is tried again up to once, at once");
+        assert_eq!(retry(&policy), "a failed slot is tried again up to 3 times, after 1 min, each time twice as long");
+    }
+}
