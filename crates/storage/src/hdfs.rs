@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use crate::file_system::MOST_ENTRIES;
 use crate::hadoop::{NameNode, Properties};
 use crate::java::{Asked, first_line};
+use crate::kerberos::{self, Kerberos, LOG_IN, TO_TELL};
 use crate::local::{file_name, too_large, unfinished_name};
 use crate::transfer::{Source, collect, in_time, next_piece};
 use crate::{Entry, FileSystem, Kind, StorageError};
@@ -35,15 +36,6 @@ const KNOCK: Duration = Duration::from_secs(2);
 const ATTEMPTS_WITH_PAIR: u32 = 5;
 /// How long the rest of a failed write may take to be removed.
 const TIDY_UP: Duration = Duration::from_secs(5);
-
-/// Who asks a Kerberos-secured cluster. Without it the credential cache (`kinit`) says who.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kerberos {
-    /// As `kelos@EXAMPLE.ORG`: `KELOS_KERBEROS_PRINCIPAL`.
-    pub principal: Option<String>,
-    /// The file with its keys: `KELOS_KERBEROS_KEYTAB`.
-    pub keytab: Option<String>,
-}
 
 /// The files of one cluster.
 pub(crate) struct HdfsFiles {
@@ -76,9 +68,7 @@ pub(crate) fn open(
     user: Option<&str>,
 ) -> Result<HdfsFiles, String> {
     let name_nodes = properties.name_nodes(authority)?;
-    if kerberos.keytab.is_some() && kerberos.principal.is_none() {
-        return Err("KELOS_KERBEROS_KEYTAB needs KELOS_KERBEROS_PRINCIPAL, whose keys it holds".to_owned());
-    }
+    kerberos.check()?;
     let is_service = name_nodes.iter().any(|node| node.id.is_some());
     Ok(HdfsFiles {
         endpoint: endpoint_of(authority, &properties)?,
@@ -116,23 +106,45 @@ impl HdfsFiles {
         if let Some(client) = self.current().clone() {
             return Ok(Borrowed { files: self, client, has_ended: false });
         }
-        let order = reachable_first(self.in_turn()).await;
-        let built = self.build(&order).map_err(|error| fault(&self.asked("reach", ""), error))?;
-        let client = Arc::new(built);
-        if self.properties.is_secure() {
-            self.log_in(client.clone()).await?;
-        }
+        let client = self.connect().await?;
         *self.current() = Some(client.clone());
         Ok(Borrowed { files: self, client, has_ended: false })
     }
 
+    async fn connect(&self) -> Result<Arc<Client>, StorageError> {
+        let builder = self.builder(&reachable_first(self.in_turn()).await);
+        if !self.properties.is_secure() {
+            return builder.build().map(Arc::new).map_err(|error| self.fault(&self.asked("reach", ""), error));
+        }
+        // Nobody is left to say so if the call is given up meanwhile: it has failed until it is in.
+        self.forgotten.fetch_add(1, Ordering::Relaxed);
+        let client = self.log_in(builder).await?;
+        self.forgotten.fetch_sub(1, Ordering::Relaxed);
+        Ok(client)
+    }
+
     /// Connects on a thread of its own: what asks the KDC for a ticket does not give way while it waits.
-    async fn log_in(&self, client: Arc<Client>) -> Result<(), StorageError> {
+    async fn log_in(&self, builder: ClientBuilder) -> Result<Arc<Client>, StorageError> {
+        let asked = self.asked("look at", "/");
+        self.kerberos.check_keytab().map_err(|why| asked.login(why))?;
         let runtime = Handle::current();
-        let connecting = move || runtime.block_on(client.get_file_info("/")).map(drop);
-        let Ok(Err(error)) = spawn_blocking(connecting).await else { return Ok(()) };
-        // Anything else than not being let in shows at the call itself.
-        Some(fault(&self.asked("look at", "/"), error)).filter(StorageError::is_of_endpoint).map_or(Ok(()), Err)
+        let connecting = move || {
+            let client = Arc::new(builder.build()?);
+            let looked = runtime.block_on(timeout(LOG_IN, client.get_file_info("/")));
+            Ok((client, looked))
+        };
+        let connected = timeout(LOG_IN + TO_TELL, spawn_blocking(connecting)).await;
+        let connected = connected.map_err(|_| asked.login(kerberos::silent_kdc()))?;
+        let connected = connected.map_err(|_| asked.login("it broke off"))?;
+        let (client, looked) = connected.map_err(|error| self.fault(&asked, error))?;
+        let looked = looked
+            .map_err(|_| StorageError::TimedOut { endpoint: self.endpoint.clone(), after: LOG_IN })?
+            .map_err(|error| self.fault(&asked, error));
+        match looked {
+            Err(error) if error.is_of_endpoint() => Err(error),
+            // Anything else than not being let in shows at the call itself.
+            _ => Ok(client),
+        }
     }
 
     /// The name nodes, each time beginning with the next: one that hangs accepts connections like any other.
@@ -143,7 +155,7 @@ impl HdfsFiles {
         nodes
     }
 
-    fn build(&self, order: &[NameNode]) -> hdfs_native::Result<Client> {
+    fn builder(&self, order: &[NameNode]) -> ClientBuilder {
         let mut settings: Vec<(String, String)> = self.properties.all().collect();
         let attempts = if order.len() > 1 { ATTEMPTS_WITH_PAIR } else { 0 };
         settings.push(("dfs.client.failover.max.attempts".to_owned(), attempts.to_string()));
@@ -155,7 +167,7 @@ impl HdfsFiles {
             settings.push((random, "false".to_owned()));
         }
         let builder = ClientBuilder::new().with_config_dir(NO_FOLDER).with_config(settings);
-        self.with_identity(builder.with_url(format!("hdfs://{server}"))).build()
+        self.with_identity(builder.with_url(format!("hdfs://{server}")))
     }
 
     fn with_identity(&self, mut builder: ClientBuilder) -> ClientBuilder {
@@ -196,16 +208,53 @@ impl HdfsFiles {
         let asked = self.asked("write", path);
         let options = WriteOptions::default().overwrite(true);
         let created = client.create(unfinished, options).await;
-        let mut writer = created.map_err(|error| fault(&asked, error))?;
+        let mut writer = created.map_err(|error| self.fault(&asked, error))?;
         loop {
             let piece = next_piece(&asked.place(), content).await?;
             if piece.is_empty() {
                 break;
             }
-            writer.write_bytes(piece).await.map_err(|error| of_data_node(&asked, error))?;
+            writer.write_bytes(piece).await.map_err(|error| self.of_data_node(&asked, error))?;
         }
-        in_time(&self.endpoint, writer.close()).await?.map_err(|error| of_data_node(&asked, error))?;
-        client.rename(unfinished, path, true).await.map_err(|error| fault(&asked, error))
+        in_time(&self.endpoint, writer.close()).await?.map_err(|error| self.of_data_node(&asked, error))?;
+        client.rename(unfinished, path, true).await.map_err(|error| self.fault(&asked, error))
+    }
+
+    /// What lies in a folder; none where it is a file.
+    async fn listed(&self, client: &Client, asked: &Asked<'_>) -> Result<Option<Vec<Entry>>, StorageError> {
+        let mut entries = Vec::new();
+        let statuses = client.list_status_iter(asked.path, false);
+        while let Some(status) = statuses.next().await {
+            let status = status.map_err(|error| self.fault(asked, error))?;
+            if status.path.trim_end_matches('/') == asked.path.trim_end_matches('/') {
+                return Ok(None);
+            }
+            if entries.len() == MOST_ENTRIES {
+                return Err(crate::file_system::too_many(&asked.place()));
+            }
+            entries.push(entry(file_name(&status.path), &status));
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Some(entries))
+    }
+
+    fn fault(&self, asked: &Asked<'_>, error: HdfsError) -> StorageError {
+        match error {
+            HdfsError::GSSAPIError(_, _, detail) => asked.login(self.kerberos.advice(&detail)),
+            // So it is said to who does not begin with Kerberos.
+            HdfsError::IOError(error) if is_broken_off(&error) && !self.properties.is_secure() => asked.unreachable(
+                "the connection broke; is it the right port? where it wants Kerberos, core-site.xml has to say so",
+            ),
+            other => fault(asked, other),
+        }
+    }
+
+    /// Trouble with the bytes of a file: data nodes are many, and the name node may be well.
+    fn of_data_node(&self, asked: &Asked<'_>, error: HdfsError) -> StorageError {
+        match error {
+            HdfsError::IOError(error) => asked.other(format!("a data node: {}", words_of(&error))),
+            other => self.fault(asked, other),
+        }
     }
 }
 
@@ -218,7 +267,8 @@ impl Borrowed<'_> {
     }
 
     fn judge<T>(self, asked: &Asked<'_>, result: hdfs_native::Result<T>) -> Result<T, StorageError> {
-        self.end(result.map_err(|error| fault(asked, error)))
+        let files = self.files;
+        self.end(result.map_err(|error| files.fault(asked, error)))
     }
 }
 
@@ -240,7 +290,7 @@ impl FileSystem for HdfsFiles {
 
     async fn list(&self, folder: &str) -> Result<Option<Vec<Entry>>, StorageError> {
         let borrowed = self.borrow().await?;
-        let listed = listed(&borrowed.client, &self.asked("list", folder)).await;
+        let listed = self.listed(&borrowed.client, &self.asked("list", folder)).await;
         absent_is_none(borrowed.end(listed)).map(Option::flatten)
     }
 
@@ -249,13 +299,13 @@ impl FileSystem for HdfsFiles {
         let asked = self.asked("read", path);
         let read = async {
             let opened = in_time(&self.endpoint, borrowed.client.read(path)).await?;
-            let reader = opened.map_err(|error| fault(&asked, error))?;
+            let reader = opened.map_err(|error| self.fault(&asked, error))?;
             if reader.file_length() as u64 > limit {
                 return Err(too_large(&asked.place(), limit));
             }
             let source = Source { endpoint: &self.endpoint, place: &asked.place() };
             let pieces = reader.read_range_stream(0, reader.file_length());
-            collect(pieces, limit, source, |error| of_data_node(&asked, error)).await
+            collect(pieces, limit, source, |error| self.of_data_node(&asked, error)).await
         };
         let result = read.await;
         borrowed.end(result)
@@ -289,24 +339,6 @@ impl FileSystem for HdfsFiles {
         let removed = borrowed.client.delete(path, true).await;
         absent_is_none(borrowed.judge(&self.asked("remove", path), removed)).map(drop)
     }
-}
-
-/// What lies in a folder; none where it is a file.
-async fn listed(client: &Client, asked: &Asked<'_>) -> Result<Option<Vec<Entry>>, StorageError> {
-    let mut entries = Vec::new();
-    let statuses = client.list_status_iter(asked.path, false);
-    while let Some(status) = statuses.next().await {
-        let status = status.map_err(|error| fault(asked, error))?;
-        if status.path.trim_end_matches('/') == asked.path.trim_end_matches('/') {
-            return Ok(None);
-        }
-        if entries.len() == MOST_ENTRIES {
-            return Err(crate::file_system::too_many(&asked.place()));
-        }
-        entries.push(entry(file_name(&status.path), &status));
-    }
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Some(entries))
 }
 
 /// Those that accept a connection before those that don't. One alone is not asked.
@@ -346,7 +378,7 @@ fn fault(asked: &Asked<'_>, error: HdfsError) -> StorageError {
         HdfsError::RPCError(class, message) | HdfsError::FatalRPCError(class, message) => {
             asked.exception(&class, &message)
         }
-        HdfsError::SASLError(detail) | HdfsError::GSSAPIError(_, _, detail) => asked.login(kerberos_hint(&detail)),
+        HdfsError::SASLError(detail) => asked.login(first_line(&detail)),
         HdfsError::NoSASLMechanism => {
             asked.login("it offers no way of logging in that is known here; Kerberos and simple are")
         }
@@ -358,30 +390,19 @@ fn fault(asked: &Asked<'_>, error: HdfsError) -> StorageError {
     }
 }
 
-/// Trouble with the bytes of a file: data nodes are many, and the name node may be well.
-fn of_data_node(asked: &Asked<'_>, error: HdfsError) -> StorageError {
-    match fault(asked, error) {
-        StorageError::Unreachable { detail, .. } => asked.other(format!("a data node: {detail}")),
-        other => other,
-    }
-}
-
-fn kerberos_hint(detail: &str) -> String {
-    let words = first_line(detail);
-    format!("{words}; run kinit, or set KELOS_KERBEROS_PRINCIPAL and KELOS_KERBEROS_KEYTAB")
-}
-
 /// What went wrong with a connection, in few words.
 pub(crate) fn words_of(error: &io::Error) -> String {
     let words = error.to_string();
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
         io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof => {
-            "the connection broke; is it the right port?".to_owned()
-        }
+        _ if is_broken_off(error) => "the connection broke; is it the right port?".to_owned(),
         io::ErrorKind::TimedOut => "the connection timed out".to_owned(),
         _ if words.contains("lookup address") => "unknown host".to_owned(),
         _ => first_line(&words),
     }
+}
+
+fn is_broken_off(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof)
 }

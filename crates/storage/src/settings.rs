@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::hadoop::HadoopConf;
-use crate::hdfs::Kerberos;
+use crate::kerberos::Kerberos;
 use crate::objects::{AzureSettings, GcsSettings, S3Settings, Secret};
 use crate::sftp::SshSettings;
 
