@@ -57,9 +57,13 @@ pub(crate) enum Command {
     /// Print the output of a run
     Logs(LogsArgs),
     /// Open slots again that have ended, or open ones that were never planned
-    Rerun(ChangeArgs),
+    Rerun(RerunArgs),
     /// End slots and their runs, or see to it that they never go
     Kill(ChangeArgs),
+    /// Pass over slots that have not ended, and end their runs
+    Skip(ChangeArgs),
+    /// Take slots for succeeded that have no live run, so that what depends on them may go
+    Mark(MarkArgs),
     /// Leave workflows alone: nothing of them is planned or started until they are resumed
     Pause(NamesArgs),
     /// End a pause
@@ -367,6 +371,45 @@ pub(crate) struct ChangeArgs {
     /// And before this time
     #[arg(long, value_name = "TIME", value_parser = text::time, requires = "from")]
     pub(crate) to: Option<Timestamp>,
+    /// Why; goes into the history
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) door: Door,
+}
+
+#[derive(Args)]
+pub(crate) struct RerunArgs {
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+    /// Also rerun all slots that depend on them
+    #[arg(long)]
+    pub(crate) downstream: bool,
+    /// Only say what would happen
+    #[arg(long, requires = "downstream")]
+    pub(crate) dry_run: bool,
+    /// Kill those that are dispatched or running first; otherwise they are in the way
+    #[arg(long, requires = "downstream")]
+    pub(crate) kill_live: bool,
+}
+
+/// How a slot can be said to have ended.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Marked {
+    /// What it was for is done
+    Succeeded,
+}
+
+#[derive(Args)]
+pub(crate) struct MarkArgs {
+    /// Whose slots
+    pub(crate) workflow: String,
+    /// Which slots
+    #[arg(value_parser = text::time, required = true, num_args = 1..)]
+    pub(crate) times: Vec<Timestamp>,
+    /// How they ended
+    #[arg(value_enum)]
+    pub(crate) state: Marked,
     /// Why; goes into the history
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,

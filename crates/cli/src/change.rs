@@ -1,14 +1,14 @@
-//! `kelos rerun`, `kill`, `pause` and `resume`: asking for changes.
+//! `kelos rerun`, `kill`, `skip`, `mark`, `pause` and `resume`: asking for changes.
 
 use jiff::Timestamp;
 use kelos_model::SlotState;
 use serde_json::{Value, json};
 
-use crate::args::{ChangeArgs, NamesArgs};
+use crate::args::{ChangeArgs, Door, MarkArgs, Marked, NamesArgs, RerunArgs};
 use crate::client::{Client, Query, escape, slot_path, text};
 use crate::failure::{BAD, Failure};
-use crate::render;
 use crate::text::{self as words, count, short};
+use crate::{downstream, render};
 
 /// What can be done to a slot.
 struct Change {
@@ -17,54 +17,124 @@ struct Change {
     to_final: bool,
 }
 
-pub(crate) fn rerun(args: &ChangeArgs) -> Result<u8, Failure> {
-    change(args, &Change { verb: "rerun", to_final: true })
+/// What the server said of each slot.
+#[derive(Default)]
+struct Answers {
+    done: Vec<Value>,
+    refused: Vec<(Timestamp, Failure)>,
+}
+
+pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
+    let (client, change) = (Client::new(&args.change.door)?, Change { verb: "rerun", to_final: true });
+    let doing = format!("rerun {}", args.change.workflow);
+    let mut body = because(args.change.reason.as_ref());
+    if args.downstream {
+        body["downstream"] = true.into();
+        body["dryRun"] = args.dry_run.into();
+        body["killLive"] = args.kill_live.into();
+    }
+    let times = chosen(&client, &args.change, &change, &doing)?;
+    let answers = ask(&client, &doing, (&args.change.workflow, &times), change.verb, &body)?;
+    if args.downstream && !args.change.door.json {
+        answers.done.iter().for_each(|done| downstream::tell(done, args.kill_live));
+        return Ok(answers.close());
+    }
+    Ok(answers.tell(&args.change.door, change.verb))
 }
 
 pub(crate) fn kill(args: &ChangeArgs) -> Result<u8, Failure> {
     change(args, &Change { verb: "kill", to_final: false })
 }
 
+pub(crate) fn skip(args: &ChangeArgs) -> Result<u8, Failure> {
+    change(args, &Change { verb: "skip", to_final: false })
+}
+
+pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let mut body = because(args.reason.as_ref());
+    body["state"] = match args.state {
+        Marked::Succeeded => "succeeded".into(),
+    };
+    let doing = format!("mark {}", args.workflow);
+    let answers = ask(&client, &doing, (&args.workflow, &args.times), "mark", &body)?;
+    Ok(answers.tell(&args.door, "mark"))
+}
+
 fn change(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let doing = format!("{} {}", change.verb, args.workflow);
-    let times = match (args.from, args.to) {
-        (Some(from), Some(to)) => in_range(&client, args, change, &doing, from, to)?,
-        _ => args.times.clone(),
-    };
-    let body = match &args.reason {
+    let times = chosen(&client, args, change, &doing)?;
+    let answers = ask(&client, &doing, (&args.workflow, &times), change.verb, &because(args.reason.as_ref()))?;
+    Ok(answers.tell(&args.door, change.verb))
+}
+
+fn because(reason: Option<&String>) -> Value {
+    match reason {
         Some(reason) => json!({ "reason": reason }),
         None => json!({}),
-    };
-    let (mut done, mut refused) = (Vec::new(), Vec::new());
+    }
+}
+
+/// The slots that were named, or those of the range.
+fn chosen(client: &Client, args: &ChangeArgs, change: &Change, doing: &str) -> Result<Vec<Timestamp>, Failure> {
+    match (args.from, args.to) {
+        (Some(from), Some(to)) => in_range(client, args, change, doing, from, to),
+        _ => Ok(args.times.clone()),
+    }
+}
+
+/// Asks for the same of each slot. What is refused for one does not keep it from the others.
+fn ask(
+    client: &Client,
+    doing: &str,
+    (workflow, times): (&str, &[Timestamp]),
+    verb: &str,
+    body: &Value,
+) -> Result<Answers, Failure> {
+    let mut answers = Answers::default();
     for time in times {
-        let path = format!("{}/{}", slot_path(&args.workflow, time), change.verb);
-        match client.post(&doing, &path, &body) {
-            Ok(slot) => done.push(slot),
-            Err(failure) if failure.code == BAD => refused.push((time, failure)),
+        match client.post(doing, &format!("{}/{verb}", slot_path(workflow, *time)), body) {
+            Ok(slot) => answers.done.push(slot),
+            Err(failure) if failure.code == BAD => answers.refused.push((*time, failure)),
             Err(failure) => return Err(failure),
         }
     }
-    if args.door.json {
-        let refused: Vec<Value> = refused
-            .iter()
-            .map(|(time, failure)| json!({ "time": words::wire(*time), "error": failure.message }))
-            .collect();
-        let bad = !refused.is_empty();
-        words::json(&json!({ "items": done, "refused": refused }));
-        return Ok(if bad { BAD } else { 0 });
+    Ok(answers)
+}
+
+impl Answers {
+    fn tell(self, door: &Door, verb: &str) -> u8 {
+        if door.json {
+            let refused = self.refused.iter();
+            let refused: Vec<Value> = refused
+                .map(|(time, failure)| json!({ "time": words::wire(*time), "error": failure.message }))
+                .collect();
+            words::json(&json!({ "items": self.done, "refused": refused }));
+            return self.code();
+        }
+        for slot in &self.done {
+            let (state, name) =
+                (text(slot, "state"), format!("{}@{}", text(slot, "workflow"), short(text(slot, "time"))));
+            words::line(format!("{name} is {}", render::paint(state, state)));
+        }
+        if self.done.is_empty() && self.refused.is_empty() {
+            words::line(format!("no slot to {verb} in that range"));
+        } else if self.done.len() > 1 {
+            words::line(count(self.done.len(), "slot"));
+        }
+        self.close()
     }
-    for slot in &done {
-        let (state, name) = (text(slot, "state"), format!("{}@{}", text(slot, "workflow"), short(text(slot, "time"))));
-        words::line(format!("{name} is {}", render::paint(state, state)));
+
+    /// Prints what was refused.
+    fn close(self) -> u8 {
+        self.refused.iter().for_each(|(_, failure)| failure.print());
+        self.code()
     }
-    if done.is_empty() && refused.is_empty() {
-        words::line(format!("no slot to {} in that range", change.verb));
-    } else if done.len() > 1 {
-        words::line(count(done.len(), "slot"));
+
+    fn code(&self) -> u8 {
+        if self.refused.is_empty() { 0 } else { BAD }
     }
-    refused.iter().for_each(|(_, failure)| failure.print());
-    Ok(if refused.is_empty() { 0 } else { BAD })
 }
 
 /// The existing slots of a range that it can be done to, oldest first.

@@ -9,8 +9,9 @@ mod change;
 mod check;
 mod client;
 mod cron;
-mod deploy;
 mod data;
+mod deploy;
+mod downstream;
 mod export;
 mod failure;
 mod folder;
@@ -83,6 +84,8 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Logs(args) => logs::run(&args),
         Command::Rerun(args) => change::rerun(&args),
         Command::Kill(args) => change::kill(&args),
+        Command::Skip(args) => change::skip(&args),
+        Command::Mark(args) => change::mark(&args),
         Command::Pause(args) => change::pause(&args, true),
         Command::Resume(args) => change::pause(&args, false),
         Command::Backfill(args) => backfill::run(&args),

@@ -22,6 +22,9 @@ impl Core {
         let reply = match ask {
             Ask::Rerun { slot, reason } => self.rerun(&slot, by, reason),
             Ask::Kill { slot, reason } => self.kill(&slot, by, reason),
+            Ask::MarkSucceeded { slot, reason } => self.mark_succeeded(&slot, by, reason),
+            Ask::Skip { slot, reason } => self.skip(&slot, by, reason),
+            Ask::RerunDownstream(request) => self.rerun_downstream(&request, &by),
             Ask::Pause(id) => self.pause(&id, by),
             Ask::Resume(id) => self.resume(&id, by),
             Ask::Backfill(request) => self.backfill(&request, by),
@@ -49,12 +52,11 @@ impl Core {
     /// What the store must be asked before this can be answered.
     fn missing(&self, ask: &Ask) -> Option<Recall> {
         match ask {
-            Ask::Rerun { slot, .. } | Ask::Kill { slot, .. } => {
-                let known = !self.tasks.contains_key(&slot.workflow)
-                    || self.live(slot).is_some()
-                    || self.turn.absent.contains(slot);
-                (!known).then(|| Recall::Slots(vec![slot.clone()]))
-            }
+            Ask::Rerun { slot, .. }
+            | Ask::Kill { slot, .. }
+            | Ask::MarkSucceeded { slot, .. }
+            | Ask::Skip { slot, .. } => (!self.is_known(slot)).then(|| Recall::Slots(vec![slot.clone()])),
+            Ask::RerunDownstream(request) => self.missing_downstream(&request.slot),
             Ask::Backfill(request) => {
                 let recall = range_recall(&request.workflow, request.range);
                 let known = !self.tasks.contains_key(&request.workflow) || self.turn.recalled.contains(&recall);
@@ -64,7 +66,12 @@ impl Core {
         }
     }
 
-    fn check_slot(&self, slot: &SlotRef) -> Result<(), Refusal> {
+    /// Whether it is in memory, or certain not to exist.
+    pub(crate) fn is_known(&self, slot: &SlotRef) -> bool {
+        !self.tasks.contains_key(&slot.workflow) || self.live(slot).is_some() || self.turn.absent.contains(slot)
+    }
+
+    pub(crate) fn check_slot(&self, slot: &SlotRef) -> Result<(), Refusal> {
         let task = self.tasks.get(&slot.workflow).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
         let SlotKey::Time(at) = slot.key;
@@ -87,31 +94,52 @@ impl Core {
         Ok(Done::Plainly)
     }
 
-    fn plan_asked(&mut self, slot: &SlotRef) {
+    pub(crate) fn plan_asked(&mut self, slot: &SlotRef) {
         self.record(slot, SlotEvent::Planned { origin: Origin::Request, priority: 0, backfill: None });
         self.cover_slot(slot);
     }
 
     fn kill(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
-        // What exists can be ended even if its workflow, or its time, is not defined any more.
-        if self.live(slot).is_none() {
-            self.check_slot(slot)?;
-            self.plan_asked(slot);
-        }
-        self.kill_known(slot, by, reason)
+        let state = self.see_to(slot)?;
+        let done = self.end(slot, SlotEvent::Killed { by, reason });
+        if done { Ok(Done::Plainly) } else { Err(Refusal::AlreadyFinal(slot.clone(), state)) }
     }
 
-    fn kill_known(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
-        let Some(live) = self.live(slot) else { return Err(Refusal::NoWorkflow(slot.workflow.clone())) };
-        let state = live.slot.state;
-        let run = live.slot.run_alive.then(|| RunId { slot: slot.clone(), number: live.slot.last_run });
-        if !self.record(slot, SlotEvent::Killed { by, reason }) {
-            return Err(Refusal::AlreadyFinal(slot.clone(), state));
+    fn skip(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
+        let state = self.see_to(slot)?;
+        let done = self.end(slot, SlotEvent::SkippedBy { by, reason });
+        if done { Ok(Done::Plainly) } else { Err(Refusal::NotSkippable(slot.clone(), state)) }
+    }
+
+    fn mark_succeeded(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
+        if let Some(live) = self.live(slot).filter(|live| live.slot.run_alive) {
+            return Err(Refusal::RunAlive(slot.clone(), live.slot.last_run));
         }
-        if let Some(run) = run {
+        self.see_to(slot)?;
+        let done = self.record(slot, SlotEvent::MarkedSucceeded { by, reason });
+        if done { Ok(Done::Plainly) } else { Err(Refusal::AlreadySucceeded(slot.clone())) }
+    }
+
+    /// Plans a slot that does not exist, so that something can be done to it; gives its state.
+    fn see_to(&mut self, slot: &SlotRef) -> Result<SlotState, Refusal> {
+        if let Some(live) = self.live(slot) {
+            // What exists can be ended even if its workflow, or its time, is not defined any more.
+            return Ok(live.slot.state);
+        }
+        self.check_slot(slot)?;
+        self.plan_asked(slot);
+        Ok(SlotState::Waiting)
+    }
+
+    /// Records the event that ends a slot, and has its run ended. Says whether that could be.
+    pub(crate) fn end(&mut self, slot: &SlotRef, what: SlotEvent) -> bool {
+        let alive = self.live(slot).filter(|live| live.slot.run_alive);
+        let run = alive.map(|live| RunId { slot: slot.clone(), number: live.slot.last_run });
+        let done = self.record(slot, what);
+        if let Some(run) = run.filter(|_| done) {
             self.cancel(&run);
         }
-        Ok(Done::Plainly)
+        done
     }
 
     fn pause(&mut self, id: &WorkflowId, by: String) -> Reply {

@@ -15,6 +15,7 @@
 mod asks;
 mod definitions;
 mod dispatch;
+mod downstream;
 mod gate;
 mod memory;
 mod plan;
@@ -35,7 +36,7 @@ use kelos_model::{BackfillId, EventRecord, Recall, Run, SlotRef, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
-    Ask, BackfillRequest, Command, Config, Done, Input, Inspection, Only, Refusal, Reply, Restored, Rows, Step,
+    Ask, BackfillRequest, Command, Config, Done, DownstreamRequest, Input, Inspection, Only, Refusal, Reply, Restored, Rows, Step,
 };
 
 pub use runs::jitter_seed;

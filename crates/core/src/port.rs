@@ -108,6 +108,22 @@ pub enum Ask {
         /// Why, in their words.
         reason: Option<String>,
     },
+    /// Take a slot for succeeded whose run is not alive: what it was for is done.
+    MarkSucceeded {
+        /// Which.
+        slot: SlotRef,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// Pass over a live slot, and end its run.
+    Skip {
+        /// Which.
+        slot: SlotRef,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// Open a slot again, and all that depends on it.
+    RerunDownstream(DownstreamRequest),
     /// Leave a workflow alone: no planning, no looking, no dispatching. Runs that go on are recorded.
     Pause(WorkflowId),
     /// End a pause.
@@ -127,6 +143,19 @@ pub enum Ask {
     },
     /// Say what only the scheduler's memory knows about a slot.
     Inspect(SlotRef),
+}
+
+/// A rerun of a slot with all that depends on it, which somebody asks for.
+#[derive(Debug, Clone)]
+pub struct DownstreamRequest {
+    /// The slot on which the others depend.
+    pub slot: SlotRef,
+    /// Why, in their words.
+    pub reason: Option<String>,
+    /// Kill those that are dispatched or running first; otherwise they are a reason to refuse.
+    pub kill_live: bool,
+    /// Only say what would happen.
+    pub dry_run: bool,
 }
 
 /// A backfill that somebody asks for.
@@ -162,6 +191,17 @@ pub enum Done {
         /// Left as they are.
         untouched: u32,
     },
+    /// A slot and all that depends on it.
+    Downstream {
+        /// The slot itself, where it was never planned before.
+        created: Option<SlotRef>,
+        /// Final or only queued, opened again.
+        reopened: Vec<SlotRef>,
+        /// Dispatched or running, killed and opened again; in a dry run also those that would be a reason to refuse.
+        killed: Vec<SlotRef>,
+        /// Left as they are: they look at their triggers again anyway.
+        untouched: u32,
+    },
     /// What memory knows about a slot.
     Inspected(Inspection),
 }
@@ -194,6 +234,19 @@ pub enum Refusal {
     StillLive(SlotRef, SlotState),
     /// Only live slots can be killed.
     AlreadyFinal(SlotRef, SlotState),
+    /// Only live slots can be skipped.
+    NotSkippable(SlotRef, SlotState),
+    /// It has succeeded already.
+    AlreadySucceeded(SlotRef),
+    /// Only a slot whose run is not alive can be marked as succeeded.
+    RunAlive(SlotRef, u32),
+    /// What depends on a slot is dispatched or running: the first of them, and how many.
+    DownstreamLive(SlotRef, SlotState, usize),
+    /// More slots depend on one than a request may touch.
+    TooManyDownstream {
+        /// The limit.
+        limit: usize,
+    },
     /// There is a backfill of that name.
     NameTaken(BackfillId),
     /// More slots than one request may touch.
@@ -216,6 +269,28 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::AlreadyFinal(slot, state) => {
                 write!(f, "{} is {state}: only a slot that has not ended can be killed", slot.short())
+            }
+            Refusal::NotSkippable(slot, state) => {
+                write!(f, "{} is {state}: only a slot that has not ended can be skipped", slot.short())
+            }
+            Refusal::AlreadySucceeded(slot) => write!(f, "{} has succeeded already", slot.short()),
+            Refusal::RunAlive(slot, run) => write!(
+                f,
+                "run {run} of {} has not ended, and what depends on it would go: only a slot without a live run can be \
+                 marked as succeeded",
+                slot.short()
+            ),
+            Refusal::DownstreamLive(slot, state, 1) => {
+                write!(f, "{} is {state}: only slots without a live run can be opened again", slot.short())
+            }
+            Refusal::DownstreamLive(slot, state, count) => write!(
+                f,
+                "{} is {state}, and {} more are dispatched or running: only slots without a live run can be opened again",
+                slot.short(),
+                count.saturating_sub(1)
+            ),
+            Refusal::TooManyDownstream { limit } => {
+                write!(f, "more than {limit} slots depend on it: rerun it alone, and backfill what depends on it")
             }
             Refusal::NameTaken(id) => write!(f, "a backfill named \"{id}\" exists already, expected a new name"),
             Refusal::TooMany { limit, .. } => {

@@ -314,6 +314,10 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
             format!("run {run} ended at {since}: {}; no retry is left", failed_words(outcome))
         }
         SlotEvent::Killed { by, reason } => format!("killed by {by} at {since}{}", reason_words(reason.as_deref())),
+        SlotEvent::MarkedSucceeded { by, reason } => {
+            format!("marked as succeeded by {by} at {since}{}", reason_words(reason.as_deref()))
+        }
+        SlotEvent::SkippedBy { by, reason } => format!("skipped by {by} at {since}{}", reason_words(reason.as_deref())),
         SlotEvent::Expired { timeout_seconds, .. } => {
             format!("expired at {since}: it still waited {timeout_seconds} s after its time")
         }

@@ -161,7 +161,23 @@ pub enum SlotEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The run of a slot that had been killed came to its end.
+    /// A person says that what it was for is done; whoever waits for its success may go.
+    MarkedSucceeded {
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A person says that it is not to go.
+    SkippedBy {
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The run of a slot that had been killed or skipped came to its end.
     RunEnded {
         /// Number of the run.
         run: u32,

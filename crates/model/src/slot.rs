@@ -22,13 +22,13 @@ pub enum SlotState {
     Running,
     /// Its run failed and the retry is not yet due.
     Backoff,
-    /// Its run succeeded.
+    /// Its run succeeded, or a person said so.
     Succeeded,
     /// Its last run failed and no retry is left.
     Failed,
     /// It waited longer than its workflow allows.
     Expired,
-    /// It will never go: a trigger or a constraint said so.
+    /// It will never go: a trigger, a constraint or a person said so.
     Skipped,
     /// A person ended it.
     Killed,
@@ -104,10 +104,12 @@ impl SlotState {
             (Dispatched | Running, SlotEvent::Failed { .. }) => Failed,
             (Backoff, SlotEvent::BackoffEnded) => Waiting,
             (live, SlotEvent::Killed { .. }) if !live.is_final() => Killed,
+            (live, SlotEvent::SkippedBy { .. }) if !live.is_final() => Skipped,
+            (idle, SlotEvent::MarkedSucceeded { .. }) if !matches!(idle, Dispatched | Running | Succeeded) => Succeeded,
             (done, SlotEvent::Reopened { .. }) if done.is_final() => Waiting,
             (live, SlotEvent::Prioritised { .. }) if !live.is_final() => live,
             (Waiting, SlotEvent::Imported { state, .. }) if state.is_importable() => *state,
-            // The run of a killed slot, which may have been reopened since, but can't have been dispatched again.
+            // The run of a killed or skipped slot, which may have been reopened since, but can't have been dispatched again.
             (state, SlotEvent::RunEnded { .. }) if !matches!(state, Dispatched | Running) => state,
             _ => return None,
         };
@@ -134,7 +136,7 @@ pub struct Slot {
     pub last_run: u32,
     /// Log position of the latest run's dispatch, which is also the key of its record; 0 before the first.
     pub last_run_seq: u64,
-    /// Whether the latest run may still be alive: also true for a killed slot whose run is being ended.
+    /// Whether the latest run may still be alive: also true for a killed or skipped slot whose run is being ended.
     pub run_alive: bool,
     /// What the executor calls the latest run.
     pub external_id: Option<String>,
@@ -191,6 +193,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
             slot.retries = 0;
             slot.due = None;
         }
+        SlotEvent::SkippedBy { .. } | SlotEvent::MarkedSucceeded { .. } => slot.due = None,
         SlotEvent::Reopened { priority, backfill, .. } => {
             slot.retries = 0;
             slot.external_id = None;
@@ -229,6 +232,8 @@ fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
         | SlotEvent::Failed { run, .. }
         | SlotEvent::RunEnded { run, .. } => slot.run_alive && *run == slot.last_run,
         SlotEvent::Imported { .. } => slot.last_run == 0 && is_whole(event),
+        // Whoever waits for the success would go while the run may still write what they are to read.
+        SlotEvent::MarkedSucceeded { .. } => !slot.run_alive,
         _ => true,
     }
 }

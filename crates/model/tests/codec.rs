@@ -163,6 +163,8 @@ fn running() -> impl Strategy<Value = SlotEvent> {
 fn asked() -> impl Strategy<Value = SlotEvent> {
     prop_oneof![
         (text(), prop::option::of(text())).prop_map(|(by, reason)| SlotEvent::Killed { by, reason }),
+        (text(), prop::option::of(text())).prop_map(|(by, reason)| SlotEvent::MarkedSucceeded { by, reason }),
+        (text(), prop::option::of(text())).prop_map(|(by, reason)| SlotEvent::SkippedBy { by, reason }),
         (text(), prop::option::of(text()), any::<i32>(), prop::option::of(backfill()))
             .prop_map(|(by, reason, priority, backfill)| SlotEvent::Reopened { by, reason, priority, backfill }),
         (any::<i32>(), backfill()).prop_map(|(priority, backfill)| SlotEvent::Prioritised { priority, backfill }),

@@ -39,13 +39,13 @@ fn slot(state: SlotState) -> Slot {
 
 #[test]
 fn every_state_meets_every_event() {
-    let mut table = format!("{:<14}", "");
+    let mut table = format!("{:<18}", "");
     for state in SlotState::ALL {
         write!(table, "{:<11}", state.as_str()).unwrap();
     }
     table.truncate(table.trim_end().len());
     for event in events(1) {
-        let mut row = format!("\n{:<14}", name(&event));
+        let mut row = format!("\n{:<18}", name(&event));
         for state in SlotState::ALL {
             let after = state.after(&event).map_or("-", SlotState::as_str);
             write!(row, "{after:<11}").unwrap();
@@ -100,6 +100,25 @@ fn an_imported_slot_is_whole_or_not_at_all() {
 }
 
 #[test]
+fn nothing_is_marked_as_succeeded_while_its_run_is_alive() {
+    let mark = SlotEvent::MarkedSucceeded { by: "ann".to_owned(), reason: None };
+    let marked = |slot| apply(Some(slot), &mark, Timestamp::UNIX_EPOCH, 2);
+    let killed = slot(SlotState::Killed);
+    assert_eq!(marked(Slot { run_alive: true, ..killed.clone() }), None);
+    assert_eq!(marked(killed).map(|slot| (slot.state, slot.retries)), Some((SlotState::Succeeded, 1)));
+}
+
+#[test]
+fn the_run_of_a_skipped_slot_still_comes_to_its_end() {
+    let skip = SlotEvent::SkippedBy { by: "ann".to_owned(), reason: None };
+    let skipped = apply(Some(slot(SlotState::Running)), &skip, Timestamp::UNIX_EPOCH, 2).unwrap();
+    assert!(skipped.state == SlotState::Skipped && skipped.is_live());
+    let end = SlotEvent::RunEnded { run: 1, outcome: kelos_model::Outcome::Killed };
+    let ended = apply(Some(skipped), &end, Timestamp::UNIX_EPOCH, 3).unwrap();
+    assert!(ended.state == SlotState::Skipped && !ended.is_live());
+}
+
+#[test]
 fn states_are_read_back_from_their_names() {
     for state in SlotState::ALL {
         assert_eq!(SlotState::parse(state.as_str()), Some(state));
@@ -109,7 +128,7 @@ fn states_are_read_back_from_their_names() {
 }
 
 fn history() -> impl Strategy<Value = Vec<(usize, u32)>> {
-    prop::collection::vec((0_usize..17, 1_u32..5), 1..120)
+    prop::collection::vec((0_usize..19, 1_u32..5), 1..120)
 }
 
 proptest! {
@@ -119,7 +138,9 @@ proptest! {
     fn final_states_are_left_only_by_reopening(history in history()) {
         walk(&history, |before, event, after| {
             let left = before.state.is_final() && after.state != before.state;
-            !left || matches!(event, SlotEvent::Reopened { .. }) && after.state == SlotState::Waiting
+            let opened = matches!(event, SlotEvent::Reopened { .. }) && after.state == SlotState::Waiting;
+            let marked = matches!(event, SlotEvent::MarkedSucceeded { .. }) && after.state == SlotState::Succeeded;
+            !left || opened || marked
         })?;
     }
 

@@ -139,6 +139,15 @@ impl From<Refusal> for Problem {
             Refusal::NoSchedule(..) => Problem::conflict("no-schedule", detail),
             Refusal::StillLive(..) => Problem::conflict("still-live", detail).with_hint("kill it first"),
             Refusal::AlreadyFinal(..) => Problem::conflict("already-final", detail),
+            Refusal::NotSkippable(..) => Problem::conflict("already-final", detail),
+            Refusal::AlreadySucceeded(_) => Problem::conflict("already-succeeded", detail),
+            Refusal::RunAlive(..) => {
+                Problem::conflict("run-alive", detail).with_hint("kill it first, and mark it once its run has ended")
+            }
+            Refusal::DownstreamLive(..) => Problem::conflict("still-live", detail).with_hint(
+                "have them killed too (`killLive`, or `kelos rerun --downstream --kill-live`), or wait until they have ended",
+            ),
+            Refusal::TooManyDownstream { .. } => Problem::bad_request("too-many", detail),
             Refusal::NameTaken(_) => Problem::conflict("name-taken", detail),
             Refusal::TooMany { .. } => Problem::bad_request("too-many", detail),
         }

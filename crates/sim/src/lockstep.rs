@@ -109,7 +109,7 @@ impl Pair {
                     self.feed(vec![Input::Definitions { all }])?;
                 }
                 Happening::Asked(ask) => {
-                    if let Some(run) = self.spec.asked(&ask, at) {
+                    for run in self.spec.asked(&ask, at) {
                         self.world.cancel(&run, at);
                         if self.going.remove(&run).is_some() {
                             self.spec.ended(&run, &Outcome::Killed, at);

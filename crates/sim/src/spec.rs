@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest};
+use kelos_core::{Ask, BackfillRequest, DownstreamRequest};
 use kelos_model::retry::OnUnknown;
 use kelos_model::time::{CronSchedule, resolve};
-use kelos_model::trigger::evaluate;
+use kelos_model::trigger::{Facts, Waker, evaluate};
 use kelos_model::workflow::{BackfillMode, Keys};
-use kelos_model::{Answer, BackfillId, Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Answer, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::world::{Known, World};
 
@@ -192,8 +192,8 @@ impl Spec {
         }
     }
 
-    /// Somebody asked. Gives the run that a kill ends.
-    pub fn asked(&mut self, ask: &Ask, now: Timestamp) -> Option<RunId> {
+    /// Somebody asked. Gives the runs that are ended for it.
+    pub fn asked(&mut self, ask: &Ask, now: Timestamp) -> Vec<RunId> {
         match ask {
             Ask::Pause(id) | Ask::Resume(id) if self.workflows.contains_key(id) => {
                 self.paused.insert(id.clone(), matches!(ask, Ask::Pause(_)));
@@ -205,25 +205,86 @@ impl Spec {
                 Some(state) if state.state.is_final() => state.reopen(0),
                 Some(_) => {}
             },
-            Ask::Kill { slot, .. } if self.slots.contains_key(slot) || self.has(slot) => return self.kill(slot),
+            Ask::Kill { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Killed),
+            Ask::Skip { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Skipped),
+            Ask::MarkSucceeded { slot, .. } if self.can_be(slot) => {
+                let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0));
+                if !state.alive {
+                    state.state = SlotState::Succeeded;
+                }
+            }
+            Ask::RerunDownstream(request) if self.has(&request.slot) => return self.rerun_downstream(request),
             Ask::Backfill(request) if !request.dry_run => self.backfill(request, now),
             _ => {}
         }
-        None
+        Vec::new()
+    }
+
+    /// What depends on a slot: all that have a member among the slots that their trigger names when it is asked.
+    fn downstream(&self, root: &SlotRef) -> BTreeSet<SlotRef> {
+        let schedules = self.schedules();
+        let here = |slot: &&SlotRef| {
+            schedules.get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
+        };
+        let looks_at: Vec<(&SlotRef, Vec<SlotRef>)> =
+            self.slots.keys().filter(here).map(|slot| (slot, self.looks_at(slot))).collect();
+        let mut members = BTreeSet::from([root.clone()]);
+        loop {
+            let before = members.len();
+            let more = looks_at.iter().filter(|(_, upstream)| upstream.iter().any(|one| members.contains(one)));
+            let more: Vec<_> = more.map(|(slot, _)| (*slot).clone()).collect();
+            members.extend(more);
+            if members.len() == before {
+                return members;
+            }
+        }
+    }
+
+    fn looks_at(&self, slot: &SlotRef) -> Vec<SlotRef> {
+        let evaluation = evaluate(&self.workflows[&slot.workflow].trigger, &slot.workflow, &slot.key, &Nothing);
+        let slots = evaluation.wakers.into_iter().filter_map(|waker| match waker {
+            Waker::Slot(slot) => Some(slot),
+            _ => None,
+        });
+        slots.collect()
+    }
+
+    fn rerun_downstream(&mut self, request: &DownstreamRequest) -> Vec<RunId> {
+        let members = self.downstream(&request.slot);
+        let running = |slot: &SlotRef| self.slots.get(slot).is_some_and(|state| state.state == SlotState::Running);
+        if request.dry_run || !request.kill_live && members.iter().any(running) {
+            return Vec::new();
+        }
+        let mut ended = Vec::new();
+        for slot in members {
+            let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0));
+            if state.state == SlotState::Running {
+                ended.push(RunId { slot, number: state.last_run });
+            }
+            if !matches!(state.state, SlotState::Waiting | SlotState::Backoff) {
+                state.reopen(0);
+            }
+        }
+        ended
+    }
+
+    /// Whether something can be done to a slot: it is there, or would be by its schedule.
+    fn can_be(&self, slot: &SlotRef) -> bool {
+        self.slots.contains_key(slot) || self.has(slot)
     }
 
     fn has(&self, slot: &SlotRef) -> bool {
         self.schedules().get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
     }
 
-    fn kill(&mut self, slot: &SlotRef) -> Option<RunId> {
+    fn end(&mut self, slot: &SlotRef, end: SlotState) -> Vec<RunId> {
         let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0));
         if state.state.is_final() {
-            return None;
+            return Vec::new();
         }
-        state.state = SlotState::Killed;
-        state.retries = 0;
-        state.alive.then(|| RunId { slot: slot.clone(), number: state.last_run })
+        state.state = end;
+        let alive = state.alive.then(|| RunId { slot: slot.clone(), number: state.last_run });
+        alive.into_iter().collect()
     }
 
     fn backfill(&mut self, request: &BackfillRequest, now: Timestamp) {
@@ -245,6 +306,23 @@ impl Spec {
                 },
             }
         }
+    }
+}
+
+/// What is known to somebody who asks a trigger only for what it looks at.
+struct Nothing;
+
+impl Facts for Nothing {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+
+    fn slot(&self, _: &SlotRef) -> Option<Option<SlotState>> {
+        None
+    }
+
+    fn probe(&self, _: &Probe) -> Option<ProbeAnswer> {
+        None
     }
 }
 

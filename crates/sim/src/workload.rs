@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, Config};
+use kelos_core::{Ask, BackfillRequest, Config, DownstreamRequest};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
@@ -57,6 +57,7 @@ impl Workload {
         }
         definitions.sort_by_key(|(at, _)| *at);
         let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
+        asks.extend(later_asks(seed, &names, start, end));
         asks.sort_by_key(|(at, _)| *at);
         Workload { start, end, config, definitions, asks }
     }
@@ -136,13 +137,40 @@ fn trigger(rng: &mut Rng, names: &[WorkflowId], depth: u32) -> Trigger {
     }
 }
 
-fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> (Timestamp, Ask) {
+/// Marks, skips and reruns of whole trees, for two seeds in three. They are drawn apart: the other draws of a seed, and
+/// all of the third, are as they were before these could be asked for.
+fn later_asks(seed: u64, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> Vec<(Timestamp, Ask)> {
+    let mut rng = Rng::new(seed ^ 0xD03A);
+    let count = if rng.percent(67) { rng.between(1, 10) } else { 0 };
+    (0..count).map(|_| later_ask(&mut rng, names, start, end)).collect()
+}
+
+fn later_ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> (Timestamp, Ask) {
+    let (at, slot) = some_slot(rng, names, start, end);
+    let ask = match rng.below(5) {
+        0 => Ask::MarkSucceeded { slot, reason: None },
+        1 => Ask::Skip { slot, reason: None },
+        _ => Ask::RerunDownstream(DownstreamRequest {
+            slot,
+            reason: None,
+            kill_live: rng.percent(60),
+            dry_run: rng.percent(10),
+        }),
+    };
+    (at, ask)
+}
+
+/// A moment, and a slot around it, on the hour: most schedules have it.
+fn some_slot(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> (Timestamp, SlotRef) {
     let at = moment(rng, start, end);
     let workflow = rng.pick(names).clone();
-    // Around the moment, on the hour: most schedules have it.
     let hour = at.as_second() / 3600 * 3600 + rng.between(-20, 2) * 3600;
-    let time = Timestamp::from_second(hour).unwrap_or(at);
-    let slot = SlotRef::at(workflow.clone(), time);
+    (at, SlotRef::at(workflow, Timestamp::from_second(hour).unwrap_or(at)))
+}
+
+fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> (Timestamp, Ask) {
+    let (at, slot) = some_slot(rng, names, start, end);
+    let (workflow, time) = (slot.workflow.clone(), slot.key.scheduled_at());
     let ask = match rng.below(8) {
         0..=2 => Ask::Rerun { slot, reason: None },
         3 | 4 => Ask::Kill { slot, reason: None },

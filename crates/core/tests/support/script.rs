@@ -12,7 +12,8 @@
 //! answer /in/00 yes | no | never | failed why
 //! report wc@00:00#1 started | succeeded | killed | never-started
 //! report wc@00:00#1 failed why | refused why | unknown why | deferred why
-//! rerun wc@00:00 | kill wc@00:00 | inspect wc@00:00
+//! rerun wc@00:00 | kill wc@00:00 | mark wc@00:00 | skip wc@00:00 | inspect wc@00:00
+//! downstream wc@00:00 [killing] [dry] [because why]             a rerun with all that depends on it
 //! backfill name wc from 00:00 to 05:00 missing | unsuccessful | all [priority 5] [dry]
 //! cancel name
 //! show | show wc                                                the slots as they are stored
@@ -24,7 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, Input, Only};
+use kelos_core::{Ask, BackfillRequest, DownstreamRequest, Input, Only};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
@@ -67,6 +68,9 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "report" => report(world, &mut words)?,
         "rerun" => world.ask(Ask::Rerun { slot: words.slot(world)?, reason: None }),
         "kill" => world.ask(Ask::Kill { slot: words.slot(world)?, reason: None }),
+        "mark" => world.ask(Ask::MarkSucceeded { slot: words.slot(world)?, reason: None }),
+        "skip" => world.ask(Ask::Skip { slot: words.slot(world)?, reason: None }),
+        "downstream" => downstream(world, &mut words)?,
         "inspect" => world.ask(Ask::Inspect(words.slot(world)?)),
         "backfill" => backfill(world, &mut words)?,
         "cancel" => {
@@ -276,6 +280,20 @@ fn report(world: &mut World, words: &mut Script) -> Said {
     };
     let input = Input::RunReported { run, report };
     Ok(if world.ticks { world.turn(vec![input]) } else { world.note(input) })
+}
+
+fn downstream(world: &mut World, words: &mut Script) -> Said {
+    let slot = words.slot(world)?;
+    let mut request = DownstreamRequest { slot, reason: None, kill_live: false, dry_run: false };
+    while let Ok(word) = words.next("") {
+        match word.as_str() {
+            "killing" => request.kill_live = true,
+            "dry" => request.dry_run = true,
+            "because" => request.reason = Some(words.rest()),
+            other => return Err(format!("not understood: {other}")),
+        }
+    }
+    Ok(world.ask(Ask::RerunDownstream(request)))
 }
 
 fn backfill(world: &mut World, words: &mut Script) -> Said {

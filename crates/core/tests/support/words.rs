@@ -110,9 +110,9 @@ impl Words {
             }
             SlotEvent::BackoffEnded => "back-off ended".to_owned(),
             SlotEvent::Failed { run, outcome } => format!("#{run} ended ({}), failed", ended(outcome)),
-            SlotEvent::Killed { by, reason } => {
-                format!("killed by {by}{}", reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default())
-            }
+            SlotEvent::Killed { by, reason } => format!("killed by {by}{}", because(reason)),
+            SlotEvent::MarkedSucceeded { by, reason } => format!("marked as succeeded by {by}{}", because(reason)),
+            SlotEvent::SkippedBy { by, reason } => format!("skipped by {by}{}", because(reason)),
             SlotEvent::RunEnded { run, outcome } => format!("#{run} is gone ({})", ended(outcome)),
             SlotEvent::Reopened { by, priority, .. } => format!("reopened by {by}{}", weight(*priority)),
             SlotEvent::Prioritised { priority, backfill } => format!("adopted by {backfill}, priority {priority}"),
@@ -168,6 +168,12 @@ impl Words {
                 reopened.len(),
                 adopted.len()
             ),
+            Ok(Done::Downstream { created, reopened, killed, untouched }) => format!(
+                "done: {} created, {} reopened, {} killed, {untouched} untouched",
+                created.iter().len(),
+                reopened.len(),
+                killed.len()
+            ),
             Ok(Done::Inspected(inspection)) => self.inspection(inspection),
             Err(refusal) => format!("refused: {refusal}"),
         }
@@ -179,6 +185,10 @@ impl Words {
         let dormant = found.dormant.as_ref().map(|why| format!(", left alone: {why}")).unwrap_or_default();
         format!("next look {next}, {} ahead, {} active{full}{dormant}", found.ahead, found.active)
     }
+}
+
+fn because(reason: &Option<String>) -> String {
+    reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
 }
 
 /// How a run ended, and of which kind that is.

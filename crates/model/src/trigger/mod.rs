@@ -85,13 +85,23 @@ impl Trigger {
         }
     }
 
+    /// The slots that it looks at, in order of appearance: of which workflow, and how many seconds later.
+    #[must_use]
+    pub fn looks_at(&self) -> Vec<(&WorkflowId, i64)> {
+        match self {
+            Trigger::Success { workflow } => vec![(workflow, 0)],
+            Trigger::Offset { seconds, trigger } => {
+                let nested = trigger.looks_at().into_iter();
+                nested.filter_map(|(workflow, later)| Some((workflow, later.checked_add(*seconds)?))).collect()
+            }
+            other => other.nested().iter().flat_map(Trigger::looks_at).collect(),
+        }
+    }
+
     /// The workflows whose slots it looks at, in order of appearance.
     #[must_use]
     pub fn upstream(&self) -> Vec<&WorkflowId> {
-        match self {
-            Trigger::Success { workflow } => vec![workflow],
-            other => other.nested().iter().flat_map(Trigger::upstream).collect(),
-        }
+        self.looks_at().into_iter().map(|(workflow, _)| workflow).collect()
     }
 }
 

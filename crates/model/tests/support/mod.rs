@@ -54,11 +54,13 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
             external_id: Some("y".to_owned()),
             there: "SUCCESS".to_owned(),
         },
+        SlotEvent::MarkedSucceeded { by: "ann".to_owned(), reason: None },
+        SlotEvent::SkippedBy { by: "ann".to_owned(), reason: None },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 17, "one event of each kind");
+    assert_eq!(events.len(), 19, "one event of each kind");
     events
 }
 
@@ -82,5 +84,7 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::Reopened { .. } => 14,
         SlotEvent::Prioritised { .. } => 15,
         SlotEvent::Imported { .. } => 16,
+        SlotEvent::MarkedSucceeded { .. } => 17,
+        SlotEvent::SkippedBy { .. } => 18,
     }
 }

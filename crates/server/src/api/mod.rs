@@ -10,6 +10,7 @@ mod health;
 mod logs;
 mod projects;
 mod registers;
+mod rerun;
 mod runs;
 mod slots;
 mod workflows;
@@ -77,8 +78,10 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(slots::one))
         .routes(routes!(slots::history))
         .routes(routes!(slots::explain))
-        .routes(routes!(slots::rerun))
+        .routes(routes!(rerun::rerun))
         .routes(routes!(slots::kill))
+        .routes(routes!(slots::skip))
+        .routes(routes!(slots::mark))
         .routes(routes!(runs::list))
         .routes(routes!(runs::of_slot))
         .routes(routes!(runs::one))

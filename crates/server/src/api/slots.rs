@@ -1,4 +1,4 @@
-//! Slots: listing, looking, explaining, rerunning, killing.
+//! Slots: listing, looking, explaining, killing, skipping, marking.
 
 use axum::Json;
 use axum::extract::State;
@@ -79,7 +79,7 @@ pub(super) fn unknown(slot: &SlotRef) -> Problem {
     )
 }
 
-async fn found(app: &App, slot: SlotRef) -> Result<SlotDto, Problem> {
+pub(super) async fn found(app: &App, slot: SlotRef) -> Result<SlotDto, Problem> {
     let id = slot.clone();
     let found = app.read(move |reader| reader.slot(&id)).await?;
     found.map(|found| SlotDto::new(&slot, found)).ok_or_else(|| unknown(&slot))
@@ -156,30 +156,6 @@ pub(super) struct Because {
     reason: Option<String>,
 }
 
-/// Opens a slot again that has ended, or opens one that was never planned.
-#[utoipa::path(
-    post,
-    path = "/workflows/{id}/slots/{time}/rerun",
-    tag = "slots",
-    params(SlotPath),
-    request_body = Option<Because>,
-    responses(
-        (status = 200, description = "It is open", body = SlotDto),
-        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
-    )
-)]
-pub(super) async fn rerun(
-    Path(path): Path<SlotPath>,
-    _: Query<NoParameters>,
-    Who(by): Who,
-    State(app): State<App>,
-    Body(because): Body<Because>,
-) -> Result<Json<SlotDto>, Problem> {
-    let slot = path.slot();
-    app.ask(&by, Ask::Rerun { slot: slot.clone(), reason: because.reason }).await?;
-    found(&app, slot).await.map(Json)
-}
-
 /// Ends a slot and its run, or sees to it that it never goes.
 #[utoipa::path(
     post,
@@ -201,5 +177,74 @@ pub(super) async fn kill(
 ) -> Result<Json<SlotDto>, Problem> {
     let slot = path.slot();
     app.ask(&by, Ask::Kill { slot: slot.clone(), reason: because.reason }).await?;
+    found(&app, slot).await.map(Json)
+}
+
+/// Passes over a slot that has not ended, and ends its run.
+#[utoipa::path(
+    post,
+    path = "/workflows/{id}/slots/{time}/skip",
+    tag = "slots",
+    params(SlotPath),
+    request_body = Option<Because>,
+    responses(
+        (status = 200, description = "It is skipped; its run may still be ending", body = SlotDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn skip(
+    Path(path): Path<SlotPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(because): Body<Because>,
+) -> Result<Json<SlotDto>, Problem> {
+    let slot = path.slot();
+    app.ask(&by, Ask::Skip { slot: slot.clone(), reason: because.reason }).await?;
+    found(&app, slot).await.map(Json)
+}
+
+/// How somebody says that a slot ended.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Marked {
+    /// What it was for is done.
+    Succeeded,
+}
+
+/// What somebody says of a slot.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mark {
+    /// How it ended.
+    state: Marked,
+    /// Why, in their words, for the log.
+    reason: Option<String>,
+}
+
+/// Takes a slot for succeeded whose run is not alive, so that what depends on it may go.
+#[utoipa::path(
+    post,
+    path = "/workflows/{id}/slots/{time}/mark",
+    tag = "slots",
+    params(SlotPath),
+    request_body = Mark,
+    responses(
+        (status = 200, description = "It has succeeded", body = SlotDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn mark(
+    Path(path): Path<SlotPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(mark): Body<Mark>,
+) -> Result<Json<SlotDto>, Problem> {
+    let slot = path.slot();
+    let ask = match mark.state {
+        Marked::Succeeded => Ask::MarkSucceeded { slot: slot.clone(), reason: mark.reason },
+    };
+    app.ask(&by, ask).await?;
     found(&app, slot).await.map(Json)
 }

@@ -79,6 +79,8 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::BackoffEnded,
         SlotEvent::Failed { run, outcome: outcome.clone() },
         SlotEvent::Killed { by: by.clone(), reason: None },
+        SlotEvent::MarkedSucceeded { by: by.clone(), reason: None },
+        SlotEvent::SkippedBy { by: by.clone(), reason: Some("not needed".to_owned()) },
         SlotEvent::RunEnded { run, outcome },
         SlotEvent::Reopened { by, reason: None, priority: 3, backfill: (draw.below(2) == 0).then(|| backfill.clone()) },
         SlotEvent::Prioritised { priority: -3, backfill },

@@ -177,6 +177,8 @@ fn of_slot(what: SlotEvent) -> EventDto {
         SlotEvent::Skipped { explanation } => explained("skipped", explanation),
         SlotEvent::BackoffEnded => named("backoff-ended"),
         SlotEvent::Killed { by, reason } => EventDto { by: Some(by), reason, ..named("killed") },
+        SlotEvent::MarkedSucceeded { by, reason } => EventDto { by: Some(by), reason, ..named("marked-succeeded") },
+        SlotEvent::SkippedBy { by, reason } => EventDto { by: Some(by), reason, ..named("skipped") },
         SlotEvent::Reopened { by, reason, priority, backfill } => EventDto {
             by: Some(by),
             reason,

@@ -29,7 +29,7 @@ pub(crate) struct SlotDto {
     retries: u32,
     /// The number of its latest run; 0 before the first.
     last_run: u32,
-    /// Whether that run may still be alive; also for a killed slot whose run is being ended.
+    /// Whether that run may still be alive; also for a killed or skipped slot whose run is being ended.
     run_alive: bool,
     /// What the executor calls that run.
     external_id: Option<String>,

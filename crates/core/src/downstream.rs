@@ -1,0 +1,156 @@
+//! What depends on a slot: found level by level, and opened again together with it.
+//!
+//! A slot depends on those that its trigger looks at, and on all that they depend on. Only what exists counts, and
+//! only what its workflow's present definition says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelos_model::{Recall, SlotEvent, SlotRef, SlotState, WorkflowId};
+
+use crate::{Core, Done, DownstreamRequest, Refusal, Reply};
+
+/// Slots that one request may open again: they are all recorded in one turn.
+pub(crate) const LARGEST_DOWNSTREAM: usize = 100_000;
+
+/// Slots that the store is asked for at once at the least. A long chain is then known after few questions.
+const FEWEST_ASKED: usize = 256;
+
+/// For each workflow: who looks at its slots, and at one that lies how many seconds later.
+type Lookers = BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>;
+
+/// What was found of a slot and all that depends on it.
+#[derive(Default)]
+struct Found {
+    /// Those that exist, the first one first.
+    slots: Vec<SlotRef>,
+    /// Those of which only the store knows whether they exist.
+    unknown: Vec<SlotRef>,
+}
+
+impl Core {
+    /// What the store must be asked before a slot is opened again with what depends on it.
+    pub(crate) fn missing_downstream(&self, root: &SlotRef) -> Option<Recall> {
+        let unknown = self.downstream(root).unknown;
+        (!unknown.is_empty()).then_some(Recall::Slots(unknown))
+    }
+
+    /// Follows who looks at whom, from a slot on. Through slots that are not known, and whose time has come, it goes
+    /// on as if they existed, as far as is worth one question.
+    fn downstream(&self, root: &SlotRef) -> Found {
+        let lookers = self.lookers();
+        let mut found = Found::default();
+        let mut seen = BTreeSet::from([root.clone()]);
+        let mut frontier = vec![root.clone()];
+        while !frontier.is_empty() && found.slots.len() <= LARGEST_DOWNSTREAM {
+            let mut next = Vec::new();
+            for slot in frontier {
+                let known = self.is_known(&slot);
+                let exists = self.live(&slot).is_some() || slot == *root;
+                let may_exist = !known && slot.key.scheduled_at() < self.now;
+                if exists || may_exist && found.unknown.len() < found.slots.len().max(FEWEST_ASKED) {
+                    next.extend(self.dependents(&lookers, &slot).filter(|dependent| seen.insert(dependent.clone())));
+                }
+                match (known, exists) {
+                    (true, true) => found.slots.push(slot),
+                    (false, _) => found.unknown.push(slot),
+                    (true, false) => {}
+                }
+            }
+            frontier = next;
+        }
+        found
+    }
+
+    fn lookers(&self) -> Lookers {
+        let mut lookers = Lookers::new();
+        for (id, task) in self.tasks.iter().filter(|(_, task)| task.row.present) {
+            for (upstream, seconds) in task.row.definition.trigger.looks_at() {
+                lookers.entry(upstream.clone()).or_default().push((id.clone(), seconds));
+            }
+        }
+        lookers
+    }
+
+    /// The slots that look at a slot, whether they exist or not.
+    fn dependents<'a>(&'a self, lookers: &'a Lookers, slot: &'a SlotRef) -> impl Iterator<Item = SlotRef> + 'a {
+        let of = lookers.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
+        let key = |seconds: &i64| slot.key.offset(seconds.checked_neg()?);
+        let all = of.iter().filter_map(move |(id, seconds)| Some(SlotRef::new(id.clone(), key(seconds)?)));
+        // What its workflow has no time for lies dormant, and is left alone.
+        all.filter(|dependent| self.check_slot(dependent).is_ok())
+    }
+
+    pub(crate) fn rerun_downstream(&mut self, request: &DownstreamRequest, by: &str) -> Reply {
+        self.check_slot(&request.slot)?;
+        let slots = self.downstream(&request.slot).slots;
+        if slots.len() > LARGEST_DOWNSTREAM {
+            return Err(Refusal::TooManyDownstream { limit: LARGEST_DOWNSTREAM });
+        }
+        let tree = self.sort_tree(slots);
+        if request.dry_run {
+            return Ok(tree.done());
+        }
+        if let Some((slot, state)) = tree.killed.first().filter(|_| !request.kill_live) {
+            return Err(Refusal::DownstreamLive(slot.clone(), *state, tree.killed.len()));
+        }
+        self.open_tree(&tree, request, by);
+        Ok(tree.done())
+    }
+
+    /// Sorts a slot and what depends on it by what is done with them.
+    fn sort_tree(&self, slots: Vec<SlotRef>) -> Tree {
+        let mut tree = Tree::default();
+        for slot in slots {
+            match self.live(&slot).map(|live| live.slot.state) {
+                None => tree.created = Some(slot),
+                Some(state @ (SlotState::Dispatched | SlotState::Running)) => tree.killed.push((slot, state)),
+                Some(SlotState::Queued) => tree.reopened.push(slot),
+                Some(state) if state.is_final() => tree.reopened.push(slot),
+                Some(_) => tree.untouched += 1,
+            }
+        }
+        tree
+    }
+
+    fn open_tree(&mut self, tree: &Tree, request: &DownstreamRequest, by: &str) {
+        if let Some(slot) = &tree.created {
+            self.plan_asked(slot);
+        }
+        for slot in tree.reopened.iter().chain(tree.killed.iter().map(|(slot, _)| slot)) {
+            let reason = reason_for(slot, request);
+            // A queued slot found its trigger met by what is about to change, and has to look again.
+            if self.live(slot).is_some_and(|live| !live.slot.state.is_final()) {
+                self.end(slot, SlotEvent::Killed { by: by.to_owned(), reason: reason.clone() });
+            }
+            self.record(slot, SlotEvent::Reopened { by: by.to_owned(), reason, priority: 0, backfill: None });
+        }
+    }
+}
+
+/// What they said; of a dependent also which slot it was opened with.
+fn reason_for(slot: &SlotRef, request: &DownstreamRequest) -> Option<String> {
+    if *slot == request.slot {
+        return request.reason.clone();
+    }
+    let with = format!("with {}", request.slot.short());
+    Some(request.reason.as_ref().map_or(with.clone(), |reason| format!("{reason}; {with}")))
+}
+
+#[derive(Default)]
+struct Tree {
+    created: Option<SlotRef>,
+    reopened: Vec<SlotRef>,
+    killed: Vec<(SlotRef, SlotState)>,
+    untouched: u32,
+}
+
+impl Tree {
+    fn done(self) -> Done {
+        Done::Downstream {
+            created: self.created,
+            reopened: self.reopened,
+            killed: self.killed.into_iter().map(|(slot, _)| slot).collect(),
+            untouched: self.untouched,
+        }
+    }
+}
