@@ -6,10 +6,14 @@ state=$KELOS_SERVERS_DIR/$name
 cache=$KELOS_SERVERS_DIR/cache
 mkdir -p "$state" "$cache"
 
-# port WORD: a free loopback port, the same each time it is asked for by this word.
+# port WORD: a free loopback port, the same each time it is asked for by this word. The system hands out others, from 32768
+# on, so nobody takes it while its server is down.
 port() {
-    local file=$state/port.$1
-    [ -s "$file" ] || python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' > "$file"
+    local file=$state/port.$1 port
+    while [ ! -s "$file" ]; do
+        port=$((20000 + RANDOM % 10000))
+        answers "$port" || grep -qsx "$port" "$KELOS_SERVERS_DIR"/*/port.* || echo "$port" > "$file"
+    done
     cat "$file"
 }
 

@@ -38,7 +38,9 @@ pub fn up(name: &str) {
 }
 
 fn run(word: &str, name: &str) {
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("run");
+    // Of several clones that share a target folder, the one whose servers these are.
+    let script = std::env::var_os("KELOS_SERVERS_RUN").map(PathBuf::from);
+    let script = script.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("run"));
     let status = Command::new(&script).args([word, name]).status();
     let done = status.as_ref().is_ok_and(|status| status.success());
     assert!(done, "servers/run {word} {name} failed: {status:?}");
