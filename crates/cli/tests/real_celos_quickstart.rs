@@ -5,59 +5,35 @@ mod support;
 
 mod real {
     use std::path::Path;
-    use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
     use serde_json::Value;
 
+    use crate::support::cluster::{Cluster, PATIENCE, eventually, tool};
     use crate::support::{Folder, Server, run};
 
-    /// A count of words takes half a minute on a busy machine, and one data centre's go one after the other.
-    const PATIENCE: Duration = Duration::from_secs(300);
     const CENTRES: [&str; 2] = ["lax", "nyc"];
     /// As many as the test needs.
     const HOURS: u8 = 5;
 
     /// The servers, the folders, and Kelos between them.
     struct House {
-        webhdfs: String,
-        oozie: String,
+        cluster: Cluster,
         folder: Folder,
         /// Jobs of the same names from other times.
         old_jobs: Vec<String>,
         server: Option<Server>,
     }
 
-    /// Runs a program to its end, and gives what it printed.
-    #[track_caller]
-    fn tool(program: &str, args: &[&str]) -> String {
-        let done = Command::new(program).args(args).stdin(Stdio::null()).output().expect(program);
-        let err = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{program} {args:?}: {err}");
-        String::from_utf8(done.stdout).expect("text")
-    }
-
-    #[track_caller]
-    fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(seen) = look() {
-                return seen;
-            }
-            assert!(Instant::now() < until, "still not: {what}");
-            std::thread::sleep(Duration::from_millis(200));
-        }
-    }
-
     impl House {
         /// The sample with the addresses of the servers, its application in HDFS, and no data yet.
         fn build() -> Option<House> {
+            let cluster = Cluster::find()?;
             let addresses = [
-                ("http://localhost:11000/oozie", kelos_test_servers::address("KELOS_TEST_OOZIE")?),
-                ("hdfs://localhost:8020", kelos_test_servers::address("KELOS_TEST_HDFS")?),
-                ("localhost:8032", kelos_test_servers::address("KELOS_TEST_JOB_TRACKER")?),
+                ("http://localhost:11000/oozie", &cluster.oozie),
+                ("hdfs://localhost:8020", &cluster.hdfs),
+                ("localhost:8032", &cluster.job_tracker),
             ];
-            let webhdfs = kelos_test_servers::address("KELOS_TEST_WEBHDFS")?;
             let folder = Folder::with(&[("db/.keep", ""), ("logs/.keep", "")]);
             let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/celos-quickstart");
             tool("cp", &["-r", sample.to_str()?, &format!("{}/sample", folder.text())]);
@@ -65,10 +41,9 @@ mod real {
             let defaults = addresses.iter().fold(read("defaults.js"), |text, (old, new)| text.replace(old, new));
             folder.write("workflows/wordcount.js", &read("workflow.js"));
             folder.write("defaults/wordcount.js", &defaults);
-            let oozie = addresses[0].1.clone();
-            let mut house = House { webhdfs, oozie, folder, old_jobs: Vec::new(), server: None };
+            let mut house = House { cluster, folder, old_jobs: Vec::new(), server: None };
             house.old_jobs = (0..HOURS).flat_map(|hour| CENTRES.map(|dc| house.jobs(dc, hour))).flatten().collect();
-            house.web("DELETE", "/user/celos/quickstart", "DELETE&recursive=true");
+            house.cluster.web("DELETE", "/user/celos/quickstart", "DELETE&recursive=true");
             house.sample("fetch-jar", &[]);
             house.put("sample/hdfs", "wordcount");
             Some(house)
@@ -80,7 +55,7 @@ mod real {
 
         fn put(&self, folder: &str, path: &str) {
             let from = format!("{}/{folder}", self.folder.text());
-            self.sample("put", &[&self.webhdfs, "celos", &from, &format!("/user/celos/quickstart/{path}")]);
+            self.sample("put", &[&self.cluster.webhdfs, "celos", &from, &format!("/user/celos/quickstart/{path}")]);
         }
 
         /// One hour of both data centres comes in.
@@ -88,11 +63,6 @@ mod real {
             let input = format!("{}/input-{hour}", self.folder.text());
             self.sample("make-data", &[&input, "1", &format!("2015-09-01T{:02}:00Z", hour + 1)]);
             self.put(&format!("input-{hour}"), "input");
-        }
-
-        fn web(&self, method: &str, path: &str, operation: &str) -> String {
-            let url = format!("{}/webhdfs/v1{path}?user.name=celos&op={operation}", self.webhdfs);
-            tool("curl", &["--silent", "--location", "--request", method, &url])
         }
 
         /// Starts Kelos as Celos is started.
@@ -155,12 +125,8 @@ mod real {
 
         /// The ids of all jobs that Oozie was given for a slot: the sample names them after it.
         fn jobs(&self, dc: &str, hour: u8) -> Vec<String> {
-            let name = format!("wordcount-{dc}%402015-09-01T{hour:02}%3A00Z");
-            let found = tool("curl", &["--silent", "--fail", &format!("{}/v2/jobs?filter=name%3D{name}", self.oozie)]);
-            let found: Value = serde_json::from_str(&found).expect("JSON");
-            let jobs = found["workflows"].as_array().expect("jobs").iter();
-            let ids = jobs.map(|job| job["id"].as_str().expect("an id").to_owned());
-            ids.filter(|id| !self.old_jobs.contains(id)).collect()
+            let ids = self.cluster.jobs(&format!("wordcount-{dc}@2015-09-01T{hour:02}:00Z"));
+            ids.into_iter().filter(|id| !self.old_jobs.contains(id)).collect()
         }
 
         /// Both slots of an hour went well, by one job each, which counted what there is.
@@ -170,7 +136,7 @@ mod real {
                 let id = self.slot(dc, hour)["externalID"].as_str().expect("an external id").to_owned();
                 assert_eq!(self.jobs(dc, hour), [id]);
                 let folder = format!("/user/celos/quickstart/output/{dc}/2015-09-01/{hour:02}00");
-                let counted = self.web("GET", &format!("{folder}/part-r-00000"), "OPEN");
+                let counted = self.cluster.web("GET", &format!("{folder}/part-r-00000"), "OPEN");
                 let words: u32 = counted.lines().filter_map(|line| line.split('\t').nth(1)?.parse::<u32>().ok()).sum();
                 assert_eq!(words, 30, "{counted}");
             }
