@@ -577,9 +577,9 @@ proptest! {
     }
 }
 
-/// A database that Celos's own classes wrote; see `fixtures/celos-db/README.md`.
+/// By adapted code of Celos, and not by a whole one: see `fixtures/celos-db/README.md`.
 #[test]
-fn a_database_that_celos_made_goes_on_where_it_stopped() {
+fn a_database_that_code_of_celos_wrote_goes_on_where_it_stopped() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/celos-db");
     let folders = kelos::script::Folders { workflows: fixture.join("workflows"), defaults: fixture.join("defaults") };
     let registers = Database::open(&fixture.join("db")).unwrap().registers();
