@@ -12,6 +12,8 @@ use kelos_model::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::tally::{Columns, Tally};
+
 /// Why a store could not do what was asked. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -275,6 +277,18 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// When the medium fails.
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError>;
+
+    /// How many slots of each workflow, or of one, are in each state in each column of time, ascending by column
+    /// and state. Workflows without any are left out. Costs what the slots between the first column and the
+    /// last cost, however many there are besides.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn slot_tallies(
+        &self,
+        columns: &Columns,
+        workflow: Option<&WorkflowId>,
+    ) -> Result<BTreeMap<WorkflowId, Vec<Tally>>, StoreError>;
 
     /// A slot's events, oldest first.
     ///

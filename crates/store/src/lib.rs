@@ -7,9 +7,11 @@ pub mod contract;
 mod cursor;
 pub mod memory;
 pub mod sqlite;
+mod tally;
 
 pub use contract::{
     Commit, Cursor, Lease, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, Store, StoreError,
 };
 pub use memory::{MemoryDisk, MemoryStore};
 pub use sqlite::SqliteStore;
+pub use tally::{Columns, Tally};

@@ -40,6 +40,7 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("a stale lease writes nothing", lead::a_stale_lease_writes_nothing),
         ("slots are paged", pages::slots_are_paged),
         ("slots are counted", pages::slots_are_counted),
+        ("slots are tallied", pages::slots_are_tallied),
         ("runs are paged", pages::runs_are_paged),
         ("the log is paged", pages::the_log_is_paged),
         ("pages hold still while rows come", pages::pages_hold_still_while_rows_come),

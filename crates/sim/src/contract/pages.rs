@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotState, WorkflowId};
-use kelos_store::{Lease, RunFilter, SlotFilter, SlotRow, Store, StoreError};
+use kelos_store::{Columns, Lease, RunFilter, SlotFilter, SlotRow, Store, StoreError, Tally};
 
 use super::Place;
 use super::walk::{self, same};
@@ -107,6 +107,53 @@ pub(super) fn slots_are_counted(place: &mut dyn Place) {
             *expected.entry(row.slot.state).or_insert(0) += 1;
         }
         assert_eq!(store.reader().slot_counts(&filter).unwrap(), expected, "{filter:?}");
+    }
+}
+
+/// Columns that cut the world's hours in several ways: finely, coarsely, beside it, and not at all.
+fn all_columns() -> Vec<Columns> {
+    let columns = |start, width, count| Columns { start: hour(start), width, count };
+    let an_hour = 3_600_000;
+    vec![
+        columns(-5, an_hour, 48),
+        columns(0, an_hour / 4, 40),
+        columns(-3, an_hour * 7, 9),
+        columns(1, an_hour * 1000, 1),
+        columns(100_000, an_hour, 5),
+        columns(0, 0, 5),
+        columns(0, an_hour, 0),
+    ]
+}
+
+/// What a reader should tally, from the rows themselves.
+fn tallied(listed: &[SlotRow], columns: &Columns, of: Option<&WorkflowId>) -> BTreeMap<WorkflowId, Vec<Tally>> {
+    let mut found: BTreeMap<WorkflowId, BTreeMap<(u32, SlotState), u32>> = BTreeMap::new();
+    for column in 0..columns.count {
+        let edge = |column: u32| columns.start.as_millisecond() + columns.width * i64::from(column);
+        let inside = edge(column)..edge(column + 1);
+        for row in listed.iter().filter(|row| inside.contains(&row.id.key.scheduled_at().as_millisecond())) {
+            if of.is_none_or(|of| *of == row.id.workflow) {
+                let counts = found.entry(row.id.workflow.clone()).or_default();
+                *counts.entry((column, row.slot.state)).or_default() += 1;
+            }
+        }
+    }
+    let listed = |counts: BTreeMap<(u32, SlotState), u32>| {
+        counts.into_iter().map(|((column, state), count)| Tally { column, state, count }).collect()
+    };
+    found.into_iter().map(|(id, counts)| (id, listed(counts))).collect()
+}
+
+pub(super) fn slots_are_tallied(place: &mut dyn Place) {
+    let mut store = place.open();
+    let lease = lead(&mut *store);
+    let world = populate(&mut *store, lease);
+    let (reader, listed) = (store.reader(), world.listed());
+    for columns in all_columns() {
+        for of in [None, Some(named("c")), Some(named("nobody"))] {
+            let expected = tallied(&listed, &columns, of.as_ref());
+            assert_eq!(reader.slot_tallies(&columns, of.as_ref()).unwrap(), expected, "{columns:?} of {of:?}");
+        }
     }
 }
 

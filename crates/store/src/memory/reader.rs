@@ -11,6 +11,7 @@ use super::MemoryDisk;
 use super::state::{State, subject};
 use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError};
 use crate::cursor::{SlotPlace, parse_seq};
+use crate::tally::{Columns, Tallies, Tally};
 
 /// Whether a slot is one of a filter's, its workflow left aside.
 fn passes(filter: &SlotFilter, place: &SlotPlace, slot: &Slot) -> bool {
@@ -57,6 +58,18 @@ impl State {
             }
         }
         counts
+    }
+
+    fn tallies(&self, columns: &Columns, workflow: Option<&WorkflowId>) -> BTreeMap<WorkflowId, Vec<Tally>> {
+        let mut found = BTreeMap::new();
+        for number in self.filtered(workflow) {
+            let mut tallies = Tallies::new(*columns);
+            for (place, (_, slot)) in &self.slots[number] {
+                tallies.add(0, place.at.0, slot.state);
+            }
+            found.extend(tallies.by_workflow().into_values().map(|tallies| (self.names[number].clone(), tallies)));
+        }
+        found
     }
 
     fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
@@ -114,6 +127,14 @@ impl Reader for MemoryDisk {
 
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
         Ok(self.state().counts(filter))
+    }
+
+    fn slot_tallies(
+        &self,
+        columns: &Columns,
+        workflow: Option<&WorkflowId>,
+    ) -> Result<BTreeMap<WorkflowId, Vec<Tally>>, StoreError> {
+        Ok(self.state().tallies(columns, workflow))
     }
 
     fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use kelos_model::SlotState;
+use kelos_model::{SlotState, WorkflowId};
 use rusqlite::{Connection, Params, params};
 
 use super::fault::Fault;
 use super::pages::{bounds, known_workflow};
 use super::rows::{Names, SLOT, read_slot_state};
 use crate::contract::{SlotFilter, SlotRow};
+use crate::tally::{Columns, Tallies, Tally};
 
 type Counts = BTreeMap<SlotState, u64>;
 
@@ -74,6 +75,35 @@ fn count(conn: &Connection, sql: &str, values: impl Params) -> Result<Counts, Fa
         counts.insert(read_slot_state(row, 0)?, row.get(1)?);
     }
     Ok(counts)
+}
+
+/// How many slots are in each state in each column. All workflows' slots of a range lie together in the table; one
+/// workflow's are looked up.
+pub(super) fn slot_tallies(
+    conn: &Connection,
+    names: &Names,
+    columns: &Columns,
+    workflow: Option<&WorkflowId>,
+) -> Result<BTreeMap<WorkflowId, Vec<Tally>>, Fault> {
+    let Some(workflow) = known_workflow(names, workflow) else {
+        return Ok(BTreeMap::new());
+    };
+    let (index, of) = match workflow {
+        Some(_) => ("INDEXED BY slots_of", "workflow = ?3 AND"),
+        None => ("NOT INDEXED", "?3 IS NULL AND"),
+    };
+    let sql = format!(
+        "SELECT workflow, scheduled_at, state FROM slots {index} WHERE {of} scheduled_at >= ?1 AND scheduled_at < ?2"
+    );
+    let (start, end) = columns.bounds();
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![start, end, workflow])?;
+    let mut tallies = Tallies::new(*columns);
+    while let Some(row) = rows.next()? {
+        tallies.add(row.get(0)?, row.get(1)?, read_slot_state(row, 2)?);
+    }
+    let named = |(number, tallies)| Ok((names.name(number)?.clone(), tallies));
+    tallies.by_workflow().into_iter().map(named).collect()
 }
 
 /// How many slots there are.

@@ -17,6 +17,7 @@ use super::rows::{EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, re
 use super::run_pages;
 use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError};
 use crate::cursor::beyond_time;
+use crate::tally::{Columns, Tally};
 use kelos_model::Recall;
 
 /// Reads a database file, for any number of threads.
@@ -205,6 +206,14 @@ impl Reader for SqliteReader {
 
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
         self.read("the counts of slots", |tx, names| counts::slot_counts(tx, names, filter))
+    }
+
+    fn slot_tallies(
+        &self,
+        columns: &Columns,
+        workflow: Option<&WorkflowId>,
+    ) -> Result<BTreeMap<WorkflowId, Vec<Tally>>, StoreError> {
+        self.read("the tallies of slots", |tx, names| counts::slot_tallies(tx, names, columns, workflow))
     }
 
     fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {

@@ -144,7 +144,7 @@ impl Names {
         self.by_name.get(name).copied()
     }
 
-    fn name(&self, number: i64) -> Rowed<&WorkflowId> {
+    pub(super) fn name(&self, number: i64) -> Rowed<&WorkflowId> {
         let name = usize::try_from(number).ok().and_then(|index| self.by_number.get(index));
         name.and_then(Option::as_ref).ok_or_else(|| Fault::Nonsense(format!("workflow number {number} has no name")))
     }
