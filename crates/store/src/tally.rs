@@ -1,0 +1,73 @@
+//! How many slots there are in each column of time: what an overview draws.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos_model::SlotState;
+
+/// Columns of time, side by side, all of one width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns {
+    /// Where the first one begins.
+    pub start: Timestamp,
+    /// How wide each is, in milliseconds; without width there is nothing in any.
+    pub width: i64,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Columns {
+    /// Milliseconds `[start, end)` of all of them.
+    #[must_use]
+    pub fn bounds(&self) -> (i64, i64) {
+        let start = self.start.as_millisecond();
+        (start, start.saturating_add(self.width.max(0).saturating_mul(self.count.into())))
+    }
+
+    /// The column that a moment, in milliseconds, lies in.
+    pub(crate) fn column(&self, at: i64) -> Option<u32> {
+        let (start, end) = self.bounds();
+        if !(start..end).contains(&at) {
+            return None;
+        }
+        u32::try_from((at - start) / self.width).ok()
+    }
+}
+
+/// How many slots of a workflow are in one state in one column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// Which column, from 0.
+    pub column: u32,
+    /// The state.
+    pub state: SlotState,
+    /// How many, never 0.
+    pub count: u32,
+}
+
+/// Counts slots as they come, in any order, of workflows that are named by number.
+pub(crate) struct Tallies {
+    columns: Columns,
+    counts: BTreeMap<(i64, u32, SlotState), u32>,
+}
+
+impl Tallies {
+    pub(crate) fn new(columns: Columns) -> Self {
+        Self { columns, counts: BTreeMap::new() }
+    }
+
+    pub(crate) fn add(&mut self, workflow: i64, at: i64, state: SlotState) {
+        if let Some(column) = self.columns.column(at) {
+            *self.counts.entry((workflow, column, state)).or_default() += 1;
+        }
+    }
+
+    /// Each workflow's number and tallies, ascending by column and state.
+    pub(crate) fn by_workflow(self) -> BTreeMap<i64, Vec<Tally>> {
+        let mut found: BTreeMap<i64, Vec<Tally>> = BTreeMap::new();
+        for ((workflow, column, state), count) in self.counts {
+            found.entry(workflow).or_default().push(Tally { column, state, count });
+        }
+        found
+    }
+}
