@@ -124,6 +124,8 @@ fn notes(one: &ImportedWorkflow, as_of: Timestamp) {
 /// Slots that neither scheduler plans: they lie between Celos's last record and the planning window.
 fn gap(one: &ImportedWorkflow, as_of: Timestamp) -> Option<String> {
     let last = text::time(one.last.as_deref()?).ok()?;
+    let start = one.start_time.as_deref().and_then(|start| text::time(start).ok());
+    let last = start.map_or(last, |start| last.max(start));
     let window = as_of.checked_sub(SignedDuration::from_hours(7 * 24)).ok()?;
     let window = text::to_the_second(window);
     (one.defined && text::to_the_second(last) < window).then(|| {

@@ -55,6 +55,21 @@ imported 30 slots of 3 workflows and 1 register into ";
 }
 
 #[test]
+fn an_import_tells_of_slots_that_neither_scheduler_plans() {
+    let slot = r#"{"time":"2016-01-01T00:00:00.000Z","status":"SUCCESS","externalID":"x","retryCount":0}"#;
+    let folder = scripts();
+    folder.write("old/state/ingest/2016-01-01/00:00:00.000Z", slot);
+    folder.write("old/state/wörk flow/2016-02-10/00:30:00.000Z", slot);
+    let gap = |as_of: &str| folder.run(&["import", "celos", "old", "--dry-run", "--as-of", as_of]).ok();
+    let said = gap("2016-03-01T00:00Z");
+    // What the scripts have begin on the tenth of February has nothing before that.
+    let backfill = "not planned by itself; kelos backfill ingest --from 2016-02-10T00:00Z --to 2016-02-23T00:00Z";
+    assert!(said.contains(backfill), "{said}");
+    let said = gap("2016-02-12T00:00Z");
+    assert!(!said.contains("backfill"), "{said}");
+}
+
+#[test]
 fn an_import_does_not_work_on_what_a_server_uses() {
     let folder = Folder::with(&[]);
     let server = Server::up(&folder);

@@ -215,7 +215,7 @@ mod real {
             let url = format!("{}/workflow-slots?id={workflow}&start={time}&end={end}", self.server().address());
             let slots: Value = serde_json::from_str(&tool("curl", &["-sS", "--fail", &url])).expect("JSON");
             let slot = slots["slots"].as_array().expect("slots").iter().find(|slot| slot["time"] == time.as_str());
-            slot.map(|slot| record_of(slot)).unwrap_or_default()
+            slot.map(record_of).unwrap_or_default()
         }
 
         #[track_caller]

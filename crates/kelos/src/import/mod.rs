@@ -115,6 +115,8 @@ pub struct ImportedWorkflow {
     pub pause: Option<PauseFate>,
     /// The last slot that Celos has a record of.
     pub last: Option<String>,
+    /// When it starts, by its script.
+    pub start_time: Option<String>,
 }
 
 impl ImportedWorkflow {
@@ -245,9 +247,11 @@ impl<'a> Import<'a> {
     /// Takes over what is kept of a workflow.
     fn workflow(&mut self, id: &WorkflowId, kept: &Kept) -> Result<(), StoreError> {
         let arrivals = takeover(kept, self.options.as_of, self.options.revive);
+        let definition = self.definitions.workflows.get(id);
         let mut told = ImportedWorkflow {
             id: id.to_string(),
-            defined: self.definitions.workflows.contains_key(id),
+            defined: definition.is_some(),
+            start_time: definition.and_then(|one| one.start_time).map(kelos_model::time::format_full),
             last: kept.slots.keys().next_back().map(|time| kelos_model::time::format_full(*time)),
             ..ImportedWorkflow::default()
         };
