@@ -179,6 +179,8 @@ fn own_hint(kind: &str) -> Option<&'static str> {
         "slot-not-found" => "`kelos slots WORKFLOW` lists its slots, `kelos why` says why one is missing",
         "not-in-schedule" => "`kelos slots WORKFLOW` lists its slots, `kelos ls` shows its schedule",
         "still-live" => "`kelos kill` ends it first",
+        "run-alive" => "`kelos kill` ends it first; mark it once its run is gone",
+        "downstream-live" => "--kill-live kills them first; or wait until they have ended",
         "standby" => "ask the other server, with --server URL",
         _ => return None,
     })

@@ -2,6 +2,7 @@
 
 mod backfills;
 mod celos;
+mod changes;
 mod described;
 mod guard;
 mod logs;

@@ -1,0 +1,97 @@
+//! `mark`, `skip` and `rerun --downstream`, as people use them.
+
+mod support;
+
+use jiff::{Timestamp, ToSpan};
+use support::{Folder, Server, eventually};
+
+/// The hour before this one: its slot is there, and no other comes while the test runs, but for the hour's turn.
+fn hour() -> String {
+    let now = Timestamp::now().as_second() / 3600 * 3600;
+    (Timestamp::from_second(now).expect("a time") - 1.hour()).to_string()
+}
+
+/// One slot, and none of later hours.
+fn hourly(id: &str, at: &str, trigger: &str, shell: &str) -> String {
+    format!(
+        r#"celos.defineWorkflow({{
+            "id": "{id}",
+            "schedule": celos.hourlySchedule(),
+            "startTime": "{at}",
+            "schedulingStrategy": celos.serialSchedulingStrategy(2),
+            "trigger": {trigger},
+            "externalService": celos.commandExternalService({{"shell": {shell:?}}})
+        }});
+"#
+    )
+}
+
+/// `up` fails while there is a file `broken`; `mid` depends on it, and `down` on `mid`, which goes on while there is no
+/// file `go`.
+fn folder(at: &str) -> Folder {
+    let folder = Folder::with(&[
+        ("workflows/up.js", &hourly("up", at, "celos.alwaysTrigger()", "test ! -e broken")),
+        ("workflows/mid.js", &hourly("mid", at, "celos.successTrigger(\"up\")", "true")),
+        (
+            "workflows/down.js",
+            &hourly(
+                "down",
+                at,
+                "celos.successTrigger(\"mid\")",
+                "while [ -e broken ] && [ ! -e go ]; do sleep 0.05; done",
+            ),
+        ),
+    ]);
+    folder.write("broken", "");
+    folder
+}
+
+#[track_caller]
+fn reaches(folder: &Folder, workflow: &str, at: &str, state: &str) {
+    eventually(&format!("{workflow} is {state}"), || {
+        (folder.json(&["why", workflow, at, "--json"])["state"] == state).then_some(())
+    });
+}
+
+#[test]
+fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
+    let at = hour();
+    let folder = folder(&at);
+    let _server = Server::up(&folder);
+    reaches(&folder, "up", &at, "failed");
+
+    let out = folder.run(&["mark", "up", &at, "succeeded", "--reason", "loaded by hand"]).ok();
+    assert!(out.starts_with("up@") && out.ends_with(" is succeeded\n"), "{out}");
+    let out = folder.run(&["why", "up", &at]).ok();
+    assert!(out.contains("marked as succeeded by ann at ") && out.contains("(loaded by hand)"), "{out}");
+    assert!(folder.run(&["mark", "up", &at, "succeeded"]).fails(1).contains("has succeeded already"));
+    assert!(folder.run(&["mark", "up", &at, "failed"]).fails(2).contains("possible values: succeeded"));
+    reaches(&folder, "mid", &at, "succeeded");
+    reaches(&folder, "down", &at, "running");
+    let out = folder.run(&["mark", "down", &at, "succeeded"]).fails(1);
+    assert!(out.contains("has not ended") && out.contains("`kelos kill` ends it first"), "{out}");
+
+    let out = folder.run(&["rerun", "up", &at, "--downstream", "--dry-run"]).ok();
+    assert!(out.starts_with("2 slots opened again\n  up@"), "{out}");
+    assert!(out.contains("\n1 slot in the way, as they have a live run\n  down@"), "{out}");
+    assert!(out.ends_with("\nnothing was changed\n"), "{out}");
+    let out = folder.run(&["rerun", "up", &at, "--downstream"]).fails(1);
+    assert!(out.contains("is running: only slots without a live run") && out.contains("--kill-live"), "{out}");
+
+    let out = folder.run(&["skip", "down", &at, "--reason", "not needed"]).ok();
+    assert!(out.ends_with(" is skipped\n"), "{out}");
+    assert!(folder.run(&["skip", "down", &at]).fails(1).contains("only a slot that has not ended can be skipped"));
+    assert!(folder.run(&["why", "down", &at]).ok().contains("skipped by ann at "));
+    let out = folder.run(&["events", "--limit", "1000"]).ok();
+    assert!(out.contains("marked-succeeded: by ann, loaded by hand"), "{out}");
+    assert!(out.contains("skipped: by ann, not needed"), "{out}");
+
+    folder.write("go", "");
+    std::fs::remove_file(folder.path().join("broken")).expect("a file");
+    let done = folder.json(&["rerun", "up", &at, "--downstream", "--kill-live", "--json"]);
+    assert_eq!(done["items"][0]["reopened"]["count"], 3, "{done}");
+    for workflow in ["up", "mid", "down"] {
+        reaches(&folder, workflow, &at, "succeeded");
+    }
+    assert!(folder.run(&["rerun", "up", &at, "--dry-run"]).fails(2).contains("--downstream"));
+}
