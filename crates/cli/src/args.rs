@@ -113,6 +113,9 @@ pub(crate) struct Tunables {
     /// Take deployments over HTTP: whoever reaches the port may then have any command run
     #[arg(long)]
     pub(crate) allow_deploy: bool,
+    /// JSON file that groups workflows on the board [default: by project]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Args)]

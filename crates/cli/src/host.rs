@@ -9,7 +9,7 @@ use kelos::model::{SlotRef, WorkflowId};
 use kelos::script::Folders;
 use kelos::store::SqliteStore;
 use kelos::{Node, NodeConfig, Pace, Status, local};
-use kelos_server::{App, Hosts, router};
+use kelos_server::{App, Groups, Hosts, router};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -24,6 +24,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) pace: Pace,
     pub(crate) reload_every: Duration,
     pub(crate) tunables: &'a Tunables,
+    /// What stands together on the board.
+    pub(crate) groups: Groups,
     /// The socket that it listens on.
     pub(crate) listener: TcpListener,
 }
@@ -32,6 +34,7 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Host {
     pub(crate) node: Node,
     takes_deployments: bool,
+    groups: Groups,
     runtime: Runtime,
     listener: TcpListener,
 }
@@ -44,6 +47,16 @@ pub(crate) enum Role {
     Standby,
     /// Its store fails; why completes "failed to …".
     Troubled(String),
+}
+
+/// The groups that a file names; without a file, none.
+pub(crate) fn groups(config: Option<&Path>) -> Result<Groups, Failure> {
+    let Some(path) = config else {
+        return Ok(Groups::default());
+    };
+    let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+    Groups::parse(&text).map_err(fail)
 }
 
 /// Starts a server; it answers no request yet.
@@ -63,7 +76,8 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.core.max_running = plan.tunables.max_running;
     let node = Node::start(config, Box::new(store), runtime.handle().clone())
         .map_err(|error| Failure::bad(error.to_string()))?;
-    Ok(Host { node, takes_deployments: plan.tunables.allow_deploy, runtime, listener: plan.listener })
+    let takes_deployments = plan.tunables.allow_deploy;
+    Ok(Host { node, takes_deployments, groups: plan.groups, runtime, listener: plan.listener })
 }
 
 impl Host {
@@ -94,7 +108,7 @@ impl Host {
 
     /// Answers requests until a signal to end comes; runs go on after it.
     pub(crate) fn serve(self, ready: impl FnOnce()) -> Result<(), Failure> {
-        let Host { node, takes_deployments, runtime, listener } = self;
+        let Host { node, takes_deployments, groups, runtime, listener } = self;
         let outcome = runtime.block_on(async {
             let mut signals = Signals::listen()?;
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
@@ -102,7 +116,8 @@ impl Host {
             let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
             let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
                 .with_hosts(Hosts::for_bind(bound, []))
-                .with_deployments(takes_deployments);
+                .with_deployments(takes_deployments)
+                .with_groups(groups);
             ready();
             let ended = async move {
                 signals.wait().await;

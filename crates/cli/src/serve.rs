@@ -12,9 +12,9 @@ use crate::failure::Failure;
 use crate::{folder, host, logging, text};
 
 /// The options that may be written with one dash.
-const OPTIONS: [&str; 10] =
+const OPTIONS: [&str; 11] =
     [
-    "port", "workflows", "defaults", "logs", "logDays", "db", "autoSchedule", "bind", "planning-window", "max-running",
+    "port", "workflows", "defaults", "logs", "logDays", "db", "autoSchedule", "bind", "config", "planning-window", "max-running",
 ];
 
 /// Where the log goes besides standard error, if this folder exists and no other was named.
@@ -50,6 +50,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         workflows: folder::existing("workflows directory", &args.workflows).map_err(|fail| named(fail, "workflows"))?,
         defaults: folder::existing("defaults directory", &args.defaults).map_err(|fail| named(fail, "defaults"))?,
     };
+    let groups = host::groups(args.tunables.config.as_deref())?;
     let data = folder::existing("state database directory", &args.db).map_err(|fail| named(fail, "db"))?;
     let logs = logs_folder(args)?;
     let daily = logs.as_deref().map(|folder| logging::Daily { folder, days: usize::from(args.log_days) });
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         pace: if args.auto_schedule.is_some() { Pace::ByItself } else { Pace::Stepped },
         reload_every: Duration::from_secs(args.auto_schedule.unwrap_or(1).min(3600)),
         tunables: &args.tunables,
+        groups,
         listener,
     })?;
     match host.role() {

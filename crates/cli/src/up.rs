@@ -25,6 +25,8 @@ pub(crate) const WHERE: &str = "server.json";
 
 pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let from = std::env::current_dir().unwrap_or_default();
+    // Before the folder is entered, because the path is as people see it from outside.
+    let groups = host::groups(args.tunables.config.as_deref())?;
     let dir = folder::existing("folder of scripts", &args.dir)?;
     // Commands start where the scripts are, so that relative paths mean the same to all of them.
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
@@ -41,6 +43,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         pace: Pace::ByItself,
         reload_every: Duration::from_secs(1),
         tunables: &args.tunables,
+        groups,
         listener,
     })?;
     let trouble = match host.role() {
@@ -103,6 +106,7 @@ fn welcome(node: &kelos::Node, dir: &Path, from: &Path, folders: &Folders, addre
         format!("  scripts    {} ({})", host::shown(&folders.workflows, from), count(folder::scripts(folders), "file")),
         format!("  workflows  {}", rows.len()),
         format!("  state      {}", host::shown(&dir.join(STATE), from)),
+        format!("  board      {address}/ui"),
     ];
     if !problems.is_empty() {
         lines.push(format!("  problems   {}", problems.len()));

@@ -12,6 +12,7 @@ use kelos::{AskError, Handle, Node, core};
 use tokio::sync::mpsc;
 
 use crate::guard::Hosts;
+use crate::ui::Groups;
 
 /// What all routes work on: a node, and what there is to say about this server. Cheap to clone.
 #[derive(Clone)]
@@ -21,6 +22,7 @@ pub struct App {
     hosts: Hosts,
     prober: Prober,
     takes_deployments: bool,
+    groups: Arc<Groups>,
     deploying: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -40,6 +42,7 @@ impl App {
             hosts: Hosts::loopback(),
             prober,
             takes_deployments: false,
+            groups: Arc::default(),
             deploying: Arc::default(),
         }
     }
@@ -54,6 +57,16 @@ impl App {
     #[must_use]
     pub fn with_deployments(self, taken: bool) -> App {
         App { takes_deployments: taken, ..self }
+    }
+
+    /// The same, with its workflows grouped so on the board.
+    #[must_use]
+    pub fn with_groups(self, groups: Groups) -> App {
+        App { groups: Arc::new(groups), ..self }
+    }
+
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.groups
     }
 
     pub(crate) fn takes_deployments(&self) -> bool {

@@ -24,6 +24,7 @@ pub use api::plan_json;
 pub use app::App;
 pub use guard::Hosts;
 pub use serve::serve;
+pub use ui::Groups;
 
 /// All routes of a server.
 pub fn router(app: App) -> Router {

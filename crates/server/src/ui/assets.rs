@@ -16,6 +16,9 @@ struct Asset {
 }
 
 const ASSETS: &[Asset] = &[
+    Asset { name: "act.js", media: JS, text: include_str!("assets/act.js") },
+    Asset { name: "board.css", media: CSS, text: include_str!("assets/board.css") },
+    Asset { name: "board.js", media: JS, text: include_str!("assets/board.js") },
     Asset { name: "kelos.css", media: CSS, text: include_str!("assets/kelos.css") },
     Asset { name: "page.js", media: JS, text: include_str!("assets/page.js") },
 ];

@@ -18,6 +18,7 @@ use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
+pub use board::Groups;
 use trouble::Trouble;
 
 /// What browsers may load for a page: what this server serves, and nothing inside of the page itself.
@@ -26,7 +27,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 pub(crate) fn router() -> Router<App> {
     Router::new()
-        .route("/ui", get(board::show))
+        .merge(board::router())
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(guarded))

@@ -47,6 +47,7 @@ pub(super) struct Page<'a> {
     health: Option<Health>,
     version: Option<&'a str>,
     scripts: Vec<&'static str>,
+    styles: Vec<&'static str>,
     filled: bool,
 }
 
@@ -58,7 +59,7 @@ impl<'a> Page<'a> {
 
     /// A page that knows nothing of the application.
     pub(super) fn bare(title: &'a str) -> Page<'a> {
-        Page { title, here: None, health: None, version: None, scripts: vec!["page.js"], filled: false }
+        Page { title, here: None, health: None, version: None, scripts: vec!["page.js"], styles: vec!["kelos.css"], filled: false }
     }
 
     /// The same, as what a tab of the navigation leads to.
@@ -69,6 +70,12 @@ impl<'a> Page<'a> {
     /// The same, made livelier by this script.
     pub(super) fn script(mut self, name: &'static str) -> Page<'a> {
         self.scripts.push(name);
+        self
+    }
+
+    /// The same, with this style sheet.
+    pub(super) fn style(mut self, name: &'static str) -> Page<'a> {
+        self.styles.push(name);
         self
     }
 
@@ -102,7 +109,7 @@ impl<'a> Page<'a> {
                 meta name="color-scheme" content="light dark";
                 title { (self.title) " · Kelos" }
                 link rel="icon" href=(ICON);
-                link rel="stylesheet" href=(assets::href("kelos.css"));
+                @for name in &self.styles { link rel="stylesheet" href=(assets::href(name)); }
                 // The first one chooses between light and dark, which must be known before anything is painted.
                 @for (index, name) in self.scripts.iter().enumerate() {
                     script src=(assets::href(name)) defer[index > 0] {}

@@ -1,0 +1,396 @@
+// The board: paints rows when they come into sight, keeps them up to date, finds, filters, selects.
+"use strict";
+
+(() => {
+  const grid = document.getElementById("grid");
+  if (!grid) return;
+  const $ = (id) => document.getElementById(id);
+
+  // ---- What letters mean, as the legend says.
+  const looks = {};
+  for (const sample of document.querySelectorAll(".legend b")) {
+    looks[sample.dataset.letter] = { css: sample.className, word: sample.dataset.word };
+  }
+  const troubles = new Set(["failed", "expired", "killed", "backoff"]);
+
+  // ---- Rows: their elements, and what they show.
+  let columns, rows, byId, sight;
+
+  const countsOf = (text) => {
+    const counts = new Map();
+    for (const pair of text ? text.split(",") : []) {
+      const [place, count] = pair.split(":");
+      counts.set(Number(place), Number(count));
+    }
+    return counts;
+  };
+
+  const takeIn = () => {
+    columns = {
+      start: Number(grid.dataset.start), width: Number(grid.dataset.width), count: Number(grid.dataset.count),
+      newestFirst: grid.dataset.order === "newest",
+    };
+    rows = [...grid.querySelectorAll(".row[data-w]")].map((element, index) => {
+      const cells = element.querySelector(".cells");
+      const section = element.closest(".rows");
+      const text = [element.dataset.w, element.dataset.tags ?? "", section.getAttribute("aria-label")].join(" ");
+      return {
+        index, element, cells, section, id: element.dataset.w, text: text.toLowerCase(), painted: false,
+        paused: element.classList.contains("paused"), letters: cells.textContent, counts: countsOf(cells.dataset.n),
+      };
+    });
+    byId = new Map(rows.map((row) => [row.id, row]));
+    sight?.disconnect();
+    sight = new IntersectionObserver((seen) => {
+      for (const { isIntersecting, target } of seen) {
+        if (isIntersecting) { paint(byId.get(target.dataset.w)); sight.unobserve(target); }
+      }
+    }, { root: grid, rootMargin: "600px 0px" });
+    for (const row of rows) sight.observe(row.element);
+  };
+
+  const inside = (row, place) => {
+    const count = row.counts.get(place);
+    const letter = row.letters[place];
+    if (letter === ".") return "";
+    return count ? `${letter}<small>${count > 99 ? "99+" : count}</small>` : letter;
+  };
+
+  // Only letters, digits and names of classes get in here: nothing that anybody else wrote.
+  const paint = (row) => {
+    if (row.painted) return;
+    row.painted = true;
+    let html = "";
+    for (let place = 0; place < row.letters.length; place++) {
+      const look = looks[row.letters[place]];
+      html += look ? `<i class="${look.css}" role="gridcell">${inside(row, place)}</i>` : `<i role="gridcell">.</i>`;
+    }
+    row.cells.innerHTML = html;
+  };
+
+  const repaint = (row, letters, counts) => {
+    const before = { letters: row.letters, counts: row.counts };
+    row.letters = letters;
+    row.counts = countsOf(counts);
+    if (!row.painted) { row.cells.textContent = letters; return; }
+    for (let place = 0; place < letters.length; place++) {
+      if (before.letters[place] === letters[place] && before.counts.get(place) === row.counts.get(place)) continue;
+      const cell = row.cells.children[place];
+      const look = looks[letters[place]];
+      const picked = cell.classList.contains("picked");
+      if (look) cell.className = `${look.css} fresh${picked ? " picked" : ""}`; else cell.removeAttribute("class");
+      if (look) cell.innerHTML = inside(row, place); else cell.textContent = ".";
+      if (cell.title || cell === document.activeElement) name(cell, row, place);
+      setTimeout(() => cell.classList.remove("fresh"), 1300);
+    }
+  };
+
+  // ---- Times and names of cells.
+  const edge = (place) => columns.start + columns.width * (columns.newestFirst ? columns.count - 1 - place : place);
+  const iso = (millis) => new Date(millis).toISOString();
+  const short = (millis) => iso(millis).replace(":00.000Z", "Z");
+  const name = (cell, row, place) => {
+    const look = looks[row.letters[place]];
+    const count = row.counts.get(place) ?? 1;
+    const what = !look ? "no slot" : count > 1 ? `${count} slots, the worst ${look.word}` : look.word;
+    cell.title = `${row.id} ${short(edge(place))}: ${what}`;
+    cell.setAttribute("aria-label", cell.title);
+  };
+  const found = (target) => {
+    const cell = target.closest?.(".cells > i");
+    if (!cell) return null;
+    const row = byId.get(cell.closest(".row").dataset.w);
+    return { cell, row, place: [...row.cells.children].indexOf(cell) };
+  };
+  const hasSlot = (row, place) => looks[row.letters[place]] !== undefined;
+
+  // ---- Finding and filtering. The address bar holds both.
+  const find = $("find"), only = $("only");
+  const stateLetters = {};
+  for (const [letter, look] of Object.entries(looks)) stateLetters[look.word] = letter;
+
+  const passes = (row, words, wanted) => {
+    if (!words.every((word) => row.text.includes(word))) return false;
+    if (!wanted) return true;
+    if (wanted === "paused") return row.paused;
+    if (wanted === "trouble") return [...row.letters].some((letter) => looks[letter] && troubles.has(looks[letter].word));
+    return row.letters.includes(stateLetters[wanted] ?? "?");
+  };
+
+  const filter = () => {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    const sections = new Set();
+    for (const row of rows) {
+      const passing = passes(row, words, only.value);
+      row.element.hidden = !passing;
+      if (passing) { shown++; sections.add(row.section); }
+    }
+    const filtered = words.length > 0 || only.value !== "";
+    for (const section of grid.querySelectorAll(".rows")) section.hidden = filtered && !sections.has(section);
+    for (const missing of grid.querySelectorAll(".row.missing")) missing.hidden = filtered;
+    const some = filtered ? `${shown} of ${rows.length}` : `${rows.length}`;
+    $("count").textContent = `${some} workflow${rows.length === 1 ? "" : "s"}`;
+  };
+
+  const inAddress = (address) => {
+    const url = new URL(address, location.href);
+    for (const [key, value] of [["find", find.value], ["only", only.value]]) {
+      if (value) url.searchParams.set(key, value); else url.searchParams.delete(key);
+    }
+    return url.pathname + url.search;
+  };
+  const onFilter = () => {
+    filter();
+    history.replaceState(null, "", inAddress(location.href));
+    for (const link of document.querySelectorAll("a.go")) link.setAttribute("href", inAddress(link.href));
+  };
+
+  // ---- Selection: cells by row and place.
+  const picked = new Map();
+  const key = (row, place) => `${place} ${row.id}`;
+  let anchor = null;
+
+  const pick = (row, place, on) => {
+    if (on && !hasSlot(row, place)) return;
+    if (on) picked.set(key(row, place), { row, place }); else picked.delete(key(row, place));
+    paint(row);
+    const cell = row.cells.children[place];
+    cell.classList.toggle("picked", on);
+    if (on) cell.setAttribute("aria-selected", "true"); else cell.removeAttribute("aria-selected");
+  };
+  const showSelection = () => {
+    let slots = 0;
+    for (const { row, place } of picked.values()) slots += row.counts.get(place) ?? 1;
+    $("selection").hidden = picked.size === 0;
+    $("selected").textContent = `${slots} slot${slots === 1 ? "" : "s"} selected`;
+  };
+  const clear = () => {
+    for (const { row, place } of [...picked.values()]) pick(row, place, false);
+    showSelection();
+  };
+  const pickRectangle = (from, to) => {
+    const [top, bottom] = [from.row.index, to.row.index].sort((a, b) => a - b);
+    const [left, right] = [from.place, to.place].sort((a, b) => a - b);
+    for (const row of rows.slice(top, bottom + 1)) {
+      if (row.element.hidden) continue;
+      for (let place = left; place <= right; place++) pick(row, place, true);
+    }
+    showSelection();
+  };
+  const toggle = (at) => {
+    pick(at.row, at.place, !picked.has(key(at.row, at.place)));
+    anchor = at;
+    showSelection();
+  };
+
+  const open = ({ row, place }) => {
+    if (!hasSlot(row, place)) return;
+    const [from, to] = [edge(place), edge(place) + columns.width];
+    const query = new URLSearchParams({ workflow: row.id, from: iso(from), to: iso(to) });
+    location.href = `/ui/board/cell?${query}`;
+  };
+
+  // ---- The keyboard: one cell of the grid is the one that keys move from.
+  let current = null;
+  const focus = (row, place) => {
+    if (!row) return;
+    paint(row);
+    place = Math.max(0, Math.min(columns.count - 1, place));
+    current?.cell.removeAttribute("tabindex");
+    const cell = row.cells.children[place];
+    current = { cell, row, place };
+    cell.tabIndex = 0;
+    name(cell, row, place);
+    cell.focus({ preventScroll: true });
+    reveal(cell);
+  };
+  // Into what the sticky header and the names leave of the grid.
+  const reveal = (cell) => {
+    const box = cell.getBoundingClientRect(), room = grid.getBoundingClientRect();
+    const top = room.top + grid.querySelector(".head").offsetHeight + 4;
+    const left = room.left + grid.querySelector(".name").offsetWidth + 4;
+    if (box.top < top) grid.scrollTop -= top - box.top + 30;
+    else if (box.bottom > room.bottom - 16) grid.scrollTop += box.bottom - room.bottom + 30;
+    if (box.left < left) grid.scrollLeft -= left - box.left;
+    else if (box.right > room.right - 16) grid.scrollLeft += box.right - room.right + 16;
+  };
+  const neighbour = (row, by) => {
+    for (let index = row.index + by; rows[index]; index += by) if (!rows[index].element.hidden) return rows[index];
+    return row;
+  };
+  const moves = {
+    ArrowUp: (at) => [neighbour(at.row, -1), at.place], ArrowDown: (at) => [neighbour(at.row, 1), at.place],
+    ArrowLeft: (at) => [at.row, at.place - 1], ArrowRight: (at) => [at.row, at.place + 1],
+    Home: (at) => [at.row, 0], End: (at) => [at.row, columns.count - 1],
+  };
+
+  grid.addEventListener("keydown", (event) => {
+    const at = found(event.target);
+    if (!at || Kelos.typing(event)) return;
+    const move = moves[event.key];
+    if (move) {
+      if (event.shiftKey) anchor ??= at;
+      focus(...move(at));
+      if (event.shiftKey) pickRectangle(anchor, current); else anchor = null;
+    } else if (event.key === "Enter") open(at);
+    else if (event.key === " ") toggle(at);
+    else return;
+    event.preventDefault();
+  });
+
+  grid.addEventListener("click", (event) => {
+    const at = found(event.target);
+    if (!at) return;
+    if (event.shiftKey) { pickRectangle(anchor ?? at, at); anchor ??= at; focus(at.row, at.place); }
+    else if (event.ctrlKey || event.metaKey || picked.size > 0) { toggle(at); focus(at.row, at.place); }
+    else open(at);
+  });
+  grid.addEventListener("mousedown", (event) => { if (event.shiftKey && found(event.target)) event.preventDefault(); });
+  grid.addEventListener("mouseover", (event) => {
+    const at = found(event.target);
+    if (at) name(at.cell, at.row, at.place);
+  });
+  // A finger that stays selects, as it does elsewhere.
+  grid.addEventListener("contextmenu", (event) => {
+    const at = found(event.target);
+    if (at && event.pointerType === "touch") { event.preventDefault(); toggle(at); }
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !document.querySelector("dialog[open]")) { clear(); if (event.target === find) find.blur(); }
+    if (Kelos.typing(event)) return;
+    const go = { "[": "earlier", "]": "later", n: "now" }[event.key];
+    if (go) $(go)?.click();
+    else if (event.key === "/") find.focus();
+    else if (event.key === "f") { only.value = only.value === "trouble" ? "" : "trouble"; onFilter(); }
+    else if (event.key === "r" && picked.size) Kelos.board.act("rerun");
+    else if (event.key === "x" && picked.size) Kelos.board.act("kill");
+    else if (event.key === "ArrowDown" && !found(event.target)) focus(rows.find((row) => !row.element.hidden), 0);
+    else return;
+    event.preventDefault();
+  });
+
+  // ---- Live: rows as they change, all of it when more than rows changed or time moves on.
+  let source, boundary, refreshing = false, lost;
+
+  const refresh = async () => {
+    if (refreshing) return;
+    refreshing = true;
+    try {
+      const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+      if (!answer.ok) throw new Error(String(answer.status));
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("grid");
+      if (!fresh) { location.reload(); return; }
+      const scrolled = [grid.scrollLeft, grid.scrollTop];
+      const kept = [...picked.values()].map(({ row, place }) => [row.id, edge(place)]);
+      const focused = current && grid.contains(document.activeElement) ? [current.row.id, edge(current.place)] : null;
+      picked.clear();
+      current = anchor = null;
+      for (const [name, value] of Object.entries(fresh.dataset)) grid.dataset[name] = value;
+      if (!("holds" in fresh.dataset)) delete grid.dataset.holds;
+      grid.replaceChildren(...fresh.childNodes);
+      takeIn();
+      filter();
+      [grid.scrollLeft, grid.scrollTop] = scrolled;
+      const placeOf = (time) => { const index = Math.round((time - columns.start) / columns.width); return columns.newestFirst ? columns.count - 1 - index : index; };
+      for (const [id, time] of kept) {
+        const place = placeOf(time);
+        if (byId.has(id) && place >= 0 && place < columns.count) pick(byId.get(id), place, true);
+      }
+      showSelection();
+      if (focused && byId.has(focused[0])) focus(byId.get(focused[0]), placeOf(focused[1]));
+      follow();
+    } catch {
+      setTimeout(refresh, 3000);
+    } finally {
+      refreshing = false;
+    }
+  };
+
+  const follow = () => {
+    source?.close();
+    clearTimeout(boundary);
+    source = new EventSource(grid.dataset.stream);
+    let opened = false;
+    source.addEventListener("open", () => {
+      clearTimeout(lost);
+      $("offline")?.remove();
+      // Whoever was away for a while may have missed more than rows.
+      if (opened) refresh();
+      opened = true;
+    });
+    source.addEventListener("error", () => {
+      clearTimeout(lost);
+      lost = setTimeout(showLost, 1500);
+      // A server that answers with an error closes the stream for good.
+      if (source.readyState === EventSource.CLOSED) setTimeout(refresh, 3000);
+    });
+    source.addEventListener("rows", (event) => {
+      let strange = false;
+      for (const [id, letters, counts] of JSON.parse(event.data)) {
+        const row = byId.get(id);
+        if (row) repaint(row, letters, counts); else strange = true;
+      }
+      if (only.value) filter();
+      if (picked.size) showSelection();
+      if (strange) refresh();
+    });
+    source.addEventListener("workflows", refresh);
+    if (grid.dataset.holds) boundary = setTimeout(refresh, Math.max(250, Number(grid.dataset.holds) + 50));
+  };
+  const showLost = () => {
+    if ($("offline")) return;
+    const sign = document.createElement("p");
+    sign.id = "offline";
+    sign.className = "offline bad";
+    sign.setAttribute("role", "status");
+    sign.textContent = "No word from the server; this may be old";
+    document.body.append(sign);
+  };
+
+  // ---- What the sheet of keys says of the board.
+  const keys = [["/", "find workflows"], ["f", "only failing"], ["[ ]", "earlier, later"], ["n", "now"],
+    ["↓", "into the board; arrows move"], ["Enter", "open the slot"], ["Space", "select; shift and arrows select more"],
+    ["r x", "rerun, kill what is selected"], ["Click", "opens; with ctrl it selects, with shift up to there"]];
+  for (const [sign, words] of keys) {
+    const term = document.createElement("dt"), what = document.createElement("dd"), kbd = document.createElement("kbd");
+    kbd.textContent = sign;
+    what.textContent = words;
+    term.append(kbd);
+    document.querySelector("#keys dl").append(term, what);
+  }
+
+  // ---- Begin.
+  takeIn();
+  find.hidden = only.hidden = false;
+  only.value = only.dataset.value;
+  find.addEventListener("input", onFilter);
+  only.addEventListener("change", onFilter);
+  const zone = $("zone");
+  if (zone.dataset.zone === "UTC") {
+    const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    const url = new URL(zone.href);
+    url.searchParams.set("zone", own);
+    zone.setAttribute("href", url.pathname + url.search);
+    zone.title = `UTC; change to ${own}`;
+    if (!own || own === "UTC") zone.removeAttribute("href");
+  }
+  for (const button of document.querySelectorAll("[data-act]")) {
+    button.addEventListener("click", () => button.dataset.act === "clear" ? clear() : Kelos.board.act(button.dataset.act));
+  }
+  // Cells that lie side by side are asked for together.
+  const stretches = () => {
+    const sorted = [...picked.values()].sort((a, b) => a.row.index - b.row.index || edge(a.place) - edge(b.place));
+    const found = [];
+    for (const { row, place } of sorted) {
+      const last = found.at(-1);
+      if (last && last.id === row.id && last.to === edge(place)) last.to += columns.width;
+      else found.push({ id: row.id, from: edge(place), to: edge(place) + columns.width });
+    }
+    return found;
+  };
+  Kelos.board = { stretches, clear, refresh };
+  filter();
+  follow();
+})();

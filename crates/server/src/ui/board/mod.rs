@@ -1,0 +1,58 @@
+//! The board: all workflows over time, at one glance.
+//!
+//! A row is a string of letters and the few numbers that letters can't say; the script paints it. What is *absent*:
+//! slots one by one, of which only those of one cell are ever read.
+
+mod cell;
+mod groups;
+mod html;
+mod row;
+mod stream;
+mod view;
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use kelos::model::workflow::WorkflowRow;
+use kelos::store::{Reader, StoreError};
+
+pub use groups::Groups;
+
+use super::page::{Page, Tab};
+use super::trouble::Trouble;
+use crate::app::App;
+use row::Rows;
+use view::View;
+
+pub(super) fn router() -> Router<App> {
+    Router::new()
+        .route("/ui", get(show))
+        .route("/ui/board/stream", get(stream::follow))
+        .route("/ui/board/cell", get(cell::open))
+}
+
+/// What the board shows, as of one moment.
+struct Shown {
+    workflows: Vec<WorkflowRow>,
+    rows: Rows,
+    /// Everything that happened up to here is in it.
+    seq: u64,
+}
+
+fn read(reader: &dyn Reader, view: &View) -> Result<Shown, StoreError> {
+    // First, so that what is written meanwhile is told once more rather than not at all.
+    let seq = reader.last_seq()?;
+    let workflows = reader.workflows()?;
+    let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
+    Ok(Shown { workflows, rows, seq })
+}
+
+async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Trouble> {
+    let view = View::read(query.as_deref().unwrap_or_default(), app.handle().now()).map_err(Trouble::bad_request)?;
+    let (shown, view) = app.read(move |reader| Ok((read(reader, &view)?, view))).await?;
+    let groups = app.groups().arrange(&shown.workflows);
+    let body = html::board(&view, &groups, &shown);
+    let page = Page::new(&app, "Board").at(Tab::Board).style("board.css").script("board.js").script("act.js");
+    Ok(page.filling().show(&body).into_response())
+}
