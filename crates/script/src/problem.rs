@@ -42,7 +42,9 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn error(file: &str, message: String) -> Problem {
+    /// What is wrong with a file as a whole.
+    #[must_use]
+    pub fn error(file: &str, message: String) -> Problem {
         Problem {
             severity: Severity::Error,
             file: file.to_owned(),

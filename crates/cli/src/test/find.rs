@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use kelos::script::{Folders, Limits, Problem, Severity, TEST_FILE, TestSource};
+use kelos::script::{Folders, Limits, Problem, TEST_FILE, TestSource};
 
 use crate::args::TestArgs;
 use crate::failure::Failure;
@@ -31,22 +31,8 @@ impl Found {
             }
             _ => std::fs::read_to_string(&self.path).map_err(|error| format!("the file can't be read: {error}")),
         };
-        let text: Arc<str> = text.map_err(|message| problem(&self.label, message))?.into();
+        let text: Arc<str> = text.map_err(|message| Problem::error(&self.label, message))?.into();
         Ok(TestSource { file: self.label.clone(), text, defaults: self.folders.defaults.clone() })
-    }
-}
-
-fn problem(file: &str, message: String) -> Problem {
-    Problem {
-        severity: Severity::Error,
-        file: file.to_owned(),
-        line: 0,
-        column: 0,
-        message,
-        hint: None,
-        workflow: None,
-        kept_last_good: false,
-        source_line: None,
     }
 }
 
