@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use kelos::celos_db::Database;
 use kelos::core::Config;
 use kelos::engine::{self, EngineParts, Handle, Pace};
 use kelos::executor::{Executors, NodeRecords, OozieExecutor, Records as _};
 use kelos::http::Http;
+use kelos::import::{Definitions, ImportOptions, import};
 use kelos::job::NoFunctions;
 use kelos::model::time::parse_instant;
 use kelos::model::workflow::Properties;
-use kelos::model::{SlotState, Workflow};
+use kelos::model::{RunId, SlotRef, SlotState, Workflow};
 use kelos::store::{MemoryDisk, MemoryStore, Store};
 use kelos_storage::{Storage, StorageConfig};
 use serde_json::json;
@@ -80,10 +82,13 @@ fn a_restart_goes_on_with_the_job_where_it_was_started() {
     });
 }
 
+fn only_slot() -> SlotRef {
+    SlotRef::at(run(1).slot.workflow, parse_instant("2013-11-26T17:00Z").unwrap())
+}
+
 fn job_slot(handle: &Handle) -> impl Fn() -> Option<SlotState> + use<> {
     let reader = handle.reader().clone();
-    let time = parse_instant("2013-11-26T17:00Z").unwrap();
-    let slot = kelos::model::SlotRef::at(run(1).slot.workflow, time);
+    let slot = only_slot();
     move || reader.slot(&slot).unwrap().map(|slot| slot.state)
 }
 
@@ -96,5 +101,37 @@ fn two_stores_are_two_installations() {
         assert_ne!(its_records.installation().await.unwrap(), other_records.installation().await.unwrap());
         one.stop().await;
         other.stop().await;
+    });
+}
+
+/// A store with a job of Celos that runs, whose workflow had no script when it came.
+fn with_a_job_of_celos(disk: &MemoryDisk) -> MemoryStore {
+    let celos = tempfile::tempdir().unwrap();
+    let day = celos.path().join("state").join(only_slot().workflow.as_str()).join("2013-11-26");
+    std::fs::create_dir_all(&day).unwrap();
+    let record = json!({"time": "2013-11-26T17:00:00.000Z", "status": "RUNNING", "externalID": "job", "retryCount": 0});
+    std::fs::write(day.join("17:00:00.000Z"), record.to_string()).unwrap();
+    let mut store = MemoryStore::on(disk);
+    let now = parse_instant(NOW).unwrap();
+    let options = ImportOptions { now, as_of: now, revive: false, dry_run: false };
+    import(&mut store, Database::open(celos.path()).unwrap(), &Definitions::default(), &options).unwrap();
+    store
+}
+
+#[test]
+fn an_imported_job_belongs_to_the_first_script_that_comes() {
+    talking(async {
+        let (disk, run) = (MemoryDisk::default(), RunId { slot: only_slot(), number: 1 });
+        let store = with_a_job_of_celos(&disk);
+        let refused = NodeRecords::new(store.reader(), Arc::new(NoFunctions)).start_of(&run).unwrap_err();
+        assert!(refused.ends_with("#1 runs: no script says which Oozie; put its workflow's script back"), "{refused}");
+        drop(store);
+        for url in ["http://127.0.0.1:9/oozie", "http://127.0.0.1:9/another"] {
+            let (handle, records) = node(Box::new(MemoryStore::on(&disk)), url, LATER);
+            let latest = || handle.reader().definitions(&run.slot.workflow).unwrap().swap_remove(0).definition;
+            eventually("its script", || (latest().job.settings.get("url") == Some(&json!(url))).then_some(())).await;
+            assert_eq!(records.start_of(&run).unwrap().settings["url"], "http://127.0.0.1:9/oozie");
+            handle.stop().await;
+        }
     });
 }

@@ -65,15 +65,17 @@ impl NodeRecords {
         Ok(name)
     }
 
-    /// The definition that was in force when the run was dispatched; the present one where that is not known.
+    /// The definition that was in force when the run was dispatched; the present one where that is not known. A run that
+    /// was imported before its workflow had a script belongs to the first one that there was.
     fn definition(&self, run: &RunId) -> Result<Option<Workflow>, StoreError> {
         let workflow = &run.slot.workflow;
         let runs = self.reader.slot_runs(&run.slot)?;
         let dispatched = runs.iter().find(|known| known.id == *run).map(|known| known.dispatched_at);
         let mut all = self.reader.definitions(workflow)?;
+        all.retain(|past| past.definition.job.settings.contains_key("url"));
         all.sort_by_key(|past| past.version);
         let at_the_time = all.iter().rposition(|past| dispatched.is_none_or(|at| past.at <= at));
-        let chosen = at_the_time.or(all.len().checked_sub(1));
+        let chosen = at_the_time.or((!all.is_empty()).then_some(0));
         Ok(chosen.map(|chosen| all.swap_remove(chosen).definition))
     }
 }
@@ -81,7 +83,7 @@ impl NodeRecords {
 impl Records for NodeRecords {
     fn start_of(&self, run: &RunId) -> Result<Start, String> {
         let definition = self.definition(run).map_err(|error| error.to_string())?;
-        let none = || format!("look up where {run} runs: its workflow has no definition");
+        let none = || format!("look up where {run} runs: no script says which Oozie; put its workflow's script back");
         let workflow = Arc::new(definition.ok_or_else(none)?);
         job::fill(run, &workflow, &*self.functions).or_else(|why| {
             // The Oozie is known all the same, and so everything but the user.
