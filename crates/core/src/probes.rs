@@ -30,6 +30,11 @@ impl Probes {
     pub(crate) fn answer(&self, probe: &Probe) -> Option<ProbeAnswer> {
         self.asked.get(probe)?.answer.clone()
     }
+
+    /// When the question was sent whose answer is on its way.
+    pub(crate) fn asked_since(&self, probe: &Probe) -> Option<Timestamp> {
+        self.asked.get(probe).filter(|asking| asking.in_flight).map(|asking| asking.sent_at)
+    }
 }
 
 impl Core {
