@@ -1,6 +1,7 @@
 //! The server, asked as it is over the wire, but without a port.
 
 mod backfills;
+mod board;
 mod celos;
 mod changes;
 mod described;

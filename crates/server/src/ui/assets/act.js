@@ -1,4 +1,4 @@
-// Rerunning and killing what is selected on the board: a summary asks before, a bar shows, a result names what failed.
+// Rerunning, marking, skipping and killing what is selected on the board: a summary asks before, a bar shows, a result names what failed.
 "use strict";
 
 (() => {
@@ -6,11 +6,14 @@
   const dialog = document.getElementById("act"), body = document.getElementById("act-body");
   const go = document.getElementById("act-go"), bar = document.getElementById("act-progress");
   const title = document.getElementById("act-title");
-  const MOST = 5000, AT_ONCE = 4, NAMED = 50;
+  const MOST = 5000, AT_ONCE = 4, NAMED = 50, PREVIEWED = 50;
   const final = new Set(["succeeded", "failed", "expired", "skipped", "killed"]);
+  const isFinal = (slot) => final.has(slot.state);
   const acts = {
-    rerun: { word: "Rerun", done: "asked to run again", takes: (slot) => final.has(slot.state), others: "not final yet; kill first what is to run again" },
-    kill: { word: "Kill", done: "killed", takes: (slot) => !final.has(slot.state), others: "final already" },
+    rerun: { word: "Rerun", done: "will run again", takes: isFinal, others: "not final yet; kill first what is to run again" },
+    mark: { word: "Mark as succeeded", done: "marked as succeeded", body: { state: "succeeded" }, takes: (slot) => slot.state !== "succeeded" && !slot.runAlive, others: "succeeded already, or running; kill first what runs" },
+    skip: { word: "Skip", done: "skipped", takes: (slot) => !isFinal(slot), others: "final already" },
+    kill: { word: "Kill", done: "killed", takes: (slot) => !isFinal(slot), others: "final already" },
   };
   let run = 0;
 
@@ -61,8 +64,57 @@
     return parts;
   };
 
+  // What the person says besides: why, and for a rerun whether what depends on the slots goes again, too.
+  const questions = (name, chosen) => {
+    const reason = make("input");
+    reason.id = "act-reason";
+    reason.maxLength = 500;
+    reason.placeholder = "for the log; may stay empty";
+    const asked = [make("p", "", make("label", "", "Why: ", reason))];
+    if (name === "rerun") {
+      const box = make("input");
+      box.type = "checkbox";
+      box.id = "act-downstream";
+      const told = make("p");
+      box.addEventListener("change", () => preview(box, told, chosen));
+      asked.push(make("p", "", make("label", "", box, " with everything that depends on them")), told);
+    }
+    return asked;
+  };
+
+  const touchedBy = (answer) => [answer.created, answer.reopened, answer.killed].flatMap((touched) => touched.slots);
+  const preview = async (box, told, chosen) => {
+    told.textContent = "";
+    if (!box.checked) return;
+    if (chosen.length > PREVIEWED) { told.textContent = `What depends on more than ${PREVIEWED} slots is not counted here.`; return; }
+    const mine = run, own = new Set(chosen.map(nameOf)), more = new Map(), blocked = new Set();
+    told.textContent = "Looking at what depends on them …";
+    try {
+      for (const slot of chosen) {
+        const answer = await Kelos.post(path(slot, "rerun"), { downstream: true, dryRun: true });
+        if (mine !== run || !box.checked) return;
+        for (const touched of touchedBy(answer)) if (!own.has(nameOf(touched))) more.set(nameOf(touched), touched);
+        for (const live of answer.killed.slots) blocked.add(nameOf(live));
+      }
+      const workflows = new Set([...more.values()].map((slot) => slot.workflow)).size;
+      told.textContent = more.size ? `These are ${slots(more.size)} more, of ${workflows} workflow${workflows === 1 ? "" : "s"}.` : "Nothing that has ended depends on them.";
+      if (blocked.size) told.textContent += ` In the way, because they run: ${[...blocked].slice(0, 5).join(", ")}.`;
+    } catch (error) {
+      told.textContent = error.message;
+    }
+  };
+
   const perform = async (name, chosen) => {
-    const mine = run, failed = [];
+    const mine = run, failed = [], opened = new Set();
+    const downstream = document.getElementById("act-downstream")?.checked ?? false;
+    const reason = document.getElementById("act-reason").value.trim();
+    const said = { ...acts[name].body, ...(reason && { reason }), ...(downstream && { downstream }) };
+    const ask = async (slot) => {
+      // What an earlier one has opened on its way waits already.
+      if (opened.has(nameOf(slot))) return;
+      const answer = await Kelos.post(path(slot, name), said);
+      if (downstream) for (const touched of touchedBy(answer)) opened.add(nameOf(touched));
+    };
     let next = 0, done = 0;
     bar.max = chosen.length;
     bar.value = 0;
@@ -71,11 +123,11 @@
     const worker = async () => {
       while (next < chosen.length && mine === run) {
         const slot = chosen[next++];
-        try { await Kelos.post(path(slot, name)); } catch (error) { failed.push(`${nameOf(slot)}: ${error.message}`); }
+        try { await ask(slot); } catch (error) { failed.push(`${nameOf(slot)}: ${error.message}`); }
         bar.value = ++done;
       }
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    await Promise.all(Array.from({ length: downstream ? 1 : AT_ONCE }, worker));
     if (mine !== run) return;
     bar.hidden = true;
     const parts = [make("p", `${slots(done - failed.length)} ${acts[name].done}.`)];
@@ -94,8 +146,8 @@
     try {
       const found = await gather(mine);
       if (mine !== run) return;
-      const chosen = found.filter(act.takes).reverse(), others = found.filter((slot) => !act.takes(slot));
-      body.replaceChildren(...summary(act, chosen, others));
+      const chosen = found.filter(act.takes).sort((a, b) => (a.time < b.time ? -1 : 1)), others = found.filter((slot) => !act.takes(slot));
+      body.replaceChildren(...summary(act, chosen, others), ...(chosen.length ? questions(name, chosen) : []));
       go.textContent = `${act.word} ${slots(chosen.length)}`;
       go.className = name === "kill" ? "danger" : "primary";
       go.hidden = chosen.length === 0;

@@ -257,6 +257,7 @@
     if (at && event.pointerType === "touch") { event.preventDefault(); toggle(at); }
   });
 
+  const acts = { r: "rerun", m: "mark", s: "skip", x: "kill" };
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !document.querySelector("dialog[open]")) { clear(); if (event.target === find) find.blur(); }
     if (Kelos.typing(event)) return;
@@ -264,8 +265,7 @@
     if (go) $(go)?.click();
     else if (event.key === "/") find.focus();
     else if (event.key === "f") { only.value = only.value === "trouble" ? "" : "trouble"; onFilter(); }
-    else if (event.key === "r" && picked.size) Kelos.board.act("rerun");
-    else if (event.key === "x" && picked.size) Kelos.board.act("kill");
+    else if (acts[event.key] && picked.size) Kelos.board.act(acts[event.key]);
     else if (event.key === "ArrowDown" && !found(event.target)) focus(rows.find((row) => !row.element.hidden), 0);
     else return;
     event.preventDefault();
@@ -352,7 +352,7 @@
   // ---- What the sheet of keys says of the board.
   const keys = [["/", "find workflows"], ["f", "only failing"], ["[ ]", "earlier, later"], ["n", "now"],
     ["↓", "into the board; arrows move"], ["Enter", "open the slot"], ["Space", "select; shift and arrows select more"],
-    ["r x", "rerun, kill what is selected"], ["Click", "opens; with ctrl it selects, with shift up to there"]];
+    ["r m s x", "rerun, mark, skip, kill what is selected"], ["Click", "opens; with ctrl it selects, with shift up to there"]];
   for (const [sign, words] of keys) {
     const term = document.createElement("dt"), what = document.createElement("dd"), kbd = document.createElement("kbd");
     kbd.textContent = sign;

@@ -1,7 +1,6 @@
 //! The board as HTML: what can be read without the script, and what the script needs.
 
 use kelos::model::SlotState;
-use kelos::model::time::format_short;
 use kelos::model::workflow::WorkflowRow;
 use maud::{Markup, html};
 
@@ -89,7 +88,7 @@ fn bar(view: &View) -> Markup {
 fn grid(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Markup {
     let columns = view.columns();
     html! {
-        div.grid #grid role="grid" aria-label="Workflows over time" aria-readonly="true" aria-multiselectable="true"
+        div.grid.wide[view.zoom >= 1440] #grid role="grid" aria-label="Workflows over time" aria-readonly="true" aria-multiselectable="true"
             data-start=(columns.start.as_millisecond()) data-width=(columns.width) data-count=(columns.count)
             data-order=(if view.oldest_first { "oldest" } else { "newest" })
             data-stream=(view.stream_query(shown.seq)) data-holds=[view.holds_for()]
@@ -118,7 +117,7 @@ fn head(view: &View) -> Markup {
     html! {
         div.head role="rowgroup" {
             div.row role="row" {
-                span.name role="columnheader" { (format_short(view.newest())) }
+                span.name role="columnheader" { (view.newest_shown()) }
                 span.marks aria-hidden="true" {
                     @for edge in &edges {
                         @if starts_day(edge) { b.day title=(edge.strftime("%A %-d %B %Y")) { (edge.strftime("%d")) } } @else { i {} }
@@ -129,11 +128,20 @@ fn head(view: &View) -> Markup {
                 span.name role="columnheader" { (edges.first().map(|edge| edge.strftime("%Z").to_string()).unwrap_or_default()) }
                 span.marks {
                     @for edge in &edges {
-                        i role="columnheader" title=(edge.strftime("%Y-%m-%d %H:%M %Z")) { (edge.strftime("%H")) sub { (edge.strftime("%M")) } }
+                        i role="columnheader" title=(edge.strftime("%Y-%m-%d %H:%M %Z")) { (mark(view, edge)) }
                     }
                 }
             }
         }
+    }
+}
+
+/// An hour, or the minutes between hours; of days, which stand above, the name.
+fn mark(view: &View, edge: &jiff::Zoned) -> Markup {
+    html! {
+        @if view.zoom >= 1440 { (edge.strftime("%a")) }
+        @else if i64::from(edge.minute()) < i64::from(view.zoom) { (edge.strftime("%H")) }
+        @else { small { (edge.strftime(":%M")) } }
     }
 }
 
@@ -167,6 +175,8 @@ fn selection() -> Markup {
         div.selection #selection role="region" aria-label="Selection" hidden {
             strong #selected role="status" {}
             button.primary type="button" data-act="rerun" { "Rerun…" }
+            button type="button" data-act="mark" { "Mark as succeeded…" }
+            button type="button" data-act="skip" { "Skip…" }
             button.danger type="button" data-act="kill" { "Kill…" }
             button type="button" data-act="clear" { "Clear" }
         }

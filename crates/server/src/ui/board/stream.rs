@@ -133,7 +133,7 @@ impl Follower {
         self.after = changes.seq;
         let event = Sent::default().id(changes.seq.to_string());
         Ok(match (changes.workflows, rows.is_empty()) {
-            (true, _) => Some(event.event("workflows").data("changed")),
+            (true, _) => Some(event.event("workflows").data("{}")),
             (false, false) => Some(event.event("rows").data(rows)),
             (false, true) => None,
         })

@@ -86,6 +86,11 @@ impl View {
         at(columns.start.as_millisecond() + columns.width * i64::from(column)).to_zoned(self.tz.clone())
     }
 
+    /// The newest time to the minute, in the zone that is shown.
+    pub(super) fn newest_shown(&self) -> String {
+        self.newest().to_zoned(self.tz.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+    }
+
     /// The columns in the order in which they are shown.
     pub(super) fn order(&self) -> Vec<u32> {
         let columns = 0..self.count();
@@ -120,7 +125,8 @@ impl View {
 
     /// The same, at another time; past the present means to follow the clock.
     fn moved(&self, millis: i64) -> View {
-        let time = at(self.newest().as_millisecond().saturating_add(millis));
+        // Whole minutes, for an address that people read.
+        let time = at(self.newest().as_millisecond().saturating_add(millis).div_euclid(MINUTE) * MINUTE);
         View { time: Some(time).filter(|time| *time < self.now), ..self.clone() }
     }
 
