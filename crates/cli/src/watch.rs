@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::args::EventsArgs;
 use crate::client::{Client, Query, escape, number, text};
 use crate::failure::{Failure, UNREACHABLE};
-use crate::text::{self as words, count, short};
+use crate::text::{self as words, short};
 use crate::{render, stream};
 
 const DOING: &str = "read the events";
@@ -122,27 +122,6 @@ fn told(event: &Value) -> String {
     };
     let name = text(event, "event");
     let name = render::paint(name, if name == "backed-off" { "failed" } else { name });
-    let details = details(event);
+    let details = kelos_server::event_words(event);
     format!("{at:<20}  {subject}  {name}{}{details}", if details.is_empty() { "" } else { ": " })
-}
-
-fn details(event: &Value) -> String {
-    let mut parts = Vec::new();
-    parts.extend(event["run"].as_u64().map(|run| format!("run {run}")));
-    parts.extend(event["externalId"].as_str().map(|name| format!("process {name}")));
-    parts.extend(event["importedFrom"].as_str().map(|from| format!("from {from}")));
-    parts.extend(event["there"].as_str().map(|there| format!("{there} there")));
-    parts.extend(event["outcome"]["text"].as_str().map(str::to_owned));
-    parts.extend(event["due"].as_str().map(|due| format!("retry at {}", short(due))));
-    parts.extend(event["by"].as_str().map(|by| format!("by {by}")));
-    parts.extend(event["reason"].as_str().map(str::to_owned));
-    if let (Some(from), Some(to)) = (event["from"].as_str(), event["to"].as_str()) {
-        parts.push(format!("{} to {}", short(from), short(to)));
-    }
-    parts.extend(event["slots"].as_u64().map(|slots| count(usize::try_from(slots).unwrap_or(0), "slot")));
-    parts.extend(event["version"].as_u64().map(|version| format!("version {version}")));
-    if text(event, "event") == "looked" {
-        parts.extend(event["explanation"]["text"].as_str().map(str::to_owned));
-    }
-    parts.join(", ")
 }

@@ -20,7 +20,7 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use tower_http::trace::TraceLayer;
 
-pub use api::plan_json;
+pub use api::{event_words, plan_json};
 pub use app::App;
 pub use guard::Hosts;
 pub use serve::serve;

@@ -58,6 +58,13 @@ impl Problem {
         Problem::new(StatusCode::CONFLICT, kind, detail)
     }
 
+    /// The status, and in one text what is wrong and what to do.
+    pub(crate) fn told(&self) -> (StatusCode, String) {
+        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, format!("{}{hint}", self.detail))
+    }
+
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Problem {
         Problem { hint: Some(hint.into()), ..self }
     }

@@ -24,7 +24,7 @@ const TIMES_LISTED: usize = 1000;
 /// A backfill.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct BackfillDto {
+pub(crate) struct BackfillDto {
     /// Its name.
     id: String,
     /// Whose slots.
@@ -67,21 +67,22 @@ impl From<Backfill> for BackfillDto {
 /// A backfill and how far it is.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ProgressDto {
+pub(crate) struct ProgressDto {
     #[serde(flatten)]
     backfill: BackfillDto,
     /// How many of its slots are in each state.
     #[schema(value_type = std::collections::BTreeMap<String, u64>)]
     counts: Counts,
     /// How many slots it asked for.
-    total: u64,
+    pub(crate) total: u64,
     /// How many of those are not waiting or running for it any more; some may belong to a later backfill.
-    ended: u64,
+    pub(crate) ended: u64,
     /// `ended` as a share of `total`, 0 to 1.
     share: f64,
 }
 
-fn progress(reader: &dyn Reader, backfill: Backfill) -> Result<ProgressDto, StoreError> {
+/// How far a backfill is.
+pub(crate) fn progress(reader: &dyn Reader, backfill: Backfill) -> Result<ProgressDto, StoreError> {
     let filter = SlotFilter {
         workflow: Some(backfill.workflow.clone()),
         backfill: Some(backfill.id.clone()),
@@ -162,7 +163,7 @@ enum Mode {
 /// A backfill that somebody asks for.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// Whose slots.
     #[schema(value_type = String)]
     workflow: WorkflowId,
@@ -192,6 +193,16 @@ fn after_current_work() -> i32 {
 }
 
 impl Request {
+    /// A request under a derived name.
+    pub(crate) fn new(workflow: WorkflowId, range: Range, mode: BackfillMode, priority: i32, dry_run: bool) -> Request {
+        let mode = match mode {
+            BackfillMode::Missing => Mode::Missing,
+            BackfillMode::Unsuccessful => Mode::Unsuccessful,
+            BackfillMode::All => Mode::All,
+        };
+        Request { workflow, from: At(range.start), to: At(range.end), mode, priority, name: None, dry_run }
+    }
+
     /// The name that was given, or the first of a row that is free.
     fn name(&self, taken: &[Backfill]) -> Result<BackfillId, Problem> {
         let free = |id: &BackfillId| taken.iter().all(|known| known.id != *id);
@@ -214,28 +225,28 @@ fn unknown_name() -> Problem {
 /// What a backfill does, or would do.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Made {
+pub(crate) struct Made {
     /// Its name.
-    id: String,
+    pub(crate) id: String,
     /// Whether this only says what would happen.
     dry_run: bool,
     /// Slots that did not exist and are planned.
-    created: Touched,
+    pub(crate) created: Touched,
     /// Slots that had ended and are opened again.
-    reopened: Touched,
+    pub(crate) reopened: Touched,
     /// Slots that were live and are taken over.
-    adopted: Touched,
+    pub(crate) adopted: Touched,
     /// How many slots stay as they are.
-    untouched: u32,
+    pub(crate) untouched: u32,
 }
 
 /// Slots that a backfill touches in the same way.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Touched {
+pub(crate) struct Touched {
     /// How many.
-    count: usize,
+    pub(crate) count: usize,
     /// Their times, ascending; the first 1000.
-    times: Vec<Instant>,
+    pub(crate) times: Vec<Instant>,
 }
 
 impl From<Vec<SlotRef>> for Touched {
@@ -257,6 +268,17 @@ pub(super) async fn create(
     State(app): State<App>,
     Body(request): Body<Request>,
 ) -> Result<Response, Problem> {
+    let made = make(&app, &by, request).await?;
+    if made.dry_run {
+        return Ok(Json(made).into_response());
+    }
+    let name = percent_encoding::utf8_percent_encode(&made.id, percent_encoding::NON_ALPHANUMERIC);
+    let location = [(header::LOCATION, format!("/api/v1/backfills/{name}"))];
+    Ok((StatusCode::CREATED, location, Json(made)).into_response())
+}
+
+/// Makes a backfill, or says what it would do.
+pub(crate) async fn make(app: &App, by: &str, request: Request) -> Result<Made, Problem> {
     let range = Range::new(request.from.0, request.to.0);
     if range.is_empty() {
         let (from, to) = (format_full(range.start), format_full(range.end));
@@ -277,23 +299,17 @@ pub(super) async fn create(
         priority: request.priority,
         dry_run,
     });
-    let Done::Backfill { created, reopened, adopted, untouched } = app.ask(&by, ask).await? else {
+    let Done::Backfill { created, reopened, adopted, untouched } = app.ask(by, ask).await? else {
         return Err(unknown(&id));
     };
-    let made = Made {
+    Ok(Made {
         id: id.to_string(),
         dry_run,
         created: created.into(),
         reopened: reopened.into(),
         adopted: adopted.into(),
         untouched,
-    };
-    if dry_run {
-        return Ok(Json(made).into_response());
-    }
-    let name = percent_encoding::utf8_percent_encode(id.as_str(), percent_encoding::NON_ALPHANUMERIC);
-    let location = [(header::LOCATION, format!("/api/v1/backfills/{name}"))];
-    Ok((StatusCode::CREATED, location, Json(made)).into_response())
+    })
 }
 
 /// Kills what a backfill has waiting. What runs goes on; cancelling twice is fine.
@@ -307,10 +323,16 @@ pub(super) async fn cancel(
     Who(by): Who,
     State(app): State<App>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    let id = path.id.clone();
-    let found = app.read(move |reader| find(reader, &id)).await?.ok_or_else(|| unknown(&path.id))?;
-    if found.cancelled_at.is_none() {
-        app.ask(&by, Ask::CancelBackfill(found)).await?;
-    }
+    end(&app, &by, &path.id).await?;
     shown(&app, path.id).await.map(Json)
+}
+
+/// Cancels a backfill, unless that was done before. Gives what it was.
+pub(crate) async fn end(app: &App, by: &str, id: &BackfillId) -> Result<Backfill, Problem> {
+    let name = id.clone();
+    let found = app.read(move |reader| find(reader, &name)).await?.ok_or_else(|| unknown(id))?;
+    if found.cancelled_at.is_none() {
+        app.ask(by, Ask::CancelBackfill(found.clone())).await?;
+    }
+    Ok(found)
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::dto::RunDto;
-use super::extract::{NoParameters, Path, Query, RunPath};
+use super::extract::{Path, Query, RunPath};
 use super::follow::{UntilClosed, closed, last_event_id, stream as sse};
 use crate::app::App;
 use crate::problem::Problem;
@@ -101,6 +101,17 @@ struct Output {
     text: String,
 }
 
+/// Where to begin.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Beginning {
+    /// The first byte, 0 where not given. The header `Last-Event-ID` goes before it.
+    #[serde(default)]
+    #[param(value_type = Option<u64>)]
+    offset: u64,
+}
+
 /// Follows a run's output until the run ends. Each event `log` has an object as `data` (`offset`,
 /// `nextOffset`, `dropped`, `text`) and the next offset as `id`; the event `end` has the run as `data` and is the
 /// last one. A client that comes back after that with `Last-Event-ID` gets 204, which ends it for good.
@@ -108,7 +119,7 @@ struct Output {
     get,
     path = "/workflows/{id}/slots/{time}/runs/{number}/log/stream",
     tag = "runs",
-    params(RunPath),
+    params(RunPath, Beginning),
     responses(
         (status = 200, description = "The output as it is written", body = String, content_type = "text/event-stream"),
         (status = 204, description = "There is no more after `Last-Event-ID`, ever"),
@@ -117,14 +128,14 @@ struct Output {
 )]
 pub(super) async fn stream(
     Path(path): Path<RunPath>,
-    _: Query<NoParameters>,
+    Query(beginning): Query<Beginning>,
     headers: HeaderMap,
     closing: UntilClosed,
     State(app): State<App>,
 ) -> Result<Response, Problem> {
     let seen = last_event_id(&headers)?;
     let run = super::runs::found(&app, &path).await?;
-    let offset = seen.unwrap_or(0);
+    let offset = seen.unwrap_or(beginning.offset);
     if seen.is_some() && run.state.is_final() {
         let rest = read_piece(&app, &run.id, offset, 1).await.map_err(|error| unreadable(&error))?;
         if rest.bytes.is_empty() {

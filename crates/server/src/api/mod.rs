@@ -1,6 +1,6 @@
 //! The native API, under `/api/v1`.
 
-mod backfills;
+pub(crate) mod backfills;
 mod dto;
 mod endpoints;
 mod events;
@@ -13,6 +13,7 @@ mod registers;
 mod rerun;
 mod runs;
 mod slots;
+mod words;
 mod workflows;
 
 use axum::Json;
@@ -32,6 +33,7 @@ use crate::app::App;
 use crate::problem::Problem;
 
 pub(crate) use extract::who;
+pub use words::event_words;
 
 /// Largest body: that of a register.
 const LARGEST_BODY: usize = 1 << 20;
@@ -119,6 +121,11 @@ fn name_operations(description: &mut Description) {
 #[must_use]
 pub fn plan_json(plan: &kelos::deploy::Plan, done: bool) -> serde_json::Value {
     serde_json::to_value(dto::DeploymentDto::of(plan, done)).unwrap_or_default()
+}
+
+/// An event, as the native API tells it.
+pub(crate) fn event_json(record: kelos::model::EventRecord) -> serde_json::Value {
+    serde_json::to_value(dto::EventDto::from(record)).unwrap_or_default()
 }
 
 pub(crate) fn described() -> Description {

@@ -20,6 +20,9 @@ const ASSETS: &[Asset] = &[
     Asset { name: "board.css", media: CSS, text: include_str!("assets/board.css") },
     Asset { name: "board.js", media: JS, text: include_str!("assets/board.js") },
     Asset { name: "kelos.css", media: CSS, text: include_str!("assets/kelos.css") },
+    Asset { name: "pages.css", media: CSS, text: include_str!("assets/pages.css") },
+    Asset { name: "live.js", media: JS, text: include_str!("assets/live.js") },
+    Asset { name: "log.js", media: JS, text: include_str!("assets/log.js") },
     Asset { name: "page.js", media: JS, text: include_str!("assets/page.js") },
 ];
 

@@ -3,18 +3,32 @@
 //! Pages read what the native API reads and act through it. What is *absent*: calls to other hosts, scripts and styles
 //! inside of pages, and anything that is not escaped.
 
+mod activity;
+mod asked;
 mod assets;
+mod backfills;
 mod board;
+mod events;
+mod neighbours;
 mod page;
+mod plot;
+mod problems;
+mod runs;
+mod secrets;
+mod slot;
+mod source;
 mod state;
+mod tree;
 mod trouble;
+mod words;
+mod workflow;
 
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
@@ -28,6 +42,15 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .merge(board::router())
+        .route("/ui/workflows/{id}", get(workflow::show))
+        .route("/ui/workflows/{id}/{action}", post(workflow::act))
+        .route("/ui/workflows/{id}/backfill", post(backfills::ask))
+        .route("/ui/workflows/{id}/slots/{time}", get(slot::show))
+        .route("/ui/workflows/{id}/slots/{time}/{action}", post(slot::act))
+        .route("/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt", get(runs::download))
+        .route("/ui/backfills/{id}/cancel", post(backfills::cancel))
+        .route("/ui/problems", get(problems::show))
+        .route("/ui/activity", get(activity::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(guarded))

@@ -15,20 +15,28 @@ use crate::app::App;
 pub(super) enum Tab {
     /// All workflows over time.
     Board,
+    /// What is wrong.
+    Problems,
+    /// What happened.
+    Activity,
 }
 
 impl Tab {
-    const ALL: [Tab; 1] = [Tab::Board];
+    const ALL: [Tab; 3] = [Tab::Board, Tab::Problems, Tab::Activity];
 
     fn name(self) -> &'static str {
         match self {
             Tab::Board => "Board",
+            Tab::Problems => "Problems",
+            Tab::Activity => "Activity",
         }
     }
 
     fn href(self) -> &'static str {
         match self {
             Tab::Board => "/ui",
+            Tab::Problems => "/ui/problems",
+            Tab::Activity => "/ui/activity",
         }
     }
 }
@@ -59,7 +67,15 @@ impl<'a> Page<'a> {
 
     /// A page that knows nothing of the application.
     pub(super) fn bare(title: &'a str) -> Page<'a> {
-        Page { title, here: None, health: None, version: None, scripts: vec!["page.js"], styles: vec!["kelos.css"], filled: false }
+        Page {
+            title,
+            here: None,
+            health: None,
+            version: None,
+            scripts: vec!["page.js"],
+            styles: vec!["kelos.css"],
+            filled: false,
+        }
     }
 
     /// The same, as what a tab of the navigation leads to.
@@ -159,6 +175,8 @@ fn keys() -> Markup {
             dl {
                 dt { kbd { "?" } } dd { "this sheet" }
                 dt { kbd { "g" } " " kbd { "b" } } dd { "go to the board" }
+                dt { kbd { "g" } " " kbd { "p" } } dd { "go to the problems" }
+                dt { kbd { "g" } " " kbd { "a" } } dd { "go to the activity" }
                 dt { kbd { "t" } } dd { "light or dark" }
                 dt { kbd { "Esc" } } dd { "close, clear" }
             }

@@ -62,23 +62,40 @@ pub(super) fn masked_text(text: &str) -> String {
     if !text.contains(['=', '@', ':']) {
         return text.to_owned();
     }
-    text.split_inclusive(char::is_whitespace).map(masked_word).collect()
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(end) = rest.find(char::is_whitespace).map(|at| at + 1).or((!rest.is_empty()).then_some(rest.len())) {
+        let Some((word, after)) = rest.split_at_checked(end) else { break };
+        // A header: all that follows its name belongs to it.
+        if word.trim_end().strip_suffix(':').is_some_and(is_secret) && !after.is_empty() {
+            return shown + word + MASK;
+        }
+        shown += &masked_word(word);
+        rest = after;
+    }
+    shown + rest
 }
 
 fn masked_word(word: &str) -> String {
     let end = word.trim_end().len();
     let (word, space) = word.split_at(end);
-    let assigned = word.split_once('=').filter(|(name, value)| !value.is_empty() && is_secret(last_name(name)));
-    let shown = match assigned {
-        Some((name, _)) => format!("{name}={MASK}"),
-        None => without_user(word),
+    let shown = match word.contains("://") {
+        true => without_user(word).split_inclusive(['?', '&', ';']).map(masked_parameter).collect(),
+        false => match word.split_once('=').filter(|(name, value)| !value.is_empty() && is_secret(name)) {
+            Some((name, _)) => format!("{name}={MASK}"),
+            None => word.to_owned(),
+        },
     };
     shown + space
 }
 
-/// The name in `--a-b`, `http://host/?x=1&name`.
-fn last_name(text: &str) -> &str {
-    text.rsplit(['&', '?', ';', ',']).next().unwrap_or(text)
+/// `name=value&` of an address.
+fn masked_parameter(part: &str) -> String {
+    let (pair, separator) = part.split_at(part.trim_end_matches(['?', '&', ';']).len());
+    match pair.split_once('=').filter(|(name, _)| is_secret(name)) {
+        Some((name, _)) => format!("{name}={MASK}{separator}"),
+        None => part.to_owned(),
+    }
 }
 
 /// `scheme://user:password@host` without the password.
@@ -90,6 +107,31 @@ fn without_user(word: &str) -> String {
         Some((user, _)) => format!("{scheme}://{user}:{MASK}{}", &rest[at..]),
         None => word.to_owned(),
     }
+}
+
+/// A line of a script without the texts that are assigned to names of secrets.
+pub(super) fn masked_line(line: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = line;
+    while let Some(open) = rest.find(['\'', '"', '`']) {
+        let (before, quoted) = rest.split_at(open);
+        let quote = &quoted[..1];
+        let Some(length) = quoted[1..].find(quote) else { break };
+        let (inside, after) = (&quoted[1..=length], &quoted[length + 2..]);
+        shown.push_str(before);
+        let name = before.trim_end().strip_suffix([':', '=']).map(|_| named(&shown));
+        let hidden = name.is_some_and(|name| is_secret(&name)) && !inside.is_empty();
+        shown = shown + quote + &(if hidden { MASK.to_owned() } else { masked_text(inside) }) + quote;
+        rest = after;
+    }
+    shown + rest
+}
+
+/// The name before the `:` or `=` at the end of a text.
+fn named(text: &str) -> String {
+    let text = text.trim_end().trim_end_matches([':', '=']).trim_end().trim_end_matches(['\'', '"', '`']);
+    let start = text.rfind(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))).map_or(0, |at| at + 1);
+    text.get(start..).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -125,7 +167,22 @@ mod tests {
             format!("PGPASSWORD={MASK} psql -c 'select 1'")
         ]);
         assert_eq!(masked(&command), shown);
-        assert_eq!(masked_text("http://h/?a=b&access_token=x"), format!("http://h/?a=b&access_token={MASK}"));
+        assert_eq!(masked_text("http://h/?a=b&access_token=x&c=d"), format!("http://h/?a=b&access_token={MASK}&c=d"));
+        assert_eq!(masked_text("Authorization: Bearer x y"), format!("Authorization: {MASK}"));
+    }
+
+    #[test]
+    fn lines_of_scripts_show_no_secrets() {
+        for (line, shown) in [
+            ("  password: 'hunter2', user: 'me'", format!("  password: '{MASK}', user: 'me'")),
+            ("{ \"DB_TOKEN\" : \"x\" }", format!("{{ \"DB_TOKEN\" : \"{MASK}\" }}")),
+            ("var apiKey = `k`;", format!("var apiKey = `{MASK}`;")),
+            ("f('ftp://u:p@h/', 'é')", format!("f('ftp://u:{MASK}@h/', 'é')")),
+            ("it's \"fine", "it's \"fine".to_owned()),
+            ("password: '', token: null", "password: '', token: null".to_owned()),
+        ] {
+            assert_eq!(masked_line(line), shown);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use kelos::store::StoreError;
 use maud::html;
 
 use super::page::Page;
+use crate::problem::Problem;
 
 /// Why a page can't be shown.
 #[derive(Debug)]
@@ -38,7 +39,16 @@ impl From<StoreError> for Trouble {
 
 impl From<AskError> for Trouble {
     fn from(error: AskError) -> Trouble {
-        Trouble::new(StatusCode::SERVICE_UNAVAILABLE, format!("Failed to {error}"))
+        Problem::from(error).into()
+    }
+}
+
+impl From<Problem> for Trouble {
+    fn from(problem: Problem) -> Trouble {
+        let (status, told) = problem.told();
+        let first = told.chars().next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+        let rest: String = told.chars().skip(1).collect();
+        Trouble::new(status, format!("{first}{rest}."))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 use kelos::model::Trigger;
+use kelos::model::WorkflowId;
 use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos::model::time::format_short;
 use kelos::model::time::schedule::{Fold, Gap, Schedule};
 use kelos::model::trigger::PathCheck;
-use kelos::model::{EventRecord, WorkflowId};
 
 /// `2016-01-01T12:00Z`, with seconds where there are some, and nothing finer.
 pub(super) fn moment(at: Timestamp) -> String {
@@ -49,7 +49,7 @@ pub(super) fn cron(schedule: &Schedule) -> Option<String> {
     if cron.gap() == Gap::Skip {
         words += "; times that the clocks leave out are skipped";
     }
-    if cron.effective_fold() == Fold::Both {
+    if cron.effective_fold() == Fold::Both && cron.zone().name() != "UTC" {
         words += "; times that the clocks show twice come twice";
     }
     Some(words)
@@ -116,13 +116,6 @@ fn path(check: &PathCheck) -> String {
     };
     let conditions = if check.conditions.is_empty() { String::new() } else { format!(", with {}", check.conditions) };
     format!("there is {}{of}{conditions}", check.path)
-}
-
-/// Who did it, where a person did.
-pub(super) fn by(record: &EventRecord) -> Option<String> {
-    let told = serde_json::to_value(&record.event).ok()?;
-    let who = told.get("by").or_else(|| told.get("what")?.get("by"))?;
-    who.as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

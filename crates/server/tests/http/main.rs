@@ -8,6 +8,7 @@ mod described;
 mod guard;
 mod logs;
 mod native;
+mod pages;
 mod problems;
 mod projects;
 mod scheduler;

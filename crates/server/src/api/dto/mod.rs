@@ -24,7 +24,7 @@ pub(super) use workflow::{PastDefinitionDto, ProblemDto, WorkflowDetailDto, Work
 /// A moment in UTC, to the millisecond: `2015-09-13T13:40:00.000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema)]
 #[schema(value_type = String, format = DateTime, examples("2015-09-13T13:40:00.000Z"))]
-pub(super) struct Instant(pub(super) Timestamp);
+pub(crate) struct Instant(pub(crate) Timestamp);
 
 impl Serialize for Instant {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

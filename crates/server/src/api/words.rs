@@ -1,0 +1,39 @@
+//! Events in words, for all that show the log to people.
+
+use kelos::model::time::{format_short, parse_instant};
+use serde_json::Value;
+
+/// What there is to say of an event of the native API beside its name: `run 1, exited with status 3, retry at …`.
+/// May be empty.
+#[must_use]
+pub fn event_words(event: &Value) -> String {
+    let word = |name: &str| event[name].as_str();
+    let mut parts = Vec::new();
+    parts.extend(event["run"].as_u64().map(|run| format!("run {run}")));
+    parts.extend(word("externalId").map(|name| format!("process {name}")));
+    parts.extend(word("importedFrom").map(|from| format!("from {from}")));
+    parts.extend(word("there").map(|there| format!("{there} there")));
+    parts.extend(event["outcome"]["text"].as_str().map(str::to_owned));
+    parts.extend(word("due").map(|due| format!("retry at {}", short(due))));
+    parts.extend(word("by").map(|by| format!("by {by}")));
+    parts.extend(word("reason").map(str::to_owned));
+    if let (Some(from), Some(to)) = (word("from"), word("to")) {
+        parts.push(format!("{} to {}", short(from), short(to)));
+    }
+    parts.extend(event["slots"].as_u64().map(slots));
+    parts.extend(event["version"].as_u64().map(|version| format!("version {version}")));
+    if word("event") == Some("looked") {
+        parts.extend(event["explanation"]["text"].as_str().map(str::to_owned));
+    }
+    parts.join(", ")
+}
+
+fn slots(number: u64) -> String {
+    format!("{number} slot{}", if number == 1 { "" } else { "s" })
+}
+
+/// A time without what is finer than a second; as it is where it can't be read.
+fn short(time: &str) -> String {
+    let whole = |at: jiff::Timestamp| jiff::Timestamp::from_second(at.as_second()).unwrap_or(at);
+    parse_instant(time).map_or_else(|_| time.to_owned(), |at| format_short(whole(at)))
+}

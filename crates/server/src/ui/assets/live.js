@@ -1,0 +1,51 @@
+// Keeps a page as it would be when loaded again: parts with `data-live` are swapped when something happened.
+"use strict";
+
+(() => {
+  const source = document.querySelector("[data-events]");
+  if (!source) return;
+  const BATCH = 250;
+  let waits = false;
+  let asks = false;
+  let again = false;
+
+  // A part that somebody is working in is left alone until they have gone on.
+  const busy = (part) => part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")
+    || part.querySelector("details.action[open]") !== null;
+
+  const swap = (fresh) => {
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const other = fresh.getElementById(part.id);
+      if (!other || other.innerHTML === part.innerHTML || busy(part)) continue;
+      part.replaceChildren(...other.childNodes);
+    }
+    document.dispatchEvent(new CustomEvent("kelos:fresh", { detail: fresh }));
+  };
+
+  const refresh = async () => {
+    waits = false;
+    if (asks) { again = true; return; }
+    asks = true;
+    try {
+      const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+      if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch { /* The stream comes back by itself, and then there is another try. */ }
+    asks = false;
+    if (again) { again = false; soon(); }
+  };
+
+  const soon = () => {
+    if (waits || document.hidden) return;
+    waits = true;
+    setTimeout(refresh, BATCH);
+  };
+
+  const stream = new EventSource("/api/v1/events/stream" + source.dataset.events);
+  let wasOpen = false;
+  for (const subject of ["slot", "workflow", "backfill", "register"]) stream.addEventListener(subject, soon);
+  stream.addEventListener("open", () => { if (wasOpen) soon(); wasOpen = true; });
+  document.addEventListener("visibilitychange", soon);
+  const every = Number(source.dataset.every || 0);
+  if (every > 0) setInterval(soon, every * 1000);
+  addEventListener("pagehide", () => stream.close());
+})();

@@ -1,0 +1,50 @@
+//! Events in words, with links to what they happened to.
+
+use kelos::model::{Event, EventRecord, SlotEvent};
+use maud::{Markup, html};
+
+use super::page::{segment, slot_href, workflow_href};
+use crate::api;
+
+/// What happened: its name, and what there is to say of it.
+pub(super) fn what(record: &EventRecord) -> Markup {
+    let told = api::event_json(record.clone());
+    let words = api::event_words(&told);
+    let name = told["event"].as_str().unwrap_or_default();
+    html! { span.what { b .(class(name)) { (name) } @if !words.is_empty() { " " (words) } } }
+}
+
+/// What it happened to.
+pub(super) fn subject(record: &EventRecord) -> Markup {
+    match &record.event {
+        Event::Slot { slot, .. } => html! { a href=(slot_href(slot)) { (slot.short()) } },
+        Event::Workflow { workflow, .. } => html! { a href=(workflow_href(workflow)) { (workflow) } },
+        Event::Backfill { backfill, .. } => html! { "backfill " (backfill) },
+        Event::Register { bucket, key, .. } => html! { "register " (bucket) "/" (key) },
+    }
+}
+
+/// Who did it, where a person did.
+pub(super) fn by(record: &EventRecord) -> Option<String> {
+    // Every event that a person brings about names them so.
+    api::event_json(record.clone())["by"].as_str().map(str::to_owned)
+}
+
+/// Whether it only says that a trigger was asked and still holds a slot back.
+pub(super) fn is_a_look(record: &EventRecord) -> bool {
+    matches!(record.event, Event::Slot { what: SlotEvent::Looked { .. }, .. })
+}
+
+/// Where the activity of one person is shown.
+pub(super) fn by_href(who: &str) -> String {
+    format!("/ui/activity?who={}", segment(who))
+}
+
+fn class(name: &str) -> &'static str {
+    match name {
+        "succeeded" => "good-text",
+        "failed" | "expired" | "backed-off" | "deferred" => "bad-text",
+        "killed" | "skipped" | "cancelled" | "removed" => "ended-text",
+        _ => "plain-text",
+    }
+}

@@ -1,0 +1,101 @@
+//! What waits for what: the slots and workflows on both sides of one.
+
+use kelos::model::workflow::WorkflowRow;
+use kelos::model::{SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
+use kelos::schedule;
+use kelos::store::{Reader, StoreError};
+
+/// Neighbours that are shown on each side.
+const SHOWN: usize = 50;
+
+/// A slot beside another.
+pub(super) struct Neighbour {
+    pub(super) id: SlotRef,
+    /// None where it does not exist.
+    pub(super) state: Option<SlotState>,
+}
+
+/// The slots on both sides of one.
+#[derive(Default)]
+pub(super) struct Neighbours {
+    /// Those it waits for.
+    pub(super) upstream: Vec<Neighbour>,
+    /// Those that wait for it.
+    pub(super) downstream: Vec<Neighbour>,
+    /// How many more there are than are shown.
+    pub(super) more_upstream: usize,
+    pub(super) more_downstream: usize,
+}
+
+/// The slots on both sides of a slot.
+pub(super) fn of_slot(reader: &dyn Reader, row: &WorkflowRow, key: &SlotKey) -> Result<Neighbours, StoreError> {
+    let looked_at = |(workflow, offset): (WorkflowId, i64)| Some(SlotRef::new(workflow, key.offset(offset)?));
+    let upstream: Vec<SlotRef> = looks(&row.definition.trigger).into_iter().filter_map(looked_at).collect();
+    let mut downstream = Vec::new();
+    for other in reader.workflows()?.iter().filter(|other| other.present) {
+        for (_, offset) in looks(&other.definition.trigger).iter().filter(|(on, _)| *on == row.id) {
+            let Some(key) = offset.checked_neg().and_then(|offset| key.offset(offset)) else { continue };
+            downstream.extend(in_schedule(reader, other, key)?);
+        }
+    }
+    Ok(Neighbours {
+        more_upstream: upstream.len().saturating_sub(SHOWN),
+        more_downstream: downstream.len().saturating_sub(SHOWN),
+        upstream: with_states(reader, upstream)?,
+        downstream: with_states(reader, downstream)?,
+    })
+}
+
+fn in_schedule(reader: &dyn Reader, row: &WorkflowRow, key: SlotKey) -> Result<Option<SlotRef>, StoreError> {
+    let has = schedule::resolved(reader, row)?.is_ok_and(|schedule| schedule.contains(key.scheduled_at()));
+    Ok(has.then(|| SlotRef::new(row.id.clone(), key)))
+}
+
+fn with_states(reader: &dyn Reader, slots: Vec<SlotRef>) -> Result<Vec<Neighbour>, StoreError> {
+    let with_state = |id: SlotRef| Ok(Neighbour { state: reader.slot(&id)?.map(|slot| slot.state), id });
+    slots.into_iter().take(SHOWN).map(with_state).collect()
+}
+
+/// The workflows whose slots a trigger looks at, each with how much later than its own slot that one is, in seconds.
+fn looks(trigger: &Trigger) -> Vec<(WorkflowId, i64)> {
+    let mut found = Vec::new();
+    collect(trigger, 0, &mut found);
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn collect(trigger: &Trigger, offset: i64, found: &mut Vec<(WorkflowId, i64)>) {
+    match trigger {
+        Trigger::Success { workflow } => found.push((workflow.clone(), offset)),
+        Trigger::Offset { seconds, trigger } => collect(trigger, offset.saturating_add(*seconds), found),
+        other => other.nested().iter().for_each(|nested| collect(nested, offset, found)),
+    }
+}
+
+/// The workflows that a workflow waits for, and those that wait for it, ascending.
+pub(super) fn of_workflow(row: &WorkflowRow, all: &[WorkflowRow]) -> (Vec<WorkflowId>, Vec<WorkflowId>) {
+    let upstream = |row: &WorkflowRow| -> Vec<WorkflowId> {
+        let mut ids: Vec<_> = row.definition.trigger.upstream().into_iter().cloned().collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    };
+    let waits = |other: &&WorkflowRow| other.present && upstream(other).contains(&row.id);
+    (upstream(row), all.iter().filter(waits).map(|other| other.id.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_add_up() {
+        let of = |id: &str| Trigger::Success { workflow: WorkflowId::new(id).unwrap() };
+        let at = |seconds, trigger| Trigger::Offset { seconds, trigger: Box::new(trigger) };
+        let both = Trigger::And { triggers: vec![of("a"), at(-60, of("b")), of("a")] };
+        let found = looks(&at(3600, Trigger::Not { trigger: Box::new(both) }));
+        let found: Vec<_> = found.iter().map(|(id, offset)| (id.as_str(), *offset)).collect();
+        assert_eq!(found, [("a", 3600), ("b", 3540)]);
+    }
+}

@@ -1,0 +1,103 @@
+//! A trigger as a tree: as it is defined, and as it answered.
+
+use kelos::model::time::{format_full, format_short};
+use kelos::model::trigger::{Evidence, TriggerKind, Verdict};
+use kelos::model::{Answer, Explanation, Trigger};
+use maud::{Markup, html};
+
+use super::page::{slot_href, workflow_href};
+use super::state::badge;
+use super::words;
+
+/// A trigger in words.
+pub(super) fn defined(trigger: &Trigger) -> Markup {
+    html! { ul.tree { (defined_node(trigger)) } }
+}
+
+fn defined_node(trigger: &Trigger) -> Markup {
+    let (said, workflow) = words::trigger(trigger);
+    html! {
+        li {
+            (said)
+            @if let Some(id) = workflow { " " a href=(workflow_href(id)) { (id) } }
+            @if !trigger.nested().is_empty() {
+                ul { @for inner in trigger.nested() { (defined_node(inner)) } }
+            }
+        }
+    }
+}
+
+/// Every node's answer with what its leaves read.
+pub(super) fn answered(explanation: &Explanation) -> Markup {
+    html! { ul.tree { (answered_node(explanation)) } }
+}
+
+fn answered_node(node: &Explanation) -> Markup {
+    let (class, mark, meaning) = match node.answer {
+        Answer::Met => ("good", "✓", "met"),
+        Answer::NotYet => ("waits", "…", "not yet met"),
+        Answer::Never => ("bad", "✗", "never met"),
+    };
+    html! {
+        li {
+            span.mark .(class) role="img" aria-label=(meaning) title=(meaning) { (mark) }
+            " " (said(node)) " " (evidence(node))
+            @if !node.nested.is_empty() {
+                ul { @for inner in &node.nested { (answered_node(inner)) } }
+            }
+        }
+    }
+}
+
+/// The words of a node repeat those of its leaves, so where there are leaves only their connection is told.
+fn said(node: &Explanation) -> &str {
+    match node.kind {
+        TriggerKind::And if !node.nested.is_empty() => "all of",
+        TriggerKind::Or if !node.nested.is_empty() => "one of",
+        TriggerKind::Not if !node.nested.is_empty() => "not",
+        _ => &node.text,
+    }
+}
+
+/// What a leaf read.
+fn evidence(node: &Explanation) -> Markup {
+    match &node.evidence {
+        None => html! {},
+        Some(Evidence::Asked) => html! { span.evidence { "asked, no answer yet" } },
+        Some(Evidence::Clock { now, until }) => html! {
+            span.evidence {
+                @if !node.text.contains(&format_full(*until)) { "until " (words::moment(*until)) ", " }
+                "looked at " (words::moment(*now))
+            }
+        },
+        Some(Evidence::Slot { slot, state }) => html! {
+            span.evidence {
+                a href=(slot_href(slot)) { (slot.workflow) "@" (format_short(slot.key.scheduled_at())) } " is "
+                @match state { Some(state) => (badge(*state)), None => "not there" }
+            }
+        },
+        Some(Evidence::Probe { probe, verdict, detail, looked_at }) => {
+            let (class, verdict) = verdict_words(*verdict, node.kind == TriggerKind::Function);
+            let probe = probe.to_string();
+            html! {
+                span.evidence {
+                    @if node.kind != TriggerKind::Function && !node.text.contains(&probe) { (probe) " " }
+                    span .(class) { (verdict) }
+                    @if !detail.is_empty() && !node.text.contains(detail) { ": " (detail) }
+                    ", looked at " (words::moment(*looked_at))
+                }
+            }
+        }
+    }
+}
+
+fn verdict_words(verdict: Verdict, is_function: bool) -> (&'static str, &'static str) {
+    match (verdict, is_function) {
+        (Verdict::Yes, true) => ("good-text", "yes"),
+        (Verdict::Yes, false) => ("good-text", "there"),
+        (Verdict::No, true) => ("waits-text", "no"),
+        (Verdict::No, false) => ("waits-text", "not there, or not as it should be"),
+        (Verdict::Never, _) => ("bad-text", "never"),
+        (Verdict::Failed, _) => ("bad-text", "could not look"),
+    }
+}

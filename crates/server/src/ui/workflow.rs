@@ -1,0 +1,254 @@
+//! A workflow: its definition and source, how its slots do, what is around it, pausing and backfilling it.
+
+use std::collections::BTreeMap;
+
+use axum::Form;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use jiff::Timestamp;
+use kelos::core::Ask;
+use kelos::model::time::schedule::Schedule;
+use kelos::model::workflow::{Properties, Workflow, WorkflowRow};
+use kelos::model::{Run, RunState, SlotState, WorkflowId};
+use kelos::schedule;
+use kelos::script::Problem;
+use kelos::store::{PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError};
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::page::{Page, segment, workflow_href};
+use super::state::badge;
+use super::trouble::Trouble;
+use super::{asked, backfills, neighbours, plot, problems, secrets, slot, source, tree, words};
+use crate::app::App;
+
+/// Times of the future that are shown.
+const NEXT_TIMES: usize = 5;
+/// Slots of the strip.
+const STRIP: usize = 96;
+/// Runs of the plot.
+const PLOTTED: usize = 120;
+
+/// What a page tells of a workflow.
+struct Found {
+    row: WorkflowRow,
+    times: Result<Vec<Timestamp>, String>,
+    slots: Vec<SlotRow>,
+    counts: BTreeMap<SlotState, u64>,
+    runs: Vec<Run>,
+    past: Vec<PastDefinition>,
+    upstream: Vec<WorkflowId>,
+    downstream: Vec<WorkflowId>,
+    backfills: Markup,
+    problems: Vec<Problem>,
+}
+
+pub(super) async fn show(Path(id): Path<String>, State(app): State<App>) -> Result<Response, Trouble> {
+    let id = asked::workflow(&id)?;
+    let (now, problems) = (app.handle().now(), app.node().problems());
+    let of = id.clone();
+    let found = app.read(move |reader| read(reader, &of, now, problems)).await?;
+    let found = found.ok_or_else(|| Trouble::not_found(format!("No workflow has ever been named \"{id}\".")))?;
+    let page = Page::new(&app, id.as_str()).style("pages.css").script("live.js");
+    Ok(page.show(&found.page(now)))
+}
+
+fn read(
+    reader: &dyn Reader,
+    id: &WorkflowId,
+    now: Timestamp,
+    problems: Vec<Problem>,
+) -> Result<Option<Found>, StoreError> {
+    let Some(row) = reader.workflow(id)? else { return Ok(None) };
+    let times = schedule::resolved(reader, &row)?.map_err(|problem| problem.to_string());
+    let times = times
+        .map(|schedule| schedule.times(now, Timestamp::MAX).skip_while(|time| *time == now).take(NEXT_TIMES).collect());
+    let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
+    let over = [RunState::Succeeded, RunState::Failed, RunState::Killed, RunState::Unknown].to_vec();
+    let (upstream, downstream) = neighbours::of_workflow(&row, &reader.workflows()?);
+    // What names another workflow of the file is that one's business.
+    let own = |problem: &Problem| {
+        problem.file == row.definition.source.file && problem.workflow.as_ref().is_none_or(|of| of == id)
+    };
+    Ok(Some(Found {
+        times,
+        slots: reader.slots(&filter, None, STRIP)?.rows,
+        counts: reader.slot_counts(&filter)?,
+        runs: reader.runs(&RunFilter { workflow: Some(id.clone()), states: over }, None, PLOTTED)?.rows,
+        past: reader.definitions(id)?,
+        upstream,
+        downstream,
+        backfills: backfills::latest(reader, id)?,
+        problems: problems.into_iter().filter(own).collect(),
+        row,
+    }))
+}
+
+impl Found {
+    fn page(&self, now: Timestamp) -> Markup {
+        let id = &self.row.id;
+        html! {
+            div data-events=(format!("?workflow={}", segment(id.as_str()))) hidden {}
+            nav.crumbs aria-label="Place" { a href="/ui" { "Board" } }
+            h1 { (id) }
+            div #state data-live { (self.state()) }
+            @if !self.problems.is_empty() {
+                h2 { "Problems of its file" }
+                @for problem in &self.problems { (problems::definition(problem)) }
+            }
+            div #slots data-live { (self.strip()) }
+            div.columns {
+                section { h2 { "Definition" } (self.definition()) }
+                section {
+                    h2 { "Next times" } (self.next_times())
+                    h2 { "Waits for" } (workflows(&self.upstream, "It waits for no other workflow."))
+                    h2 { "Is waited for by" } (workflows(&self.downstream, "No other workflow waits for it."))
+                }
+            }
+            @if self.row.present { h2 #backfill { "Backfill" } (backfills::form(id, now)) }
+            div #backfills data-live { (self.backfills) }
+            (self.source())
+        }
+    }
+
+    fn state(&self) -> Markup {
+        let (id, about) = (&self.row.id, &self.row.definition.about);
+        html! {
+            @if let Some(description) = &about.description { p { (description) } }
+            div.bar {
+                @if !self.row.present { span.badge.ended { "removed" } " Its definition went away; its slots stay as they are." }
+                @if self.row.paused { span.badge.again { "paused" } " Nothing of it is planned, looked at or started." }
+                @if self.row.present {
+                    @let action = if self.row.paused { "resume" } else { "pause" };
+                    form method="post" action=(format!("{}/{action}", workflow_href(id))) {
+                        button { @if self.row.paused { "Resume" } @else { "Pause" } }
+                    }
+                }
+                a href=(format!("/ui/activity?workflow={}", segment(id.as_str()))) { "its activity" }
+            }
+        }
+    }
+
+    fn strip(&self) -> Markup {
+        html! {
+            h2 { "Latest slots" }
+            @if self.slots.is_empty() { p.soft { "It has no slots yet." } }
+            p.strip { @for row in self.slots.iter().rev() { (slot::square(&row.id, row.slot.state)) } }
+            p.bar { @for (state, number) in self.counts.iter().filter(|(_, number)| **number > 0) {
+                span { (badge(*state)) " " (number) }
+            } }
+            @if let Some(plot) = plot::durations(&self.runs) { h2 { "Runs" } (plot) }
+        }
+    }
+
+    fn next_times(&self) -> Markup {
+        match &self.times {
+            Ok(times) if times.is_empty() => html! { p.soft { "None." } },
+            Ok(times) => html! { ul.plain { @for time in times { li { (words::moment(*time)) } } } },
+            Err(problem) => html! { p.bad-text { (problem) } },
+        }
+    }
+
+    fn definition(&self) -> Markup {
+        let definition: &Workflow = &self.row.definition;
+        let about = &definition.about;
+        html! {
+            dl.facts {
+                dt { "Schedule" } dd { (schedule_words(schedule::of(definition))) }
+                dt { "Trigger" } dd { (tree::defined(&definition.trigger)) }
+                dt { "At a time" } dd { (words::count(u64::from(definition.concurrency), "slot")) }
+                dt { "Retry" } dd { (words::retry(&definition.retry)) }
+                @if let Some(start) = definition.start_time { dt { "Starts" } dd { (words::moment(start)) } }
+                @if let Some(seconds) = definition.wait_timeout_seconds {
+                    dt { "Expires" } dd { "when it still waits " (words::span(i64::try_from(seconds).unwrap_or(i64::MAX))) " after its time" }
+                }
+                dt { "Executor" } dd { (definition.job.executor) }
+                (settings(&definition.job.settings))
+                @match &definition.job.properties {
+                    Properties::Fixed(properties) => (settings(properties)),
+                    Properties::Function(function) => { dt { "Properties" } dd { "a function of " (function.file) " gives them" } }
+                }
+                dt { "Project" } dd { (definition.project) }
+                @if !about.tags.is_empty() { dt { "Tags" } dd { (about.tags.join(", ")) } }
+                @if let Some(url) = &about.url { dt { "Page" } dd { (link(url)) } }
+                @for contact in &about.contacts {
+                    dt { "Contact" } dd { (contact.name.as_deref().unwrap_or_default()) " " (contact.email.as_deref().unwrap_or_default()) }
+                }
+                dt { "Version" } dd { (self.row.version) @if let Some(now) = self.past.first() { ", since " (words::moment(now.at)) } }
+            }
+        }
+    }
+
+    fn source(&self) -> Markup {
+        let place = &self.row.definition.source;
+        let text = self.past.first().and_then(|past| past.source.as_deref());
+        html! {
+            h2 { "Source" }
+            p { code { (place.file) @if place.line > 0 { ":" (place.line) } } }
+            @match text {
+                Some(text) => (source::file(text, place.line)),
+                None => p.soft { "Its text was not kept." },
+            }
+        }
+    }
+}
+
+fn schedule_words(schedule: &Schedule) -> Markup {
+    match schedule {
+        Schedule::Dependent(on) => html! { "that of " a href=(workflow_href(on)) { (on) } },
+        Schedule::Cron(_) => html! { (words::cron(schedule).unwrap_or_default()) },
+    }
+}
+
+fn workflows(ids: &[WorkflowId], none: &str) -> Markup {
+    html! {
+        @if ids.is_empty() { p.soft { (none) } }
+        ul.plain { @for id in ids { li { a href=(workflow_href(id)) { (id) } } } }
+    }
+}
+
+/// What a job is given, without its secrets.
+fn settings(fields: &Map<String, Value>) -> Markup {
+    html! {
+        @for (name, value) in &secrets::masked_fields(fields) {
+            dt { code { (name) } }
+            dd {
+                @match value {
+                    Value::String(text) => code { (text) },
+                    other => code { (serde_json::to_string_pretty(other).unwrap_or_default()) },
+                }
+            }
+        }
+    }
+}
+
+/// A link, where the text is one that leads to a page; a text otherwise, for a script may say anything.
+fn link(url: &str) -> Markup {
+    let lower = url.to_ascii_lowercase();
+    let is_page = lower.starts_with("https://") || lower.starts_with("http://");
+    html! { @if is_page { a href=(url) rel="noreferrer noopener" { (url) } } @else { (url) } }
+}
+
+/// A form without fields.
+#[derive(Deserialize)]
+pub(super) struct Nothing {}
+
+/// Pauses or resumes a workflow, and leads back to it.
+pub(super) async fn act(
+    Path((id, action)): Path<(String, String)>,
+    State(app): State<App>,
+    headers: HeaderMap,
+    nothing: Result<Form<Nothing>, FormRejection>,
+) -> Result<Response, Trouble> {
+    let (id, Nothing {}) = (asked::workflow(&id)?, asked::form(nothing)?);
+    let ask = match action.as_str() {
+        "pause" => Ask::Pause(id.clone()),
+        "resume" => Ask::Resume(id.clone()),
+        _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on workflows."))),
+    };
+    app.ask(&asked::who(&headers)?, ask).await?;
+    Ok(asked::back_to(&workflow_href(&id)))
+}

@@ -1,0 +1,216 @@
+//! The pages of a workflow and of a slot, the problems and the activity.
+
+use axum::http::{Method, Request, StatusCode};
+
+use crate::support::{Reply, Server, slot, workflow};
+
+/// An id that would be a script, if pages let it.
+const HOSTILE: &str = "a<img src=x onerror=alert(1)>\\\"'&";
+const HOSTILE_HREF: &str = "a%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%22%27%26";
+
+const TIME: &str = "2015-09-13T13:00Z";
+const EARLIER: &str = "2015-09-13T12:00Z";
+
+async fn page(server: &Server, uri: &str) -> String {
+    let reply = server.get(uri).await;
+    assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
+    assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
+    assert!(reply.header("content-security-policy").starts_with("default-src 'none'; script-src 'self'"));
+    reply.text
+}
+
+/// The text of a page, without its marks and with single spaces.
+fn words(page: &str) -> String {
+    let pieces = page.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+    let text = pieces.collect::<Vec<_>>().join(" ");
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn assert_says(page: &str, expected: &[&str]) {
+    let said = words(page);
+    for text in expected {
+        assert!(said.contains(text), "\"{text}\" is not in: {said}");
+    }
+}
+
+/// Nothing that came from a script, a command or a request is a part of the page's own marks.
+#[track_caller]
+fn assert_harmless(page: &str) {
+    for text in ["<img", "<script>", "onerror=\"", "href=\"javascript:", "style=\"", "<b>bold"] {
+        assert!(!page.contains(text), "{text} in {page}");
+    }
+}
+
+async fn form(server: &Server, uri: &str, fields: &str, site: &str) -> Reply {
+    let request = Request::builder().method(Method::POST).uri(uri).header("sec-fetch-site", site);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    server.send(request.body(fields.to_owned().into()).unwrap()).await
+}
+
+async fn hostile() -> Server {
+    let fields = "description: '<b>bold</b>', url: 'javascript:alert(1)', tags: ['<script>alert(2)</script>'],
+        externalService: celos.oozieExternalService({ password: 'hunter2', note: '<script>x</script>' }, 'http://oozie')";
+    let script = workflow("WILL BE REPLACED", fields).replace("WILL BE REPLACED", HOSTILE);
+    let server = Server::start(&script).await;
+    server.step(TIME).await;
+    server
+}
+
+#[tokio::test]
+async fn a_workflow_says_what_it_is() {
+    let fields = "trigger: celos.andTrigger(celos.delayTrigger(90), celos.successTrigger('up')), maxRetryCount: 2";
+    let script = workflow("down", fields) + "\n" + &workflow("up", "description: 'First of all'");
+    let server = Server::start(&script).await;
+    server.step(TIME).await;
+    let down = page(&server, "/ui/workflows/down").await;
+    let expected = [
+        "W waiting",
+        "Trigger all of 1 min 30 s after its time success of the same slot of up",
+        "Retry a failed slot is tried again up to 2 times, at once",
+        "Executor oozie",
+        "Next times 2015-09-13T16:00Z 2015-09-13T17:00Z",
+        "Waits for up Is waited for by No other workflow waits for it.",
+        "Source test.js:1",
+        "1 celos.defineWorkflow(Object.assign({",
+    ];
+    assert_says(&down, &expected);
+    let up = page(&server, "/ui/workflows/up").await;
+    assert_says(&up, &["First of all", "Is waited for by down", "R running"]);
+}
+
+#[tokio::test]
+async fn nothing_that_a_script_says_becomes_a_part_of_a_page() {
+    let server = hostile().await;
+    let base = format!("/ui/workflows/{HOSTILE_HREF}");
+    let own = page(&server, &base).await;
+    assert_harmless(&own);
+    assert!(!own.contains("hunter2"), "neither in the definition nor in its source");
+    assert_says(&own, &["<b>bold</b>", "<script>alert(2)</script>", "password ••••••"]);
+    let slot_page = page(&server, &format!("{base}/slots/{TIME}")).await;
+    assert_harmless(&slot_page);
+    let reason = "reason=%3Cscript%3Ealert(3)%3C%2Fscript%3E";
+    let kill = form(&server, &format!("{base}/slots/{TIME}/kill"), reason, "same-origin").await;
+    assert_eq!((kill.status, kill.header("location")), (StatusCode::SEE_OTHER, &*format!("{base}/slots/{TIME}")));
+    for uri in [format!("{base}/slots/{TIME}"), "/ui/activity".to_owned()] {
+        let killed = page(&server, &uri).await;
+        assert_harmless(&killed);
+        assert_says(&killed, &["killed by web, <script>alert(3)</script>"]);
+    }
+}
+
+#[tokio::test]
+async fn a_slot_tells_why_and_what_became_of_it() {
+    let server = Server::start(&(workflow("up", "") + &workflow("down", "trigger: celos.successTrigger('up')"))).await;
+    server.step(TIME).await;
+    let down = page(&server, &format!("/ui/workflows/down/slots/{EARLIER}")).await;
+    assert_says(&down, &["W waiting", "Why … ", "Waits for up@2015-09-13T12:00Z", "Runs None yet."]);
+    let up = page(&server, &format!("/ui/workflows/up/slots/{EARLIER}")).await;
+    assert_says(&up, &["Is waited for by down@2015-09-13T12:00Z W waiting", "Its life", "planned", "trigger-met"]);
+    let there = page(&server, &format!("/ui/workflows/up/slots/{EARLIER}?at=2015-09-13T11:00")).await;
+    assert_says(&there, &["This is how it was at 2015-09-13T11:00Z", "Nothing has happened to it."]);
+    assert!(!there.contains("<form method=\"post\""), "the past can't be changed");
+}
+
+#[tokio::test]
+async fn runs_are_listed_with_their_outcome() {
+    let server = Server::start(&workflow("w", "")).await;
+    server.step("2015-09-13T12:30Z").await;
+    let first = server.slots("w", "2015-09-13T12:30Z").await.last().cloned().unwrap().0;
+    let (id, time) = (slot("w", &first), first);
+    server.end(&id, 1, false).await;
+    let told = page(&server, &format!("/ui/workflows/w/slots/{time}")).await;
+    assert_harmless(&told);
+    assert_says(
+        &told,
+        &["F failed", "#1 F failed exited with status 3", "oozie 0000001-oozie-W", "It has written nothing here."],
+    );
+    let log = server.get(&format!("/ui/workflows/w/slots/{time}/runs/1/log.txt")).await.ok();
+    assert!(log.header("content-disposition").starts_with("attachment; filename=\"w-2015-"), "{log:?}");
+    let none = server.get(&format!("/ui/workflows/w/slots/{time}/runs/9/log.txt")).await;
+    assert_eq!(none.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn people_act_by_forms_of_this_site_only() {
+    let server = Server::start(&workflow("w", "")).await;
+    server.step(TIME).await;
+    let uri = format!("/ui/workflows/w/slots/{TIME}");
+    let foreign = form(&server, &format!("{uri}/kill"), "reason=", "cross-site").await;
+    assert_eq!(foreign.status, StatusCode::FORBIDDEN);
+    for action in ["kill", "rerun", "skip", "rerun", "kill", "mark"] {
+        let done = form(&server, &format!("{uri}/{action}"), "reason=", "same-origin").await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{action}: {done:?}");
+    }
+    let again = form(&server, &format!("{uri}/skip"), "reason=", "same-origin").await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+    assert_eq!(form(&server, &format!("{uri}/dance"), "reason=", "same-origin").await.status, StatusCode::NOT_FOUND);
+    form(&server, "/ui/workflows/w/pause", "", "same-origin").await;
+    assert_says(&page(&server, "/ui/workflows/w").await, &["paused Nothing of it is planned", "Resume"]);
+    form(&server, "/ui/workflows/w/resume", "", "same-origin").await;
+    assert_says(&page(&server, "/ui/activity?who=*").await, &["killed by web", "paused by web", "resumed by web"]);
+}
+
+#[tokio::test]
+async fn a_backfill_is_shown_before_it_is_made() {
+    let server = Server::start(&workflow("w", "")).await;
+    server.step(TIME).await;
+    let wanted = "from=2015-08-01T00%3A00&to=2015-08-01T03%3A00&mode=missing&priority=-1";
+    let preview =
+        form(&server, "/ui/workflows/w/backfill", &format!("{wanted}&what=preview"), "same-origin").await.ok();
+    assert_says(
+        &preview.text,
+        &["It would touch 3 slots, and leave 0 as they are.", "2015-08-01T01:00Z", "Backfill 3 slots"],
+    );
+    assert!(!page(&server, "/ui/workflows/w").await.contains("<progress"), "nothing was made yet");
+    let made = form(&server, "/ui/workflows/w/backfill", &format!("{wanted}&what=create"), "same-origin").await;
+    assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/ui/workflows/w#backfills"));
+    assert_says(&page(&server, "/ui/workflows/w").await, &["0 of 3", "Cancel"]);
+    let cancelled =
+        form(&server, "/ui/backfills/w-2015-08-01T00:00Z-2015-08-01T03:00Z/cancel", "", "same-origin").await;
+    assert_eq!(cancelled.status, StatusCode::SEE_OTHER, "{cancelled:?}");
+    let odd = form(&server, "/ui/workflows/w/backfill", &wanted.replace("missing", "none"), "same-origin").await;
+    assert_eq!(odd.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn problems_show_the_place_and_a_good_server_says_so() {
+    let server = Server::start(&workflow("w", "")).await;
+    assert_says(&page(&server, "/ui/problems").await, &["fine Every file of definitions is loaded"]);
+    server.write("broken.js", "var a = 1;\n  celos.nope('<script>');");
+    server.post("/clear-cache").await.ok();
+    let told = page(&server, "/ui/problems").await;
+    assert_harmless(&told);
+    assert_says(&told, &["error broken.js:2:3", "celos has no function 'nope'", "2 celos.nope('<script>');"]);
+}
+
+#[tokio::test]
+async fn the_activity_is_filtered_and_paged() {
+    let server = Server::start(&(workflow("a", "") + &workflow("b", ""))).await;
+    server.step(TIME).await;
+    let all = page(&server, "/ui/activity").await;
+    assert_eq!(all.matches("<li>").count(), 100);
+    assert!(all.contains("Earlier"), "{all}");
+    let mine = page(&server, "/ui/activity?workflow=a&who=").await;
+    assert!(mine.contains("a@2015-") && !mine.contains("b@2015-"));
+    let oldest = page(&server, "/ui/activity?before=3").await;
+    assert_eq!(oldest.matches("<li>").count(), 2);
+    assert!(!oldest.contains("Earlier") && oldest.contains("Newest"));
+    assert_says(&page(&server, "/ui/activity?who=nobody").await, &["Nothing of that has happened yet."]);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_as_a_page() {
+    let server = Server::start("").await;
+    for (uri, status, said) in [
+        ("/ui/workflows/none", 404, "No workflow has ever been named \"none\"."),
+        ("/ui/workflows/none/slots/2015-09-13T13:00Z", 404, "No workflow has ever been named \"none\"."),
+        ("/ui/workflows/w/slots/yesterday", 400, "has no year of four digits"),
+        ("/ui/activity?wokflow=a", 400, "unknown field"),
+    ] {
+        let reply = server.get(uri).await;
+        assert_eq!(reply.status.as_u16(), status, "{reply:?}");
+        assert_says(&reply.text, &[said]);
+    }
+}
