@@ -79,7 +79,7 @@ impl Scheme {
     }
 }
 
-/// Takes a URI, or an absolute path of this machine, apart.
+/// Takes a URI, or an absolute path of this machine, apart. `file:` may also be followed by a relative path.
 pub(crate) fn parse(text: &str) -> Result<Uri, StorageError> {
     parts(text).map_err(|reason| StorageError::BadUri { uri: shown(text), reason })
 }
@@ -154,18 +154,25 @@ fn path_of(scheme: Scheme, path: &str) -> Result<String, String> {
         let path = path.split_once('#').map_or(path, |(path, _)| path);
         return Ok(if path.starts_with('/') { path.to_owned() } else { format!("/{path}") });
     }
-    if !path.is_empty() && !path.starts_with('/') {
+    if !path.is_empty() && !path.starts_with('/') && scheme != Scheme::File {
         return Err("expected an absolute path, one that begins with \"/\"".to_owned());
     }
     if scheme.decodes() {
         let bytes: Vec<u8> = percent_encoding::percent_decode_str(path).collect();
-        return Ok(without_slash(&String::from_utf8_lossy(&bytes)));
+        let path = String::from_utf8_lossy(&bytes);
+        return if path.starts_with('/') || path.is_empty() { Ok(without_slash(&path)) } else { where_we_work(&path) };
     }
     // HTTP clients fold these, and then another path would be asked about.
     if path.split('/').any(|part| part == "." || part == "..") {
         return Err("expected a path without the parts \".\" and \"..\"".to_owned());
     }
     Ok(without_slash(path))
+}
+
+/// A relative path, as `file:data/in`, is looked for where the process works, as its commands do.
+fn where_we_work(path: &str) -> Result<String, String> {
+    let absolute = std::path::absolute(path).map_err(|error| format!("it is relative, and {error}"))?;
+    Ok(without_slash(&absolute.to_string_lossy()))
 }
 
 fn without_slash(path: &str) -> String {
@@ -203,6 +210,7 @@ mod tests {
             ("/a b/%20/", of(Scheme::File, "", "/a b/%20")),
             ("file:/a%20b", of(Scheme::File, "", "/a b")),
             ("file:///a%2520b/", of(Scheme::File, "", "/a%20b")),
+            ("file:a%20b/c/", of(Scheme::File, "", &format!("{}/a b/c", std::env::current_dir().unwrap().display()))),
             ("hdfs:/p", of(Scheme::Hdfs, "", "/p")),
             ("hdfs:///p/", of(Scheme::Hdfs, "", "/p")),
             ("HDFS://NameService_1/a b#c?d%20e", of(Scheme::Hdfs, "NameService_1", "/a b#c?d%20e")),

@@ -126,6 +126,15 @@ async fn few_looks_find_what_many_would() {
 }
 
 #[tokio::test]
+async fn ways_up_are_left_to_the_file_system() {
+    let files = Counting::with(&["/a/0"]);
+    let mut paths: Vec<String> = (0..12).map(|n| format!("/a/{n}")).collect();
+    paths.push("/a/b/../0".to_owned());
+    assert_eq!(looked(&files, &paths).await[12], None, "as this file system sees it");
+    assert_eq!(files.asked(), (1, 1));
+}
+
+#[tokio::test]
 async fn a_folder_that_is_too_full_is_not_listed_again_for_few() {
     let files: Vec<String> = (0..1000).map(|n| format!("/in/{n}")).collect();
     let files = Counting::with(&files.iter().map(String::as_str).collect::<Vec<_>>());

@@ -52,8 +52,13 @@ impl Fill {
 
 /// Looks at all of these paths. Each is answered exactly once.
 pub(super) async fn look(files: &dyn FileSystem, fill: &Fill, paths: &[String]) -> Vec<Found> {
-    let asked = paths.iter().enumerate().map(|(index, path)| Asked { index, path, rest: rest(path) }).collect();
-    Walk { files, fill }.below(String::new(), asked).await
+    let asked = paths.iter().enumerate().map(|(index, path)| Asked { index, path, rest: rest(path) });
+    // A way up is found by the file system alone: it may lead through links.
+    let (odd, plain) = asked.partition(|one| one.path.split('/').any(|part| part == "." || part == ".."));
+    let walk = Walk { files, fill };
+    let mut found = walk.each(odd).await;
+    found.extend(walk.below(String::new(), plain).await);
+    found
 }
 
 /// A question, on its way down the tree.
@@ -96,7 +101,8 @@ impl Walk<'_> {
 
     /// Looks each path up.
     async fn each(&self, asked: Vec<Asked<'_>>) -> Vec<Found> {
-        let looks = asked.into_iter().map(|Asked { index, path, .. }| self.files.stat(path).map(move |found| (index, found)));
+        let looks =
+            asked.into_iter().map(|Asked { index, path, .. }| self.files.stat(path).map(move |found| (index, found)));
         stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(SIDE_BY_SIDE).collect().await
     }
 
