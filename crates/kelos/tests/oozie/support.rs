@@ -152,7 +152,7 @@ pub(crate) fn started(report: Report) -> String {
 
 /// Looks again and again until something is there.
 pub(crate) async fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    within(Duration::from_secs(20), what, look).await
+    within(Duration::from_secs(120), what, look).await
 }
 
 pub(crate) async fn within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
