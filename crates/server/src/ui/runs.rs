@@ -120,7 +120,7 @@ impl Tail {
                 div.bar {
                     label.scripted-only { "Find " input #log-find type="search" autocomplete="off"; }
                     output #log-found aria-live="polite" {}
-                    label.scripted-only { input #log-follow type="checkbox" checked; " follow" }
+                    label.scripted-only hidden[self.is_over] { input #log-follow type="checkbox" checked; " follow" }
                     button #log-earlier type="button" .scripted-only hidden[self.from == 0] { "Show more of its beginning" }
                     a.button href=(download_href(&self.run)) download { "Download" }
                 }

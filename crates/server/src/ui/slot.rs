@@ -6,7 +6,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::core::Ask;
+use kelos::core::{Ask, DownstreamRequest};
 use kelos::model::time::{format_full, format_short};
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{EventRecord, Slot, SlotRef, SlotState};
@@ -188,6 +188,9 @@ impl Found {
                 form method="post" action=(format!("{}/{path}", slot_href(&self.id))) {
                     p { (what) }
                     label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
+                    @if path == "rerun" && !self.neighbours.downstream.is_empty() {
+                        p { label { input type="checkbox" name="downstream" value="1"; " with all slots that depend on it" } }
+                    }
                     " " button.primary[class.is_empty()].danger[!class.is_empty()] { (name) }
                 }
             }
@@ -254,7 +257,8 @@ fn short(slot: &SlotRef) -> String {
 }
 
 fn after(before: Timestamp, now: Timestamp) -> String {
-    if before == now { String::new() } else { format!("+{}", words::took(before, now)) }
+    let is_seen = now.as_millisecond().abs_diff(before.as_millisecond()) >= 100;
+    if is_seen { format!("+{}", words::took(before, now)) } else { String::new() }
 }
 
 fn list(slots: &[Neighbour], more: usize, none: &str) -> Markup {
@@ -277,6 +281,8 @@ fn list(slots: &[Neighbour], more: usize, none: &str) -> Markup {
 #[serde(deny_unknown_fields)]
 pub(super) struct Because {
     reason: Option<String>,
+    /// With all that depends on it; for a rerun.
+    downstream: Option<String>,
 }
 
 /// Reruns, kills, skips or marks a slot, and leads back to it.
@@ -289,6 +295,10 @@ pub(super) async fn act(
     let (slot, because) = (asked::slot(&id, &time)?, asked::form(because)?);
     let reason = asked::filled(because.reason);
     let ask = match action.as_str() {
+        "rerun" if because.downstream.is_some() => {
+            let request = DownstreamRequest { slot: slot.clone(), reason, kill_live: false, dry_run: false };
+            Ask::RerunDownstream(request)
+        }
         "rerun" => Ask::Rerun { slot: slot.clone(), reason },
         "kill" => Ask::Kill { slot: slot.clone(), reason },
         "skip" => Ask::Skip { slot: slot.clone(), reason },

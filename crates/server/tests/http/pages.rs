@@ -153,6 +153,20 @@ async fn people_act_by_forms_of_this_site_only() {
 }
 
 #[tokio::test]
+async fn a_rerun_takes_what_depends_on_it_along() {
+    let server = Server::start(&(workflow("up", "") + &workflow("down", "trigger: celos.successTrigger('up')"))).await;
+    server.step(TIME).await;
+    let uri = |id: &str| format!("/ui/workflows/{id}/slots/{EARLIER}");
+    for id in ["up", "down"] {
+        form(&server, &format!("{}/mark", uri(id)), "reason=", "same-origin").await;
+        assert_says(&page(&server, &uri(id)).await, &["S succeeded"]);
+    }
+    let rerun = form(&server, &format!("{}/rerun", uri("up")), "reason=&downstream=1", "same-origin").await;
+    assert_eq!(rerun.status, StatusCode::SEE_OTHER, "{rerun:?}");
+    assert_says(&page(&server, &uri("down")).await, &["W waiting", "reopened by web"]);
+}
+
+#[tokio::test]
 async fn a_backfill_is_shown_before_it_is_made() {
     let server = Server::start(&workflow("w", "")).await;
     server.step(TIME).await;
