@@ -245,3 +245,13 @@ fn the_exit_codes_are_in_the_help() {
     let out = run(&["--help"]).ok();
     assert!(out.contains("Exit codes:") && out.contains("3  no server answers"), "{out}");
 }
+
+#[test]
+fn groups_that_are_not_understood_keep_a_server_from_starting() {
+    let twice = r#"{"groups": [{"name": "a", "workflows": ["x", "x"]}]}"#;
+    let folder = Folder::with(&[("workflows/good.js", GOOD), ("groups.json", twice)]);
+    let missing = folder.run(&["up", "--port", "0", "--config", "missing.json"]).fails(2);
+    assert!(missing.contains("use missing.json as the file of groups: No such file"), "{missing}");
+    let bad = folder.run(&["up", "--port", "0", "--config", "groups.json"]).fails(2);
+    assert!(bad.contains("the workflow \"x\" is in group \"a\" and in group \"a\", expected it once"), "{bad}");
+}

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::Request;
 use kelos::model::SlotState;
+use kelos_server::{App, Groups, router};
 use serde_json::json;
 
 use crate::streams::Followed;
@@ -154,4 +155,21 @@ async fn pausing_is_told_as_a_change_of_workflows() {
     assert_eq!(followed.next().await.unwrap().name, "workflows");
     let page = server.get("/ui").await.ok().text;
     assert!(page.contains("<em>paused</em>"), "{page}");
+}
+
+#[tokio::test]
+async fn workflows_stand_as_a_file_says_or_by_project() {
+    let mut server = Server::start(&(workflow("b", "") + &workflow("a", "") + &workflow("c", ""))).await;
+    let by_project = server.get("/ui").await.ok().text;
+    assert_eq!(between(&by_project, "role=\"rowgroup\" aria-label=\"", "\""), ["test"]);
+    assert_eq!(between(&by_project, "data-w=\"", "\""), ["a", "b", "c"]);
+    let text =
+        r#"{"groups": [{"name": "<First>", "workflows": ["c", "gone"]}, {"name": "Second", "workflows": ["a"]}]}"#;
+    let app = App::new(server.node.clone(), "1.2.3").with_groups(Groups::parse(text).unwrap());
+    server.router = router(app);
+    let grouped = server.get("/ui").await.ok().text;
+    let names = between(&grouped, "role=\"rowgroup\" aria-label=\"", "\"");
+    assert_eq!(names, ["&lt;First&gt;", "Second", "Unlisted workflows"]);
+    assert_eq!(between(&grouped, "data-w=\"", "\""), ["c", "a", "b"]);
+    assert!(grouped.contains("gone (missing)"));
 }
