@@ -11,12 +11,15 @@ const SLOTS_SHOWN: usize = 20;
 /// Prints one answer of the server.
 pub(crate) fn tell(opened: &Value, kill_live: bool) {
     let dry_run = opened["dryRun"].as_bool().unwrap_or(false);
-    list(opened, "created", "planned");
-    list(opened, "reopened", "opened again");
-    list(opened, "killed", if kill_live { "killed and opened again" } else { "in the way, as they have a live run" });
+    let to_be = if dry_run { "to be " } else { "" };
+    let killed =
+        if kill_live { format!("{to_be}killed and opened again") } else { "in the way, with a live run".to_owned() };
+    list(opened, "created", &format!("{to_be}planned"));
+    list(opened, "reopened", &format!("{to_be}opened again"));
+    list(opened, "killed", &killed);
     let untouched = usize::try_from(number(opened, "untouched")).unwrap_or(usize::MAX);
     if untouched > 0 {
-        words::line(format!("{} left alone, as they wait for their triggers anyway", count(untouched, "slot")));
+        words::line(format!("{} left alone, waiting anyway", count(untouched, "slot")));
     }
     if dry_run {
         words::line("nothing was changed");

@@ -72,8 +72,8 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
     assert!(out.contains("has not ended") && out.contains("`kelos kill` ends it first"), "{out}");
 
     let out = folder.run(&["rerun", "up", &at, "--downstream", "--dry-run"]).ok();
-    assert!(out.starts_with("2 slots opened again\n  up@"), "{out}");
-    assert!(out.contains("\n1 slot in the way, as they have a live run\n  down@"), "{out}");
+    assert!(out.starts_with("2 slots to be opened again\n  up@"), "{out}");
+    assert!(out.contains("\n1 slot in the way, with a live run\n  down@"), "{out}");
     assert!(out.ends_with("\nnothing was changed\n"), "{out}");
     let out = folder.run(&["rerun", "up", &at, "--downstream"]).fails(1);
     assert!(out.contains("is running: only slots without a live run") && out.contains("--kill-live"), "{out}");
@@ -88,8 +88,10 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
 
     folder.write("go", "");
     std::fs::remove_file(folder.path().join("broken")).expect("a file");
-    let done = folder.json(&["rerun", "up", &at, "--downstream", "--kill-live", "--json"]);
+    let done = folder.json(&["rerun", "up", &at, "--downstream", "--dry-run", "--json"]);
     assert_eq!(done["items"][0]["reopened"]["count"], 3, "{done}");
+    let out = folder.run(&["rerun", "up", &at, "--downstream", "--kill-live"]).ok();
+    assert!(out.starts_with("3 slots opened again\n  up@") && !out.contains("nothing was changed"), "{out}");
     for workflow in ["up", "mid", "down"] {
         reaches(&folder, workflow, &at, "succeeded");
     }
