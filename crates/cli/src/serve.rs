@@ -12,9 +12,18 @@ use crate::failure::Failure;
 use crate::{folder, host, logging, text};
 
 /// The options that may be written with one dash.
-const OPTIONS: [&str; 11] =
-    [
-    "port", "workflows", "defaults", "logs", "logDays", "db", "autoSchedule", "bind", "config", "planning-window", "max-running",
+const OPTIONS: [&str; 11] = [
+    "port",
+    "workflows",
+    "defaults",
+    "logs",
+    "logDays",
+    "db",
+    "autoSchedule",
+    "bind",
+    "config",
+    "planning-window",
+    "max-running",
 ];
 
 /// Where the log goes besides standard error, if this folder exists and no other was named.

@@ -36,7 +36,8 @@ use kelos_model::{BackfillId, EventRecord, Recall, Run, SlotRef, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
-    Ask, BackfillRequest, Command, Config, Done, DownstreamRequest, Input, Inspection, Only, Refusal, Reply, Restored, Rows, Step,
+    Ask, BackfillRequest, Command, Config, Done, DownstreamRequest, Input, Inspection, Only, Refusal, Reply, Restored,
+    Rows, Step,
 };
 
 pub use runs::jitter_seed;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::event::{Event, Origin};
 use kelos_model::function::FunctionRef;
-use kelos_model::trigger::{Evidence, Explanation, Conditions, FileSystem, PathCheck, TriggerKind, Verdict};
+use kelos_model::trigger::{Conditions, Evidence, Explanation, FileSystem, PathCheck, TriggerKind, Verdict};
 use kelos_model::{
     Answer, BackfillId, EventRecord, Outcome, Probe, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowId,
 };
@@ -53,18 +53,16 @@ fn conditions() -> impl Strategy<Value = Conditions> {
 
 fn trigger() -> impl Strategy<Value = Trigger> {
     let system = prop_oneof![Just(FileSystem::Hdfs), Just(FileSystem::Local), Just(FileSystem::Any)];
-    let leaf = prop_oneof![
-        Just(Trigger::Always),
-        any::<i64>().prop_map(|seconds| Trigger::Delay { seconds }),
-        workflow().prop_map(|workflow| Trigger::Success { workflow }),
-        (system, text(), text(), conditions()).prop_map(|(system, path, base, conditions)| Trigger::Path(PathCheck {
-            system,
-            path,
-            base,
-            conditions
-        })),
-        function().prop_map(|function| Trigger::Function { function }),
-    ];
+    let leaf =
+        prop_oneof![
+            Just(Trigger::Always),
+            any::<i64>().prop_map(|seconds| Trigger::Delay { seconds }),
+            workflow().prop_map(|workflow| Trigger::Success { workflow }),
+            (system, text(), text(), conditions()).prop_map(|(system, path, base, conditions)| Trigger::Path(
+                PathCheck { system, path, base, conditions }
+            )),
+            function().prop_map(|function| Trigger::Function { function }),
+        ];
     leaf.prop_recursive(6, 48, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(|triggers| Trigger::And { triggers }),

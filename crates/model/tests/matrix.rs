@@ -74,7 +74,12 @@ fn applying_agrees_with_the_table() {
 fn what_is_not_there_can_only_be_planned_or_imported() {
     for event in events(1) {
         let born = apply(None, &event, Timestamp::UNIX_EPOCH, 1);
-        assert_eq!(born.is_some(), matches!(event, SlotEvent::Planned { .. } | SlotEvent::Imported { .. }), "{}", name(&event));
+        assert_eq!(
+            born.is_some(),
+            matches!(event, SlotEvent::Planned { .. } | SlotEvent::Imported { .. }),
+            "{}",
+            name(&event)
+        );
     }
 }
 

@@ -151,9 +151,8 @@ impl From<Refusal> for Problem {
             Refusal::RunAlive(..) => {
                 Problem::conflict("run-alive", detail).with_hint("kill it first, and mark it once its run has ended")
             }
-            Refusal::DownstreamLive(..) => Problem::conflict("downstream-live", detail).with_hint(
-                "have them killed too (`killLive`), or wait until they have ended",
-            ),
+            Refusal::DownstreamLive(..) => Problem::conflict("downstream-live", detail)
+                .with_hint("have them killed too (`killLive`), or wait until they have ended"),
             Refusal::TooManyDownstream { .. } => Problem::bad_request("too-many", detail),
             Refusal::NameTaken(_) => Problem::conflict("name-taken", detail),
             Refusal::TooMany { .. } => Problem::bad_request("too-many", detail),

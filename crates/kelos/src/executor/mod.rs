@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 pub use absent::AbsentExecutor;
 pub use command::{CommandExecutor, run_ref};
 pub use http::HttpExecutor;
-pub use oozie::{NodeRecords, OozieExecutor, Records, OozieWaits};
+pub use oozie::{NodeRecords, OozieExecutor, OozieWaits, Records};
 pub use spark::SparkExecutor;
 
 /// A run to be started, with everything filled in for its slot.

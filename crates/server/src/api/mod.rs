@@ -26,8 +26,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Description;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use utoipa_axum::router::UtoipaMethodRouterExt;
+use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::problem::Problem;
