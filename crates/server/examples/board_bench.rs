@@ -1,0 +1,161 @@
+//! What the board costs the server: `cargo run --release -p kelos-server --example board_bench [finished slots]`.
+//!
+//! 500 hourly workflows with a long past in SQLite. Figures are of the machine they are measured on; nothing asserts them.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use jiff::{SignedDuration, Timestamp};
+use kelos::model::ranges::{Range, RangeSet};
+use kelos::model::retry::RetryPolicy;
+use kelos::model::time::schedule::Schedule;
+use kelos::model::time::{Cron, CronSchedule};
+use kelos::model::workflow::{About, Job, Keys, Planned, Properties, Source, WorkflowRow};
+use kelos::model::{Event, EventRecord, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::store::{Columns, Commit, SlotRow, SqliteStore, Store};
+use kelos::{Node, NodeConfig, Pace};
+use kelos_server::{App, router};
+use tower::ServiceExt;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+const WORKFLOWS: usize = 500;
+const ROUNDS: usize = 50;
+const NOW: i64 = 1_763_730_000;
+
+#[tokio::main]
+async fn main() -> Outcome {
+    let finished = std::env::args().nth(1).map_or(Ok(1_000_000), |count| count.parse())?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("kelos.db");
+    fill(&path, finished)?;
+    let mut config = NodeConfig::new(folder.path().join("runs"), Vec::new());
+    std::fs::create_dir(folder.path().join("runs"))?;
+    config.pace = Pace::Stepped;
+    config.clock = Arc::new(|| Timestamp::from_second(NOW).unwrap_or_default());
+    let node = Node::start(config, Box::new(SqliteStore::open(&path)?), tokio::runtime::Handle::current())?;
+    let reader = node.reader().clone();
+    let hours = |count| Columns { start: ago(count), width: 3_600_000, count };
+    let one = id(7);
+    time("tallies of 500 workflows x 48 hours", || Ok(reader.slot_tallies(&hours(48), None)?.len()))?;
+    time("tallies of one workflow x 48 hours", || Ok(reader.slot_tallies(&hours(48), Some(&one))?.len()))?;
+    let router = router(App::new(node.clone(), "bench"));
+    for uri in ["/ui", "/ui?zoom=1440", "/ui?zoom=15", "/ui?time=2025-11-01T00:00Z"] {
+        page(&router, uri).await?;
+    }
+    node.stop().await;
+    Ok(())
+}
+
+fn id(number: usize) -> WorkflowId {
+    WorkflowId::new(&format!("workflow-{number:03}")).expect("a name")
+}
+
+fn ago(hours: u32) -> Timestamp {
+    Timestamp::from_second(NOW / 3_600 * 3_600).unwrap_or_default() - SignedDuration::from_hours(i64::from(hours))
+}
+
+/// Prints the median and the worst of some rounds.
+fn tell(what: &str, mut taken: Vec<Duration>, size: usize) {
+    taken.sort();
+    println!("{what:<40} p50 {:>9.2?}  worst {:>9.2?}  {size}", taken[taken.len() / 2], taken[taken.len() - 1]);
+}
+
+fn time(what: &str, ask: impl Fn() -> Outcome<usize>) -> Outcome {
+    let mut taken = Vec::new();
+    let mut size = 0;
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        size = ask()?;
+        taken.push(begun.elapsed());
+    }
+    tell(what, taken, size);
+    Ok(())
+}
+
+async fn page(router: &Router, uri: &str) -> Outcome {
+    let mut taken = Vec::new();
+    let mut size = 0;
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        let response = router.clone().oneshot(Request::get(uri).body(Body::empty())?).await?;
+        assert!(response.status().is_success());
+        size = to_bytes(response.into_body(), usize::MAX).await?.len();
+        taken.push(begun.elapsed());
+    }
+    tell(uri, taken, size);
+    Ok(())
+}
+
+/// Writes a past that ends now, with one line of history for each slot. One in a hundred failed.
+fn fill(path: &Path, finished: usize) -> Outcome {
+    let mut store = SqliteStore::open(path)?;
+    let lease = store.lease("bench", Timestamp::UNIX_EPOCH, 60_000)?.ok_or("somebody else leads")?;
+    let hours = u32::try_from(finished / WORKFLOWS)?;
+    let mut commit = Commit { workflows: (0..WORKFLOWS).map(row).collect(), ..Commit::default() };
+    let mut seq = 0;
+    for hour in (1..=hours).rev() {
+        for number in 0..WORKFLOWS {
+            seq += 1;
+            let slot = SlotRef::at(id(number), ago(hour));
+            let (state, what) = match seq % 100 {
+                0 => (SlotState::Killed, SlotEvent::Killed { by: "bench".to_owned(), reason: None }),
+                _ => (SlotState::Succeeded, SlotEvent::Succeeded { run: 1 }),
+            };
+            commit.slots.push(SlotRow { id: slot.clone(), slot: ended(state, ago(hour), seq) });
+            commit.events.push(EventRecord { seq, at: ago(hour), previous: 0, event: Event::Slot { slot, what } });
+        }
+        if commit.slots.len() >= 20_000 || hour == 1 {
+            store.commit(lease, &std::mem::take(&mut commit))?;
+        }
+    }
+    store.release(lease)?;
+    Ok(())
+}
+
+fn ended(state: SlotState, since: Timestamp, last_event: u64) -> Slot {
+    Slot {
+        state,
+        since,
+        retries: 0,
+        last_run: 0,
+        last_run_seq: 0,
+        run_alive: false,
+        external_id: None,
+        priority: 0,
+        backfill: None,
+        due: None,
+        said: 0,
+        last_event,
+    }
+}
+
+fn row(number: usize) -> WorkflowRow {
+    let schedule = Schedule::Cron(CronSchedule::utc(Cron::parse("0 0 * * * ?").expect("a cron expression")));
+    let mut ranges = RangeSet::default();
+    ranges.insert(Range::new(ago(24 * 8), Timestamp::from_second(NOW).unwrap_or_default()));
+    let planned = Planned { ranges, ..Planned::default() };
+    let definition = Workflow {
+        id: id(number),
+        project: format!("project-{}", number / 50),
+        source: Source::default(),
+        keys: Keys::Schedule(schedule),
+        trigger: Trigger::Always,
+        concurrency: 1,
+        retry: RetryPolicy::default(),
+        start_time: None,
+        wait_timeout_seconds: None,
+        job: Job {
+            executor: "command".to_owned(),
+            settings: serde_json::Map::new(),
+            properties: Properties::default(),
+        },
+        about: About::default(),
+    };
+    WorkflowRow { id: id(number), definition: definition.into(), version: 1, present: true, paused: false, planned }
+}
