@@ -7,6 +7,8 @@ function define(dc) {
         "id": "wordcount-" + dc,
         "schedule": celos.hourlySchedule(),
         "schedulingStrategy": celos.serialSchedulingStrategy(),
+        // Oozie gives a job up that loses its name node at the wrong moment; then it is done again.
+        "maxRetryCount": 3,
         // Whoever delivers an hour writes this empty file last.
         "trigger": celos.hdfsCheckTrigger(ROOT + "/input/" + hour + "/_READY"),
         "externalService": celos.oozieExternalService({
