@@ -283,6 +283,9 @@ impl Spec {
             return Vec::new();
         }
         state.state = end;
+        if end == SlotState::Killed {
+            state.retries = 0;
+        }
         let alive = state.alive.then(|| RunId { slot: slot.clone(), number: state.last_run });
         alive.into_iter().collect()
     }
