@@ -21,25 +21,20 @@ pub(super) enum Tab {
     Activity,
 }
 
-impl Tab {
-    const ALL: [Tab; 3] = [Tab::Board, Tab::Problems, Tab::Activity];
-
-    fn name(self) -> &'static str {
-        match self {
-            Tab::Board => "Board",
-            Tab::Problems => "Problems",
-            Tab::Activity => "Activity",
-        }
-    }
-
-    fn href(self) -> &'static str {
-        match self {
-            Tab::Board => "/ui",
-            Tab::Problems => "/ui/problems",
-            Tab::Activity => "/ui/activity",
-        }
-    }
+/// A tab's name, where it leads, and the key that leads there after `g`.
+struct Place {
+    tab: Tab,
+    name: &'static str,
+    href: &'static str,
+    key: char,
 }
+
+/// All tabs, in their order.
+const PLACES: &[Place] = &[
+    Place { tab: Tab::Board, name: "Board", href: "/ui", key: 'b' },
+    Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
+    Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
+];
 
 /// How the server is, as far as a header tells.
 struct Health {
@@ -139,8 +134,10 @@ impl<'a> Page<'a> {
             header.top {
                 a.brand href="/ui" { "Kelos" }
                 nav aria-label="Pages" {
-                    @for tab in Tab::ALL {
-                        a href=(tab.href()) aria-current=[(self.here == Some(tab)).then_some("page")] { (tab.name()) }
+                    @for place in PLACES {
+                        a href=(place.href) data-key=(place.key) aria-current=[(self.here == Some(place.tab)).then_some("page")] {
+                            (place.name)
+                        }
                     }
                 }
                 span.spring {}
@@ -174,9 +171,7 @@ fn keys() -> Markup {
             h2 #keys-title { "Keys" }
             dl {
                 dt { kbd { "?" } } dd { "this sheet" }
-                dt { kbd { "g" } " " kbd { "b" } } dd { "go to the board" }
-                dt { kbd { "g" } " " kbd { "p" } } dd { "go to the problems" }
-                dt { kbd { "g" } " " kbd { "a" } } dd { "go to the activity" }
+                @for place in PLACES { dt { kbd { "g" } " " kbd { (place.key) } } dd { "go to " (place.name) } }
                 dt { kbd { "t" } } dd { "light or dark" }
                 dt { kbd { "Esc" } } dd { "close, clear" }
             }
@@ -207,4 +202,17 @@ pub(super) fn workflow_href(id: &WorkflowId) -> String {
 pub(super) fn slot_href(slot: &SlotRef) -> String {
     let time = format_short(slot.key.scheduled_at());
     format!("{}/slots/{}", workflow_href(&slot.workflow), segment(&time))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_tabs_share_a_key() {
+        let keys: BTreeSet<_> = PLACES.iter().map(|place| place.key).collect();
+        assert_eq!(keys.len(), PLACES.len());
+    }
 }

@@ -21,14 +21,13 @@
     event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null
     || event.target.closest("input, select, textarea, [contenteditable]") !== null;
 
-  const places = { b: "/ui", p: "/ui/problems", a: "/ui/activity" };
   let waitsForPlace = false;
 
   const onKey = (event) => {
     if (typing(event)) return;
     if (waitsForPlace) {
       waitsForPlace = false;
-      const link = document.querySelector(`header nav a[href="${places[event.key] || ""}"]`);
+      const link = document.querySelector(`header nav a[data-key="${CSS.escape(event.key)}"]`);
       if (link) { event.preventDefault(); link.click(); }
       return;
     }
