@@ -10,6 +10,7 @@
 pub mod event;
 pub mod function;
 pub mod id;
+pub mod jobs;
 pub mod key;
 pub mod ranges;
 pub mod recall;

@@ -1,0 +1,302 @@
+//! One relation, asked from both sides.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::cross::cross;
+use super::{JobIdError, JobTemplate, Kind};
+use crate::WorkflowId;
+
+/// Which jobs wait for which: workflows put together and checked, by [`JobGraph::new`].
+#[derive(Debug, Clone, Default)]
+pub struct JobGraph {
+    nodes: Vec<Node>,
+    by_id: BTreeMap<WorkflowId, usize>,
+}
+
+/// A workflow.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) id: WorkflowId,
+    pub(super) template: JobTemplate,
+    pub(super) kinds: BTreeMap<Arc<str>, Kind>,
+    pub(super) groups: Vec<Linked>,
+    pub(super) children: Vec<Edge>,
+}
+
+/// Where a workflow is a parent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Edge {
+    pub(super) child: usize,
+    pub(super) group: usize,
+    pub(super) member: usize,
+}
+
+/// A group of a workflow, as the child of its members.
+#[derive(Debug, Clone)]
+pub(super) struct Linked {
+    name: Arc<str>,
+    /// The values of each of the child's identifiers that the group is about; none means all.
+    allowed: Vec<Option<Domain>>,
+    pub(super) members: Vec<Ways>,
+    /// Whether two members are about the same workflow, so that they may name the same job.
+    overlaps: bool,
+}
+
+/// Both ways between a child and one of its parent workflows.
+#[derive(Debug, Clone)]
+pub(super) struct Ways {
+    pub(super) parent: usize,
+    /// Where each of the parent's identifiers comes from.
+    pub(super) from: Vec<From>,
+    /// Which of the parent's identifiers each of the child's is the same as; none means all that the group allows.
+    pub(super) to: Vec<Option<usize>>,
+    pub(super) literals: Option<Vec<Literal>>,
+}
+
+/// Where an identifier of a parent comes from.
+#[derive(Debug, Clone)]
+pub(super) enum From {
+    /// It is each of these, whatever the child is.
+    Listed(Domain),
+    /// It is the child's, at this position.
+    Child(usize),
+    /// A literal job id says it.
+    Anything,
+}
+
+/// A job that is named outright.
+#[derive(Debug, Clone)]
+pub(super) struct Literal {
+    pub(super) id: Arc<str>,
+    pub(super) values: Vec<Arc<str>>,
+}
+
+/// Values in the order in which they were written, found quickly.
+#[derive(Debug, Clone)]
+pub(super) struct Domain {
+    values: Vec<Arc<str>>,
+    sorted: Vec<Arc<str>>,
+}
+
+impl Domain {
+    pub(super) fn new(values: Vec<Arc<str>>) -> Domain {
+        let mut sorted = values.clone();
+        sorted.sort();
+        Domain { values, sorted }
+    }
+
+    fn has(&self, value: &str) -> bool {
+        self.sorted.binary_search_by(|one| (**one).cmp(value)).is_ok()
+    }
+}
+
+/// A job: a workflow and one of its job ids.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Job {
+    /// Whose.
+    pub workflow: WorkflowId,
+    /// Which.
+    pub id: Arc<str>,
+}
+
+/// What a job waits for, by one of the ways that are open to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parents {
+    /// The group that says so.
+    pub group: Arc<str>,
+    /// All of these must succeed; each once.
+    pub jobs: Vec<Job>,
+}
+
+/// Why a question about a job has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// No such workflow.
+    #[error("no workflow with job ids is named \"{0}\"")]
+    NoWorkflow(WorkflowId),
+    /// Not one of its job ids.
+    #[error("{workflow}: {error}")]
+    Id {
+        /// Whose job id it was meant to be.
+        workflow: WorkflowId,
+        /// What is wrong with it.
+        #[source]
+        error: JobIdError,
+    },
+}
+
+impl Linked {
+    pub(super) fn new(name: &str, allowed: Vec<Option<Domain>>, members: Vec<Ways>) -> Linked {
+        let mut seen = BTreeSet::new();
+        let overlaps = !members.iter().all(|ways| seen.insert(ways.parent));
+        Linked { name: name.into(), allowed, members, overlaps }
+    }
+
+    /// Whether the group is about this child.
+    fn suits(&self, child: &[&Arc<str>]) -> bool {
+        let allowed =
+            |(allowed, value): (&Option<Domain>, &&Arc<str>)| allowed.as_ref().is_none_or(|all| all.has(value));
+        self.allowed.iter().zip(child).all(allowed) && self.has_literals(child)
+    }
+
+    fn has_literals(&self, child: &[&Arc<str>]) -> bool {
+        let has = |ways: &Ways| ways.literals.as_ref().is_none_or(|all| all.iter().any(|one| ways.is_for(one, child)));
+        self.members.iter().all(has)
+    }
+}
+
+impl Ways {
+    /// Whether a literal job agrees with a child in what both have.
+    fn is_for(&self, literal: &Literal, child: &[&Arc<str>]) -> bool {
+        let same = |(position, value): (&Option<usize>, &&Arc<str>)| {
+            position.is_none_or(|position| literal.values.get(position) == Some(*value))
+        };
+        self.to.iter().zip(child).all(same)
+    }
+
+    /// Whether a job may be a parent at all.
+    fn takes(&self, parent: &[Arc<str>]) -> bool {
+        match &self.literals {
+            Some(literals) => literals.iter().any(|one| one.values == parent),
+            None => self.from.iter().zip(parent).all(|(from, value)| match from {
+                From::Listed(listed) => listed.has(value),
+                From::Child(_) | From::Anything => true,
+            }),
+        }
+    }
+
+    fn each_parent(&self, template: &JobTemplate, child: &[&Arc<str>], mut visit: impl FnMut(Arc<str>)) {
+        if let Some(literals) = &self.literals {
+            literals.iter().filter(|one| self.is_for(one, child)).for_each(|one| visit(one.id.clone()));
+            return;
+        }
+        let mut lists: Vec<&[Arc<str>]> = Vec::with_capacity(self.from.len());
+        for (position, from) in self.from.iter().enumerate() {
+            match from {
+                From::Listed(listed) => lists.push(&listed.values),
+                From::Child(at) if template.tells(position, child[*at]) => lists.push(std::slice::from_ref(child[*at])),
+                From::Child(_) | From::Anything => return,
+            }
+        }
+        each_id(template, &lists, |_, id| visit(id));
+    }
+}
+
+/// Visits the job id of each choice of values.
+fn each_id(template: &JobTemplate, lists: &[&[Arc<str>]], mut visit: impl FnMut(&[&Arc<str>], Arc<str>)) {
+    let mut id = String::new();
+    cross(lists, |choice| {
+        id.clear();
+        template.write(choice.iter().map(|value| &***value), &mut id);
+        visit(choice, id.as_str().into());
+    });
+}
+
+impl JobGraph {
+    pub(super) fn of(nodes: Vec<Node>, by_id: BTreeMap<WorkflowId, usize>) -> JobGraph {
+        JobGraph { nodes, by_id }
+    }
+
+    fn read(&self, workflow: &WorkflowId, id: &str) -> Result<(&Node, Vec<Arc<str>>), JobError> {
+        let at = self.by_id.get(workflow).ok_or_else(|| JobError::NoWorkflow(workflow.clone()))?;
+        let node = &self.nodes[*at];
+        let values = node.template.read(&node.kinds, id);
+        let values = values.map_err(|error| JobError::Id { workflow: workflow.clone(), error })?;
+        Ok((node, values))
+    }
+
+    /// A job id in its normal form.
+    ///
+    /// # Errors
+    /// When there is no such workflow, or it is none of its job ids.
+    pub fn job(&self, workflow: &WorkflowId, id: &str) -> Result<Job, JobError> {
+        let (node, values) = self.read(workflow, id)?;
+        Ok(Job { workflow: workflow.clone(), id: node.template.fill(&values) })
+    }
+
+    /// What a job waits for: one entry for each group that is about it, in their order. All jobs of any one of them are
+    /// enough; none at all means that it waits for nothing.
+    ///
+    /// # Errors
+    /// When there is no such workflow, or it is none of its job ids.
+    pub fn parents(&self, workflow: &WorkflowId, id: &str) -> Result<Vec<Parents>, JobError> {
+        let (node, values) = self.read(workflow, id)?;
+        let values: Vec<&Arc<str>> = values.iter().collect();
+        let suiting = node.groups.iter().filter(|group| group.suits(&values));
+        Ok(suiting.map(|group| Parents { group: group.name.clone(), jobs: self.of_group(group, &values) }).collect())
+    }
+
+    fn of_group(&self, group: &Linked, child: &[&Arc<str>]) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        let mut seen = BTreeSet::new();
+        for ways in &group.members {
+            let parent = &self.nodes[ways.parent];
+            ways.each_parent(&parent.template, child, |id| {
+                if !group.overlaps || seen.insert((ways.parent, id.clone())) {
+                    jobs.push(Job { workflow: parent.id.clone(), id });
+                }
+            });
+        }
+        jobs
+    }
+
+    /// What waits for a job, each with the group by which it does.
+    ///
+    /// # Errors
+    /// When there is no such workflow, or it is none of its job ids.
+    pub fn children(&self, workflow: &WorkflowId, id: &str) -> Result<Vec<(Job, Arc<str>)>, JobError> {
+        let (node, values) = self.read(workflow, id)?;
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        for edge in &node.children {
+            let child = &self.nodes[edge.child];
+            let group = &child.groups[edge.group];
+            each_child(child, group, &group.members[edge.member], &values, |id| {
+                if !group.overlaps || seen.insert((edge.child, edge.group, id.clone())) {
+                    found.push((Job { workflow: child.id.clone(), id }, group.name.clone()));
+                }
+            });
+        }
+        Ok(found)
+    }
+
+    /// The workflows that a workflow may wait for, each once.
+    pub fn parent_workflows(&self, workflow: &WorkflowId) -> impl Iterator<Item = &WorkflowId> {
+        let node = self.by_id.get(workflow).map(|at| &self.nodes[*at]);
+        let parents: BTreeSet<usize> = node
+            .iter()
+            .flat_map(|node| &node.groups)
+            .flat_map(|group| &group.members)
+            .map(|ways| ways.parent)
+            .collect();
+        parents.into_iter().map(|at| &self.nodes[at].id)
+    }
+}
+
+/// Visits the children that a job has by one way.
+fn each_child(child: &Node, group: &Linked, ways: &Ways, parent: &[Arc<str>], mut visit: impl FnMut(Arc<str>)) {
+    if !ways.takes(parent) {
+        return;
+    }
+    let mut lists: Vec<&[Arc<str>]> = Vec::with_capacity(ways.to.len());
+    for (position, (same, allowed)) in ways.to.iter().zip(&group.allowed).enumerate() {
+        match (same, allowed) {
+            (None, Some(allowed)) => lists.push(&allowed.values),
+            (None, None) => return,
+            (Some(at), allowed) => {
+                let value = &parent[*at];
+                let fits = child.template.tells(position, value) && allowed.as_ref().is_none_or(|all| all.has(value));
+                if !fits {
+                    return;
+                }
+                lists.push(std::slice::from_ref(value));
+            }
+        }
+    }
+    each_id(&child.template, &lists, |values, id| {
+        if group.has_literals(values) {
+            visit(id);
+        }
+    });
+}
