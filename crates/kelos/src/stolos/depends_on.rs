@@ -1,0 +1,100 @@
+//! What an app of a `tasks.json` depends on.
+
+use std::collections::BTreeMap;
+
+use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::common::{Range, Ranged};
+use kelos_model::WorkflowId;
+use kelos_model::jobs::{Group, Member, Wanted};
+
+use super::json::{Reading, kind};
+
+/// The name of a group that has none.
+const UNNAMED: &str = "default";
+
+/// Where each group stands, and its members.
+pub(super) type Places = BTreeMap<String, (Range, Vec<Range>)>;
+
+/// Reads `depends_on`: one group without a name, or groups by name.
+pub(super) fn depends_on<'a>(reading: &mut Reading<'a>, value: &Value<'a>) -> (Vec<Group>, Places) {
+    let (mut groups, mut places) = (Vec::new(), Places::new());
+    let Some(object) = reading.object(value, "depends_on") else { return (groups, places) };
+    let mut add = |reading: &mut Reading<'a>, name: &str, value: &Value<'a>| {
+        let (members, ranges) = group(reading, name, value);
+        places.insert(name.to_owned(), (value.range(), ranges));
+        groups.push(Group { name: name.to_owned(), members });
+    };
+    if object.get("app_name").is_some() {
+        add(reading, UNNAMED, value);
+        return (groups, places);
+    }
+    for property in &object.properties {
+        let name = property.name.as_str();
+        match &property.value {
+            Value::Object(_) | Value::Array(_) => add(reading, name, &property.value),
+            other => {
+                let what = format!("{name} is {}, expected a group, or app_name beside it", kind(other));
+                reading.mistake(property.range, what);
+            }
+        }
+    }
+    (groups, places)
+}
+
+/// A group: one member, or a list of them.
+fn group<'a>(reading: &mut Reading<'a>, name: &str, value: &Value<'a>) -> (Vec<Member>, Vec<Range>) {
+    let values: Vec<&Value<'a>> = match value {
+        Value::Array(array) => array.elements.iter().collect(),
+        one => vec![one],
+    };
+    let mut members = Vec::new();
+    let mut ranges = Vec::new();
+    for value in values {
+        if let Some(object) = reading.object(value, &format!("a part of group {name}")) {
+            members.extend(member(reading, object));
+            ranges.push(value.range());
+        }
+    }
+    (members, ranges)
+}
+
+fn member<'a>(reading: &mut Reading<'a>, object: &Object<'a>) -> Option<Member> {
+    let mut member = Member::default();
+    let Some(apps) = object.get("app_name") else {
+        reading.mistake(object.range, "app_name is missing, expected a list of apps");
+        return None;
+    };
+    let names = match &apps.value {
+        Value::StringLit(text) => vec![(&*text.value).into()],
+        other => reading.list(other, "app_name")?,
+    };
+    for name in names {
+        match WorkflowId::new(&name) {
+            Ok(id) => member.workflows.push(id),
+            Err(error) => reading.mistake(apps.value.range(), error.to_string()),
+        }
+    }
+    for property in object.properties.iter().filter(|property| property.name.as_str() != "app_name") {
+        match property.name.as_str() {
+            "job_id" => member.job_ids = reading.list(&property.value, "job_id"),
+            "_func" => reading.mistake(property.range, "functions of Python can't be called: list the values, or write both ways in a script"),
+            name => {
+                if let Some(wanted) = wanted(reading, name, &property.value) {
+                    member.values.insert(name.into(), wanted);
+                }
+            }
+        }
+    }
+    Some(member)
+}
+
+fn wanted<'a>(reading: &mut Reading<'a>, name: &str, value: &Value<'a>) -> Option<Wanted> {
+    match value {
+        Value::StringLit(text) if text.value == "all" => Some(Wanted::All),
+        Value::Array(_) => reading.list(value, name).map(Wanted::Of),
+        other => {
+            reading.mistake(other.range(), format!("{name} is {}, expected a list, or \"all\"", kind(other)));
+            None
+        }
+    }
+}
