@@ -25,6 +25,8 @@ interface PathConditions {
 interface Schedule { readonly __kind: "schedule" }
 /** Decides how many ready slots go at a time. Made by functions of `celos` alone. */
 interface SchedulingStrategy { readonly __kind: "scheduling strategy" }
+/** Permits that runs of several workflows share. Made by functions of `celos` alone. */
+interface Pool { readonly __kind: "pool" }
 /** Does the work of a slot. Made by functions of `celos` alone. */
 interface ExternalService { readonly __kind: "external service" }
 
@@ -86,6 +88,8 @@ interface WorkflowOptions extends ZoneOptions {
     schedule: Schedule;
     /** How many of its slots may run at a time. */
     schedulingStrategy: SchedulingStrategy;
+    /** Pools whose permits each of its runs holds, such as `[celos.pool("spark", 4)]`: all of them, or it waits. */
+    pools?: Pool[];
     /** When a slot may go. */
     trigger: Trigger;
     /** What is executed. */
@@ -305,6 +309,12 @@ declare namespace celos {
 
     /** Runs ready slots oldest first, at most `concurrency` (default 1) at a time. */
     function serialSchedulingStrategy(concurrency?: number | string): SchedulingStrategy;
+
+    /**
+     * A pool of `size` permits, of which each run takes `permits` (default 1), beside the limits of its workflow and of all
+     * runs. Workflows share a pool by its name, in whichever file; where their sizes differ, the smallest holds.
+     */
+    function pool(name: string, size: number | string, permits?: number | string): Pool;
 
     /** Always ready. */
     function alwaysTrigger(): Trigger;

@@ -5,12 +5,48 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use crate::args::{BackfillArgs, Mode};
 use crate::client::{Client, Query, escape, items, number, text};
 use crate::failure::{BAD, Failure};
 use crate::list::counts;
+use crate::options::{Door, Range};
 use crate::render;
 use crate::text::{self as words, short};
+
+/// Which existing slots a backfill opens again.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Mode {
+    /// None: only slots that do not exist are planned
+    Missing,
+    /// Those that ended without success
+    Unsuccessful,
+    /// All that have ended
+    All,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct BackfillArgs {
+    /// Whose slots
+    workflow: String,
+    #[command(flatten)]
+    range: Range,
+    /// Which existing slots are opened again
+    #[arg(long, value_enum, default_value_t = Mode::Missing)]
+    mode: Mode,
+    /// Larger goes first; below 0 goes after current work [default: -1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i32>,
+    /// Its name [default: made of the workflow and the range]
+    #[arg(long)]
+    name: Option<String>,
+    /// Only say what would happen
+    #[arg(long)]
+    dry_run: bool,
+    /// Don't wait until it is done
+    #[arg(long)]
+    no_wait: bool,
+    #[command(flatten)]
+    door: Door,
+}
 
 /// How often the progress is asked for.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -23,7 +59,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
     let doing = format!("backfill {}", args.workflow);
     let made = client.post(&doing, "/backfills", &request(args))?;
     if args.dry_run {
-        if args.door.json {
+        if args.door.form.json {
             words::json(&made);
         } else {
             tell(&made);
@@ -31,17 +67,17 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let id = text(&made, "id");
-    if !args.door.json {
+    if !args.door.form.json {
         words::line(format!("backfill {id}: {}", summary(&made)));
     }
     if args.no_wait {
-        if args.door.json {
+        if args.door.form.json {
             words::json(&made);
         }
         return Ok(0);
     }
     let end = watch(&client, &doing, id)?;
-    if args.door.json {
+    if args.door.form.json {
         words::json(&end);
     } else if number(&end, "total") == 0 {
         words::line("nothing to do");
@@ -60,8 +96,8 @@ fn request(args: &BackfillArgs) -> Value {
     };
     let mut request = json!({
         "workflow": args.workflow,
-        "from": words::wire(args.from),
-        "to": words::wire(args.to),
+        "from": words::wire(args.range.from),
+        "to": words::wire(args.range.to),
         "mode": mode,
         "dryRun": args.dry_run,
     });

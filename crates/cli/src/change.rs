@@ -1,14 +1,71 @@
-//! `kelos rerun`, `kill`, `skip`, `mark`, `pause` and `resume`: asking for changes.
+//! `kelos rerun`, `kill`, `skip` and `mark`: asking for changes.
 
 use jiff::Timestamp;
 use kelos_model::SlotState;
 use serde_json::{Value, json};
 
-use crate::args::{ChangeArgs, Door, MarkArgs, Marked, NamesArgs, RerunArgs};
 use crate::client::{Client, Query, escape, slot_path, text};
 use crate::failure::{BAD, Failure};
+use crate::options::{Because, Door};
 use crate::text::{self as words, count, short};
 use crate::{downstream, render};
+
+#[derive(clap::Args)]
+pub(crate) struct ChangeArgs {
+    /// Whose slots
+    workflow: String,
+    /// Which slots
+    #[arg(value_parser = words::time, required_unless_present_all = ["from", "to"], conflicts_with_all = ["from", "to"])]
+    times: Vec<Timestamp>,
+    /// All existing slots that it can be done to, from this time on
+    #[arg(long, value_name = "TIME", value_parser = words::time, requires = "to")]
+    from: Option<Timestamp>,
+    /// And before this time
+    #[arg(long, value_name = "TIME", value_parser = words::time, requires = "from")]
+    to: Option<Timestamp>,
+    #[command(flatten)]
+    because: Because,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct RerunArgs {
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// Also rerun all slots that depend on them
+    #[arg(long)]
+    downstream: bool,
+    /// Only say what would happen
+    #[arg(long, requires = "downstream")]
+    dry_run: bool,
+    /// Kill those that are dispatched or running first; otherwise they are in the way
+    #[arg(long, requires = "downstream")]
+    kill_live: bool,
+}
+
+/// How a slot can be said to have ended.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Marked {
+    /// What it was for is done
+    Succeeded,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct MarkArgs {
+    /// Whose slots
+    workflow: String,
+    /// Which slots
+    #[arg(value_parser = words::time, required = true, num_args = 1..)]
+    times: Vec<Timestamp>,
+    /// How they ended
+    #[arg(value_enum)]
+    state: Marked,
+    #[command(flatten)]
+    because: Because,
+    #[command(flatten)]
+    door: Door,
+}
 
 /// What can be done to a slot.
 struct Change {
@@ -27,7 +84,7 @@ struct Answers {
 pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
     let (client, change) = (Client::new(&args.change.door)?, Change { verb: "rerun", to_final: true });
     let doing = format!("rerun {}", args.change.workflow);
-    let mut body = because(args.change.reason.as_ref());
+    let mut body = because(args.change.because.reason.as_ref());
     if args.downstream {
         body["downstream"] = true.into();
         body["dryRun"] = args.dry_run.into();
@@ -35,7 +92,7 @@ pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
     }
     let times = chosen(&client, &args.change, &change, &doing)?;
     let answers = ask(&client, &doing, (&args.change.workflow, &times), change.verb, &body)?;
-    if args.downstream && !args.change.door.json {
+    if args.downstream && !args.change.door.form.json {
         answers.done.iter().for_each(|done| downstream::tell(done, args.kill_live));
         return Ok(answers.close());
     }
@@ -52,7 +109,7 @@ pub(crate) fn skip(args: &ChangeArgs) -> Result<u8, Failure> {
 
 pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let mut body = because(args.reason.as_ref());
+    let mut body = because(args.because.reason.as_ref());
     body["state"] = match args.state {
         Marked::Succeeded => "succeeded".into(),
     };
@@ -65,7 +122,7 @@ fn change(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let doing = format!("{} {}", change.verb, args.workflow);
     let times = chosen(&client, args, change, &doing)?;
-    let answers = ask(&client, &doing, (&args.workflow, &times), change.verb, &because(args.reason.as_ref()))?;
+    let answers = ask(&client, &doing, (&args.workflow, &times), change.verb, &because(args.because.reason.as_ref()))?;
     Ok(answers.tell(&args.door, change.verb))
 }
 
@@ -105,7 +162,7 @@ fn ask(
 
 impl Answers {
     fn tell(self, door: &Door, verb: &str) -> u8 {
-        if door.json {
+        if door.form.json {
             let refused = self.refused.iter();
             let refused: Vec<Value> = refused
                 .map(|(time, failure)| json!({ "time": words::wire(*time), "error": failure.message }))
@@ -156,21 +213,4 @@ fn in_range(
     query.add("to", words::wire(to));
     let (rows, _) = client.list(doing, "/slots", &query, usize::MAX)?;
     Ok(rows.iter().rev().filter_map(|row| words::time(text(row, "time")).ok()).collect())
-}
-
-pub(crate) fn pause(args: &NamesArgs, pause: bool) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
-    let (verb, past) = if pause { ("pause", "paused") } else { ("resume", "resumed") };
-    let mut done = Vec::new();
-    for id in &args.workflows {
-        let answer = client.post(&format!("{verb} {id}"), &format!("/workflows/{}/{verb}", escape(id)), &json!({}))?;
-        if !args.door.json {
-            words::line(format!("{id} is {past}"));
-        }
-        done.push(answer);
-    }
-    if args.door.json {
-        words::json(&json!({ "items": done }));
-    }
-    Ok(0)
 }

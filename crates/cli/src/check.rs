@@ -6,21 +6,29 @@ use kelos::script::{Limits, Loaded, Problem, Severity, check};
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
 
-use crate::args::CheckArgs;
 use crate::failure::{BAD, Failure};
 use crate::folder;
+use crate::options::{Form, Scripts};
 use crate::text::{self, count};
 
+#[derive(clap::Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    scripts: Scripts,
+    #[command(flatten)]
+    form: Form,
+}
+
 pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
-    let dir = folder::existing("folder of scripts", &args.dir)?;
-    let folders = folder::folders(&dir, args.defaults.as_deref());
+    let dir = folder::existing("folder of scripts", &args.scripts.dir)?;
+    let folders = folder::folders(&dir, args.scripts.defaults.as_deref());
     let files = folder::scripts(&folders);
     if files == 0 {
         let place = folders.workflows.display();
         return Err(Failure::usage(format!("find a script: there is no *.js in {place}")));
     }
     let loaded = check(folders, Limits::default()).map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
-    if args.json {
+    if args.form.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
         text::json(
             &json!({ "ok": !loaded.has_errors(), "files": files, "workflows": ids, "problems": loaded.problems }),

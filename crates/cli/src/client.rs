@@ -9,8 +9,8 @@ use serde_json::Value;
 use ureq::http::{HeaderValue, Response};
 use ureq::{Agent, Body};
 
-use crate::args::Door;
 use crate::failure::{Failure, UNREACHABLE};
+use crate::options::Door;
 use crate::up;
 
 /// Everything that could mean something in a path or a query is escaped.

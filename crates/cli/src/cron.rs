@@ -4,9 +4,26 @@ use jiff::Timestamp;
 use kelos_model::time::{Cron, CronError, CronSchedule, Fold, Gap, Zone};
 use serde_json::json;
 
-use crate::args::CronArgs;
 use crate::failure::Failure;
+use crate::options::Form;
 use crate::text;
+
+#[derive(clap::Args)]
+pub(crate) struct CronArgs {
+    /// Quartz expression of six or seven fields, such as "0 0 12 ? * MON-FRI"
+    expression: String,
+    /// Print times after this one [default: now]
+    #[arg(long, value_name = "TIME", value_parser = text::time)]
+    after: Option<Timestamp>,
+    /// How many times
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    count: usize,
+    /// Time zone in which the expression is read, such as Europe/Berlin [default: UTC]
+    #[arg(long)]
+    zone: Option<String>,
+    #[command(flatten)]
+    form: Form,
+}
 
 pub(crate) fn run(args: &CronArgs) -> Result<u8, Failure> {
     let cron = Cron::parse(&args.expression).map_err(|error| pointed(&args.expression, &error))?;
@@ -18,7 +35,7 @@ pub(crate) fn run(args: &CronArgs) -> Result<u8, Failure> {
     let after = args.after.unwrap_or_else(Timestamp::now);
     let times: Vec<Timestamp> =
         std::iter::successors(schedule.next_after(after), |last| schedule.next_after(*last)).take(args.count).collect();
-    if args.json {
+    if args.form.json {
         let times: Vec<String> = times.iter().map(Timestamp::to_string).collect();
         text::json(&json!({ "times": times }));
         return Ok(0);

@@ -5,9 +5,33 @@ use std::path::{Path, PathBuf};
 use kelos::celos_db::Trouble;
 use kelos::script::Folders;
 
-use crate::args::Place;
 use crate::failure::Failure;
+use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
 use crate::{client, folder, text, up};
+
+/// Another scheduler.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum System {
+    /// Celos: the folder that its server was given as --db
+    Celos,
+}
+
+/// Whose data a command works on.
+#[derive(clap::Args)]
+pub(crate) struct Place {
+    /// The folder that `kelos up` runs
+    #[arg(long, value_name = "PATH", default_value = ".", conflicts_with = "db", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+    /// The state database directory that `kelos serve` is given
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) db: Option<PathBuf>,
+    /// With --db: workflows directory
+    #[arg(long, value_name = "PATH", default_value = CELOS_WORKFLOWS, value_hint = clap::ValueHint::DirPath)]
+    pub(crate) workflows: PathBuf,
+    /// With --db: defaults directory
+    #[arg(long, value_name = "PATH", default_value = CELOS_DEFAULTS, value_hint = clap::ValueHint::DirPath)]
+    pub(crate) defaults: PathBuf,
+}
 
 /// Troubles that are named before the rest is only counted.
 const NAMED: usize = 100;

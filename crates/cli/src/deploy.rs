@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,12 +11,51 @@ use kelos::deploy::{self, Bundle, DeployError, HDFS_ROOT, Prepared, ProjectName,
 use kelos::storage::StorageConfig;
 use serde_json::{Value, json};
 
-use crate::args::{DeployArgs, DeployMode};
 use crate::client::{Client, Query, escape, items, number, text};
 use crate::failure::Failure;
 use crate::folder::problem_lines;
+use crate::options::Door;
 use crate::render;
 use crate::text::{self as words, count, short};
+
+/// What Celos's own tool was told to do.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum DeployMode {
+    /// Put a project in its place
+    Deploy,
+    /// Take it away
+    Undeploy,
+    /// Run its tests
+    Test,
+}
+
+#[derive(clap::Args)]
+#[command(rename_all = "camelCase")]
+pub(crate) struct DeployArgs {
+    /// What to do
+    #[arg(long, value_enum, ignore_case = true, hide = true)]
+    mode: Option<DeployMode>,
+    /// Name of the project
+    #[arg(long, value_name = "NAME", alias = "workflow-name")]
+    workflow_name: String,
+    /// The deployment directory: workflow.js, defaults.js, hdfs/
+    #[arg(long, value_name = "PATH", alias = "deploy-dir", value_hint = clap::ValueHint::DirPath)]
+    deploy_dir: Option<PathBuf>,
+    /// The target file, a file: or sftp: URL; without it, the server deploys into its own folders
+    #[arg(long, value_name = "URL")]
+    target: Option<String>,
+    /// Root of deployed folders in HDFS [default: /user/celos/app]
+    #[arg(long, value_name = "PATH", alias = "hdfs-root")]
+    hdfs_root: Option<String>,
+    /// Leave HDFS as it is
+    #[arg(long = "no-hdfs")]
+    no_hdfs: bool,
+    /// Only say what would change
+    #[arg(long)]
+    plan: bool,
+    #[command(flatten)]
+    door: Door,
+}
 
 /// The user for `sftp:` URLs, as Celos's tool takes it.
 const USER: &str = "CELOS_CI_USERNAME";
@@ -41,7 +81,15 @@ pub(crate) fn ci(args: &DeployArgs) -> Result<u8, Failure> {
     }
 }
 
-pub(crate) fn run(args: &DeployArgs, mode: DeployMode) -> Result<u8, Failure> {
+pub(crate) fn deploy(args: &DeployArgs) -> Result<u8, Failure> {
+    run(args, DeployMode::Deploy)
+}
+
+pub(crate) fn undeploy(args: &DeployArgs) -> Result<u8, Failure> {
+    run(args, DeployMode::Undeploy)
+}
+
+fn run(args: &DeployArgs, mode: DeployMode) -> Result<u8, Failure> {
     let mode = args.mode.unwrap_or(mode);
     let project = ProjectName::new(args.workflow_name.as_str()).map_err(|error| Failure::usage(error.to_string()))?;
     let bundle = match mode {
@@ -80,7 +128,7 @@ fn to_target(args: &DeployArgs, target: &str, project: ProjectName, bundle: Opti
         if args.plan {
             return Ok(plan);
         }
-        let people = !args.door.json;
+        let people = !args.door.form.json;
         let tell = |step: &deploy::Step| {
             if people {
                 words::line(format!("done: {step}"));
@@ -192,7 +240,7 @@ fn steps(done: &[String], left: &[String]) -> Vec<String> {
 }
 
 fn say(args: &DeployArgs, plan: &Value) {
-    if args.door.json {
+    if args.door.form.json {
         words::json(plan);
         return;
     }

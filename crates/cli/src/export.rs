@@ -1,5 +1,7 @@
 //! `kelos export celos`: let another scheduler go on.
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use kelos::clock::whole_millis;
 use kelos::export::{ExportError, ExportOptions, Exported, export};
@@ -7,10 +9,30 @@ use kelos::import::{ImportError, lead};
 use kelos::store::{SqliteStore, Store};
 use serde_json::json;
 
-use crate::args::ExportArgs;
-use crate::data;
+use crate::data::{self, Place, System};
 use crate::failure::Failure;
+use crate::options::Form;
 use crate::text::{self, count};
+
+#[derive(clap::Args)]
+pub(crate) struct ExportArgs {
+    /// For which scheduler
+    #[arg(value_enum)]
+    _system: System,
+    /// The folder to write; made where it is missing
+    #[arg(value_name = "DATABASE", value_hint = clap::ValueHint::DirPath)]
+    database: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// Write into a folder of something else, and replace files that say something else
+    #[arg(long)]
+    force: bool,
+    /// Only say what would happen
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    form: Form,
+}
 
 pub(crate) fn run(args: &ExportArgs) -> Result<u8, Failure> {
     let data = data::find(&args.place)?;
@@ -29,7 +51,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, Failure> {
     let exported = export(&*store.reader(), &args.database, &options);
     store.release(lease).map_err(|error| Failure::bad(error.to_string()))?;
     let exported = exported.map_err(|error| refused(&error))?;
-    if args.json {
+    if args.form.json {
         text::json(&json!({ "dryRun": args.dry_run, "exported": exported }));
     } else {
         print(args, &exported);

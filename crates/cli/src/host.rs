@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use kelos::core::Ask;
 use kelos::model::{SlotRef, WorkflowId};
 use kelos::script::Folders;
@@ -13,8 +14,28 @@ use kelos_server::{App, Groups, Hosts, router};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::Tunables;
 use crate::failure::Failure;
+use crate::text;
+
+/// What the scheduler of a server may use.
+#[derive(clap::Args)]
+pub(crate) struct Tunables {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) bind: IpAddr,
+    /// How far back from now slots are planned
+    #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = text::duration)]
+    pub(crate) planning_window: SignedDuration,
+    /// Runs of all workflows side by side
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub(crate) max_running: u32,
+    /// Take deployments over HTTP: whoever reaches the port may then have any command run
+    #[arg(long)]
+    pub(crate) allow_deploy: bool,
+    /// JSON file that groups workflows on the board [default: by project]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+}
 
 /// What a server is to be.
 pub(crate) struct Plan<'a> {

@@ -1,6 +1,6 @@
 //! `kelos import celos`: take over the state of another scheduler.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::celos_db::Database;
@@ -10,11 +10,35 @@ use kelos::script::Problem;
 use kelos::store::{MemoryStore, SqliteStore, Store};
 use serde_json::json;
 
-use crate::args::ImportArgs;
-use crate::data::{self, Data};
+use crate::data::{self, Data, Place, System};
 use crate::failure::Failure;
+use crate::options::Form;
 use crate::text::{self, count, short};
 use crate::{folder, render};
+
+#[derive(clap::Args)]
+pub(crate) struct ImportArgs {
+    /// From which scheduler
+    #[arg(value_enum)]
+    _system: System,
+    /// Its state database
+    #[arg(value_name = "DATABASE", value_hint = clap::ValueHint::DirPath)]
+    database: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// Only say what would happen
+    #[arg(long)]
+    dry_run: bool,
+    /// Let unfinished slots wait again that Celos had forgotten because they were older than 7 days and not
+    /// marked for rerun; without it they are expired
+    #[arg(long)]
+    revive_forgotten: bool,
+    /// When the 7 days and the 14 days of a mark for rerun end [default: now]
+    #[arg(long, value_name = "TIME", value_parser = text::time)]
+    as_of: Option<Timestamp>,
+    #[command(flatten)]
+    form: Form,
+}
 
 /// Slots, or files, that are named before the rest is only counted.
 const NAMED: usize = 20;
@@ -32,7 +56,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let mut store = store(&data, args.dry_run)?;
     let imported =
         import(&mut *store, open(&celos)?, &definitions, &options).map_err(|error| refused(&error, &data))?;
-    if args.json {
+    if args.form.json {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         text::json(&json!({ "dryRun": args.dry_run, "imported": imported, "problems": problems }));
     } else {

@@ -1,13 +1,50 @@
 //! `kelos ls` and `kelos slots`.
 
 use comfy_table::Cell;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::args::{LsArgs, SlotsArgs};
 use crate::client::{Client, Query, escape, items, number, text};
 use crate::failure::Failure;
+use crate::options::Door;
 use crate::render;
 use crate::text::{self as words, count, short};
+
+#[derive(clap::Args)]
+pub(crate) struct LsArgs {
+    /// Only workflows with this tag
+    #[arg(long)]
+    tag: Option<String>,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct SlotsArgs {
+    /// Only slots of this workflow
+    workflow: Option<String>,
+    /// Only slots in these states
+    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state_parser())]
+    state: Vec<String>,
+    /// Only slots from this time on
+    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    from: Option<Timestamp>,
+    /// Only slots before this time
+    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    to: Option<Timestamp>,
+    /// How many at the most
+    #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "all")]
+    limit: usize,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+fn state_parser() -> clap::builder::PossibleValuesParser {
+    kelos_model::SlotState::ALL.map(kelos_model::SlotState::as_str).into()
+}
 
 /// Workflows whose counts are asked for; a longer list goes without.
 const DETAILED: usize = 200;
@@ -17,7 +54,7 @@ pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
     let mut query = Query::new();
     query.add_some("tag", args.tag.as_ref());
     let list = client.get("list the workflows", "/workflows", &query)?;
-    if args.door.json {
+    if args.door.form.json {
         words::json(&list);
         return Ok(0);
     }
@@ -111,7 +148,7 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
     query.add_some("to", args.to.map(words::wire));
     let limit = if args.all { usize::MAX } else { args.limit.max(1) };
     let (rows, more) = client.list("list the slots", "/slots", &query, limit)?;
-    if args.door.json {
+    if args.door.form.json {
         words::json(&json!({ "items": rows, "more": more }));
         return Ok(0);
     }

@@ -5,10 +5,24 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::args::LogsArgs;
 use crate::client::{Client, Query, number, slot_path, text};
 use crate::failure::{Failure, UNREACHABLE};
+use crate::options::{Door, OneSlot};
 use crate::text as words;
+
+#[derive(clap::Args)]
+pub(crate) struct LogsArgs {
+    #[command(flatten)]
+    slot: OneSlot,
+    /// Which run, from 1 [default: the latest]
+    #[arg(long, value_name = "N")]
+    run: Option<u64>,
+    /// Go on until the run has ended
+    #[arg(short, long)]
+    follow: bool,
+    #[command(flatten)]
+    door: Door,
+}
 
 /// How often more is asked for while the run goes on.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -25,13 +39,13 @@ struct Piece {
 
 pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let slot = slot_path(&args.workflow, args.time);
+    let slot = slot_path(&args.slot.workflow, args.slot.time);
     let number = match args.run {
         Some(number) => number,
         None => latest(&client, &slot, args)?,
     };
     let path = format!("{slot}/runs/{number}/log");
-    if args.door.json {
+    if args.door.form.json {
         return whole(&client, &path, number);
     }
     let (mut offset, mut wrote) = (0, false);
@@ -73,7 +87,7 @@ fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u64, Failure> 
                 std::thread::sleep(LOOK_EVERY);
             }
             0 => {
-                let (id, at) = (&args.workflow, words::to_the_second(args.time));
+                let (id, at) = (&args.slot.workflow, words::to_the_second(args.slot.time));
                 return Err(Failure::bad(format!(
                     "{DOING}: {id}@{at} is {}, and has not run yet",
                     text(&row, "state")

@@ -8,6 +8,7 @@ mod backfill;
 mod change;
 mod check;
 mod client;
+mod completions;
 mod cron;
 mod data;
 mod deploy;
@@ -20,6 +21,8 @@ mod import;
 mod list;
 mod logging;
 mod logs;
+mod options;
+mod pause;
 mod plan;
 mod render;
 mod serve;
@@ -27,6 +30,7 @@ mod shadow;
 mod stream;
 mod test;
 mod text;
+mod types;
 mod up;
 mod watch;
 mod why;
@@ -34,10 +38,9 @@ mod why;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
-use args::{Cli, Command, DeployMode};
-use failure::Failure;
+use args::Cli;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
@@ -57,51 +60,11 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    match run(cli.command) {
+    match cli.command.run() {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             failure.print();
             ExitCode::from(failure.code)
-        }
-    }
-}
-
-/// The exit code of a command that was carried out.
-fn run(command: Command) -> Result<u8, Failure> {
-    match command {
-        Command::Up(args) => up::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Cron(args) => cron::run(&args),
-        Command::Plan(args) => plan::run(&args),
-        Command::Test(args) => test::run(&args),
-        Command::Deploy(args) => deploy::run(&args, DeployMode::Deploy),
-        Command::Undeploy(args) => deploy::run(&args, DeployMode::Undeploy),
-        Command::Ci(args) => deploy::ci(&args),
-        Command::Ls(args) => list::workflows(&args),
-        Command::Slots(args) => list::slots(&args),
-        Command::Why(args) => why::run(&args),
-        Command::Logs(args) => logs::run(&args),
-        Command::Rerun(args) => change::rerun(&args),
-        Command::Kill(args) => change::kill(&args),
-        Command::Skip(args) => change::skip(&args),
-        Command::Mark(args) => change::mark(&args),
-        Command::Pause(args) => change::pause(&args, true),
-        Command::Resume(args) => change::pause(&args, false),
-        Command::Backfill(args) => backfill::run(&args),
-        Command::Events(args) => watch::run(&args),
-        Command::Import(args) => import::run(&args),
-        Command::Export(args) => export::run(&args),
-        Command::Shadow(args) => shadow::run(&args),
-        Command::Types => {
-            text::print(kelos::script::TYPES);
-            Ok(0)
-        }
-        Command::Completions { shell } => {
-            let mut out = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "kelos", &mut out);
-            text::print(&String::from_utf8_lossy(&out));
-            Ok(0)
         }
     }
 }

@@ -5,20 +5,45 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use comfy_table::{Cell, CellAlignment};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kelos::dry_run::{DryRun, Forecast, SlotForecast, dry_run};
 use kelos::script::{Limits, check};
 use kelos_model::{Workflow, WorkflowId};
 use serde_json::{Map, Value, json};
 
-use crate::args::PlanArgs;
 use crate::failure::Failure;
+use crate::options::{Form, Range, Scripts};
 use crate::text::{self, count, to_the_second};
 use crate::{folder, render};
 
+#[derive(clap::Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    scripts: Scripts,
+    #[command(flatten)]
+    range: Range,
+    /// Only print these workflows
+    #[arg(long, value_name = "ID")]
+    workflow: Vec<String>,
+    /// Suppose that paths that start so are not there
+    #[arg(long, value_name = "PATH-PREFIX")]
+    without: Vec<String>,
+    /// Suppose that each run takes this long
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = text::duration)]
+    run_time: SignedDuration,
+    /// Print each slot with the time of each of its moves
+    #[arg(long)]
+    slots: bool,
+    /// Runs of all workflows side by side
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    max_running: u32,
+    #[command(flatten)]
+    form: Form,
+}
+
 pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
-    if args.from >= args.to {
-        let (from, to) = (to_the_second(args.from), to_the_second(args.to));
+    if args.range.from >= args.range.to {
+        let (from, to) = (to_the_second(args.range.from), to_the_second(args.range.to));
         return Err(Failure::usage(format!("plan from {from} to {to}: the range is empty")));
     }
     let workflows = definitions(args)?;
@@ -26,7 +51,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
         run_time: args.run_time,
         without: args.without.clone(),
         max_running: args.max_running,
-        ..DryRun::over(args.from, args.to)
+        ..DryRun::over(args.range.from, args.range.to)
     };
     let begin = Instant::now();
     let mut forecasts = dry_run(&suppose, &workflows);
@@ -34,7 +59,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
     if !args.workflow.is_empty() {
         forecasts.retain(|id, _| args.workflow.iter().any(|wanted| wanted == id.as_str()));
     }
-    if args.json {
+    if args.form.json {
         text::json(&as_json(args, &forecasts, millis));
         return Ok(0);
     }
@@ -52,8 +77,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
 }
 
 fn definitions(args: &PlanArgs) -> Result<Vec<Arc<Workflow>>, Failure> {
-    let dir = folder::existing("folder of scripts", &args.dir)?;
-    let folders = folder::folders(&dir, args.defaults.as_deref());
+    let dir = folder::existing("folder of scripts", &args.scripts.dir)?;
+    let folders = folder::folders(&dir, args.scripts.defaults.as_deref());
     let loaded = check(folders, Limits::default()).map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     for problem in &loaded.problems {
         eprintln!("{problem}");
@@ -140,7 +165,7 @@ fn as_json(args: &PlanArgs, forecasts: &BTreeMap<WorkflowId, Forecast>, millis: 
         })
         .collect();
     let millis = u64::try_from(millis).unwrap_or(u64::MAX);
-    json!({ "from": text::wire(args.from), "to": text::wire(args.to), "millis": millis, "workflows": workflows })
+    json!({ "from": text::wire(args.range.from), "to": text::wire(args.range.to), "millis": millis, "workflows": workflows })
 }
 
 fn slot_json(at: Timestamp, slot: &SlotForecast) -> Value {

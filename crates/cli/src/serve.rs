@@ -7,9 +7,39 @@ use std::time::Duration;
 use kelos::Pace;
 use kelos::script::Folders;
 
-use crate::args::ServeArgs;
 use crate::failure::Failure;
+use crate::host::Tunables;
+use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
 use crate::{folder, host, logging, text};
+
+#[derive(clap::Args)]
+#[command(rename_all = "camelCase")]
+pub(crate) struct ServeArgs {
+    /// HTTP port
+    #[arg(long)]
+    port: u16,
+    /// Workflows directory
+    #[arg(long, value_name = "PATH", default_value = CELOS_WORKFLOWS, value_hint = clap::ValueHint::DirPath)]
+    workflows: PathBuf,
+    /// Defaults directory
+    #[arg(long, value_name = "PATH", default_value = CELOS_DEFAULTS, value_hint = clap::ValueHint::DirPath)]
+    defaults: PathBuf,
+    /// Logs directory: a file of JSON lines for each day [default: /var/log/celos, if it exists]
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    logs: Option<PathBuf>,
+    /// How many daily log files are kept
+    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = clap::value_parser!(u16).range(1..))]
+    log_days: u16,
+    /// State database directory
+    #[arg(long, value_name = "PATH", default_value = "/var/lib/celos/db", value_hint = clap::ValueHint::DirPath)]
+    db: PathBuf,
+    /// Schedule by itself, picking up changed scripts within this many seconds; without it, each step is
+    /// waited for: POST /scheduler
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    auto_schedule: Option<u64>,
+    #[command(flatten)]
+    tunables: Tunables,
+}
 
 /// The options that may be written with one dash.
 const OPTIONS: [&str; 11] = [

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kelos::celos_db::Database;
 use kelos::clock::{system_clock, whole_millis};
 use kelos::model::WorkflowId;
@@ -16,11 +17,42 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use ureq::Agent;
 
-use crate::args::ShadowArgs;
 use crate::client::escape;
 use crate::failure::{BAD, Failure, UNREACHABLE};
+use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
 use crate::text::{self, count, to_the_second};
 use crate::{folder, logging};
+
+#[derive(clap::Args)]
+pub(crate) struct ShadowArgs {
+    /// Address of the Celos server, such as http://celos:8080; it is only ever asked
+    #[arg(value_name = "URL")]
+    celos: String,
+    /// Its workflows directory
+    #[arg(long, value_name = "PATH", default_value = CELOS_WORKFLOWS, value_hint = clap::ValueHint::DirPath)]
+    workflows: PathBuf,
+    /// Its defaults directory
+    #[arg(long, value_name = "PATH", default_value = CELOS_DEFAULTS, value_hint = clap::ValueHint::DirPath)]
+    defaults: PathBuf,
+    /// Its state database, where that can be read from here: for scripts that read registers
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    registers: Option<PathBuf>,
+    /// Answer once: when all agree, or when what differs has differed for as long as the grace
+    #[arg(long, conflicts_with = "length")]
+    once: bool,
+    /// Wait between two looks
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = text::duration)]
+    every: SignedDuration,
+    /// End after this time [default: go on until stopped]
+    #[arg(long = "for", value_name = "DURATION", value_parser = text::duration)]
+    length: Option<SignedDuration>,
+    /// What differs for a shorter time does not count: three of Celos's steps, mostly
+    #[arg(long, value_name = "DURATION", default_value = "3m", value_parser = text::duration)]
+    grace: SignedDuration,
+    /// Print JSON, a line for each look
+    #[arg(long)]
+    json: bool,
+}
 
 /// How long Celos may take to answer: it answers nothing while it steps.
 const PATIENCE: Duration = Duration::from_secs(300);

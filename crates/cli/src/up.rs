@@ -10,11 +10,23 @@ use kelos_model::time::resolve;
 use kelos_model::workflow::{Keys, WorkflowRow};
 use serde_json::json;
 
-use crate::args::UpArgs;
 use crate::client;
 use crate::failure::Failure;
+use crate::host::Tunables;
 use crate::text::{self, count, to_the_second};
 use crate::{folder, host, logging};
+
+#[derive(clap::Args)]
+pub(crate) struct UpArgs {
+    /// The folder: scripts in workflows/*.js or *.js, what they import in defaults/
+    #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    dir: PathBuf,
+    /// Port to listen on [default: 7437, or a free one when that is taken]
+    #[arg(long)]
+    port: Option<u16>,
+    #[command(flatten)]
+    tunables: Tunables,
+}
 
 /// The port where nothing else is said.
 pub(crate) const PORT: u16 = 7437;

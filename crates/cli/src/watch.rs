@@ -5,11 +5,29 @@ use std::io::BufReader;
 
 use serde_json::Value;
 
-use crate::args::EventsArgs;
 use crate::client::{Client, Query, escape, number, text};
 use crate::failure::{Failure, UNREACHABLE};
+use crate::options::Door;
 use crate::text::{self as words, short};
 use crate::{render, stream};
+
+#[derive(clap::Args)]
+pub(crate) struct EventsArgs {
+    /// Only events of this workflow
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
+    /// Go on with what happens from now on
+    #[arg(short, long)]
+    follow: bool,
+    /// Only events after this position of the log [default: the last 50]
+    #[arg(long, value_name = "POSITION")]
+    after: Option<u64>,
+    /// How many at the most
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    door: Door,
+}
 
 const DOING: &str = "read the events";
 
@@ -104,7 +122,7 @@ fn follow(client: &Client, args: &EventsArgs, after: u64) -> Result<(), Failure>
 }
 
 fn print(args: &EventsArgs, event: &Value) {
-    if args.door.json {
+    if args.door.form.json {
         words::line(event.to_string());
     } else {
         words::line(told(event));

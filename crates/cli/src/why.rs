@@ -1,20 +1,32 @@
 //! `kelos why`: the account of a slot as a tree.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::args::WhyArgs;
 use crate::client::{Client, Query, items, number, slot_path, text};
 use crate::failure::Failure;
+use crate::options::{Door, OneSlot};
 use crate::render;
 use crate::text::{self as words, short};
+
+#[derive(clap::Args)]
+pub(crate) struct WhyArgs {
+    #[command(flatten)]
+    slot: OneSlot,
+    /// As it was at this moment [default: now]
+    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    at: Option<Timestamp>,
+    #[command(flatten)]
+    door: Door,
+}
 
 pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let mut query = Query::new();
     query.add_some("at", args.at.map(words::wire));
-    let path = format!("{}/why", slot_path(&args.workflow, args.time));
+    let path = format!("{}/why", slot_path(&args.slot.workflow, args.slot.time));
     let why = client.get("explain the slot", &path, &query)?;
-    if args.door.json {
+    if args.door.form.json {
         words::json(&why);
         return Ok(0);
     }

@@ -9,8 +9,8 @@ mod real {
     use jiff::{SignedDuration, Timestamp};
     use serde_json::{Value, json};
 
-    use crate::support::cluster::{Cluster, eventually, tool};
-    use crate::support::{Folder, Server, run_in};
+    use crate::support::cluster::{Cluster, PATIENCE, tool};
+    use crate::support::{Folder, Server, run_in, within};
 
     /// A job that Oozie never had: whoever asks about it, or does its work again, is found out.
     const LONG_GONE: &str = "0000001-151225000000000-oozie-oozi-W";
@@ -221,7 +221,7 @@ mod real {
         #[track_caller]
         fn until(&self, hours: i64, status: &str) {
             let what = format!("{status} {}", self.name(&self.own, hours));
-            eventually(&what, || {
+            within(PATIENCE, &what, || {
                 let slot = self.slot(&self.own, hours);
                 let over = slot["status"] == "FAILURE" && status != "FAILURE";
                 assert!(!over, "{what}: {slot}\n{}", self.why(hours));
@@ -265,7 +265,7 @@ mod real {
             let held = self.submit(HELD, &[("gate", gate.to_str().expect("text"))]);
             self.begin(&ended);
             self.begin(&held);
-            eventually("the end of a job", || (self.status(&ended) == "SUCCEEDED").then_some(()));
+            within(PATIENCE, "the end of a job", || (self.status(&ended) == "SUCCEEDED").then_some(()));
             assert_eq!((self.status(&held), self.status(&unstarted)), ("RUNNING".to_owned(), "PREP".to_owned()));
             Jobs { lost, ended, held, unstarted }
         }

@@ -9,8 +9,8 @@ mod real {
 
     use serde_json::Value;
 
-    use crate::support::cluster::{Cluster, PATIENCE, eventually, tool};
-    use crate::support::{Folder, Server, run};
+    use crate::support::cluster::{Cluster, PATIENCE, tool};
+    use crate::support::{Folder, Server, run, within};
 
     const CENTRES: [&str; 2] = ["lax", "nyc"];
     /// As many as the test needs.
@@ -120,7 +120,7 @@ mod real {
 
         #[track_caller]
         fn until_why_says(&self, hour: u8, words: &str) {
-            eventually(words, || self.why("lax", hour).contains(words).then_some(()));
+            within(PATIENCE, words, || self.why("lax", hour).contains(words).then_some(()));
         }
 
         /// The ids of all jobs that Oozie was given for a slot: the sample names them after it.
@@ -151,7 +151,7 @@ mod real {
     fn celos_quickstart_counts_words_whatever_is_killed_meanwhile() {
         let Some(mut house) = House::build() else { return };
         house.open();
-        let workflows = eventually("the workflows", || {
+        let workflows = within(PATIENCE, "the workflows", || {
             let list = house.celos("GET", "/workflow-list");
             list.contains("wordcount-nyc").then_some(list)
         });
@@ -172,12 +172,14 @@ mod real {
         kelos_test_servers::crash("oozie");
         house.server.take().expect("it is open").crash();
         house.open();
-        eventually("the workflows", || house.celos("GET", "/workflow-list").contains("wordcount-nyc").then_some(()));
+        within(PATIENCE, "the workflows", || {
+            house.celos("GET", "/workflow-list").contains("wordcount-nyc").then_some(())
+        });
         assert!(house.is(1, "RUNNING"));
         // Another hour comes in; one data centre's go one after the other, so it has to wait for its place.
         house.deliver(2);
         house.rerun(2);
-        eventually("places to be waited for", || house.is(2, "READY").then_some(()));
+        within(PATIENCE, "places to be waited for", || house.is(2, "READY").then_some(()));
         kelos_test_servers::up("oozie");
         house.until(1, "SUCCESS");
         house.is_counted(1);

@@ -5,12 +5,12 @@ mod support;
 mod real {
     use std::net::TcpListener;
     use std::process::Command;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use jiff::Timestamp;
     use serde_json::Value;
 
-    use crate::support::{Folder, Server, kelos};
+    use crate::support::{Folder, Server, kelos, within};
 
     /// How long servers may take to come and go, and how long an endpoint may be left alone, on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(300);
@@ -27,18 +27,6 @@ mod real {
         /// The one that hangs all the time.
         hanging: String,
         _hangs: TcpListener,
-    }
-
-    #[track_caller]
-    fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(seen) = look() {
-                return seen;
-            }
-            assert!(Instant::now() < until, "still not: {what}");
-            std::thread::sleep(Duration::from_millis(200));
-        }
     }
 
     fn workflow(id: &str, uri: &str) -> String {
@@ -80,7 +68,7 @@ mod real {
         /// Waits until enough slots of a moment and later have succeeded; tells how late the latest of them was.
         #[track_caller]
         fn goes_on(&self, workflow: &str, from: Timestamp) {
-            let delays = eventually(workflow, || {
+            let delays = within(PATIENCE, workflow, || {
                 let slots = self.slots(workflow, from);
                 let first = slots.get(..ENOUGH)?;
                 first.iter().all(|slot| slot.state == "succeeded").then(|| first.iter().map(Slot::delay).collect())
@@ -137,16 +125,16 @@ mod real {
         for workflow in WELL {
             house.goes_on(workflow, crashed);
         }
-        let broken = eventually("broken", || house.broken(&house.dead));
+        let broken = within(PATIENCE, "broken", || house.broken(&house.dead));
         println!("dead: {broken}");
         assert_eq!(broken["lastError"], "connection refused");
         let since: Timestamp = broken["since"].as_str().expect("since").parse().expect("a moment");
-        println!("hangs: {}", eventually("broken", || house.broken(&house.hanging)));
+        println!("hangs: {}", within(PATIENCE, "broken", || house.broken(&house.hanging)));
         for workflow in ["dead", "hangs"] {
             let slots = house.slots(workflow, crashed);
             assert!(slots.len() >= ENOUGH && slots.iter().all(|slot| slot.state == "waiting"), "{workflow}");
             let words =
-                eventually("why", || Some(house.why(workflow, &slots[0])).filter(|why| why.contains("so since")));
+                within(PATIENCE, "why", || Some(house.why(workflow, &slots[0])).filter(|why| why.contains("so since")));
             println!("{words}");
             assert!(words.contains("can't be checked"), "{words}");
         }
@@ -157,7 +145,7 @@ mod real {
         for moment in [since, back] {
             house.goes_on("dead", moment);
         }
-        eventually("none waits that came before", || {
+        within(PATIENCE, "none waits that came before", || {
             let slots = house.slots("dead", crashed);
             slots.iter().filter(|slot| slot.time < back).all(|slot| slot.state == "succeeded").then_some(())
         });

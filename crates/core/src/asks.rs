@@ -30,7 +30,7 @@ impl Core {
             Ask::Backfill(request) => self.backfill(&request, by),
             Ask::CancelBackfill(backfill) => Ok(self.cancel_backfill(backfill, by)),
             Ask::SetRegister { bucket, key, value } => {
-                self.record_register(bucket, key, value);
+                self.record_register(bucket, key, value, by);
                 Ok(Done::Plainly)
             }
             Ask::Inspect(slot) => Ok(Done::Inspected(self.inspect(&slot))),

@@ -114,9 +114,15 @@ impl Core {
         self.log(0, Event::Backfill { backfill: id.clone(), what });
     }
 
-    pub(crate) fn record_register(&mut self, bucket: String, key: String, value: Option<serde_json::Value>) {
+    pub(crate) fn record_register(
+        &mut self,
+        bucket: String,
+        key: String,
+        value: Option<serde_json::Value>,
+        by: String,
+    ) {
         self.turn.registers.push((bucket.clone(), key.clone(), value.clone()));
-        self.log(0, Event::Register { bucket, key, value });
+        self.log(0, Event::Register { bucket, key, value, by: Some(by) });
     }
 }
 

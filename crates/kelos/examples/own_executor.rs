@@ -140,6 +140,7 @@ fn hourly() -> Result<Workflow, Box<dyn Error>> {
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Always,
         concurrency: 2,
+        pools: Vec::new(),
         retry: RetryPolicy::immediate(1),
         start_time: Some(kelos::clock::system_clock()() - Duration::from_secs(4 * 3600)),
         wait_timeout_seconds: None,

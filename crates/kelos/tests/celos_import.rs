@@ -62,6 +62,7 @@ fn hourly(id: &str, executor: &str) -> Arc<Workflow> {
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Always,
         concurrency: 1000,
+        pools: Vec::new(),
         retry: RetryPolicy::immediate(1),
         start_time: None,
         wait_timeout_seconds: None,

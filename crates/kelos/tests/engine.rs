@@ -71,6 +71,7 @@ fn hourly(id: &str, trigger: Trigger) -> Arc<Workflow> {
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger,
         concurrency: 1,
+        pools: Vec::new(),
         retry: RetryPolicy::immediate(1),
         start_time: Some(at("2016-01-01T00:00Z")),
         wait_timeout_seconds: None,

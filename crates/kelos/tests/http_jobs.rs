@@ -117,6 +117,7 @@ fn start(settings: Value) -> Start {
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Always,
         concurrency: 1,
+        pools: Vec::new(),
         retry: RetryPolicy::default(),
         start_time: None,
         wait_timeout_seconds: None,

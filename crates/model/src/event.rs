@@ -59,6 +59,9 @@ pub enum Event {
         /// Its new value, which may be null; none when it was deleted.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         value: Option<Value>,
+        /// Who asked for it; events of before this was noted say nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
 }
 

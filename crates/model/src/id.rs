@@ -1,4 +1,4 @@
-//! Names that people give: workflows and backfills.
+//! Names that people give: workflows, backfills and pools.
 
 use std::fmt;
 use std::sync::Arc;
@@ -121,6 +121,11 @@ name!(
     /// The name of a backfill, given by a person or derived from its range.
     BackfillId,
     "backfill name"
+);
+name!(
+    /// The name of a pool, whose permits runs of several workflows share.
+    PoolId,
+    "pool name"
 );
 
 #[cfg(test)]

@@ -24,11 +24,11 @@ pub mod workflow;
 
 pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};
 pub use function::FunctionRef;
-pub use id::{BackfillId, IdError, WorkflowId};
+pub use id::{BackfillId, IdError, PoolId, WorkflowId};
 pub use key::{SlotKey, SlotRef};
 pub use recall::Recall;
 pub use retry::RetryPolicy;
 pub use run::{Outcome, Run, RunId, RunState};
 pub use slot::{Slot, SlotState};
 pub use trigger::{Answer, Explanation, Probe, ProbeAnswer, Trigger};
-pub use workflow::{Job, Workflow};
+pub use workflow::{Job, PoolUse, Workflow};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::function::FunctionRef;
-use crate::id::{BackfillId, WorkflowId};
+use crate::id::{BackfillId, PoolId, WorkflowId};
 use crate::ranges::{Range, RangeSet};
 use crate::retry::RetryPolicy;
 use crate::time::schedule::Schedule;
@@ -29,6 +29,9 @@ pub struct Workflow {
     pub trigger: Trigger,
     /// How many of its slots may run at a time, oldest first; 0 lets none run.
     pub concurrency: u32,
+    /// The pools whose permits each of its runs holds, ascending by pool, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolUse>,
     /// What happens after a failure.
     pub retry: RetryPolicy,
     /// No slot before this moment is planned by the schedule.
@@ -42,6 +45,18 @@ pub struct Workflow {
     /// What people know about it.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
+}
+
+/// What a run takes of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolUse {
+    /// The pool.
+    pub pool: PoolId,
+    /// How many permits it has, as this definition has it; where definitions disagree, the smallest size holds.
+    pub size: u32,
+    /// How many of them each run takes.
+    pub permits: u32,
 }
 
 /// Where a definition stands in its source.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos_model::time::{Schedule, resolve};
 use kelos_model::workflow::Keys;
-use kelos_model::{Workflow, WorkflowId};
+use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
@@ -24,7 +24,10 @@ pub fn check(folders: Folders, limits: Limits) -> std::io::Result<Loaded> {
     Ok(loaded)
 }
 
-/// Triggers that wait for a workflow that nobody defines, and schedules that lead nowhere.
+/// Workflows that a warning names before it says how many more there are.
+const NAMED: usize = 3;
+
+/// Triggers that wait for a workflow that nobody defines, schedules that lead nowhere, and pools whose size is disputed.
 #[must_use]
 pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
     let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
@@ -43,7 +46,55 @@ pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
         }
     }
     found.extend(unresolved(loaded));
+    found.extend(disputed(loaded));
     found
+}
+
+/// Who uses a pool, by the size that they give it.
+type Sizes<'a> = BTreeMap<u32, Vec<(&'a Arc<Workflow>, &'a PoolUse)>>;
+
+/// Pools that have different sizes in different definitions, and runs that need more than the smallest.
+fn disputed(loaded: &Loaded) -> Vec<Problem> {
+    let mut pools: BTreeMap<&PoolId, Sizes<'_>> = BTreeMap::new();
+    for workflow in &loaded.workflows {
+        for one in &workflow.pools {
+            pools.entry(&one.pool).or_default().entry(one.size).or_default().push((workflow, one));
+        }
+    }
+    pools.iter().flat_map(|(pool, sizes)| disputed_sizes(loaded, pool, sizes)).collect()
+}
+
+fn disputed_sizes(loaded: &Loaded, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let Some((smallest, first)) = sizes.first_key_value() else { return found };
+    for (size, users) in sizes.iter().skip(1) {
+        let Some((workflow, _)) = users.first() else { continue };
+        let words = format!(
+            "pool \"{pool}\" has {size} permits by {}, and {smallest} by {}: the smallest size holds",
+            names(users),
+            names(first)
+        );
+        let hint = "define it once, in a file of the defaults folder".to_owned();
+        found.push(warning(loaded, workflow, words, Some(hint)));
+        for (workflow, one) in users.iter().filter(|(_, one)| one.permits > *smallest) {
+            let words = format!(
+                "\"{}\" never runs: a run of it takes {} permits of pool \"{pool}\", which has {smallest} by {}",
+                workflow.id,
+                one.permits,
+                names(first)
+            );
+            found.push(warning(loaded, workflow, words, None));
+        }
+    }
+    found
+}
+
+fn names(users: &[(&Arc<Workflow>, &PoolUse)]) -> String {
+    let named: Vec<_> = users.iter().take(NAMED).map(|(workflow, _)| format!("\"{}\"", workflow.id)).collect();
+    match users.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 fn unresolved(loaded: &Loaded) -> Vec<Problem> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use kelos_model::time::{Cron, Zone, parse_instant};
 use kelos_model::trigger::{FileSystem, PathCheck};
-use kelos_model::{SlotKey, SlotState, Workflow, WorkflowId};
+use kelos_model::{PoolId, SlotKey, SlotState, Workflow, WorkflowId};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
 
@@ -264,6 +264,7 @@ pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result
     host.set("suffix", sandbox.map_or("", |sandbox| &sandbox.suffix))?;
     let define = |name: &str, function: Function<'js>| host.set(name, function);
     define("id", Function::new(ctx.clone(), |id: String| words(WorkflowId::new(&id)))?)?;
+    define("pool", Function::new(ctx.clone(), |name: String| words(PoolId::new(&name)))?)?;
     define("cron", Function::new(ctx.clone(), |text: String| words(Cron::parse(&text)))?)?;
     define("zone", Function::new(ctx.clone(), |name: String| words(Zone::parse(&name)))?)?;
     define(

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, Keys, Source};
-use kelos_model::{Job, RetryPolicy, Trigger, Workflow, WorkflowId};
+use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
 
 /// A workflow as the prelude writes it: everything is checked already, but for what Rust alone can read.
@@ -13,6 +13,8 @@ pub(crate) struct Draft {
     pub(crate) id: WorkflowId,
     schedule: ScheduleDraft,
     concurrency: u32,
+    #[serde(default)]
+    pools: Vec<PoolUse>,
     trigger: Trigger,
     job: Job,
     #[serde(default)]
@@ -68,6 +70,7 @@ impl Draft {
             keys: Keys::Schedule(self.schedule.schedule()?),
             trigger: self.trigger,
             concurrency: self.concurrency,
+            pools: ascending(self.pools),
             retry: self.retry,
             start_time: start_time.map_err(|error| format!("celos.defineWorkflow: startTime: {error}"))?,
             wait_timeout_seconds: self.wait_timeout_seconds,
@@ -75,4 +78,9 @@ impl Draft {
             about: self.about,
         })
     }
+}
+
+fn ascending(mut pools: Vec<PoolUse>) -> Vec<PoolUse> {
+    pools.sort_by(|a, b| a.pool.cmp(&b.pool));
+    pools
 }

@@ -48,6 +48,7 @@ const EXAMPLES = {
     trigger: "a trigger such as celos.alwaysTrigger()",
     schedule: "a schedule such as celos.hourlySchedule()",
     "scheduling strategy": "a scheduling strategy such as celos.serialSchedulingStrategy()",
+    pool: 'a pool such as celos.pool("spark", 4)',
     "external service": "an external service such as celos.oozieExternalService({...})",
 };
 
@@ -345,6 +346,18 @@ function dependentSchedule(workflowID) {
 function serialSchedulingStrategy(concurrency = 1) {
     const slots = count(concurrency, "celos.serialSchedulingStrategy: concurrency");
     return new Made("scheduling strategy", "serialSchedulingStrategy", slots);
+}
+
+/** A pool of so many permits, of which each run takes some. */
+function pool(name, size, permits = 1) {
+    const where = "celos.pool";
+    agreed(host.pool(text(name, `${where}: name`, "spark")), `${where}: name`);
+    const whole = count(size, `${where} ${quote(name)}: size`, 1);
+    const taken = count(permits, `${where} ${quote(name)}: permits`, 1);
+    if (taken > whole) {
+        refuse(`${where} ${quote(name)}: a run that takes ${taken} permits of a pool that has ${whole} could never go: expected at most ${whole}`);
+    }
+    return new Made("pool", "pool", { pool: name, size: whole, permits: taken });
 }
 
 // --- the rest of the world ---

@@ -126,7 +126,7 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "trigger", "externalService", "startTime", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "externalService", "startTime", "maxRetryCount", "retry",
     "waitTimeoutSeconds", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
 
@@ -191,6 +191,19 @@ function aboutOf(options, where) {
     return about;
 }
 
+/** The pools whose permits a run takes, all of them or none. */
+function poolsOf(pools, where) {
+    if (pools === undefined || pools === null) return [];
+    if (!Array.isArray(pools)) refuse(`${where}: expected an array such as [celos.pool("spark", 4)], not ${describe(pools)}`);
+    const seen = new Set();
+    return pools.map((given, n) => {
+        const use = Made.tree("pool", given, `${where}[${n}]`);
+        if (seen.has(use.pool)) refuse(`${where}[${n}]: pool ${quote(use.pool)} is there already: expected each pool once`);
+        seen.add(use.pool);
+        return use;
+    });
+}
+
 function startTimeOf(value, where) {
     if (!value) return undefined;
     if (ScheduledTime.is(value)) return ScheduledTime.ms(value);
@@ -250,6 +263,7 @@ function define(options) {
         id: options.id,
         schedule: scheduleOf(options, where),
         concurrency: required(options, "schedulingStrategy", "scheduling strategy", where),
+        pools: poolsOf(options.pools, `${where}: pools`),
         trigger: required(options, "trigger", "trigger", where),
         job: required(options, "externalService", "external service", where),
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
@@ -272,6 +286,7 @@ const api = {
     cronSchedule,
     dependentSchedule,
     serialSchedulingStrategy,
+    pool,
     alwaysTrigger: () => new Made("trigger", "alwaysTrigger", { type: "always" }),
     hdfsCheckTrigger,
     pathTrigger,

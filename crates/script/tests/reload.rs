@@ -306,6 +306,27 @@ fn checking_asks_nothing_and_warns_of_what_leads_nowhere() {
 }
 
 #[test]
+fn a_pool_of_several_sizes_is_told_of_with_who_gives_them() {
+    let folder = Folder::new();
+    let pooled = |id: &str, pool: &str| {
+        let pools = format!("schedulingStrategy: celos.serialSchedulingStrategy(), pools: [celos.pool({pool})]");
+        workflow(id).replace("schedulingStrategy: celos.serialSchedulingStrategy()", &pools)
+    };
+    folder.write("a.js", &(pooled("a", "'spark', 8, 6") + &pooled("b", "'other', 3")));
+    folder.write("c.js", &pooled("c", "'spark', 4"));
+    let folders = Folders { workflows: folder.path("workflows"), defaults: folder.path("defaults") };
+    let found = words(&check(folders, Limits::default()).unwrap());
+    assert_eq!(
+        found,
+        [
+            "a.js:1:1: warning: pool \"spark\" has 8 permits by \"a\", and 4 by \"c\": the smallest size holds \
+             (define it once, in a file of the defaults folder)",
+            "a.js:1:1: warning: \"a\" never runs: a run of it takes 6 permits of pool \"spark\", which has 4 by \"c\"",
+        ]
+    );
+}
+
+#[test]
 fn a_missing_folder_is_a_problem() {
     let folders = Folders { workflows: "no-such-folder".into(), defaults: "no-such-folder".into() };
     let loaded = check(folders, Limits::default()).unwrap();

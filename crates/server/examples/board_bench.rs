@@ -147,6 +147,7 @@ fn row(number: usize) -> WorkflowRow {
         keys: Keys::Schedule(schedule),
         trigger: Trigger::Always,
         concurrency: 1,
+        pools: Vec::new(),
         retry: RetryPolicy::default(),
         start_time: None,
         wait_timeout_seconds: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos::script::{Folders, Limits, Problem, TEST_FILE, TestSource};
 
-use crate::args::TestArgs;
+use super::TestArgs;
 use crate::failure::Failure;
 use crate::folder;
 

@@ -4,7 +4,7 @@ mod find;
 mod junit;
 mod print;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,40 @@ use kelos::local;
 use kelos::rehearsal::{Real, Rehearsals, Report, Verdict};
 use kelos::script::{Limits, Problem, TestSource};
 
-use crate::args::TestArgs;
 use crate::failure::{BAD, Failure};
+use crate::options::Form;
 use crate::text::{self, count};
 use find::Found;
+
+#[derive(clap::Args)]
+pub(crate) struct TestArgs {
+    /// Test files, or folders: those of a project are in tests/**/*.test.js and *.test.js
+    #[arg(default_value = ".", value_name = "DIR|FILE", value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The scripts that are tested [default: workflows/ of the nearest folder above a test that has it]
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) workflows: Option<PathBuf>,
+    /// What the scripts import, where that is elsewhere
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) defaults: Option<PathBuf>,
+    /// Only tests with this in their name, or in that of their file
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Run the tests that run real commands, too; without it they are skipped
+    #[arg(long)]
+    pub(crate) real: bool,
+    /// Leave the folders of real commands behind, and print where they are
+    #[arg(long, requires = "real")]
+    pub(crate) keep: bool,
+    /// Write a report for CI servers
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) junit: Option<PathBuf>,
+    /// Print warnings and more of each test
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    #[command(flatten)]
+    form: Form,
+}
 
 /// What came of a test file.
 struct FileOutcome {
@@ -85,7 +115,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<u8, Failure> {
     let mut files = Vec::new();
     for one in &found {
         let outcome = rehearse(one, args, real.clone());
-        if !args.json {
+        if !args.form.json {
             print::file(&outcome, args.verbose);
         }
         files.push(outcome);
@@ -98,7 +128,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.junit {
         write_junit(path, &files)?;
     }
-    match args.json {
+    match args.form.json {
         true => text::json(&print::as_json(&files, &totals, took)),
         false => text::line(print::totals(&totals, took)),
     }

@@ -1,7 +1,7 @@
 //! The real HDFS and the real Oozie, as somebody sees them who has nothing but curl.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -25,19 +25,6 @@ pub(crate) fn tool(program: &str, args: &[&str]) -> String {
     let err = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{program} {args:?}: {err}");
     String::from_utf8(done.stdout).expect("text")
-}
-
-/// Looks until there is something to see, as long as a job may take.
-#[track_caller]
-pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(Instant::now() < until, "still not: {what}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
 }
 
 impl Cluster {

@@ -64,10 +64,10 @@ pub(crate) fn run(args: &[&str]) -> Said {
     Said::of(kelos(args).output().expect("kelos"))
 }
 
-/// Looks until there is something to see.
+/// Looks until there is something to see, for so long.
 #[track_caller]
-pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
+pub(crate) fn within<T>(patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + patience;
     loop {
         if let Some(seen) = look() {
             return seen;
@@ -75,6 +75,12 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
         assert!(Instant::now() < until, "still not: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Looks until there is something to see.
+#[track_caller]
+pub(crate) fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, look)
 }
 
 /// A folder of scripts.

@@ -235,6 +235,7 @@ fn plain(id: &WorkflowId) -> Workflow {
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Always,
         concurrency: 1,
+        pools: Vec::new(),
         retry: RetryPolicy::default(),
         start_time: None,
         wait_timeout_seconds: None,

@@ -48,6 +48,7 @@ pub(crate) fn workflow(id: &str, cron: &str) -> Workflow {
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::utc(cron))),
         trigger: Trigger::Always,
         concurrency: 1,
+        pools: Vec::new(),
         retry: RetryPolicy::default(),
         start_time: None,
         wait_timeout_seconds: None,

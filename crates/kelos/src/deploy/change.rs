@@ -81,6 +81,8 @@ pub enum WorkflowDifference {
     Trigger,
     /// How many may run at a time.
     Concurrency,
+    /// The pools whose permits its runs hold.
+    Pools,
     /// What happens after a failure.
     Retry,
     /// Before which no slot is planned.
@@ -101,6 +103,7 @@ impl WorkflowDifference {
             Self::Schedule => "schedule",
             Self::Trigger => "trigger",
             Self::Concurrency => "concurrency",
+            Self::Pools => "pools",
             Self::Retry => "retry policy",
             Self::StartTime => "start time",
             Self::WaitTimeout => "wait timeout",
@@ -132,11 +135,12 @@ pub(super) fn of_workflows(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) ->
 }
 
 fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
-    use WorkflowDifference::{About, Concurrency, Job, Retry, Schedule, StartTime, Trigger, WaitTimeout};
+    use WorkflowDifference::{About, Concurrency, Job, Pools, Retry, Schedule, StartTime, Trigger, WaitTimeout};
     let parts = [
         (Schedule, old.keys != new.keys),
         (Trigger, old.trigger != new.trigger),
         (Concurrency, old.concurrency != new.concurrency),
+        (Pools, old.pools != new.pools),
         (Retry, old.retry != new.retry),
         (StartTime, old.start_time != new.start_time),
         (WaitTimeout, old.wait_timeout_seconds != new.wait_timeout_seconds),

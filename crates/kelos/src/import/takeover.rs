@@ -143,6 +143,7 @@ pub(super) fn undefined(id: &WorkflowId) -> WorkflowRow {
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Always,
         concurrency: 0,
+        pools: Vec::new(),
         retry: RetryPolicy::immediate(0),
         start_time: None,
         wait_timeout_seconds: None,

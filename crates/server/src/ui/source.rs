@@ -15,7 +15,7 @@ pub(super) fn file(text: &str, line: u32) -> Markup {
     let first = if lines.len() <= SHOWN { 1 } else { begin.saturating_sub(SHOWN / 4).max(1) };
     let shown = lines.iter().enumerate().map(|(n, text)| (n + 1, *text)).skip(first - 1).take(SHOWN);
     html! {
-        pre.source tabindex="0" {
+        pre.source tabindex="0" aria-label="source" {
             @for (number, text) in shown {
                 span.line.own[(begin..=end).contains(&number) && begin > 0] id=(format!("L{number}")) {
                     span.number aria-hidden="true" { (number) }

@@ -194,7 +194,7 @@ pub(super) fn the_log_is_paged(place: &mut dyn Place) {
     let lease = lead(&mut *store);
     let mut world = populate(&mut *store, lease);
     world.define("c", 1);
-    world.log(Event::Register { bucket: "b".to_owned(), key: "k".to_owned(), value: None }, 0);
+    world.log(Event::Register { bucket: "b".to_owned(), key: "k".to_owned(), value: None, by: None }, 0);
     world.commit(&mut *store, lease);
     let reader = store.reader();
     for name in [None, Some(named("c")), Some(named("nobody"))] {

@@ -65,7 +65,10 @@ fn varied() -> World {
         let (bucket, key) = ("bucket".to_owned(), key.to_owned());
         // In an event, null can't be told from a deletion.
         let logged = Some(value.clone()).filter(|value| !value.is_null());
-        world.log(Event::Register { bucket: bucket.clone(), key: key.clone(), value: logged }, 0);
+        world.log(
+            Event::Register { bucket: bucket.clone(), key: key.clone(), value: logged, by: Some("who".to_owned()) },
+            0,
+        );
         world.turn.registers.push((bucket, key, Some(value)));
     }
     world

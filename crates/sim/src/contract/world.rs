@@ -95,6 +95,7 @@ pub(super) fn definition(name: &str, version: u32) -> Workflow {
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Delay { seconds: i64::from(version) },
         concurrency: 3,
+        pools: Vec::new(),
         retry: RetryPolicy::immediate(version),
         start_time: Some(hour(-7)),
         wait_timeout_seconds: None,

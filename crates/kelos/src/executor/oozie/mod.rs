@@ -372,6 +372,7 @@ mod tests {
             keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
             trigger: Trigger::Always,
             concurrency: 1,
+            pools: Vec::new(),
             retry: RetryPolicy::immediate(0),
             start_time: None,
             wait_timeout_seconds: None,

@@ -132,12 +132,13 @@ impl From<EventRecord> for EventDto {
             Event::Backfill { backfill, what } => {
                 EventDto { subject: "backfill", backfill: Some(backfill.to_string()), ..of_backfill(what) }
             }
-            Event::Register { bucket, key, value } => EventDto {
+            Event::Register { bucket, key, value, by } => EventDto {
                 subject: "register",
                 event: if value.is_some() { "set" } else { "deleted" },
                 bucket: Some(bucket),
                 key: Some(key),
                 value,
+                by,
                 ..EventDto::default()
             },
         };

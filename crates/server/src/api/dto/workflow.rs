@@ -2,7 +2,7 @@
 
 use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos::model::time::schedule::{Fold, Gap, Schedule};
-use kelos::model::workflow::{Contact, Properties, Source, Workflow, WorkflowRow};
+use kelos::model::workflow::{Contact, PoolUse, Properties, Source, Workflow, WorkflowRow};
 use kelos::script::{Problem, Severity};
 use kelos::store::PastDefinition;
 use serde::Serialize;
@@ -153,6 +153,8 @@ pub(crate) struct DefinitionDto {
     trigger: TriggerDto,
     /// How many of its slots may run at a time.
     concurrency: u32,
+    /// The pools whose permits each of its runs holds.
+    pools: Vec<PoolUseDto>,
     /// What happens after a failure.
     retry: RetryDto,
     /// No slot before this moment is planned by the schedule.
@@ -171,6 +173,24 @@ pub(crate) struct DefinitionDto {
     tags: Vec<String>,
 }
 
+/// What each run takes of a pool.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PoolUseDto {
+    /// Its name.
+    pool: String,
+    /// How many permits it has by this definition; the smallest that a definition says holds.
+    size: u32,
+    /// How many of them a run takes.
+    permits: u32,
+}
+
+impl From<&PoolUse> for PoolUseDto {
+    fn from(one: &PoolUse) -> PoolUseDto {
+        PoolUseDto { pool: one.pool.to_string(), size: one.size, permits: one.permits }
+    }
+}
+
 impl From<&Workflow> for DefinitionDto {
     fn from(workflow: &Workflow) -> DefinitionDto {
         DefinitionDto {
@@ -179,6 +199,7 @@ impl From<&Workflow> for DefinitionDto {
             schedule: schedule::of(workflow).into(),
             trigger: (&workflow.trigger).into(),
             concurrency: workflow.concurrency,
+            pools: workflow.pools.iter().map(PoolUseDto::from).collect(),
             retry: workflow.retry.into(),
             start_time: workflow.start_time.map(Instant),
             wait_timeout_seconds: workflow.wait_timeout_seconds,

@@ -36,7 +36,7 @@ pub(super) async fn open(RawQuery(query): RawQuery, State(app): State<App>) -> R
         return Ok(Redirect::to(&slot_href(&only.id)).into_response());
     }
     let body = list(&id, range, &page.rows, page.next.is_some());
-    Ok(Page::new(&app, id.as_str()).at(Tab::Board).show(&body))
+    Ok(Page::new(&app, id.as_str()).at(Tab::Board).style("pages.css").show(&body))
 }
 
 fn list(id: &WorkflowId, range: Range, rows: &[SlotRow], more: bool) -> Markup {
@@ -46,15 +46,17 @@ fn list(id: &WorkflowId, range: Range, rows: &[SlotRow], more: bool) -> Markup {
         @if rows.is_empty() {
             p { "There are none." }
         } @else {
-            table {
-                thead { tr { th { "Slot" } th { "State" } th { "Since" } th { "Runs" } } }
-                tbody {
-                    @for row in rows {
-                        tr {
-                            td { a href=(slot_href(&row.id)) { (format_short(row.id.key.scheduled_at())) } }
-                            td { (badge(row.slot.state)) }
-                            td { (format_short(row.slot.since)) }
-                            td { (row.slot.last_run) }
+            div.wide {
+                table {
+                    thead { tr { th { "Slot" } th { "State" } th { "Since" } th { "Runs" } } }
+                    tbody {
+                        @for row in rows {
+                            tr {
+                                td { a href=(slot_href(&row.id)) { (format_short(row.id.key.scheduled_at())) } }
+                                td { (badge(row.slot.state)) }
+                                td { (format_short(row.slot.since)) }
+                                td { (row.slot.last_run) }
+                            }
                         }
                     }
                 }

@@ -1,0 +1,70 @@
+//! Options that several commands share, flattened into their arguments.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::text;
+
+/// Where Celos has its workflows unless told otherwise.
+pub(crate) const CELOS_WORKFLOWS: &str = "/etc/celos/workflows";
+/// Where Celos has what they import.
+pub(crate) const CELOS_DEFAULTS: &str = "/etc/celos/defaults";
+
+/// How to answer.
+#[derive(clap::Args)]
+pub(crate) struct Form {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How to reach a server and how to answer.
+#[derive(clap::Args)]
+pub(crate) struct Door {
+    /// Address of the server
+    #[arg(long, env = "KELOS_SERVER", value_name = "URL", hide_env_values = true)]
+    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) form: Form,
+}
+
+/// A folder of scripts that is looked at, but not run.
+#[derive(clap::Args)]
+pub(crate) struct Scripts {
+    /// The folder: scripts in workflows/*.js or *.js, what they import in defaults/
+    #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+    /// What the scripts import, where that is elsewhere
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) defaults: Option<PathBuf>,
+}
+
+/// The slot that is asked about.
+#[derive(clap::Args)]
+pub(crate) struct OneSlot {
+    /// Whose slot
+    pub(crate) workflow: String,
+    /// Which slot
+    #[arg(value_parser = text::time)]
+    pub(crate) time: Timestamp,
+}
+
+/// From when to when.
+#[derive(clap::Args)]
+pub(crate) struct Range {
+    /// First moment of the range
+    #[arg(long, value_name = "TIME", value_parser = text::time)]
+    pub(crate) from: Timestamp,
+    /// End of the range; a slot at this very moment is not in it
+    #[arg(long, value_name = "TIME", value_parser = text::time)]
+    pub(crate) to: Timestamp,
+}
+
+/// What is to be remembered of a change.
+#[derive(clap::Args)]
+pub(crate) struct Because {
+    /// Why; goes into the history
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}

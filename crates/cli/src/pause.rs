@@ -1,0 +1,41 @@
+//! `kelos pause` and `kelos resume`.
+
+use serde_json::json;
+
+use crate::client::{Client, escape};
+use crate::failure::Failure;
+use crate::options::Door;
+use crate::text as words;
+
+#[derive(clap::Args)]
+pub(crate) struct NamesArgs {
+    /// Which workflows
+    #[arg(required = true)]
+    workflows: Vec<String>,
+    #[command(flatten)]
+    door: Door,
+}
+
+pub(crate) fn pause(args: &NamesArgs) -> Result<u8, Failure> {
+    each(args, "pause", "paused")
+}
+
+pub(crate) fn resume(args: &NamesArgs) -> Result<u8, Failure> {
+    each(args, "resume", "resumed")
+}
+
+fn each(args: &NamesArgs, verb: &str, past: &str) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let mut done = Vec::new();
+    for id in &args.workflows {
+        let answer = client.post(&format!("{verb} {id}"), &format!("/workflows/{}/{verb}", escape(id)), &json!({}))?;
+        if !args.door.form.json {
+            words::line(format!("{id} is {past}"));
+        }
+        done.push(answer);
+    }
+    if args.door.form.json {
+        words::json(&json!({ "items": done }));
+    }
+    Ok(0)
+}

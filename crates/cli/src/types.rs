@@ -1,0 +1,13 @@
+//! `kelos types`: what editors know scripts by.
+
+use crate::failure::Failure;
+use crate::text;
+
+#[derive(clap::Args)]
+pub(crate) struct TypesArgs {}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is called as every command is")]
+pub(crate) fn run(_: &TypesArgs) -> Result<u8, Failure> {
+    text::print(kelos::script::TYPES);
+    Ok(0)
+}
