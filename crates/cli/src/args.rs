@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, change, check, completions, cron, deploy, export, import, list, logs, pause, plan, serve, shadow, test,
-    types, up, watch, why,
+    backfill, change, check, completions, cron, deploy, export, import, list, logs, pause, plan, relatives, serve,
+    shadow, test, types, up, watch, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -68,6 +68,10 @@ commands! {
     /// Deploy or undeploy with the arguments of Celos's own tool
     #[command(hide = true)]
     Ci(deploy::DeployArgs) => deploy::ci,
+    /// Print what a job of a tasks.json waits for
+    Parents(relatives::RelativesArgs) => relatives::parents,
+    /// Print what waits for a job of a tasks.json
+    Children(relatives::RelativesArgs) => relatives::children,
     /// Play workflows through over a virtual clock, and hold them against test files
     Test(test::TestArgs) => test::run,
     /// List the workflows

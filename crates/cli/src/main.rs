@@ -24,6 +24,7 @@ mod logs;
 mod options;
 mod pause;
 mod plan;
+mod relatives;
 mod render;
 mod serve;
 mod shadow;

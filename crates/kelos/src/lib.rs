@@ -20,6 +20,7 @@ pub mod rehearsal;
 pub mod schedule;
 pub mod scripts;
 pub mod shadow;
+pub mod stolos;
 pub mod turn;
 pub mod why;
 

@@ -13,7 +13,9 @@ use kelos_model::jobs::{DateForm, Group, JobGraph, JobKeys, JobTemplate, Kind, M
 fn main() {
     let graph = wide(400);
     let (day, one) = ("20140601", "20140601_7");
-    per_second("parents of one child, 400 each", || count(graph.parents(&id("child"), day).map(|all| all[0].jobs.len())));
+    per_second("parents of one child, 400 each", || {
+        count(graph.parents(&id("child"), day).map(|all| all[0].jobs.len()))
+    });
     per_second("children of one parent, 400 each", || count(graph.children(&id("root"), day).map(|all| all.len())));
     per_second("the one child of a parent", || count(graph.children(&id("parent"), one).map(|all| all.len())));
     for workflows in [100, 10_000] {

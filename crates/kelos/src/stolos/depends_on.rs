@@ -77,7 +77,10 @@ fn member<'a>(reading: &mut Reading<'a>, object: &Object<'a>) -> Option<Member> 
     for property in object.properties.iter().filter(|property| property.name.as_str() != "app_name") {
         match property.name.as_str() {
             "job_id" => member.job_ids = reading.list(&property.value, "job_id"),
-            "_func" => reading.mistake(property.range, "functions of Python can't be called: list the values, or write both ways in a script"),
+            "_func" => reading.mistake(
+                property.range,
+                "functions of Python can't be called: list the values, or write both ways in a script",
+            ),
             name => {
                 if let Some(wanted) = wanted(reading, name, &property.value) {
                     member.values.insert(name.into(), wanted);

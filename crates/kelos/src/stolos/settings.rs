@@ -22,13 +22,18 @@ pub enum SettingsError {
     #[error("read the default template of job ids: {0}")]
     Template(#[from] TemplateError),
     /// The kinds of identifiers are not understood.
-    #[error("read the kinds of identifiers: {0}; expected such as {{\"date\": \"date\", \"client_id\": \"integer\", \"target\": [\"a\", \"b\"]}}")]
+    #[error(
+        "read the kinds of identifiers: {0}; expected such as {{\"date\": \"date\", \"client_id\": \"integer\", \"target\": [\"a\", \"b\"]}}"
+    )]
     Identifiers(#[from] serde_json::Error),
 }
 
 /// A kind as people write it.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected \"text\", \"integer\", \"date\", \"yyyy-mm-dd\", a list of choices, or an object with \"kind\"")]
+#[serde(
+    untagged,
+    expecting = "expected \"text\", \"integer\", \"date\", \"yyyy-mm-dd\", a list of choices, or an object with \"kind\""
+)]
 enum Written {
     Named(Named),
     Choice(Vec<Arc<str>>),
@@ -90,6 +95,8 @@ mod tests {
         assert_eq!(settings.identifiers["target"], Kind::Choice { of: vec!["a".into(), "b".into()] });
         let error = |template, text| Settings::new(template, text).unwrap_err().to_string();
         assert!(error(None, Some(r#"{"date": "day"}"#)).contains("expected \"text\", \"integer\""));
-        assert!(error(Some("{date"), None).starts_with("read the default template of job ids: \"{date\" is no template"));
+        assert!(
+            error(Some("{date"), None).starts_with("read the default template of job ids: \"{date\" is no template")
+        );
     }
 }

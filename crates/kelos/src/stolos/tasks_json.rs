@@ -74,7 +74,8 @@ impl<'a> Reader<'a> {
     fn tasks(&mut self) -> Vec<Task> {
         let Some(root) = self.reading.root() else {
             if self.reading.mistakes.is_empty() {
-                self.reading.mistake(Range { start: 0, end: 0 }, "the file is empty, expected an object of apps by name");
+                self.reading
+                    .mistake(Range { start: 0, end: 0 }, "the file is empty, expected an object of apps by name");
             }
             return Vec::new();
         };
@@ -94,9 +95,12 @@ impl<'a> Reader<'a> {
         if let Some(values) = app.get("autofill_values") {
             domains = self.autofill_values(&values.value)?;
         }
-        let (depends_on, places) = app.get("depends_on").map(|on| depends_on(&mut self.reading, &on.value)).unwrap_or_default();
+        let (depends_on, places) =
+            app.get("depends_on").map(|on| depends_on(&mut self.reading, &on.value)).unwrap_or_default();
         let valid_if_or = app.get("valid_if_or").and_then(|valid| self.valid_if_or(&template, &valid.value));
-        let known = template.identifiers().filter_map(|name| Some((name.clone(), self.settings.identifiers.get(name)?.clone())));
+        let known = template
+            .identifiers()
+            .filter_map(|name| Some((name.clone(), self.settings.identifiers.get(name)?.clone())));
         let keys = JobKeys { identifiers: known.collect(), template, domains, depends_on };
         self.places.insert(id.clone(), (property.range, places));
         Some(Task { id, keys, valid_if_or })
@@ -168,7 +172,8 @@ impl<'a> Reader<'a> {
             let kind = self.settings.identifiers.get(name).cloned().unwrap_or_default();
             for value in &values {
                 if let Err(expected) = kind.normal(value) {
-                    self.reading.mistake(property.value.range(), format!("{name} lists \"{value}\", expected {expected}"));
+                    self.reading
+                        .mistake(property.value.range(), format!("{name} lists \"{value}\", expected {expected}"));
                 }
             }
             valid.insert(name.into(), values.iter().filter_map(|value| kind.normal(value).ok()).collect());
