@@ -77,11 +77,11 @@ fn read(
         times,
         slots: reader.slots(&filter, None, STRIP)?.rows,
         counts: reader.slot_counts(&filter)?,
-        runs: reader.runs(&RunFilter { workflow: Some(id.clone()), states: over }, None, PLOTTED)?.rows,
+        runs: reader.runs(&RunFilter { workflow: Some(id.clone()), states: over, range: None }, None, PLOTTED)?.rows,
         past: reader.definitions(id)?,
         upstream,
         downstream,
-        backfills: backfills::latest(reader, id)?,
+        backfills: backfills::latest(reader, id, now)?,
         problems: problems.into_iter().filter(own).collect(),
         row,
     }))

@@ -171,7 +171,7 @@ pub(super) fn runs_are_paged(place: &mut dyn Place) {
     choices.extend([vec![], vec![RunState::Failed, RunState::Dispatched], vec![RunState::Succeeded, RunState::Killed]]);
     for workflow in [None, Some(named("c")), Some(named("nobody"))] {
         for states in &choices {
-            let filter = RunFilter { workflow: workflow.clone(), states: states.clone() };
+            let filter = RunFilter { workflow: workflow.clone(), states: states.clone(), range: None };
             let expected =
                 world.runs.values().rev().filter(|run| run_passes(&filter, run)).cloned().collect::<Vec<_>>();
             for limit in LIMITS {
@@ -262,7 +262,8 @@ pub(super) fn a_needle_is_found(place: &mut dyn Place) {
         let found = walk::slots(&*reader, &filter, 10);
         assert!(found.iter().map(|row| &row.id).eq(needles.iter().rev()), "{found:?}");
     }
-    let filter = RunFilter { workflow: Some(named("hay")), states: vec![RunState::Succeeded, RunState::Failed] };
+    let states = vec![RunState::Succeeded, RunState::Failed];
+    let filter = RunFilter { workflow: Some(named("hay")), states, range: None };
     assert_eq!(walk::runs(&*reader, &filter, 4_500).len(), 8_998);
     let filter = SlotFilter { states: vec![SlotState::Succeeded, SlotState::Queued], ..SlotFilter::default() };
     assert_eq!(walk::slots(&*reader, &filter, 4_500).len(), 9_001);

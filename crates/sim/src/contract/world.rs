@@ -51,6 +51,10 @@ pub(super) struct World {
     pub(super) met: Vec<WorkflowId>,
     /// The turn under way, but for slots and runs.
     pub(super) turn: Commit,
+    /// What the clock says, where it does not follow the log.
+    pub(super) clock: Option<Timestamp>,
+    /// How many workflows had been met before the turn.
+    met_before: usize,
     changed_slots: BTreeSet<SlotRef>,
     changed_runs: BTreeSet<u64>,
 }
@@ -126,7 +130,8 @@ impl World {
     /// The moment of the next event.
     #[must_use]
     pub(super) fn now(&self) -> Timestamp {
-        Timestamp::from_millisecond(1_500_000_000_000 + 7 * self.events.len() as i64).expect("a moment in time")
+        let follows = 1_500_000_000_000 + 7 * self.events.len() as i64;
+        self.clock.unwrap_or(Timestamp::from_millisecond(follows).expect("a moment in time"))
     }
 
     fn meet(&mut self, name: &WorkflowId) {
@@ -233,6 +238,10 @@ impl World {
     /// Ends the turn: what is to be committed.
     pub(super) fn take(&mut self) -> Commit {
         let mut commit = std::mem::take(&mut self.turn);
+        // A store meets those that a turn defines first, whatever happened to the slots of others before.
+        let defined = |name: &WorkflowId| commit.workflows.iter().position(|row| row.id == *name);
+        self.met[self.met_before..].sort_by_key(|name| defined(name).unwrap_or(usize::MAX));
+        self.met_before = self.met.len();
         let slots = std::mem::take(&mut self.changed_slots);
         commit.slots = slots.into_iter().map(|id| SlotRow { slot: self.slots[&id].clone(), id }).collect();
         // A store meets workflows in the order of the rows that name them; so does the world.

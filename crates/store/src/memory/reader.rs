@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
@@ -147,10 +148,11 @@ impl Reader for MemoryDisk {
 
     fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError> {
         let before = from.map_or(Ok(u64::MAX), parse_seq)?;
-        let limit = limit.max(1);
+        let (limit, millis) = (limit.max(1), Timestamp::as_millisecond);
         let passes = |run: &&Run| {
             (filter.states.is_empty() || filter.states.contains(&run.state))
                 && filter.workflow.as_ref().is_none_or(|workflow| run.id.slot.workflow == *workflow)
+                && filter.has_time(run.state, millis(run.dispatched_at), run.ended_at.map(millis))
         };
         let state = self.state();
         let mut rows: Vec<Run> = Vec::new();
