@@ -1,0 +1,8 @@
+//! Pages as people meet them: in a real browser, on a real server.
+
+mod driver;
+mod house;
+mod real;
+#[path = "../support/mod.rs"]
+mod support;
+mod world;

@@ -1,0 +1,7 @@
+//! All of these need `servers/run with chromium -- cargo test -p kelos-cli --test browser -- --ignored real::`.
+
+mod board;
+mod injection;
+mod keys;
+mod pages;
+mod slot;
