@@ -4,4 +4,5 @@ mod board;
 mod injection;
 mod keys;
 mod pages;
+mod quickstart;
 mod slot;
