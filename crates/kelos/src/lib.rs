@@ -23,6 +23,7 @@ pub mod rehearsal;
 pub mod schedule;
 pub mod scripts;
 pub mod shadow;
+pub mod stuck;
 pub mod turn;
 pub mod why;
 

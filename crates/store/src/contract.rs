@@ -295,6 +295,13 @@ pub trait Reader: Send + Sync {
         Ok(Page { rows: rows.into_iter().map(|row| (row.id, row.slot.state)).collect(), next })
     }
 
+    /// Slots in one state, oldest time first; those of one time in any order. Costs what is given back, however many
+    /// slots there are besides, but for those that succeeded.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError>;
+
     /// How many slots of a filter are in each state.
     ///
     /// # Errors

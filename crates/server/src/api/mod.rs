@@ -13,6 +13,7 @@ mod registers;
 mod rerun;
 mod runs;
 mod slots;
+mod stuck;
 mod words;
 mod workflows;
 
@@ -80,6 +81,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(slots::one))
         .routes(routes!(slots::history))
         .routes(routes!(slots::explain))
+        .routes(routes!(stuck::stuck))
         .routes(routes!(rerun::rerun))
         .routes(routes!(slots::kill))
         .routes(routes!(slots::skip))

@@ -18,6 +18,7 @@ mod secrets;
 mod slot;
 mod source;
 mod state;
+mod stuck;
 mod tree;
 mod trouble;
 mod words;
@@ -51,6 +52,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/ui/backfills/{id}/cancel", post(backfills::cancel))
         .route("/ui/problems", get(problems::show))
         .route("/ui/activity", get(activity::show))
+        .route("/ui/stuck", get(stuck::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(guarded))

@@ -19,6 +19,8 @@ pub(super) enum Tab {
     Problems,
     /// What happened.
     Activity,
+    /// What does not get on.
+    Stuck,
 }
 
 /// A tab's name, where it leads, and the key that leads there after `g`.
@@ -33,6 +35,7 @@ struct Place {
 const PLACES: &[Place] = &[
     Place { tab: Tab::Board, name: "Board", href: "/ui", key: 'b' },
     Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
+    Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },
     Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
 ];
 

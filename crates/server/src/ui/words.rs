@@ -42,6 +42,22 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
+/// How long ago a moment is: `3 h 20 min ago`.
+pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
+    match now.as_second() - at.as_second() {
+        seconds if seconds < 1 => "just now".to_owned(),
+        seconds => format!("{} ago", span(seconds)),
+    }
+}
+
+/// How long it is until a moment: `in 5 min`.
+pub(super) fn ahead(at: Timestamp, now: Timestamp) -> String {
+    match at.as_second() - now.as_second() {
+        seconds if seconds < 1 => "now".to_owned(),
+        seconds => format!("in {}", span(seconds)),
+    }
+}
+
 /// When slots are; none where another workflow says so, which is to be a link.
 pub(super) fn cron(schedule: &Schedule) -> Option<String> {
     let Schedule::Cron(cron) = schedule else { return None };

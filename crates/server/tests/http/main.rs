@@ -13,4 +13,5 @@ mod problems;
 mod projects;
 mod scheduler;
 mod streams;
+mod stuck;
 mod support;

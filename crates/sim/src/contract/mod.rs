@@ -41,6 +41,7 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("a stale lease writes nothing", lead::a_stale_lease_writes_nothing),
         ("slots are paged", pages::slots_are_paged),
         ("slots are counted", pages::slots_are_counted),
+        ("the oldest slots come first", pages::the_oldest_slots_come_first),
         ("slots are tallied", pages::slots_are_tallied),
         ("runs are paged", pages::runs_are_paged),
         ("runs of a range are found", ranges::runs_of_a_range_are_found),

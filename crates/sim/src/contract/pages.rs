@@ -110,6 +110,22 @@ pub(super) fn slots_are_counted(place: &mut dyn Place) {
     }
 }
 
+pub(super) fn the_oldest_slots_come_first(place: &mut dyn Place) {
+    let mut store = place.open();
+    let lease = lead(&mut *store);
+    let world = populate(&mut *store, lease);
+    for state in SlotState::ALL {
+        let mut listed: Vec<_> = world.listed().into_iter().filter(|row| row.slot.state == state).collect();
+        listed.sort_by_key(|row| row.id.key.scheduled_at());
+        for limit in [0, 1, 3, usize::MAX] {
+            let found = store.reader().oldest_slots(state, limit).unwrap();
+            let times = |rows: &[SlotRow]| rows.iter().map(|row| row.id.key.scheduled_at()).collect::<Vec<_>>();
+            assert_eq!(times(&found), times(&listed[..listed.len().min(limit)]), "{state} by {limit}");
+            assert!(found.iter().all(|row| listed.contains(row)), "{state} by {limit}");
+        }
+    }
+}
+
 /// Columns that cut the world's hours in several ways: finely, coarsely, beside it, and not at all.
 fn all_columns() -> Vec<Columns> {
     let columns = |start, width, count| Columns { start: hour(start), width, count };

@@ -126,6 +126,15 @@ impl Reader for MemoryDisk {
         Ok(self.state().page(filter, after.as_ref(), limit.max(1)))
     }
 
+    fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
+        let all = self.state();
+        let in_state = |row: &SlotRow| row.slot.state == state;
+        let mut rows: Vec<SlotRow> = (0..all.slots.len()).flat_map(|number| all.rows(number)).filter(in_state).collect();
+        rows.sort_by_key(|row| row.id.key.scheduled_at());
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
         Ok(self.state().counts(filter))
     }

@@ -204,6 +204,10 @@ impl Reader for SqliteReader {
         })
     }
 
+    fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
+        self.read("the oldest slots", |tx, names| pages::oldest_slots(tx, names, state, limit))
+    }
+
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
         self.read("the counts of slots", |tx, names| counts::slot_counts(tx, names, filter))
     }
