@@ -9,6 +9,7 @@ mod assets;
 mod backfills;
 mod board;
 mod events;
+mod graph;
 mod neighbours;
 mod page;
 mod plot;
@@ -33,7 +34,6 @@ use axum::routing::{get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
-pub use board::Groups;
 use trouble::Trouble;
 
 /// What browsers may load for a page: what this server serves, and nothing inside of the page itself.
@@ -43,13 +43,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .merge(board::router())
+        .merge(backfills::router())
+        .merge(graph::router())
         .route("/ui/workflows/{id}", get(workflow::show))
         .route("/ui/workflows/{id}/{action}", post(workflow::act))
-        .route("/ui/workflows/{id}/backfill", post(backfills::ask))
         .route("/ui/workflows/{id}/slots/{time}", get(slot::show))
         .route("/ui/workflows/{id}/slots/{time}/{action}", post(slot::act))
         .route("/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt", get(runs::download))
-        .route("/ui/backfills/{id}/cancel", post(backfills::cancel))
         .route("/ui/problems", get(problems::show))
         .route("/ui/activity", get(activity::show))
         .route("/ui/stuck", get(stuck::show))

@@ -15,6 +15,10 @@ use crate::app::App;
 pub(super) enum Tab {
     /// All workflows over time.
     Board,
+    /// What waits for what.
+    Graph,
+    /// Named requests over past slots.
+    Backfills,
     /// What is wrong.
     Problems,
     /// What happened.
@@ -34,6 +38,8 @@ struct Place {
 /// All tabs, in their order.
 const PLACES: &[Place] = &[
     Place { tab: Tab::Board, name: "Board", href: "/ui", key: 'b' },
+    Place { tab: Tab::Graph, name: "Graph", href: "/ui/graph", key: 'g' },
+    Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
     Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
     Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },
     Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
