@@ -11,8 +11,8 @@ use kelos::store::{Reader, StoreError};
 use kelos::{AskError, Handle, Node, core};
 use tokio::sync::mpsc;
 
+use crate::groups::Groups;
 use crate::guard::Hosts;
-use crate::ui::Groups;
 
 /// What all routes work on: a node, and what there is to say about this server. Cheap to clone.
 #[derive(Clone)]
@@ -59,13 +59,13 @@ impl App {
         App { takes_deployments: taken, ..self }
     }
 
-    /// The same, with its workflows grouped so on the board.
+    /// The same, with its workflows grouped so on the board, as long as nobody sets other groups.
     #[must_use]
     pub fn with_groups(self, groups: Groups) -> App {
         App { groups: Arc::new(groups), ..self }
     }
 
-    pub(crate) fn groups(&self) -> &Groups {
+    pub(crate) fn groups_of_file(&self) -> &Arc<Groups> {
         &self.groups
     }
 

@@ -8,6 +8,7 @@
 mod api;
 mod app;
 mod celos;
+mod groups;
 mod guard;
 mod known;
 mod problem;
@@ -22,9 +23,9 @@ use tower_http::trace::TraceLayer;
 
 pub use api::{event_words, plan_json};
 pub use app::App;
+pub use groups::Groups;
 pub use guard::Hosts;
 pub use serve::serve;
-pub use ui::Groups;
 
 /// All routes of a server.
 pub fn router(app: App) -> Router {

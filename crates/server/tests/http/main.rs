@@ -5,6 +5,7 @@ mod board;
 mod celos;
 mod changes;
 mod described;
+mod groups;
 mod guard;
 mod logs;
 mod native;
