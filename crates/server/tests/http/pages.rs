@@ -43,7 +43,7 @@ fn assert_harmless(page: &str) {
     }
 }
 
-async fn form(server: &Server, uri: &str, fields: &str, site: &str) -> Reply {
+pub(crate) async fn form(server: &Server, uri: &str, fields: &str, site: &str) -> Reply {
     let request = Request::builder().method(Method::POST).uri(uri).header("sec-fetch-site", site);
     let request = request.header("content-type", "application/x-www-form-urlencoded");
     server.send(request.body(fields.to_owned().into()).unwrap()).await
