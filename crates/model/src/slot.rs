@@ -153,6 +153,25 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// A slot in a state of which nothing else is known.
+    #[must_use]
+    pub fn new(state: SlotState, since: Timestamp) -> Slot {
+        Slot {
+            state,
+            since,
+            retries: 0,
+            last_run: 0,
+            last_run_seq: 0,
+            run_alive: false,
+            external_id: None,
+            priority: 0,
+            backfill: None,
+            due: None,
+            said: 0,
+            last_event: 0,
+        }
+    }
+
     /// Whether the scheduler still has something to do for it.
     #[must_use]
     pub fn is_live(&self) -> bool {
@@ -274,18 +293,5 @@ fn begin(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
 }
 
 fn waiting(at: Timestamp, seq: u64, priority: i32, backfill: Option<BackfillId>) -> Slot {
-    Slot {
-        state: SlotState::Waiting,
-        since: at,
-        retries: 0,
-        last_run: 0,
-        last_run_seq: 0,
-        run_alive: false,
-        external_id: None,
-        priority,
-        backfill,
-        due: None,
-        said: 0,
-        last_event: seq,
-    }
+    Slot { priority, backfill, last_event: seq, ..Slot::new(SlotState::Waiting, at) }
 }

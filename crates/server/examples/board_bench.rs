@@ -12,11 +12,10 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use jiff::{SignedDuration, Timestamp};
 use kelos::model::ranges::{Range, RangeSet};
-use kelos::model::retry::RetryPolicy;
 use kelos::model::time::schedule::Schedule;
 use kelos::model::time::{Cron, CronSchedule};
-use kelos::model::workflow::{About, Job, Keys, Planned, Properties, Source, WorkflowRow};
-use kelos::model::{Event, EventRecord, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::model::workflow::{Job, Planned, WorkflowRow};
+use kelos::model::{Event, EventRecord, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos::store::{Columns, Commit, SlotRow, SqliteStore, Store};
 use kelos::{Node, NodeConfig, Pace};
 use kelos_server::{App, router};
@@ -107,7 +106,9 @@ fn fill(path: &Path, finished: usize) -> Outcome {
                 0 => (SlotState::Killed, SlotEvent::Killed { by: "bench".to_owned(), reason: None }),
                 _ => (SlotState::Succeeded, SlotEvent::Succeeded { run: 1 }),
             };
-            commit.slots.push(SlotRow { id: slot.clone(), slot: ended(state, ago(hour), seq) });
+            commit
+                .slots
+                .push(SlotRow { id: slot.clone(), slot: Slot { last_event: seq, ..Slot::new(state, ago(hour)) } });
             commit.events.push(EventRecord { seq, at: ago(hour), previous: 0, event: Event::Slot { slot, what } });
         }
         if commit.slots.len() >= 20_000 || hour == 1 {
@@ -118,45 +119,14 @@ fn fill(path: &Path, finished: usize) -> Outcome {
     Ok(())
 }
 
-fn ended(state: SlotState, since: Timestamp, last_event: u64) -> Slot {
-    Slot {
-        state,
-        since,
-        retries: 0,
-        last_run: 0,
-        last_run_seq: 0,
-        run_alive: false,
-        external_id: None,
-        priority: 0,
-        backfill: None,
-        due: None,
-        said: 0,
-        last_event,
-    }
-}
-
 fn row(number: usize) -> WorkflowRow {
     let schedule = Schedule::Cron(CronSchedule::utc(Cron::parse("0 0 * * * ?").expect("a cron expression")));
     let mut ranges = RangeSet::default();
     ranges.insert(Range::new(ago(24 * 8), Timestamp::from_second(NOW).unwrap_or_default()));
     let planned = Planned { ranges, ..Planned::default() };
     let definition = Workflow {
-        id: id(number),
         project: format!("project-{}", number / 50),
-        source: Source::default(),
-        keys: Keys::Schedule(schedule),
-        trigger: Trigger::Always,
-        concurrency: 1,
-        pools: Vec::new(),
-        retry: RetryPolicy::default(),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job {
-            executor: "command".to_owned(),
-            settings: serde_json::Map::new(),
-            properties: Properties::default(),
-        },
-        about: About::default(),
+        ..Workflow::new(id(number), schedule, Job::new("command", serde_json::Map::new()))
     };
     WorkflowRow { id: id(number), definition: definition.into(), version: 1, present: true, paused: false, planned }
 }

@@ -8,7 +8,7 @@ use kelos_model::retry::scramble;
 use kelos_model::slot::apply;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::trigger::TriggerKind;
-use kelos_model::workflow::{About, Job, Keys, Planned, Properties, Source, Workflow, WorkflowRow};
+use kelos_model::workflow::{Job, Planned, Source, Workflow, WorkflowRow};
 use kelos_model::{
     Answer, Event, EventRecord, Explanation, Outcome, RetryPolicy, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
     Trigger, WorkflowEvent, WorkflowId,
@@ -93,22 +93,16 @@ pub(super) fn explanation(text: &str) -> Explanation {
 #[must_use]
 pub(super) fn definition(name: &str, version: u32) -> Workflow {
     Workflow {
-        id: named(name),
-        project: "contract".to_owned(),
         source: Source { file: format!("{name}.js"), line: version },
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Delay { seconds: i64::from(version) },
         concurrency: 3,
-        pools: Vec::new(),
         retry: RetryPolicy::immediate(version),
         start_time: Some(hour(-7)),
-        wait_timeout_seconds: None,
-        job: Job {
-            executor: "command".to_owned(),
-            settings: serde_json::Map::new(),
-            properties: Properties::default(),
-        },
-        about: About::default(),
+        ..Workflow::new(
+            named(name),
+            Schedule::Cron(CronSchedule::hourly()),
+            Job::new("command", serde_json::Map::new()),
+        )
     }
 }
 
