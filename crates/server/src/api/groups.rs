@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -63,14 +62,14 @@ pub(super) async fn put(
 
 /// Goes back to the groups of the file that the server was started with, or to those by project.
 #[utoipa::path(delete, path = "/board/groups", tag = "board", responses(
-    (status = 204, description = "None are set"),
+    (status = 200, description = "The groups that hold then", body = GroupsDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete(
     _: Query<NoParameters>,
     Who(by): Who,
     State(app): State<App>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Json<GroupsDto>, Problem> {
     app.ask(&by, groups::ask(None)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(Json(in_force(&app).await?))
 }
