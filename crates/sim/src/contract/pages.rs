@@ -135,6 +135,7 @@ fn all_columns() -> Vec<Columns> {
         columns(0, an_hour / 4, 40),
         columns(-3, an_hour * 7, 9),
         columns(1, an_hour * 1000, 1),
+        columns(-20, an_hour * 40, 3),
         columns(100_000, an_hour, 5),
         columns(0, 0, 5),
         columns(0, an_hour, 0),
