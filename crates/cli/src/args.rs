@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, change, check, completions, cron, deploy, export, import, list, logs, pause, plan, serve, shadow, test,
+    backfill, change, check, completions, cron, deploy, export, groups, import, list, logs, pause, plan, serve, shadow, test,
     types, up, watch, why,
 };
 
@@ -92,6 +92,8 @@ commands! {
     Resume(pause::NamesArgs) => pause::resume,
     /// Open the slots of a range in the past, and watch them
     Backfill(backfill::BackfillArgs) => backfill::run,
+    /// Print or set which workflows stand together on the board
+    Groups(groups::GroupsArgs) => groups::run,
     /// Print what happened
     Events(watch::EventsArgs) => watch::run,
     /// Take over the state of another scheduler; while no server runs
