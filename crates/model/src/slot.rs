@@ -56,6 +56,12 @@ impl SlotState {
         self >= SlotState::Succeeded
     }
 
+    /// Whether it is live and has no run: what a pause of its backfill leaves alone, and a cancellation ends.
+    #[must_use]
+    pub fn is_idle(self) -> bool {
+        matches!(self, SlotState::Waiting | SlotState::Held | SlotState::Queued | SlotState::Backoff)
+    }
+
     /// Whether a slot can be taken over from elsewhere in this state: the others hold promises that only the
     /// scheduler that made them can keep.
     #[must_use]
@@ -219,7 +225,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
             slot.priority = *priority;
             slot.backfill.clone_from(backfill);
         }
-        SlotEvent::Prioritised { priority, backfill } => {
+        SlotEvent::Prioritised { priority, backfill, .. } => {
             slot.priority = *priority;
             slot.backfill = Some(backfill.clone());
         }

@@ -233,4 +233,19 @@ pub struct Backfill {
     pub cancelled_at: Option<Timestamp>,
     /// How many slots it asked for.
     pub slots: u32,
+    /// Why, in the words of who asked.
+    pub reason: Option<String>,
+    /// Since when it is paused, and by whom; none while it goes on.
+    pub paused: Option<Pause>,
+    /// When it was last resumed.
+    pub resumed_at: Option<Timestamp>,
+}
+
+/// That a backfill is left alone for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Since when.
+    pub at: Timestamp,
+    /// Who asked.
+    pub by: String,
 }

@@ -90,8 +90,8 @@ pub struct Snapshot {
     pub workflows: Vec<WorkflowRow>,
     /// The live slots ([`Slot::is_live`]), in no particular order.
     pub slots: Vec<SlotRow>,
-    /// The names of all backfills that ever were, for a name is taken once.
-    pub backfills: Vec<BackfillId>,
+    /// All backfills that ever were, in no particular order.
+    pub backfills: Vec<Backfill>,
     /// The runs that have not ended, in no particular order.
     pub runs: Vec<Run>,
 }
@@ -357,6 +357,12 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// When the medium fails.
     fn backfills(&self) -> Result<Vec<Backfill>, StoreError>;
+
+    /// One backfill.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn backfill(&self, id: &BackfillId) -> Result<Option<Backfill>, StoreError>;
 
     /// A register's value.
     ///

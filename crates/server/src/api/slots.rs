@@ -153,7 +153,7 @@ pub(super) async fn explain(
 #[serde(deny_unknown_fields)]
 pub(super) struct Because {
     /// In their words, for the log.
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 /// Ends a slot and its run, or sees to it that it never goes.

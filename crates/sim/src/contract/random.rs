@@ -84,7 +84,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::SkippedBy { by: by.clone(), reason: Some("not needed".to_owned()) },
         SlotEvent::RunEnded { run, outcome },
         SlotEvent::Reopened { by, reason: None, priority: 3, backfill: (draw.below(2) == 0).then(|| backfill.clone()) },
-        SlotEvent::Prioritised { priority: -3, backfill },
+        SlotEvent::Prioritised { priority: -3, backfill, by: None },
         SlotEvent::Imported {
             from: "elsewhere".to_owned(),
             state: SlotState::Expired,

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 use super::MemoryDisk;
@@ -187,6 +187,10 @@ impl Reader for MemoryDisk {
 
     fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {
         Ok(self.state().backfills())
+    }
+
+    fn backfill(&self, id: &BackfillId) -> Result<Option<Backfill>, StoreError> {
+        Ok(self.state().backfill(id).cloned())
     }
 
     fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {
