@@ -475,6 +475,6 @@
     return found;
   };
   Kelos.board = { stretches, clear, refresh, changed, paintAll };
-  measured(filter);
+  measured(() => { filter(); verdict(); });
   follow();
 })();
