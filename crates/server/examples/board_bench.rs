@@ -44,7 +44,8 @@ async fn main() -> Outcome {
     time("tallies of 500 workflows x 48 hours", || Ok(reader.slot_tallies(&hours(48), None)?.len()))?;
     time("tallies of one workflow x 48 hours", || Ok(reader.slot_tallies(&hours(48), Some(&one))?.len()))?;
     let router = router(App::new(node.clone(), "bench"));
-    for uri in ["/ui", "/ui?zoom=1440", "/ui?zoom=15", "/ui?time=2025-11-01T00:00Z"] {
+    for uri in ["/ui", "/ui?zoom=15", "/ui?zoom=1440", "/ui?zoom=10080", "/ui?zoom=43200", "/ui?time=2025-11-01T00:00Z"]
+    {
         page(&router, uri).await?;
     }
     node.stop().await;

@@ -169,13 +169,24 @@
   };
 
   // ---- Is it fine? The line above all rows, as the server wrote it.
+  let late = 0;
+  // What no letter tells is asked for once the board is there, and then each minute.
+  const lookForLate = async () => {
+    try {
+      if (!document.hidden && grid.dataset.holds) {
+        const answer = await fetch("/ui/board/late");
+        if (answer.ok) { late = (await answer.json()).late; verdict(); }
+      }
+    } catch { /* There is another look. */ }
+    setTimeout(lookForLate, 60_000);
+  };
   const verdict = () => {
     const line = $("verdict"), named = Number(line.dataset.named);
     const bad = rows.filter(troubled), paused = rows.filter((row) => row.paused).length;
     const part = (tag, text, href) => { const made = document.createElement(tag); made.textContent = text; if (href) made.setAttribute("href", href); return made; };
     const all = `${rows.length} workflow${rows.length === 1 ? "" : "s"}`;
     const parts = [];
-    if (bad.length === 0) parts.push(part("strong", "All fine"), part("span", all));
+    if (bad.length === 0) parts.push(part("strong", late ? "None in trouble" : "All fine"), part("span", all));
     else {
       const url = new URL(location.href);
       url.searchParams.set("only", "trouble");
@@ -184,11 +195,12 @@
       parts.push(link, ...bad.slice(0, named).map((row) => part("a", row.id, row.element.querySelector(".name a").getAttribute("href"))));
       if (bad.length > named) parts.push(part("span", `and ${bad.length - named} more`));
     }
+    if (late) parts.push(part("a", `${late} late or running long`, "/ui/stuck"));
     if (paused) parts.push(part("span", `${paused} paused`));
     const words = parts.map((made) => made.textContent).join(" ");
     if (line.dataset.words === words) return;
     line.dataset.words = words;
-    line.className = `verdict ${bad.length ? "bad" : "good"}`;
+    line.className = `verdict ${bad.length ? "bad" : late ? "again" : "good"}`;
     line.replaceChildren(...parts.flatMap((made) => [made, " "]));
   };
   $("verdict").addEventListener("click", (event) => {
@@ -477,4 +489,5 @@
   Kelos.board = { stretches, clear, refresh, changed, paintAll };
   measured(() => { filter(); verdict(); });
   follow();
+  lookForLate();
 })();

@@ -31,6 +31,7 @@ pub(super) fn router() -> Router<App> {
         .route("/ui", get(show))
         .route("/ui/board/stream", get(stream::follow))
         .route("/ui/board/cell", get(cell::open))
+        .route("/ui/board/late", get(verdict::late))
         .route("/ui/board/groups", get(edit::show).post(edit::save))
 }
 

@@ -1,12 +1,20 @@
 //! Is it fine? One line that says so before anybody reads a row.
 
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::extract::State;
 use kelos::model::{SlotState, WorkflowId};
+use kelos::stuck::{self, Kind};
 use maud::{Markup, html};
+use serde_json::{Value, json};
 
 use super::Shown;
 use super::view::View;
+use crate::app::App;
 use crate::ui::page::workflow_href;
 use crate::ui::state::{is_trouble, look};
+use crate::ui::trouble::Trouble;
 use crate::ui::words::count;
 
 /// Workflows that are named.
@@ -30,6 +38,16 @@ pub(super) fn verdict(view: &View, shown: &Shown) -> Markup {
             @if paused > 0 { span { (paused) " paused" } }
         }
     }
+}
+
+/// How many workflows have slots that are late or run for long, which no letter tells: `{"late": 2}`. The script asks for it
+/// once the board is painted.
+pub(super) async fn late(State(app): State<App>) -> Result<Json<Value>, Trouble> {
+    let now = app.handle().now();
+    let found = app.read(move |reader| stuck::read(reader, now)).await?;
+    let late = found.rows.iter().filter(|row| matches!(row.kind, Kind::Late | Kind::Expiring | Kind::Long));
+    let workflows: BTreeSet<&WorkflowId> = late.map(|row| &row.slot.workflow).collect();
+    Ok(Json(json!({ "late": workflows.len() })))
 }
 
 /// A cell shows its worst state, and nothing is worse than trouble.
