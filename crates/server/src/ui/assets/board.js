@@ -52,7 +52,7 @@
       };
     });
     byId = new Map(rows.map((row) => [row.id, row]));
-    times = Array.from({ length: columns.count }, (_, place) => short(edge(place)));
+    times = Array.from({ length: columns.count }, (_, place) => shown(edge(place)));
     sight?.disconnect();
     sight = new IntersectionObserver((seen) => {
       measured(() => {
@@ -104,6 +104,14 @@
   const edge = (place) => columns.start + columns.width * (columns.newestFirst ? columns.count - 1 - place : place);
   const iso = (millis) => new Date(millis).toISOString();
   const short = (millis) => iso(millis).replace(":00.000Z", "Z");
+  // In the zone of the marks.
+  const zone = $("zone").dataset.zone;
+  const formatIn = (timeZone) => {
+    // A browser may not know every zone that the server knows.
+    try { return new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" }); } catch { return null; }
+  };
+  const inZone = zone === "UTC" ? null : formatIn(zone);
+  const shown = (millis) => inZone ? `${inZone.format(millis)} ${zone}` : short(millis);
   const what = (row, place) => {
     const look = looks[row.letters[place]];
     const count = row.counts.get(place) ?? 1;
@@ -113,6 +121,15 @@
   const name = (cell, row, place) => {
     cell.title = `${row.id} ${times[place]}: ${what(row, place)}`;
     cell.setAttribute("aria-label", cell.title);
+  };
+  // What the mouse or the keys are at, said in the foot and marked above: a tooltip comes late, and not for keys.
+  let above = null;
+  const point = ({ cell, row, place }) => {
+    name(cell, row, place);
+    $("here").textContent = cell.title;
+    above?.classList.remove("here");
+    above = grid.querySelectorAll(".head .row:last-child .marks > *")[place];
+    above.classList.add("here");
   };
   const found = (target) => {
     const cell = target.closest?.(".cells > i");
@@ -281,7 +298,7 @@
     const cell = row.cells.children[place];
     current = { cell, row, place };
     cell.tabIndex = 0;
-    name(cell, row, place);
+    point(current);
     cell.focus({ preventScroll: true });
     reveal(cell);
   };
@@ -329,7 +346,7 @@
   grid.addEventListener("mousedown", (event) => { if (event.shiftKey && found(event.target)) event.preventDefault(); });
   grid.addEventListener("mouseover", (event) => {
     const at = found(event.target);
-    if (at) name(at.cell, at.row, at.place);
+    if (at) point(at);
   });
   // A finger that stays selects, as it does elsewhere.
   grid.addEventListener("contextmenu", (event) => {
@@ -463,14 +480,12 @@
   if (!columns.newestFirst) grid.scrollLeft = grid.scrollWidth;
   const paintAll = () => measured(() => { for (const row of rows) paint(row); });
   addEventListener("beforeprint", paintAll);
-  const zone = $("zone");
-  if (zone.dataset.zone === "UTC") {
-    const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    const url = new URL(zone.href);
+  if (zone === "UTC") {
+    const own = Intl.DateTimeFormat().resolvedOptions().timeZone, link = $("zone"), url = new URL(link.href);
     url.searchParams.set("zone", own);
-    zone.setAttribute("href", url.pathname + url.search);
-    zone.title = `UTC; change to ${own}`;
-    if (!own || own === "UTC") zone.removeAttribute("href");
+    link.setAttribute("href", url.pathname + url.search);
+    link.title = `UTC; change to ${own}`;
+    if (!own || own === "UTC") link.removeAttribute("href");
   }
   for (const button of document.querySelectorAll("[data-act]")) {
     button.addEventListener("click", () => button.dataset.act === "clear" ? clear() : Kelos.board.act(button.dataset.act));

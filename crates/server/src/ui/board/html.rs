@@ -225,6 +225,7 @@ fn legend() -> Markup {
             @for state in SlotState::ALL {
                 span title=(meaning(state)) { b.(look(state).class) data-trouble[is_trouble(state)] data-letter=(look(state).letter) data-word=(state.as_str()) { (look(state).letter) } " " (state.as_str()) }
             }
+            span #here aria-hidden="true" {}
         }
     }
 }
