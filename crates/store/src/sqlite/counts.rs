@@ -78,10 +78,10 @@ fn count(conn: &Connection, sql: &str, values: impl Params) -> Result<Counts, Fa
 }
 
 /// Slots that are walked for each cell of an overview before they are counted instead.
-const WALKED_FOR_A_CELL: u64 = 8;
+const WALKED_FOR_A_CELL: u64 = 16;
 
 /// How many slots are in each state in each column. Few slots are walked; many are counted, which costs a look for each cell
-/// and a tenth of the walk for each slot.
+/// and about a fifth of the walk for each slot.
 pub(super) fn slot_tallies(
     conn: &Connection,
     names: &Names,
