@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, DownstreamRequest};
+use kelos_core::{Ask, DownstreamRequest};
 use kelos_model::retry::OnUnknown;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
-use kelos_model::workflow::{BackfillMode, Keys};
+use kelos_model::workflow::Keys;
 use kelos_model::{Answer, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::world::{Known, World};

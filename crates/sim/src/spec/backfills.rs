@@ -10,8 +10,8 @@ use super::{Spec, SpecSlot};
 /// A backfill as the specification sees it.
 pub(super) struct SpecBackfill {
     workflow: WorkflowId,
-    priority: i32,
-    paused: bool,
+    pub(super) priority: i32,
+    pub(super) paused: bool,
     cancelled: bool,
 }
 
