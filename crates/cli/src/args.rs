@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, change, check, completions, cron, deploy, export, groups, import, list, logs, pause, plan, serve, shadow, test,
+    backfill, change, check, completions, cron, deploy, export, graph, groups, import, list, logs, pause, plan, serve, shadow, test,
     types, up, watch, why,
 };
 
@@ -76,6 +76,8 @@ commands! {
     Slots(list::SlotsArgs) => list::slots,
     /// Explain why a slot stands where it stands
     Why(why::WhyArgs) => why::run,
+    /// Print what depends on what, or what is in a slot's way upstream
+    Graph(graph::GraphArgs) => graph::run,
     /// Print the output of a run
     Logs(logs::LogsArgs) => logs::run,
     /// Open slots again that have ended, or open ones that were never planned

@@ -131,7 +131,8 @@ impl Client {
         })
     }
 
-    fn text(&self, answer: Response<Body>) -> Result<String, Failure> {
+    /// The text of an answer.
+    pub(crate) fn text(&self, answer: Response<Body>) -> Result<String, Failure> {
         let mut bytes = Vec::new();
         let read = answer.into_body().into_reader().read_to_end(&mut bytes);
         read.map_err(|error| Failure::new(UNREACHABLE, format!("hear from {} to the end: {error}", self.base)))?;

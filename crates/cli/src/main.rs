@@ -16,6 +16,7 @@ mod downstream;
 mod export;
 mod failure;
 mod folder;
+mod graph;
 mod groups;
 mod host;
 mod import;

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use kelos::graph::{self, Edge, EdgeKind, Focus, Graph, Node, NodeKind, Obstacle, Step, Upstream, Wanted};
 use kelos::model::{SlotRef, SlotState, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use super::dto::{Counts, Instant, counts};
 use super::extract::{NoParameters, Path, Query, SlotPath};
 use crate::app::App;
 use crate::problem::Problem;
+use crate::ui;
 
 /// Which part of the graph.
 #[derive(Deserialize, IntoParams)]
@@ -173,14 +175,34 @@ impl From<Edge> for EdgeDto {
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn read(Query(asked): Query<Asked>, State(app): State<App>) -> Result<Json<GraphDto>, Problem> {
+    find(&app, asked).await.map(|found| Json(found.graph.into()))
+}
+
+struct Found {
+    graph: Graph,
+    focus: Option<WorkflowId>,
+    hours: u32,
+}
+
+async fn find(app: &App, asked: Asked) -> Result<Found, Problem> {
     let (now, hours) = (app.handle().now(), asked.hours()?);
     let wanted = asked.wanted()?;
     let focus = wanted.focus.as_ref().map(|focus| focus.on.clone());
     let graph = app.read(move |reader| graph::read(reader, &wanted, now, hours)).await?;
-    match focus {
-        Some(focus) if graph.nodes.is_empty() => Err(super::workflows::unknown(&focus)),
-        _ => Ok(Json(graph.into())),
+    match &focus {
+        Some(focus) if graph.nodes.is_empty() => Err(super::workflows::unknown(focus)),
+        _ => Ok(Found { graph, focus, hours }),
     }
+}
+
+/// Draws workflows and what depends on what.
+#[utoipa::path(get, path = "/graph.svg", tag = "workflows", params(Asked), responses(
+    (status = 200, description = "The picture", body = String, content_type = "image/svg+xml"),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn draw(Query(asked): Query<Asked>, State(app): State<App>) -> Result<Response, Problem> {
+    let found = find(&app, asked).await?;
+    ui::graph_file(&found.graph, found.focus, found.hours).map_err(|said| Problem::bad_request("too-many", said))
 }
 
 /// What is in a slot's way, however far upstream.

@@ -79,6 +79,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(workflows::pause))
         .routes(routes!(workflows::resume))
         .routes(routes!(graph::read))
+        .routes(routes!(graph::draw))
         .routes(routes!(projects::list))
         .routes(routes!(projects::put, projects::delete).layer(DefaultBodyLimit::max(LARGEST_PROJECT)))
         .routes(routes!(slots::list))

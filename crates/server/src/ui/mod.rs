@@ -34,6 +34,7 @@ use axum::routing::{get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
+pub(crate) use graph::file_of as graph_file;
 use trouble::Trouble;
 
 /// What browsers may load for a page: what this server serves, and nothing inside of the page itself.

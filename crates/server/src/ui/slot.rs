@@ -21,7 +21,7 @@ use super::page::{Page, segment, slot_href, workflow_href};
 use super::runs::Tail;
 use super::state::badge;
 use super::trouble::Trouble;
-use super::{asked, events, runs, tree, words};
+use super::{asked, events, graph, runs, tree, words};
 use crate::app::App;
 
 /// Lines of a slot's life that are shown, the newest.
@@ -149,6 +149,9 @@ impl Found {
                 h2 { "In the way" }
                 ul { @for blocker in &why.blockers { li { (blocker) } } }
             }
+            @if self.at.is_none() && self.waits_for_slots() {
+                p { a href=(graph::obstacles_href(&self.id)) { "What is in its way, however far upstream" } }
+            }
             @if let Some(next) = why.next_look { p.soft { "It is looked at next at " (words::moment(next)) "." } }
         }
     }
@@ -158,6 +161,11 @@ impl Found {
         let blockers = &self.why.blockers;
         let said = self.why.trigger.as_ref().is_some_and(|trigger| *blockers == [trigger.text.clone()]);
         !blockers.is_empty() && !said
+    }
+
+    fn waits_for_slots(&self) -> bool {
+        let waits = matches!(self.why.state, Some(SlotState::Waiting | SlotState::Held | SlotState::Expired));
+        waits && !self.neighbours.upstream.is_empty()
     }
 
     fn actions(&self) -> Markup {

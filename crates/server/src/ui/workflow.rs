@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use super::page::{Page, segment, workflow_href};
 use super::state::badge;
 use super::trouble::Trouble;
-use super::{asked, backfills, neighbours, plot, problems, secrets, slot, source, tree, words};
+use super::{asked, backfills, graph, neighbours, plot, problems, secrets, slot, source, tree, words};
 use crate::app::App;
 
 /// Times of the future that are shown.
@@ -128,6 +128,7 @@ impl Found {
                     }
                 }
                 a href=(format!("/ui/activity?workflow={}", segment(id.as_str()))) { "its activity" }
+                a href=(graph::graph_href(id)) { "in the graph" }
             }
         }
     }

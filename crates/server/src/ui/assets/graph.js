@@ -258,12 +258,13 @@ document.addEventListener("DOMContentLoaded", () => {
     addEventListener("pagehide", () => stream.close());
   };
 
-  // Words need the whole page: they follow within a second, nodes at once.
+  // Words need the whole page: nodes change at once, words of what is in focus within a second, those of all later.
   let follows = false;
   const later = () => {
     if (follows) return;
     follows = true;
-    setTimeout(() => { follows = false; all = true; soon(); }, 500);
+    const special = !picture || picture.querySelector(".node.focus, .node.along");
+    setTimeout(() => { follows = false; all = true; soon(); }, special ? 500 : 5000);
   };
 
   if (picture) {

@@ -200,7 +200,7 @@ pub(super) fn legend() -> Markup {
             summary { "Legend" }
             p { "A workflow has the colour of the worst of its slots in the time that is chosen above; one without any has that of its newest slot. On a path it has that of the slot on it." }
             ul.plain {
-                @for state in SlotState::ALL { li { (badge(*state)) " " span.soft { (meaning(*state)) } } }
+                @for state in SlotState::ALL { li { (badge(state)) " " span.soft { (meaning(state)) } } }
                 li { "→ " span.soft { "waits for the success of" } }
                 li { "⇢ " span.soft { "dashed: has the times of" } }
                 li { "−1 h " span.soft { "looks at the slot an hour earlier" } }

@@ -86,12 +86,21 @@ async fn show(asked: Result<Query<Asked>, QueryRejection>, State(app): State<App
 /// The picture as a file, for documents and slides.
 async fn file(asked: Result<Query<Asked>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
     let found = find(&app, View::read(asked::query(asked)?)?).await?;
-    if found.graph.nodes.len() > MOST_DRAWN {
-        return Err(Trouble::bad_request(too_many(&found.graph)));
+    drawing(&found.graph, &found.view, found.upstream.as_ref()).map_err(Trouble::bad_request)
+}
+
+fn drawing(graph: &Graph, view: &View, upstream: Option<&Upstream>) -> Result<Response, String> {
+    if graph.nodes.len() > MOST_DRAWN {
+        return Err(too_many(graph));
     }
-    let svg = Picture::new(&found.graph, &found.view, found.upstream.as_ref()).file(assets::text("graph-file.css"));
+    let svg = Picture::new(graph, view, upstream).file(assets::text("graph-file.css"));
     let name = "attachment; filename=\"graph.svg\"";
     Ok(([(header::CONTENT_TYPE, "image/svg+xml"), (header::CONTENT_DISPOSITION, name)], svg).into_response())
+}
+
+/// A graph as a file of SVG; the error is a sentence.
+pub(crate) fn file_of(graph: &Graph, focus: Option<WorkflowId>, hours: u32) -> Result<Response, String> {
+    drawing(graph, &View::of(focus, hours), None)
 }
 
 /// How some nodes look now: `[[id, class, letter, note, words], …]`.

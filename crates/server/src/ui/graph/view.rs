@@ -76,6 +76,21 @@ impl View {
         })
     }
 
+    /// What is around a workflow, or everything.
+    pub(super) fn of(focus: Option<WorkflowId>, hours: u32) -> View {
+        View {
+            focus,
+            up: USUAL_LEVELS,
+            down: USUAL_LEVELS,
+            project: None,
+            tag: None,
+            find: None,
+            hours,
+            slot: None,
+            as_list: false,
+        }
+    }
+
     /// Which part of the graph that is; what is on the path to obstacles is always shown.
     pub(super) fn wanted(&self, upstream: Option<&Upstream>) -> Wanted {
         let steps = upstream.iter().flat_map(|upstream| &upstream.steps);
