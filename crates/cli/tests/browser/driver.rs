@@ -108,6 +108,11 @@ impl Browser {
         self.post("execute/sync", &json!({"script": body, "args": arguments}))
     }
 
+    /// The same, where the last argument is a function that is called with the answer.
+    pub(crate) fn ask_later(&self, body: &str) -> Value {
+        self.post("execute/async", &json!({"script": body, "args": []}))
+    }
+
     /// What a page says in a place, as people read it.
     #[track_caller]
     pub(crate) fn text(&self, css: &str) -> String {

@@ -47,6 +47,15 @@ impl House {
         Some(House::serve(&driver, folder, &[]))
     }
 
+    /// A server of these files that has been up before, and whose state has been added to since.
+    pub(crate) fn with_past(files: &[(&str, &str)], add: impl FnOnce(&Path)) -> Option<House> {
+        let driver = kelos_test_servers::address("KELOS_TEST_WEBDRIVER")?;
+        let folder = Folder::with(files);
+        Server::start(folder.path(), &["up", "--port", "0"], "Stop with Ctrl-C").stop();
+        add(&folder.path().join(".kelos/kelos.db"));
+        Some(House::serve(&driver, folder, &[]))
+    }
+
     fn serve(driver: &str, folder: Folder, options: &[&str]) -> House {
         let args = [&["up", "--port", "0"], options].concat();
         let server = Server::start(folder.path(), &args, "Stop with Ctrl-C");
@@ -82,6 +91,14 @@ impl House {
         let page = self.get(&format!("slots?workflow={workflow}&state={state}&limit=1000"));
         let items = page["items"].as_array().expect("items").iter();
         items.map(|slot| slot["time"].as_str().expect("a time").to_owned()).collect()
+    }
+
+    /// Where the navigation leads to.
+    pub(crate) fn tabs(&self) -> Vec<String> {
+        self.open("/ui");
+        let tabs = self
+            .ask("return [...document.querySelectorAll('nav[aria-label=Pages] a')].map((a) => a.getAttribute('href'))");
+        tabs.as_array().expect("tabs").iter().map(|tab| tab.as_str().expect("text").to_owned()).collect()
     }
 
     /// A text as a part of an address.

@@ -2,6 +2,7 @@
 
 mod driver;
 mod house;
+mod past;
 mod real;
 #[path = "../support/mod.rs"]
 mod support;

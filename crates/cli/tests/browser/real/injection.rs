@@ -51,10 +51,7 @@ fn what_others_wrote_is_shown_and_never_run() {
     house.post(&format!("workflows/{name}/slots/{failed}/rerun"), &because);
     house.post(&format!("workflows/{name}/pause"), &because);
     house.open("/ui");
-    let tabs = house
-        .ask("return [...document.querySelectorAll('nav[aria-label=Pages] a')].map((a) => a.getAttribute('href'))");
-    let mut pages: Vec<String> =
-        tabs.as_array().expect("tabs").iter().map(|tab| tab.as_str().expect("text").to_owned()).collect();
+    let mut pages = house.tabs();
     let waits = house.encoded(&format!("waits {NAME}"));
     let text = house.encoded(TEXT);
     pages.extend([

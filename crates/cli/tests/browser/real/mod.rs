@@ -5,4 +5,5 @@ mod injection;
 mod keys;
 mod pages;
 mod quickstart;
+mod scale;
 mod slot;

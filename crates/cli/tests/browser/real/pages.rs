@@ -23,10 +23,7 @@ const TOO_WIDE: &str = "
 /// Every page there is, with data: what the navigation leads to, and what those lead to.
 fn pages(house: &House) -> Vec<String> {
     house.open("/ui");
-    let tabs = house
-        .ask("return [...document.querySelectorAll('nav[aria-label=Pages] a')].map((a) => a.getAttribute('href'))");
-    let mut pages: Vec<String> =
-        tabs.as_array().expect("tabs").iter().map(|tab| tab.as_str().expect("text").to_owned()).collect();
+    let mut pages = house.tabs();
     let states = [
         ("source", "succeeded"),
         ("flaky", "failed"),
