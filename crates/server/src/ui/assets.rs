@@ -28,6 +28,8 @@ const ASSETS: &[Asset] = &[
     Asset { name: "pages.css", media: CSS, text: include_str!("assets/pages.css") },
     Asset { name: "live.js", media: JS, text: include_str!("assets/live.js") },
     Asset { name: "log.js", media: JS, text: include_str!("assets/log.js") },
+    Asset { name: "timeline.css", media: CSS, text: include_str!("assets/timeline.css") },
+    Asset { name: "timeline.js", media: JS, text: include_str!("assets/timeline.js") },
     Asset { name: "page.js", media: JS, text: include_str!("assets/page.js") },
 ];
 

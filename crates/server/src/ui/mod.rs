@@ -21,6 +21,7 @@ mod source;
 mod state;
 mod stuck;
 mod tree;
+mod timeline;
 mod trouble;
 mod words;
 mod workflow;
@@ -52,6 +53,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/ui/workflows/{id}/slots/{time}/{action}", post(slot::act))
         .route("/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt", get(runs::download))
         .route("/ui/problems", get(problems::show))
+        .route("/ui/timeline", get(timeline::show))
         .route("/ui/activity", get(activity::show))
         .route("/ui/stuck", get(stuck::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))

@@ -17,6 +17,8 @@ pub(super) enum Tab {
     Board,
     /// What waits for what.
     Graph,
+    /// Runs as bars over time.
+    Timeline,
     /// Named requests over past slots.
     Backfills,
     /// What is wrong.
@@ -40,7 +42,7 @@ const PLACES: &[Place] = &[
     Place { tab: Tab::Board, name: "Board", href: "/ui", key: 'b' },
     Place { tab: Tab::Graph, name: "Graph", href: "/ui/graph", key: 'g' },
     Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
-    Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
+    Place { tab: Tab::Timeline, name: "Timeline", href: "/ui/timeline", key: 'l' },
     Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },
     Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
 ];

@@ -22,7 +22,7 @@ const SHOWN: u64 = 64 << 10;
 const PIECE: usize = 256 << 10;
 
 /// The look of a run's state, as that of the slot it leads to.
-const fn class(state: RunState) -> (char, &'static str) {
+const fn look(state: RunState) -> (char, &'static str) {
     match state {
         RunState::Dispatched => ('D', "goes"),
         RunState::Running => ('R', "goes"),
@@ -33,8 +33,25 @@ const fn class(state: RunState) -> (char, &'static str) {
     }
 }
 
-fn badge(state: RunState) -> Markup {
-    let (letter, class) = class(state);
+/// A state's letter.
+pub(super) const fn letter(state: RunState) -> char {
+    look(state).0
+}
+
+/// The class that gives a state's colour to what is drawn.
+pub(super) const fn class(state: RunState) -> &'static str {
+    match state {
+        RunState::Dispatched => "run-dispatched",
+        RunState::Running => "run-running",
+        RunState::Succeeded => "run-succeeded",
+        RunState::Failed => "run-failed",
+        RunState::Killed => "run-killed",
+        RunState::Unknown => "run-unknown",
+    }
+}
+
+pub(super) fn badge(state: RunState) -> Markup {
+    let (letter, class) = look(state);
     html! { span.badge .(class) { b aria-hidden="true" { (letter) } " " (state.as_str()) } }
 }
 

@@ -21,7 +21,7 @@ use super::page::{Page, segment, slot_href, workflow_href};
 use super::runs::Tail;
 use super::state::badge;
 use super::trouble::Trouble;
-use super::{asked, events, graph, runs, tree, words};
+use super::{asked, events, graph, runs, timeline, tree, words};
 use crate::app::App;
 
 /// Lines of a slot's life that are shown, the newest.
@@ -226,6 +226,9 @@ impl Found {
             h2 { "Runs" }
             @if self.why.runs.is_empty() { p.soft { "None yet." } }
             @else { (runs::table(&self.id, &self.why.runs, self.shown_run)) }
+            @if self.slot.is_some() {
+                p { a href=(timeline::path_href(&self.id)) { "Critical path" } span.soft { ": what determined when it ended, or keeps it from ending" } }
+            }
         }
     }
 

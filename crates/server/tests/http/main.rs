@@ -1,10 +1,13 @@
 //! The server, asked as it is over the wire, but without a port.
 
+mod backfill_pages;
 mod backfills;
 mod board;
+mod capacity;
 mod celos;
 mod changes;
 mod described;
+mod graph;
 mod groups;
 mod guard;
 mod logs;
@@ -16,3 +19,4 @@ mod scheduler;
 mod streams;
 mod stuck;
 mod support;
+mod timeline;

@@ -11,7 +11,7 @@ const HOSTILE_HREF: &str = "a%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%22%27%
 const TIME: &str = "2015-09-13T13:00Z";
 const EARLIER: &str = "2015-09-13T12:00Z";
 
-async fn page(server: &Server, uri: &str) -> String {
+pub(crate) async fn page(server: &Server, uri: &str) -> String {
     let reply = server.get(uri).await;
     assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
     assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
@@ -20,7 +20,7 @@ async fn page(server: &Server, uri: &str) -> String {
 }
 
 /// The text of a page, without its marks and with single spaces.
-fn words(page: &str) -> String {
+pub(crate) fn words(page: &str) -> String {
     let pieces = page.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
     let text = pieces.collect::<Vec<_>>().join(" ");
     let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
@@ -28,7 +28,7 @@ fn words(page: &str) -> String {
 }
 
 #[track_caller]
-fn assert_says(page: &str, expected: &[&str]) {
+pub(crate) fn assert_says(page: &str, expected: &[&str]) {
     let said = words(page);
     for text in expected {
         assert!(said.contains(text), "\"{text}\" is not in: {said}");
@@ -37,7 +37,7 @@ fn assert_says(page: &str, expected: &[&str]) {
 
 /// Nothing that came from a script, a command or a request is a part of the page's own marks.
 #[track_caller]
-fn assert_harmless(page: &str) {
+pub(crate) fn assert_harmless(page: &str) {
     for text in ["<img", "<script>", "onerror=\"", "href=\"javascript:", "style=\"", "<b>bold"] {
         assert!(!page.contains(text), "{text} in {page}");
     }
