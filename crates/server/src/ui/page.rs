@@ -41,9 +41,10 @@ struct Place {
 const PLACES: &[Place] = &[
     Place { tab: Tab::Board, name: "Board", href: "/ui", key: 'b' },
     Place { tab: Tab::Graph, name: "Graph", href: "/ui/graph", key: 'g' },
-    Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
     Place { tab: Tab::Timeline, name: "Timeline", href: "/ui/timeline", key: 'l' },
+    Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
     Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },
+    Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
     Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
 ];
 
