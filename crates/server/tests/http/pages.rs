@@ -167,28 +167,6 @@ async fn a_rerun_takes_what_depends_on_it_along() {
 }
 
 #[tokio::test]
-async fn a_backfill_is_shown_before_it_is_made() {
-    let server = Server::start(&workflow("w", "")).await;
-    server.step(TIME).await;
-    let wanted = "from=2015-08-01T00%3A00&to=2015-08-01T03%3A00&mode=missing&priority=-1";
-    let preview =
-        form(&server, "/ui/workflows/w/backfill", &format!("{wanted}&what=preview"), "same-origin").await.ok();
-    assert_says(
-        &preview.text,
-        &["It would touch 3 slots, and leave 0 as they are.", "2015-08-01T01:00Z", "Backfill 3 slots"],
-    );
-    assert!(!page(&server, "/ui/workflows/w").await.contains("<progress"), "nothing was made yet");
-    let made = form(&server, "/ui/workflows/w/backfill", &format!("{wanted}&what=create"), "same-origin").await;
-    assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/ui/workflows/w#backfills"));
-    assert_says(&page(&server, "/ui/workflows/w").await, &["0 of 3", "Cancel"]);
-    let cancelled =
-        form(&server, "/ui/backfills/w-2015-08-01T00:00Z-2015-08-01T03:00Z/cancel", "", "same-origin").await;
-    assert_eq!(cancelled.status, StatusCode::SEE_OTHER, "{cancelled:?}");
-    let odd = form(&server, "/ui/workflows/w/backfill", &wanted.replace("missing", "none"), "same-origin").await;
-    assert_eq!(odd.status, StatusCode::BAD_REQUEST);
-}
-
-#[tokio::test]
 async fn problems_show_the_place_and_a_good_server_says_so() {
     let server = Server::start(&workflow("w", "")).await;
     assert_says(&page(&server, "/ui/problems").await, &["fine Every file of definitions is loaded"]);
