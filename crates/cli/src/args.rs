@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, change, check, completions, cron, deploy, export, graph, groups, import, list, logs, pause, plan, serve, shadow, test,
+    backfill, backfills, change, check, completions, cron, deploy, export, graph, groups, import, list, logs, pause, plan, serve, shadow, test,
     types, up, watch, why,
 };
 
@@ -94,6 +94,8 @@ commands! {
     Resume(pause::NamesArgs) => pause::resume,
     /// Open the slots of a range in the past, and watch them
     Backfill(backfill::BackfillArgs) => backfill::run,
+    /// List the backfills, and pause, resume, prioritise, rerun or cancel one
+    Backfills(backfills::BackfillsArgs) => backfills::run,
     /// Print or set which workflows stand together on the board
     Groups(groups::GroupsArgs) => groups::run,
     /// Print what happened

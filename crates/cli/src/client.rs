@@ -83,6 +83,16 @@ impl Client {
         self.read(doing, self.refused(doing, answer)?)
     }
 
+    /// Changes a part of something.
+    pub(crate) fn patch(&self, doing: &str, path: &str, body: &Value) -> Result<Value, Failure> {
+        let mut request = self.agent.patch(self.url(path, &Query::new())).header("content-type", "application/json");
+        if let Some(user) = &self.user {
+            request = request.header("Kelos-User", user);
+        }
+        let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
+        self.read(doing, self.refused(doing, answer)?)
+    }
+
     /// Takes something away.
     pub(crate) fn delete(&self, doing: &str, path: &str, query: &Query) -> Result<Value, Failure> {
         let mut request = self.agent.delete(self.url(path, query));

@@ -5,6 +5,7 @@
 
 mod args;
 mod backfill;
+mod backfills;
 mod change;
 mod check;
 mod client;
