@@ -67,6 +67,9 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
     assert!(folder.run(&["mark", "up", &at, "succeeded"]).fails(1).contains("has succeeded already"));
     assert!(folder.run(&["mark", "up", &at, "failed"]).fails(2).contains("possible values: succeeded"));
     reaches(&folder, "mid", &at, "succeeded");
+    let out = folder.run(&["why", "mid", &at, "--path"]).ok();
+    assert!(out.contains("it ended at ") && out.contains(" %  mid@") && out.contains("ran "), "{out}");
+    assert!(folder.run(&["why", "mid", &at, "--path", "--at", &at]).fails(2).contains("cannot be used with"));
     reaches(&folder, "down", &at, "running");
     let out = folder.run(&["mark", "down", &at, "succeeded"]).fails(1);
     assert!(out.contains("has not ended") && out.contains("`kelos kill` ends it first"), "{out}");
