@@ -48,11 +48,11 @@ impl House {
     }
 
     /// A server of these files that has been up before, and whose state has been added to since.
-    pub(crate) fn with_past(files: &[(&str, &str)], add: impl FnOnce(&Path)) -> Option<House> {
+    pub(crate) fn with_past(files: &[(&str, &str)], add: impl FnOnce(&Folder)) -> Option<House> {
         let driver = kelos_test_servers::address("KELOS_TEST_WEBDRIVER")?;
         let folder = Folder::with(files);
         Server::start(folder.path(), &["up", "--port", "0"], "Stop with Ctrl-C").stop();
-        add(&folder.path().join(".kelos/kelos.db"));
+        add(&folder);
         Some(House::serve(&driver, folder, &[]))
     }
 

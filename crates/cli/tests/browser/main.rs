@@ -4,6 +4,7 @@ mod driver;
 mod house;
 mod past;
 mod real;
+mod scene;
 #[path = "../support/mod.rs"]
 mod support;
 mod world;

@@ -1,6 +1,7 @@
 //! Workflows in every state that pages know, made within seconds.
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
 use crate::house::House;
 use crate::support::eventually;
@@ -18,11 +19,11 @@ fn quiet_now() -> Timestamp {
 
 /// The workflows. `long` goes on until there is a file `go`, and says more once there is a file `more`; `flaky` fails
 /// until there is a file `mended`.
-fn script() -> String {
+fn scripts() -> [String; 2] {
     let now = quiet_now();
     let start = now - SignedDuration::from_hours(HOURS as i64) + SignedDuration::from_secs(1);
     let last = now - SignedDuration::from_hours(1) + SignedDuration::from_secs(1);
-    SCRIPT.replace("START", &start.to_string()).replace("LAST", &last.to_string())
+    [SCRIPT, EXPIRING].map(|text| text.replace("START", &start.to_string()).replace("LAST", &last.to_string()))
 }
 
 const SCRIPT: &str = r#"
@@ -39,9 +40,17 @@ define("sums", "echo added up", {
     schedule: celos.dependentSchedule("source"), tags: ["people"],
     trigger: celos.andTrigger(celos.successTrigger("source"), celos.successTrigger("flaky"), celos.fileCheckTrigger("file:in/${hour}")),
 });
-define("expiring", "true", { trigger: celos.fileCheckTrigger("file:never/${hour}"), waitTimeoutSeconds: 60 });
 define("quiet", "true", { startTime: "LAST" });
-define("long", "echo begun; until [ -e more ]; do sleep 0.05; done; echo and more; until [ -e go ]; do sleep 0.05; done; echo ended", { startTime: "LAST" });
+define("next", "true", { startTime: "LAST", trigger: celos.fileCheckTrigger("file:begun"), pools: [celos.pool("people", 1)] });
+define("long", "echo begun | tee begun; until [ -e more ]; do sleep 0.05; done; echo and more; until [ -e go ]; do sleep 0.05; done; echo ended", { startTime: "LAST", pools: [celos.pool("people", 1)] });
+"#;
+
+/// In a file of its own, so that it can go.
+const EXPIRING: &str = r#"
+celos.defineWorkflow({
+    id: "expiring", schedule: celos.hourlySchedule(), startTime: "START", schedulingStrategy: celos.serialSchedulingStrategy(),
+    trigger: celos.fileCheckTrigger("file:never/${hour}"), waitTimeoutSeconds: 60, externalService: celos.commandExternalService({ command: ["true"] }),
+});
 "#;
 
 /// A broken script, which problems tell of.
@@ -49,14 +58,23 @@ const BROKEN: &str = "celos.defineWorkflow({ id: \"broken\" });\n";
 
 /// A server with all of it, once everything is where it stays.
 pub(crate) fn world() -> Option<House> {
-    let house = House::of(&[("workflows/world.js", &script()), ("workflows/broken.js", BROKEN)])?;
+    let [script, expiring] = scripts();
+    let files =
+        [("workflows/world.js", &*script), ("workflows/expiring.js", &*expiring), ("workflows/broken.js", BROKEN)];
+    let house = House::of(&files)?;
     house.until_slots("source", "succeeded", HOURS);
     house.until_slots("flaky", "failed", HOURS);
     house.until_slots("again", "backoff", HOURS);
     house.until_slots("sums", "waiting", HOURS);
     house.until_slots("expiring", "expired", HOURS);
     house.until_slots("long", "running", 1);
+    house.until_slots("next", "queued", 1);
     house.pause("quiet");
+    let again = json!({
+        "name": "once-more", "workflow": "source", "from": "2000-01-01T00:00Z", "to": Timestamp::now().to_string(), "mode": "all", "reason": "to see it",
+    });
+    house.post("backfills", &again);
+    house.until_slots("source", "succeeded", HOURS);
     Some(house)
 }
 

@@ -4,6 +4,7 @@ mod board;
 mod injection;
 mod keys;
 mod pages;
+mod pictures;
 mod quickstart;
 mod scale;
 mod slot;

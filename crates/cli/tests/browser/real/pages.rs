@@ -43,6 +43,21 @@ fn pages(house: &House) -> Vec<String> {
             .map(str::to_owned),
     );
     pages.push("/ui/board/cell?workflow=source&from=2000-01-01T00:00Z&to=2100-01-01T00:00Z".to_owned());
+    let late = house.slots("sums", "waiting").remove(0);
+    pages.extend([format!("/ui/graph?slot=sums@{late}"), format!("/ui/timeline?slot=source@{late}")]);
+    let others = [
+        "/ui/board/groups",
+        "/ui/graph?focus=sums&up=1&down=1",
+        "/ui/graph?as=list",
+        "/ui/timeline?by=pool",
+        "/ui/timeline?as=table",
+        "/ui/backfills/once-more",
+        "/ui/new-backfill",
+        "/ui/new-backfill?workflow=source&from=2000-01-01T00:00Z&to=2100-01-01T00:00Z&mode=all",
+        "/ui?tag=people",
+        "/ui/activity?who=*",
+    ];
+    pages.extend(others.map(str::to_owned));
     pages
 }
 

@@ -64,7 +64,7 @@ const WATCH: &str = "
 #[ignore = "needs a real server: servers/run with chromium -- cargo test -- --ignored real::"]
 fn a_million_finished_runs_are_looked_at() {
     let filled = Instant::now();
-    let Some(house) = House::with_past(&[("workflows/many.js", SCRIPT)], |store| past::fill(store, HOURS)) else {
+    let Some(house) = House::with_past(&[("workflows/many.js", SCRIPT)], |folder| past::fill(folder, HOURS)) else {
         return;
     };
     println!("{} finished runs, written within {:.1} s", WORKFLOWS as i64 * HOURS, filled.elapsed().as_secs_f64());
