@@ -96,6 +96,8 @@ commands! {
     Backfill(backfill::BackfillArgs) => backfill::run,
     /// List the backfills, and pause, resume, prioritise, rerun or cancel one
     Backfills(backfills::BackfillsArgs) => backfills::run,
+    /// Print who holds what runs need (all runs, pools, workflows at their limit), and who waits
+    Capacity(capacity::CapacityArgs) => capacity::run,
     /// Print or set which workflows stand together on the board
     Groups(groups::GroupsArgs) => groups::run,
     /// Print what happened

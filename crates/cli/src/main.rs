@@ -6,6 +6,7 @@
 mod args;
 mod backfill;
 mod backfills;
+mod capacity;
 mod change;
 mod check;
 mod client;

@@ -1,6 +1,7 @@
 //! The native API, under `/api/v1`.
 
 pub(crate) mod backfills;
+pub(crate) mod capacity;
 mod dto;
 mod endpoints;
 mod events;
@@ -88,6 +89,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(slots::explain))
         .routes(routes!(slots::critical_path))
         .routes(routes!(stuck::stuck))
+        .routes(routes!(capacity::capacity))
         .routes(routes!(rerun::rerun))
         .routes(routes!(slots::kill))
         .routes(routes!(slots::skip))

@@ -8,6 +8,7 @@ mod asked;
 mod assets;
 mod backfills;
 mod board;
+mod capacity;
 mod events;
 mod graph;
 mod neighbours;
@@ -20,8 +21,8 @@ mod slot;
 mod source;
 mod state;
 mod stuck;
-mod tree;
 mod timeline;
+mod tree;
 mod trouble;
 mod words;
 mod workflow;
@@ -52,10 +53,11 @@ pub(crate) fn router() -> Router<App> {
         .route("/ui/workflows/{id}/slots/{time}", get(slot::show))
         .route("/ui/workflows/{id}/slots/{time}/{action}", post(slot::act))
         .route("/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt", get(runs::download))
-        .route("/ui/problems", get(problems::show))
         .route("/ui/timeline", get(timeline::show))
+        .route("/ui/problems", get(problems::show))
         .route("/ui/activity", get(activity::show))
         .route("/ui/stuck", get(stuck::show))
+        .route("/ui/capacity", get(capacity::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(guarded))

@@ -27,6 +27,8 @@ pub(super) enum Tab {
     Activity,
     /// What does not get on.
     Stuck,
+    /// What runs need that there is not enough of.
+    Capacity,
 }
 
 /// A tab's name, where it leads, and the key that leads there after `g`.
@@ -44,6 +46,7 @@ const PLACES: &[Place] = &[
     Place { tab: Tab::Timeline, name: "Timeline", href: "/ui/timeline", key: 'l' },
     Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
     Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },
+    Place { tab: Tab::Capacity, name: "Capacity", href: "/ui/capacity", key: 'c' },
     Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
     Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
 ];

@@ -10,7 +10,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos::core::Ask;
 use kelos::model::time::schedule::Schedule;
-use kelos::model::workflow::{Properties, Workflow, WorkflowRow};
+use kelos::model::workflow::{PoolUse, Properties, Workflow, WorkflowRow};
 use kelos::model::{Run, RunState, SlotState, WorkflowId};
 use kelos::schedule;
 use kelos::script::Problem;
@@ -161,6 +161,7 @@ impl Found {
                 dt { "Schedule" } dd { (schedule_words(schedule::of(definition))) }
                 dt { "Trigger" } dd { (tree::defined(&definition.trigger)) }
                 dt { "At a time" } dd { (words::count(u64::from(definition.concurrency), "slot")) }
+                @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
                 @if let Some(start) = definition.start_time { dt { "Starts" } dd { (words::moment(start)) } }
                 @if let Some(seconds) = definition.wait_timeout_seconds {
@@ -252,4 +253,14 @@ pub(super) async fn act(
     };
     app.ask(&asked::who(&headers)?, ask).await?;
     Ok(asked::back_to(&workflow_href(&id)))
+}
+
+/// What each run takes of its pools.
+fn pools(uses: &[PoolUse]) -> Markup {
+    html! {
+        @for (n, one) in uses.iter().enumerate() {
+            @if n > 0 { ", " }
+            a href=(format!("/ui/capacity#pool-{}", segment(one.pool.as_str()))) { (one.pool) } " (" (one.permits) " of " (one.size) ")"
+        }
+    }
 }
