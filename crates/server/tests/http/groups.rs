@@ -98,7 +98,10 @@ async fn groups_are_set_by_a_form_that_loses_nothing() {
     let wanted = r#"{"groups": [{"name": "<b>", "workflows": ["b"]}]}"#;
     let broken = form(&server, FORM, &fields("{\"groups\": <", &shown, "save"), "same-origin").await;
     assert_eq!(broken.status, 400);
-    assert!(broken.text.contains("Not saved: expected value") && broken.text.contains("{&quot;groups&quot;: &lt;</textarea>"));
+    assert!(
+        broken.text.contains("Not saved: expected value")
+            && broken.text.contains("{&quot;groups&quot;: &lt;</textarea>")
+    );
     let saved = form(&server, FORM, &fields(wanted, &shown.replace('\n', "\r\n"), "save"), "same-origin").await;
     assert_eq!((saved.status.as_u16(), saved.header("location")), (303, "/ui"));
     assert_eq!(names(&server.get("/ui").await.ok().text), ["&lt;b&gt;", "Unlisted workflows"]);
