@@ -165,7 +165,11 @@ impl Core {
         for slot in &idle {
             let Some(live) = task.slots.get(&slot.key) else { continue };
             let place = live.place(&slot.key);
-            if task.is_in_line(&live.slot) { task.queue.insert(place) } else { task.queue.remove(&place) };
+            if task.is_in_line(&live.slot) {
+                task.queue.insert(place)
+            } else {
+                task.queue.remove(&place)
+            };
         }
         self.dirty.extend(idle);
         self.to_dispatch.insert(row.workflow);

@@ -290,9 +290,6 @@ mod tests {
     fn words() {
         assert_eq!(Basis::Pace(20).to_string(), "from the pace of its last 20 slots");
         assert_eq!(Basis::Durations(1, 2).to_string(), "from what the last run of its workflow took, 2 at a time");
-        assert_eq!(
-            Basis::Durations(3, 1).to_string(),
-            "from what the last 3 runs of its workflow took, 1 at a time"
-        );
+        assert_eq!(Basis::Durations(3, 1).to_string(), "from what the last 3 runs of its workflow took, 1 at a time");
     }
 }

@@ -7,7 +7,9 @@ use kelos_core::Core;
 use kelos_model::event::{BackfillEvent, Event};
 use kelos_model::trigger::evaluate;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Answer, BackfillId, EventRecord, PoolId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot};
+use kelos_model::{
+    Answer, BackfillId, EventRecord, PoolId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
+};
 use kelos_store::{MemoryDisk, MemoryStore, Reader, SlotFilter, Store};
 
 use crate::workload::Workload;

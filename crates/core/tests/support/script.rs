@@ -34,7 +34,8 @@ use kelos_model::time::{Cron, CronSchedule, Schedule, format_short, parse_instan
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::{About, BackfillMode, Job, Keys, Properties, Source};
 use kelos_model::{
-    BackfillId, Outcome, Probe, ProbeAnswer, PoolId, PoolUse, RetryPolicy, RunId, SlotKey, SlotRef, Trigger, Workflow, WorkflowId,
+    BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RetryPolicy, RunId, SlotKey, SlotRef, Trigger, Workflow,
+    WorkflowId,
 };
 
 use super::triggers;

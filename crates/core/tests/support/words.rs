@@ -83,7 +83,9 @@ impl Words {
                     BackfillEvent::Cancelled { .. } => format!("backfill {backfill} cancelled"),
                     BackfillEvent::Paused { .. } => format!("backfill {backfill} paused"),
                     BackfillEvent::Resumed { .. } => format!("backfill {backfill} resumed"),
-                    BackfillEvent::Prioritised { priority, .. } => format!("backfill {backfill} has priority {priority}"),
+                    BackfillEvent::Prioritised { priority, .. } => {
+                        format!("backfill {backfill} has priority {priority}")
+                    }
                     BackfillEvent::Reopened { slots, .. } => format!("backfill {backfill}: {slots} failures reopened"),
                 };
                 Line { slot: None, mark, text }

@@ -178,7 +178,8 @@ pub(super) async fn one(
 
 async fn shown(app: &App, id: BackfillId) -> Result<ProgressDto, Problem> {
     let (name, now) = (id.clone(), app.handle().now());
-    let found = app.read(move |reader| reader.backfill(&name)?.map(|row| progress(reader, row, now)).transpose()).await?;
+    let found =
+        app.read(move |reader| reader.backfill(&name)?.map(|row| progress(reader, row, now)).transpose()).await?;
     found.map(ProgressDto::from).ok_or_else(|| unknown(&id))
 }
 

@@ -56,12 +56,7 @@ impl Spec {
 
     /// Changes one that was not cancelled, where it must live only while a slot of it does. Its live slots have its
     /// priority.
-    pub(super) fn change_backfill(
-        &mut self,
-        id: &BackfillId,
-        must_live: bool,
-        change: impl Fn(&mut SpecBackfill),
-    ) {
+    pub(super) fn change_backfill(&mut self, id: &BackfillId, must_live: bool, change: impl Fn(&mut SpecBackfill)) {
         let is_over = self.slots_of(id, |state| !state.is_final()).is_empty();
         let Some(row) = self.backfills.get_mut(id).filter(|row| !row.cancelled && !(must_live && is_over)) else {
             return;

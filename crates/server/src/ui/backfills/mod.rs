@@ -73,7 +73,8 @@ fn parts(far: &Progress) -> Vec<Part> {
 
 /// The slots of a backfill by state, as a bar with letters; its words are for those who can't see it.
 fn bar(far: &Progress) -> Markup {
-    let counts = parts(far).iter().map(|part| format!("{} {}", far.counts[&part.state], part.state)).collect::<Vec<_>>();
+    let counts =
+        parts(far).iter().map(|part| format!("{} {}", far.counts[&part.state], part.state)).collect::<Vec<_>>();
     html! {
         svg.states role="img" aria-label=(counts.join(", ")) width="100%" height="22" {
             @for part in parts(far) {

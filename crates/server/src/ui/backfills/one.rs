@@ -73,12 +73,7 @@ pub(super) async fn show(
     Ok(page.show(&found.page()))
 }
 
-fn read(
-    reader: &dyn Reader,
-    id: &BackfillId,
-    wanted: Wanted,
-    now: Timestamp,
-) -> Result<Option<Found>, StoreError> {
+fn read(reader: &dyn Reader, id: &BackfillId, wanted: Wanted, now: Timestamp) -> Result<Option<Found>, StoreError> {
     let Some(row) = reader.backfill(id)? else { return Ok(None) };
     let failures = failures(reader, &row)?;
     let filter = SlotFilter { states: wanted.state.into_iter().collect(), ..slots_of(&row) };
