@@ -30,14 +30,14 @@ async fn runs_are_bars_that_lead_to_their_slots() {
     assert_harmless(&shown);
     assert_says(
         &shown,
-        &["Timeline", "2015-09-13 09:15 – 2015-09-13 15:15 UTC : 1 run (1 running)", "up 1", "run 1: running"],
+        &["Timeline", "2015-09-13 09:15 – 2015-09-13 15:15 UTC: 1 run (1 running)", "up 1", "run 1: running"],
     );
     assert!(shown.contains("data-events"), "it goes on with the clock");
     let short = kelos::model::time::format_short(kelos::model::time::parse_instant(&time).unwrap());
     assert!(shown.contains(&format!("href=\"/ui/workflows/up/slots/{short}?run=1\"")), "{shown}");
     server.end(&slot("up", &time), 1, false).await;
     let ended = page(&server, "/ui/timeline?as=table&state=failed&find=U&tag=etl").await;
-    assert_says(&ended, &["1 run (1 failed)", &format!("up@{short} #1 F failed 2015-09-13 15:01:00 0.0 s 0.0 s")]);
+    assert_says(&ended, &["1 run (1 failed)", &format!("up@{short} #1 F failed 2015-09-13 13:30:00 0.0 s")]);
     for none in ["state=succeeded", "find=down", "tag=nothing", "project=nobody"] {
         assert_says(
             &page(&server, &format!("/ui/timeline?{none}")).await,
@@ -52,7 +52,7 @@ async fn a_window_in_the_past_stays_and_has_nothing_of_now() {
     let past = page(&server, "/ui/timeline?from=2015-09-10T00:00Z&to=2015-09-10T06:00Z&zone=Europe/Berlin").await;
     assert_says(
         &past,
-        &["2015-09-10 02:00 – 2015-09-10 08:00 CEST : 0 runs", "No run was under way in this time.", "Later"],
+        &["2015-09-10 02:00 – 2015-09-10 08:00 CEST: 0 runs", "No run was under way in this time.", "Later"],
     );
     assert!(!past.contains("data-events"), "nothing happens in the past");
 }
@@ -88,7 +88,7 @@ async fn the_critical_path_of_a_slot_is_shown_and_told() {
     let waits = page(&server, &href).await;
     assert_says(
         &waits,
-        &["Critical path of down@", "now; it has not ended", "waited 0.0 s for up@", "Show all runs alike"],
+        &["Critical path of down@", "now; it has not ended", "waited 1 h 31 min for up@", "Show all runs alike"],
     );
     server.end(&slot("up", &time), 1, true).await;
     server.step("2015-09-13T13:31Z").await;
@@ -111,7 +111,7 @@ async fn runs_are_listed_by_when_they_were_under_way() {
         server.get(&format!("/api/v1/runs?{query}")).await.ok().json()["items"].as_array().unwrap().len()
     };
     assert_eq!(count("from=2015-09-13T15:00Z").await, 1);
-    assert_eq!(count("to=2015-09-13T15:01Z").await, 0);
+    assert_eq!(count("to=2015-09-13T13:30Z").await, 0);
     assert_eq!(count("from=2015-09-13T16:00Z&to=2015-09-13T17:00Z").await, 1, "it goes on");
     let wrong = server.get("/api/v1/runs?from=2015-09-13&to=2015-09-12").await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
