@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, backfills, change, check, completions, cron, deploy, export, graph, groups, import, list, logs, pause, plan, serve, shadow, test,
-    types, up, watch, why,
+    backfill, backfills, capacity, change, check, completions, cron, deploy, export, graph, groups, import, list, logs,
+    pause, plan, serve, shadow, source, stuck, test, types, up, watch, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -78,6 +78,10 @@ commands! {
     Why(why::WhyArgs) => why::run,
     /// Print what depends on what, or what is in a slot's way upstream
     Graph(graph::GraphArgs) => graph::run,
+    /// List what is stuck: late, in back-off, running for long, failed or paused; the worst first
+    Stuck(stuck::StuckArgs) => stuck::run,
+    /// Print the script that defines a workflow, now or in an earlier version
+    Source(source::SourceArgs) => source::run,
     /// Print the output of a run
     Logs(logs::LogsArgs) => logs::run,
     /// Open slots again that have ended, or open ones that were never planned

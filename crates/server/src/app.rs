@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::groups::Groups;
 use crate::guard::Hosts;
+use crate::links::Links;
 
 /// What all routes work on: a node, and what there is to say about this server. Cheap to clone.
 #[derive(Clone)]
@@ -23,6 +24,7 @@ pub struct App {
     prober: Prober,
     takes_deployments: bool,
     groups: Arc<Groups>,
+    links: Arc<Links>,
     deploying: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -43,6 +45,7 @@ impl App {
             prober,
             takes_deployments: false,
             groups: Arc::default(),
+            links: Arc::default(),
             deploying: Arc::default(),
         }
     }
@@ -67,6 +70,16 @@ impl App {
 
     pub(crate) fn groups_of_file(&self) -> &Arc<Groups> {
         &self.groups
+    }
+
+    /// The same, with its runs linked to these pages.
+    #[must_use]
+    pub fn with_links(self, links: Links) -> App {
+        App { links: Arc::new(links), ..self }
+    }
+
+    pub(crate) fn links(&self) -> &Links {
+        &self.links
     }
 
     pub(crate) fn takes_deployments(&self) -> bool {

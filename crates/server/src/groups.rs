@@ -46,6 +46,16 @@ struct Listed {
     from: Option<String>,
 }
 
+/// What a server is started with.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    groups: Option<Vec<Group>>,
+    #[serde(default)]
+    #[expect(dead_code, reason = "they are known, but read elsewhere")]
+    links: serde::de::IgnoredAny,
+}
+
 impl Groups {
     /// Reads the text of a file.
     ///
@@ -54,6 +64,15 @@ impl Groups {
     pub fn parse(text: &str) -> Result<Groups, String> {
         let listed: Listed = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
         checked(listed.groups).map(|groups| Groups(Some(groups)))
+    }
+
+    /// Reads the text of a file that a server is started with, which may have [links](crate::Links) as well or instead.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what was expected.
+    pub fn of_file(text: &str) -> Result<Groups, String> {
+        let file: File = serde_json::from_str(text).map_err(|error| format!("{error}; expected {FORM}"))?;
+        file.groups.map(checked).transpose().map(Groups)
     }
 
     /// The same of a value.

@@ -11,6 +11,7 @@ mod celos;
 mod groups;
 mod guard;
 mod known;
+mod links;
 mod problem;
 mod serve;
 mod ui;
@@ -25,6 +26,7 @@ pub use api::{event_words, plan_json};
 pub use app::App;
 pub use groups::Groups;
 pub use guard::Hosts;
+pub use links::Links;
 pub use serve::serve;
 
 /// All routes of a server.

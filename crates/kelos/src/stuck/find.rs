@@ -180,8 +180,9 @@ impl Search<'_> {
         let usual = usual::lateness(self.reader, &self.workflow.id)?;
         let due = usual::due(self.reader, row)?;
         let attempts = u64::from(self.workflow.definition.retry.count) + 1;
-        let said = reason(self.reader, &row.id, self.now)?;
-        let reason = format!("attempt {} of {attempts} failed: {said}", row.slot.retries);
+        let runs = self.reader.slot_runs(&row.id)?;
+        let outcome = runs.last().and_then(|run| run.outcome.as_ref()).map(|outcome| format!(": {outcome}"));
+        let reason = format!("attempt {} of {attempts} failed{}", row.slot.retries, outcome.unwrap_or_default());
         let stuck = self.stuck(row, Kind::Backoff, due, usual, self.limit(usual));
         Ok(Some(Stuck { since: row.slot.since, reason, next: row.slot.due, others: waiting.count(), ..stuck }))
     }

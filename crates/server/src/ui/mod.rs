@@ -24,6 +24,8 @@ mod stuck;
 mod timeline;
 mod tree;
 mod trouble;
+mod versions;
+mod waits;
 mod words;
 mod workflow;
 
@@ -58,6 +60,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/ui/activity", get(activity::show))
         .route("/ui/stuck", get(stuck::show))
         .route("/ui/capacity", get(capacity::show))
+        .route("/ui/workflows/{id}/versions/{version}", get(versions::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(guarded))

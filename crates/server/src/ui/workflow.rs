@@ -14,15 +14,15 @@ use kelos::model::workflow::{PoolUse, Properties, Workflow, WorkflowRow};
 use kelos::model::{Run, RunState, SlotState, WorkflowId};
 use kelos::schedule;
 use kelos::script::Problem;
-use kelos::store::{PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError};
+use kelos::store::{Columns, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use super::page::{Page, segment, workflow_href};
 use super::state::badge;
 use super::trouble::Trouble;
-use super::{asked, backfills, graph, neighbours, plot, problems, secrets, slot, source, tree, words};
+use super::waits::{self, Waits};
+use super::{asked, backfills, graph, neighbours, plot, problems, slot, source, tree, versions, words};
 use crate::app::App;
 
 /// Times of the future that are shown.
@@ -39,6 +39,9 @@ struct Found {
     slots: Vec<SlotRow>,
     counts: BTreeMap<SlotState, u64>,
     runs: Vec<Run>,
+    days: Columns,
+    tallies: Vec<Tally>,
+    waits: Waits,
     past: Vec<PastDefinition>,
     upstream: Vec<WorkflowId>,
     downstream: Vec<WorkflowId>,
@@ -73,11 +76,15 @@ fn read(
     let own = |problem: &Problem| {
         problem.file == row.definition.source.file && problem.workflow.as_ref().is_none_or(|of| of == id)
     };
+    let days = plot::days(now);
     Ok(Some(Found {
         times,
         slots: reader.slots(&filter, None, STRIP)?.rows,
         counts: reader.slot_counts(&filter)?,
         runs: reader.runs(&RunFilter { workflow: Some(id.clone()), states: over, range: None }, None, PLOTTED)?.rows,
+        tallies: reader.slot_tallies(&days, Some(id))?.remove(id).unwrap_or_default(),
+        days,
+        waits: waits::read(reader, &row, now)?,
         past: reader.definitions(id)?,
         upstream,
         downstream,
@@ -141,7 +148,11 @@ impl Found {
             p.bar { @for (state, number) in self.counts.iter().filter(|(_, number)| **number > 0) {
                 span { (badge(*state)) " " (number) }
             } }
-            @if let Some(plot) = plot::durations(&self.runs) { h2 { "Runs" } (plot) }
+            (self.waits.show())
+            div.columns {
+                @if let Some(plot) = plot::durations(&self.runs) { section { h2 { "How long its runs took" } (plot) } }
+                @if let Some(plot) = plot::successes(&self.days, &self.tallies) { section { h2 { "How many of its slots succeeded" } (plot) } }
+            }
         }
     }
 
@@ -168,9 +179,9 @@ impl Found {
                     dt { "Expires" } dd { "when it still waits " (words::span(i64::try_from(seconds).unwrap_or(i64::MAX))) " after its time" }
                 }
                 dt { "Executor" } dd { (definition.job.executor) }
-                (settings(&definition.job.settings))
+                (slot::fields(&definition.job.settings))
                 @match &definition.job.properties {
-                    Properties::Fixed(properties) => (settings(properties)),
+                    Properties::Fixed(properties) => (slot::fields(properties)),
                     Properties::Function(function) => { dt { "Properties" } dd { "a function of " (function.file) " gives them" } }
                 }
                 dt { "Project" } dd { (definition.project) }
@@ -194,6 +205,7 @@ impl Found {
                 Some(text) => (source::file(text, place.line)),
                 None => p.soft { "Its text was not kept." },
             }
+            (versions::list(&self.row.id, &self.past))
         }
     }
 }
@@ -209,21 +221,6 @@ fn workflows(ids: &[WorkflowId], none: &str) -> Markup {
     html! {
         @if ids.is_empty() { p.soft { (none) } }
         ul.plain { @for id in ids { li { a href=(workflow_href(id)) { (id) } } } }
-    }
-}
-
-/// What a job is given, without its secrets.
-fn settings(fields: &Map<String, Value>) -> Markup {
-    html! {
-        @for (name, value) in &secrets::masked_fields(fields) {
-            dt { code { (name) } }
-            dd {
-                @match value {
-                    Value::String(text) => code { (text) },
-                    other => code { (serde_json::to_string_pretty(other).unwrap_or_default()) },
-                }
-            }
-        }
     }
 }
 
