@@ -1,9 +1,8 @@
 use std::sync::Arc;
 
-use kelos_model::retry::RetryPolicy;
 use kelos_model::time::{Cron, CronSchedule, parse_instant};
 use kelos_model::trigger::{Evidence, TriggerKind, Verdict};
-use kelos_model::workflow::{About, Job, Keys, Planned, Properties, Source, Workflow};
+use kelos_model::workflow::{About, Job, Keys, Planned, Workflow};
 use kelos_model::{Answer, Event, EventRecord, Explanation, Probe, SlotEvent, Trigger, slot};
 use kelos_store::{Commit, MemoryStore, SlotRow, Store};
 
@@ -34,18 +33,10 @@ fn all(triggers: impl IntoIterator<Item = Trigger>) -> Trigger {
 fn row(name: &str, trigger: Trigger) -> WorkflowRow {
     let hourly = Schedule::Cron(CronSchedule::utc(Cron::parse("0 0 * * * ?").unwrap()));
     let definition = Workflow {
-        id: id(name),
         project: format!("project-{}", &name[..1]),
-        source: Source::default(),
-        keys: Keys::Schedule(hourly),
         trigger,
-        concurrency: 1,
-        pools: Vec::new(),
-        retry: RetryPolicy::default(),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job { executor: "command".to_owned(), settings: Default::default(), properties: Properties::default() },
         about: About { tags: vec![format!("tag-{name}")], ..About::default() },
+        ..Workflow::new(id(name), hourly, Job::new("command", serde_json::Map::new()))
     };
     let definition = Arc::new(definition);
     WorkflowRow { id: id(name), definition, version: 1, present: true, paused: false, planned: Planned::default() }
