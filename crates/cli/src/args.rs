@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    backfill, change, check, completions, cron, deploy, export, import, list, logs, pause, plan, relatives, serve,
-    shadow, test, types, up, watch, why,
+    backfill, backfills, capacity, change, check, completions, cron, deploy, export, graph, groups, import, list, logs,
+    pause, plan, relatives, serve, shadow, source, stuck, test, types, up, watch, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -80,6 +80,12 @@ commands! {
     Slots(list::SlotsArgs) => list::slots,
     /// Explain why a slot stands where it stands
     Why(why::WhyArgs) => why::run,
+    /// Print what depends on what, or what is in a slot's way upstream
+    Graph(graph::GraphArgs) => graph::run,
+    /// List what is stuck: late, in back-off, running for long, failed or paused; the worst first
+    Stuck(stuck::StuckArgs) => stuck::run,
+    /// Print the script that defines a workflow, now or in an earlier version
+    Source(source::SourceArgs) => source::run,
     /// Print the output of a run
     Logs(logs::LogsArgs) => logs::run,
     /// Open slots again that have ended, or open ones that were never planned
@@ -96,6 +102,12 @@ commands! {
     Resume(pause::NamesArgs) => pause::resume,
     /// Open the slots of a range in the past, and watch them
     Backfill(backfill::BackfillArgs) => backfill::run,
+    /// List the backfills, and pause, resume, prioritise, rerun or cancel one
+    Backfills(backfills::BackfillsArgs) => backfills::run,
+    /// Print who holds what runs need (all runs, pools, workflows at their limit), and who waits
+    Capacity(capacity::CapacityArgs) => capacity::run,
+    /// Print or set which workflows stand together on the board
+    Groups(groups::GroupsArgs) => groups::run,
     /// Print what happened
     Events(watch::EventsArgs) => watch::run,
     /// Take over the state of another scheduler; while no server runs

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Query, escape, items, number, text};
 use crate::failure::{BAD, Failure};
 use crate::list::counts;
-use crate::options::{Door, Range};
+use crate::options::{Because, Door, Range};
 use crate::render;
 use crate::text::{self as words, short};
 
@@ -38,6 +38,8 @@ pub(crate) struct BackfillArgs {
     /// Its name [default: made of the workflow and the range]
     #[arg(long)]
     name: Option<String>,
+    #[command(flatten)]
+    because: Because,
     /// Only say what would happen
     #[arg(long)]
     dry_run: bool,
@@ -103,6 +105,9 @@ fn request(args: &BackfillArgs) -> Value {
     });
     if let Some(priority) = args.priority {
         request["priority"] = priority.into();
+    }
+    if let Some(reason) = &args.because.reason {
+        request["reason"] = reason.as_str().into();
     }
     if let Some(name) = &args.name {
         request["name"] = name.as_str().into();

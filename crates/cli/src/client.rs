@@ -83,6 +83,16 @@ impl Client {
         self.read(doing, self.refused(doing, answer)?)
     }
 
+    /// Changes a part of something.
+    pub(crate) fn patch(&self, doing: &str, path: &str, body: &Value) -> Result<Value, Failure> {
+        let mut request = self.agent.patch(self.url(path, &Query::new())).header("content-type", "application/json");
+        if let Some(user) = &self.user {
+            request = request.header("Kelos-User", user);
+        }
+        let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
+        self.read(doing, self.refused(doing, answer)?)
+    }
+
     /// Takes something away.
     pub(crate) fn delete(&self, doing: &str, path: &str, query: &Query) -> Result<Value, Failure> {
         let mut request = self.agent.delete(self.url(path, query));
@@ -131,7 +141,8 @@ impl Client {
         })
     }
 
-    fn text(&self, answer: Response<Body>) -> Result<String, Failure> {
+    /// The text of an answer.
+    pub(crate) fn text(&self, answer: Response<Body>) -> Result<String, Failure> {
         let mut bytes = Vec::new();
         let read = answer.into_body().into_reader().read_to_end(&mut bytes);
         read.map_err(|error| Failure::new(UNREACHABLE, format!("hear from {} to the end: {error}", self.base)))?;

@@ -10,7 +10,7 @@ use kelos::model::{SlotRef, WorkflowId};
 use kelos::script::Folders;
 use kelos::store::SqliteStore;
 use kelos::{Node, NodeConfig, Pace, Status, local};
-use kelos_server::{App, Groups, Hosts, router};
+use kelos_server::{App, Groups, Hosts, Links, router};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -32,9 +32,12 @@ pub(crate) struct Tunables {
     /// Take deployments over HTTP: whoever reaches the port may then have any command run
     #[arg(long)]
     pub(crate) allow_deploy: bool,
-    /// JSON file that groups workflows on the board [default: by project]
+    /// JSON file that groups workflows on the board [default: by project] and links runs to other pages
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    /// Hue, to whose pages runs of Oozie are linked
+    #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
+    pub(crate) hue: Option<String>,
 }
 
 /// What a server is to be.
@@ -45,8 +48,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) pace: Pace,
     pub(crate) reload_every: Duration,
     pub(crate) tunables: &'a Tunables,
-    /// What stands together on the board.
-    pub(crate) groups: Groups,
+    /// What its pages are told.
+    pub(crate) pages: Pages,
     /// The socket that it listens on.
     pub(crate) listener: TcpListener,
 }
@@ -55,7 +58,7 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Host {
     pub(crate) node: Node,
     takes_deployments: bool,
-    groups: Groups,
+    pages: Pages,
     runtime: Runtime,
     listener: TcpListener,
 }
@@ -70,14 +73,31 @@ pub(crate) enum Role {
     Troubled(String),
 }
 
-/// The groups that a file names; without a file, none.
-pub(crate) fn groups(config: Option<&Path>) -> Result<Groups, Failure> {
-    let Some(path) = config else {
-        return Ok(Groups::default());
-    };
-    let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
-    Groups::parse(&text).map_err(fail)
+/// What pages are told when a server starts.
+#[derive(Default)]
+pub(crate) struct Pages {
+    /// What stands together on the board.
+    groups: Groups,
+    /// Where runs lead to.
+    links: Links,
+}
+
+impl Pages {
+    /// What the options say; without a file there are no groups.
+    pub(crate) fn read(tunables: &Tunables) -> Result<Pages, Failure> {
+        let pages = tunables.config.as_deref().map_or_else(|| Ok(Pages::default()), Pages::of_file)?;
+        let links = match &tunables.hue {
+            Some(hue) => pages.links.with_hue(hue).map_err(|why| Failure::usage(format!("use --hue: {why}")))?,
+            None => pages.links,
+        };
+        Ok(Pages { links, ..pages })
+    }
+
+    fn of_file(path: &Path) -> Result<Pages, Failure> {
+        let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        Ok(Pages { groups: Groups::of_file(&text).map_err(fail)?, links: Links::parse(&text).map_err(fail)? })
+    }
 }
 
 /// Starts a server; it answers no request yet.
@@ -98,7 +118,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let node = Node::start(config, Box::new(store), runtime.handle().clone())
         .map_err(|error| Failure::bad(error.to_string()))?;
     let takes_deployments = plan.tunables.allow_deploy;
-    Ok(Host { node, takes_deployments, groups: plan.groups, runtime, listener: plan.listener })
+    Ok(Host { node, takes_deployments, pages: plan.pages, runtime, listener: plan.listener })
 }
 
 impl Host {
@@ -129,7 +149,7 @@ impl Host {
 
     /// Answers requests until a signal to end comes; runs go on after it.
     pub(crate) fn serve(self, ready: impl FnOnce()) -> Result<(), Failure> {
-        let Host { node, takes_deployments, groups, runtime, listener } = self;
+        let Host { node, takes_deployments, pages, runtime, listener } = self;
         let outcome = runtime.block_on(async {
             let mut signals = Signals::listen()?;
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
@@ -138,7 +158,8 @@ impl Host {
             let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
                 .with_hosts(Hosts::for_bind(bound, []))
                 .with_deployments(takes_deployments)
-                .with_groups(groups);
+                .with_groups(pages.groups)
+                .with_links(pages.links);
             ready();
             let ended = async move {
                 signals.wait().await;

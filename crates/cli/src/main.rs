@@ -5,6 +5,8 @@
 
 mod args;
 mod backfill;
+mod backfills;
+mod capacity;
 mod change;
 mod check;
 mod client;
@@ -16,6 +18,8 @@ mod downstream;
 mod export;
 mod failure;
 mod folder;
+mod graph;
+mod groups;
 mod host;
 mod import;
 mod list;
@@ -28,7 +32,9 @@ mod relatives;
 mod render;
 mod serve;
 mod shadow;
+mod source;
 mod stream;
+mod stuck;
 mod test;
 mod text;
 mod types;

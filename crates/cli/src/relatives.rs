@@ -115,6 +115,8 @@ pub(crate) fn children(args: &RelativesArgs) -> Result<u8, Failure> {
             job.id
         )),
     }
-    lines(found.iter().map(|(child, group)| (child, format!("  (group {group})")))).for_each(text::line);
+    let width = found.iter().map(|(child, _)| child.id.chars().count()).max().unwrap_or(0);
+    let group = |child: &Job, group: &str| format!("{}  (group {group})", " ".repeat(width - child.id.chars().count()));
+    lines(found.iter().map(|(child, name)| (child, group(child, name)))).for_each(text::line);
     Ok(0)
 }

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         workflows: folder::existing("workflows directory", &args.workflows).map_err(|fail| named(fail, "workflows"))?,
         defaults: folder::existing("defaults directory", &args.defaults).map_err(|fail| named(fail, "defaults"))?,
     };
-    let groups = host::groups(args.tunables.config.as_deref())?;
+    let pages = host::Pages::read(&args.tunables)?;
     let data = folder::existing("state database directory", &args.db).map_err(|fail| named(fail, "db"))?;
     let logs = logs_folder(args)?;
     let daily = logs.as_deref().map(|folder| logging::Daily { folder, days: usize::from(args.log_days) });
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         pace: if args.auto_schedule.is_some() { Pace::ByItself } else { Pace::Stepped },
         reload_every: Duration::from_secs(args.auto_schedule.unwrap_or(1).min(3600)),
         tunables: &args.tunables,
-        groups,
+        pages,
         listener,
     })?;
     match host.role() {

@@ -38,7 +38,7 @@ pub(crate) const WHERE: &str = "server.json";
 pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let from = std::env::current_dir().unwrap_or_default();
     // Before the folder is entered, because the path is as people see it from outside.
-    let groups = host::groups(args.tunables.config.as_deref())?;
+    let pages = host::Pages::read(&args.tunables)?;
     let dir = folder::existing("folder of scripts", &args.dir)?;
     // Commands start where the scripts are, so that relative paths mean the same to all of them.
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         pace: Pace::ByItself,
         reload_every: Duration::from_secs(1),
         tunables: &args.tunables,
-        groups,
+        pages,
         listener,
     })?;
     let trouble = match host.role() {

@@ -1,4 +1,4 @@
-//! `kelos why`: the account of a slot as a tree.
+//! `kelos why`: the account of a slot as a tree, or what determined when it ended.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -16,6 +16,9 @@ pub(crate) struct WhyArgs {
     /// As it was at this moment [default: now]
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     at: Option<Timestamp>,
+    /// Instead, the critical path: which slots and waits determined when it ended, or keep it from ending
+    #[arg(long, conflicts_with = "at")]
+    path: bool,
     #[command(flatten)]
     door: Door,
 }
@@ -24,14 +27,34 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let mut query = Query::new();
     query.add_some("at", args.at.map(words::wire));
-    let path = format!("{}/why", slot_path(&args.slot.workflow, args.slot.time));
-    let why = client.get("explain the slot", &path, &query)?;
+    let slot = slot_path(&args.slot.workflow, args.slot.time);
+    let (what, tell): (_, fn(&Value) -> Vec<String>) =
+        if args.path { ("critical-path", critical_path) } else { ("why", account) };
+    let found = client.get("explain the slot", &format!("{slot}/{what}"), &query)?;
     if args.door.form.json {
-        words::json(&why);
+        words::json(&found);
         return Ok(0);
     }
-    words::print(&(account(&why).join("\n") + "\n"));
+    words::print(&(tell(&found).join("\n") + "\n"));
     Ok(0)
+}
+
+/// The slots that lead up to its end, the furthest back first, each with its share of the time.
+fn critical_path(path: &Value) -> Vec<String> {
+    let name = |of: &Value| format!("{}@{}", text(of, "workflow"), short(text(of, "time")));
+    let until = if path["isOver"] == true { "it ended at" } else { "it has not ended by" };
+    let (from, to) = (short(text(path, "from")), short(text(path, "until")));
+    let mut lines = vec![format!("{}: the path to it begins at {from}; {until} {to}", name(path)), String::new()];
+    for link in items(path, "links") {
+        let state = link["state"].as_str().unwrap_or("not there");
+        let percent = format!("{:.0} %", link["percent"].as_f64().unwrap_or_default());
+        lines.push(format!("{percent:>6}  {}  {}", name(link), render::paint(state, state)));
+        lines.push(format!("        {}", text(link, "sentence")));
+        let besides = items(link, "besides").iter().filter_map(Value::as_str);
+        lines.extend(besides.map(|besides| format!("        also in its way: {besides}")));
+    }
+    lines.extend(path["cut"].as_str().map(|cut| format!("\nit is not followed further back: {cut}")));
+    lines
 }
 
 fn account(why: &Value) -> Vec<String> {
@@ -147,6 +170,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_path_is_told_link_by_link() {
+        let link = |workflow: &str, percent: f64, sentence: &str| {
+            let (state, besides) = ("succeeded", json!([]));
+            json!({ "workflow": workflow, "time": "2016-01-01T00:00:00.000Z", "percent": percent, "state": state, "sentence": sentence, "besides": besides })
+        };
+        let path = json!({
+            "workflow": "down", "time": "2016-01-01T00:00:00.000Z", "isOver": true, "cut": null,
+            "from": "2016-01-01T00:00:00.000Z", "until": "2016-01-01T00:44:00.000Z",
+            "links": [link("up", 93.2, "ran 41 min"), link("down", 6.8, "ran 3 min")],
+        });
+        let expected = [
+            "down@2016-01-01T00:00Z: the path to it begins at 2016-01-01T00:00Z; it ended at 2016-01-01T00:44Z",
+            "",
+            "  93 %  up@2016-01-01T00:00Z  succeeded",
+            "        ran 41 min",
+            "   7 %  down@2016-01-01T00:00Z  succeeded",
+            "        ran 3 min",
+        ];
+        assert_eq!(critical_path(&path), expected);
+    }
 
     #[test]
     fn a_leaf_says_everything_once() {

@@ -67,6 +67,9 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
     assert!(folder.run(&["mark", "up", &at, "succeeded"]).fails(1).contains("has succeeded already"));
     assert!(folder.run(&["mark", "up", &at, "failed"]).fails(2).contains("possible values: succeeded"));
     reaches(&folder, "mid", &at, "succeeded");
+    let out = folder.run(&["why", "mid", &at, "--path"]).ok();
+    assert!(out.contains("it ended at ") && out.contains(" %  mid@") && out.contains("ran "), "{out}");
+    assert!(folder.run(&["why", "mid", &at, "--path", "--at", &at]).fails(2).contains("cannot be used with"));
     reaches(&folder, "down", &at, "running");
     let out = folder.run(&["mark", "down", &at, "succeeded"]).fails(1);
     assert!(out.contains("has not ended") && out.contains("`kelos kill` ends it first"), "{out}");
@@ -96,4 +99,27 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
         reaches(&folder, workflow, &at, "succeeded");
     }
     assert!(folder.run(&["rerun", "up", &at, "--dry-run"]).fails(2).contains("--downstream"));
+}
+
+#[test]
+fn groups_of_the_board_are_set_and_taken_back() {
+    let at = hour();
+    let folder = folder(&at);
+    folder.write("groups.json", r#"{"groups": [{"name": "First", "workflows": ["mid", "up"]}]}"#);
+    folder.write("twice.json", r#"{"groups": [{"name": "First", "workflows": ["up", "up"]}]}"#);
+    folder.write("broken.json", "{");
+    let _server = Server::up(&folder);
+
+    let by_project = folder.run(&["groups"]).ok();
+    assert!(by_project.starts_with("None are set, so workflows stand by project:\n\ndown\n  down\n"), "{by_project}");
+    let set = folder.run(&["groups", "--set", "groups.json"]).ok();
+    assert!(set.ends_with("\n\nFirst\n  mid\n  up\n"), "{set}");
+    assert_eq!(folder.json(&["groups", "--json"])["from"], "api");
+    let log = folder.run(&["events", "--json"]).ok();
+    assert!(log.contains("board-groups") && log.contains("\"by\":\"ann\""), "{log}");
+
+    let twice = folder.run(&["groups", "--set", "twice.json"]).fails(1);
+    assert!(twice.contains("the workflow \"up\" is twice in group \"First\", expected it once"), "{twice}");
+    assert!(folder.run(&["groups", "--set", "broken.json"]).fails(2).contains("expected {\"groups\""));
+    assert_eq!(folder.run(&["groups", "--reset"]).ok(), by_project);
 }

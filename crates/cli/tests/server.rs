@@ -333,3 +333,36 @@ fn a_server_with_auto_schedule_needs_no_steps() {
     });
     assert!(server.stop().success());
 }
+
+#[test]
+fn a_backfill_stays_paused_over_a_crash() {
+    let folder = folder();
+    let server = Server::up(&folder);
+    oldest_succeeded(&folder, "tick");
+    let (from, to) = (minute(400), minute(100));
+    let range = ["backfill", "tick", "--from", &from, "--to", &to, "--name", "past", "--reason", "lost", "--no-wait"];
+    folder.run(&range).ok();
+    let backfills = |args: &[&str]| folder.run(&[&["backfills"], args].concat());
+    let said = backfills(&["pause", "past", "--reason", "lunch"]).ok();
+    assert!(said.starts_with("backfill past of tick: paused by ") && said.contains(": lost\n"), "{said}");
+    server.crash();
+
+    let _server = Server::up(&folder);
+    let said = backfills(&["show", "past"]).ok();
+    assert!(said.contains("no estimate yet: it is paused by "), "{said}");
+    assert!(folder.run(&["why", "tick", &held_back(&folder, &to)]).ok().contains("its backfill past is paused by "));
+    assert!(backfills(&["priority", "past", "-7"]).ok().contains("priority -7\n"));
+    assert!(backfills(&["resume", "past"]).ok().starts_with("backfill past of tick: going on\n"));
+    assert!(backfills(&["cancel", "past"]).ok().starts_with("backfill past of tick: cancelled\n"));
+    assert!(backfills(&["resume", "past"]).fails(1).contains("was cancelled"));
+    assert!(backfills(&["pause", "none"]).fails(1).contains("no backfill is named \"none\""));
+    assert!(backfills(&[]).ok().contains("cancelled"));
+    let all = folder.json(&["backfills", "--workflow", "tick", "--json"]);
+    assert_eq!(all["items"][0]["id"], "past");
+}
+
+/// A slot of before a time that has no run yet.
+fn held_back(folder: &Folder, to: &str) -> String {
+    let slots = folder.json(&["slots", "tick", "--state", "waiting,queued", "--to", to, "--json"]);
+    slots["items"][0]["time"].as_str().expect("a slot that waits").to_owned()
+}

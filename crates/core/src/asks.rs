@@ -1,15 +1,11 @@
 //! What people ask for: rerun, kill, pause, backfill, registers.
 
-use kelos_model::event::{BackfillEvent, Origin, WorkflowEvent};
+use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, BackfillMode};
 use kelos_model::{Recall, RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
 
 use crate::plan::range_recall;
-use crate::{Ask, BackfillRequest, Command, Core, Done, Input, Inspection, Refusal, Reply};
-
-/// Slots that one backfill may touch: they are all planned in one turn.
-pub(crate) const LARGEST_BACKFILL: usize = 1_000_000;
+use crate::{Ask, Command, Core, Done, Input, Inspection, Refusal, Reply};
 
 impl Core {
     pub(crate) fn asked(&mut self, token: u64, by: String, ask: Ask) {
@@ -28,12 +24,19 @@ impl Core {
             Ask::Pause(id) => self.pause(&id, by),
             Ask::Resume(id) => self.resume(&id, by),
             Ask::Backfill(request) => self.backfill(&request, by),
-            Ask::CancelBackfill(backfill) => Ok(self.cancel_backfill(backfill, by)),
+            Ask::CancelBackfill { backfill, reason } => self.cancel_backfill(&backfill, by, reason),
+            Ask::PauseBackfill { backfill, reason } => self.pause_backfill(&backfill, by, reason),
+            Ask::ResumeBackfill { backfill, reason } => self.resume_backfill(&backfill, by, reason),
+            Ask::PrioritiseBackfill { backfill, priority, reason } => {
+                self.prioritise_backfill(&backfill, priority, by, reason)
+            }
+            Ask::RerunBackfill { backfill, reason } => self.rerun_backfill(&backfill, by, reason),
             Ask::SetRegister { bucket, key, value } => {
                 self.record_register(bucket, key, value, by);
                 Ok(Done::Plainly)
             }
             Ask::Inspect(slot) => Ok(Done::Inspected(self.inspect(&slot))),
+            Ask::Capacity => Ok(Done::Capacity(self.capacity())),
         };
         self.command(Command::Reply { token, reply });
     }
@@ -57,13 +60,19 @@ impl Core {
             | Ask::MarkSucceeded { slot, .. }
             | Ask::Skip { slot, .. } => (!self.is_known(slot)).then(|| Recall::Slots(vec![slot.clone()])),
             Ask::RerunDownstream(request) => self.missing_downstream(&request.slot),
-            Ask::Backfill(request) => {
-                let recall = range_recall(&request.workflow, request.range);
-                let known = !self.tasks.contains_key(&request.workflow) || self.turn.recalled.contains(&recall);
-                (!known).then_some(recall)
+            Ask::Backfill(request) => self.missing_range(&request.workflow, request.range),
+            Ask::RerunBackfill { backfill, .. } => {
+                let row = self.backfills.get(backfill)?;
+                self.missing_range(&row.workflow, row.range)
             }
             _ => None,
         }
+    }
+
+    fn missing_range(&self, workflow: &WorkflowId, range: Range) -> Option<Recall> {
+        let recall = range_recall(workflow, range);
+        let known = !self.tasks.contains_key(workflow) || self.turn.recalled.contains(&recall);
+        (!known).then_some(recall)
     }
 
     /// Whether it is in memory, or certain not to exist.
@@ -167,97 +176,6 @@ impl Core {
         Ok(changed)
     }
 
-    fn backfill(&mut self, request: &BackfillRequest, by: String) -> Reply {
-        let task = self.tasks.get(&request.workflow).filter(|task| task.row.present);
-        let task = task.ok_or_else(|| Refusal::NoWorkflow(request.workflow.clone()))?;
-        if self.backfills.contains(&request.id) {
-            return Err(Refusal::NameTaken(request.id.clone()));
-        }
-        let schedule =
-            task.schedule.as_ref().map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.clone()))?;
-        let times: Vec<_> = schedule.times(request.range.start, request.range.end).take(LARGEST_BACKFILL + 1).collect();
-        if times.len() > LARGEST_BACKFILL {
-            return Err(Refusal::TooMany { slots: times.len(), limit: LARGEST_BACKFILL });
-        }
-        let slots = times.into_iter().map(|at| SlotRef::at(request.workflow.clone(), at));
-        let sorted = self.sort_for(request, slots.collect());
-        if !request.dry_run {
-            self.open(request, &sorted, by);
-        }
-        let Sorted { created, reopened, adopted, untouched } = sorted;
-        Ok(Done::Backfill { created, reopened, adopted, untouched })
-    }
-
-    /// Sorts the slots of a backfill by what it does with them.
-    fn sort_for(&self, request: &BackfillRequest, slots: Vec<SlotRef>) -> Sorted {
-        let mut sorted = Sorted::default();
-        for slot in slots {
-            match self.live(&slot).map(|live| (live.slot.state, live.slot.priority)) {
-                None => sorted.created.push(slot),
-                // What goes anyway is taken over only to go sooner.
-                Some((state, priority)) if !state.is_final() && request.priority > priority => {
-                    sorted.adopted.push(slot)
-                }
-                Some((state, _)) if state.is_final() && reopens(request.mode, state) => sorted.reopened.push(slot),
-                Some(_) => sorted.untouched += 1,
-            }
-        }
-        sorted
-    }
-
-    fn open(&mut self, request: &BackfillRequest, sorted: &Sorted, by: String) {
-        let BackfillRequest { id, workflow, range, mode, priority, .. } = request.clone();
-        let backfill = Some(id.clone());
-        for slot in &sorted.created {
-            self.record(slot, SlotEvent::Planned { origin: Origin::Backfill, priority, backfill: backfill.clone() });
-        }
-        self.cover(&workflow, range);
-        for slot in &sorted.reopened {
-            let reason = Some(format!("backfill {id}"));
-            self.record(slot, SlotEvent::Reopened { by: by.clone(), reason, priority, backfill: backfill.clone() });
-        }
-        for slot in &sorted.adopted {
-            self.record(slot, SlotEvent::Prioritised { priority, backfill: id.clone() });
-        }
-        let slots =
-            u32::try_from(sorted.created.len() + sorted.reopened.len() + sorted.adopted.len()).unwrap_or(u32::MAX);
-        let row = Backfill {
-            id: id.clone(),
-            workflow: workflow.clone(),
-            range,
-            mode,
-            priority,
-            by: by.clone(),
-            created_at: self.now,
-            cancelled_at: None,
-            slots,
-        };
-        self.backfills.insert(id.clone());
-        self.turn.backfills.insert(id.clone(), row);
-        self.record_backfill(&id, BackfillEvent::Created { workflow, range, mode, priority, by, slots });
-    }
-
-    fn cancel_backfill(&mut self, mut backfill: Backfill, by: String) -> Done {
-        if backfill.cancelled_at.is_some() {
-            return Done::Plainly;
-        }
-        let slots = self.tasks.get(&backfill.workflow).map(|task| {
-            let mine = task.slots.iter().filter(|(_, live)| live.slot.backfill.as_ref() == Some(&backfill.id));
-            let idle = mine.filter(|(_, live)| {
-                matches!(live.slot.state, SlotState::Waiting | SlotState::Held | SlotState::Queued | SlotState::Backoff)
-            });
-            idle.map(|(key, _)| SlotRef::new(backfill.workflow.clone(), key.clone())).collect::<Vec<_>>()
-        });
-        for slot in slots.unwrap_or_default() {
-            let reason = Some(format!("backfill {} was cancelled", backfill.id));
-            self.record(&slot, SlotEvent::Killed { by: by.clone(), reason });
-        }
-        backfill.cancelled_at = Some(self.now);
-        self.record_backfill(&backfill.id, BackfillEvent::Cancelled { by });
-        self.turn.backfills.insert(backfill.id.clone(), backfill);
-        Done::Plainly
-    }
-
     fn inspect(&self, slot: &SlotRef) -> Inspection {
         let Some(task) = self.tasks.get(&slot.workflow) else { return Inspection::default() };
         let live = task.slots.get(&slot.key);
@@ -268,31 +186,8 @@ impl Core {
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
             active: task.active,
             at_global_limit: self.running >= self.config.max_running,
+            pools: self.places_in_pools(slot),
             dormant: task.dormant(&slot.key),
         }
-    }
-}
-
-#[derive(Default)]
-struct Sorted {
-    created: Vec<SlotRef>,
-    reopened: Vec<SlotRef>,
-    adopted: Vec<SlotRef>,
-    untouched: u32,
-}
-
-fn reopens(mode: BackfillMode, state: SlotState) -> bool {
-    match mode {
-        BackfillMode::Missing => false,
-        BackfillMode::Unsuccessful => state != SlotState::Succeeded,
-        BackfillMode::All => true,
-    }
-}
-
-impl BackfillRequest {
-    /// A request for what is missing in a range, after current work.
-    #[must_use]
-    pub fn missing(id: kelos_model::BackfillId, workflow: WorkflowId, range: Range) -> Self {
-        BackfillRequest { id, workflow, range, mode: BackfillMode::Missing, priority: -1, dry_run: false }
     }
 }

@@ -28,7 +28,14 @@ impl Core {
         let schedules = all.iter().map(|(id, one)| (id.clone(), schedule_of(one))).collect();
         let schedules = resolve(&schedules);
         for (id, workflow) in &all {
+            let repooled = self.is_repooled(id, workflow);
+            if repooled {
+                self.leave_pools(id);
+            }
             let changed = self.define_one(id, workflow);
+            if repooled {
+                self.join_pools(id);
+            }
             let schedule = schedules.get(id).cloned().map_or_else(
                 || Err("it has no schedule".to_owned()),
                 |resolved| resolved.map_err(|problem| problem.to_string()),
@@ -40,9 +47,17 @@ impl Core {
         }
     }
 
+    /// Whether a definition takes other permits than the one before it.
+    fn is_repooled(&self, id: &WorkflowId, workflow: &Workflow) -> bool {
+        let before = self.tasks.get(id).filter(|task| task.row.present);
+        before.is_none_or(|before| before.row.definition.pools != workflow.pools)
+    }
+
     fn remove(&mut self, id: &WorkflowId) {
+        self.leave_pools(id);
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.row.present = false;
+        self.join_pools(id);
         self.record_workflow(id, WorkflowEvent::Removed);
         self.wake_all(id);
     }

@@ -1,45 +1,184 @@
-//! Permits: which queued slots may run now.
+//! Permits: which queued slots may run now. A run needs a place in its workflow's concurrency, the permits of its pools,
+//! and a place among all runs; it gets all of them or none.
 
-use kelos_model::{RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use jiff::Timestamp;
+use kelos_model::{PoolUse, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+
+use crate::memory::Task;
+use crate::pools::{POOL_PATIENCE, Pools, Rank, Standing, Sweep};
 use crate::{Command, Core, Only};
 
 impl Core {
-    /// Dispatches what the workflow's concurrency allows: by priority, then oldest first.
-    pub(crate) fn dispatch(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get(id) else { return };
-        if task.row.paused || !task.row.present {
-            return;
+    /// Gives what is free to queued slots: first to those that the limit on all runs held back, in turn, then to those
+    /// that something woke.
+    pub(crate) fn dispatch(&mut self, woken: &BTreeSet<WorkflowId>, only: &Only) {
+        for id in woken {
+            if self.line_up(id)
+                && let Some(task) = self.tasks.get(id)
+            {
+                self.pools.mark(&task.row.definition.pools);
+            }
         }
-        let places = task.row.definition.concurrency.saturating_sub(task.active);
-        let free = self.config.max_running.saturating_sub(self.running);
-        let may_go = |key: &SlotKey| {
-            // A killed run that is still dying holds its slot back; so does a time that left the schedule.
-            task.slots.get(key).is_some_and(|live| !live.slot.run_alive) && task.dormant(key).is_none()
-        };
-        let going = task.queue.iter().map(|(_, key)| key).filter(|key| may_go(key));
-        // One more than there is room for tells whether the limit on all runs holds anything back.
-        let wanted: Vec<_> = going.take(places.min(free.saturating_add(1)) as usize).cloned().collect();
-        let starved = wanted.len() > free as usize;
-        for key in wanted.into_iter().take(free as usize) {
-            self.dispatch_slot(&SlotRef::new(id.clone(), key));
+        // A workflow whose run just ended comes after those that have been waiting for its place.
+        self.dispatch_starved(only);
+        for id in woken {
+            self.dispatch_free(id);
         }
-        if starved && !self.starved.contains(id) {
-            self.starved.push_back(id.clone());
-        }
+        self.dispatch_lines(only);
     }
 
     /// Gives places that became free to the workflows that the limit on all runs held back, in turn.
-    pub(crate) fn dispatch_starved(&mut self, only: &Only) {
+    fn dispatch_starved(&mut self, only: &Only) {
         let mut waiting = std::mem::take(&mut self.starved);
-        while self.running < self.config.max_running {
-            let next = waiting.iter().position(|id| only.as_ref().is_none_or(|only| only.contains(id)));
+        while self.has_place() {
+            let next = waiting.iter().position(|id| allows(only, id));
             let Some(id) = next.and_then(|next| waiting.remove(next)) else { break };
-            self.dispatch(&id);
+            let Some(task) = self.tasks.get_mut(&id) else { continue };
+            task.starved = false;
+            if task.row.definition.pools.is_empty() { self.dispatch_free(&id) } else { self.take_turn(&id, only) }
         }
         // Those that still wait come before those that had a turn and want another.
         waiting.append(&mut self.starved);
         self.starved = waiting;
+    }
+
+    /// Dispatches what the concurrency of a workflow without pools allows.
+    fn dispatch_free(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get(id).filter(|task| task.row.definition.pools.is_empty()) else { return };
+        let free = self.config.max_running.saturating_sub(self.running);
+        // One more than there is room for tells whether the limit on all runs holds anything back.
+        let wanted: Vec<_> = going(task).take(places(task).min(free.saturating_add(1)) as usize).collect();
+        let wanted: Vec<_> = wanted.into_iter().map(|(_, key)| key.clone()).collect();
+        let starved = wanted.len() > free as usize;
+        for key in wanted.into_iter().take(free as usize) {
+            self.dispatch_slot(&SlotRef::new(id.clone(), key));
+        }
+        if starved {
+            self.starve(id);
+        }
+    }
+
+    /// Sweeps the lines of pools that something changed for.
+    fn dispatch_lines(&mut self, only: &Only) {
+        let changed = self.pools.take_changed();
+        let mut sweep = Sweep::of(&self.pools, changed);
+        while let Some(rank) = sweep.next(&self.pools) {
+            if allows(only, &rank.2) {
+                self.serve(&rank, &mut sweep, true);
+            } else if let Some(task) = self.tasks.get(&rank.2) {
+                // It waits for a tick that is about it, and until then is in nobody's way.
+                self.pools.mark(&task.row.definition.pools);
+            }
+        }
+    }
+
+    /// Gives a place to a workflow with pools whose turn it is, if those before it in its lines leave it the permits.
+    fn take_turn(&mut self, id: &WorkflowId, only: &Only) {
+        let Some(task) = self.tasks.get(id) else { return };
+        let uses = task.row.definition.clone();
+        let mut sweep = Sweep::of(&self.pools, uses.pools.iter().map(|one| one.pool.clone()).collect());
+        while let Some(rank) = sweep.next(&self.pools) {
+            if allows(only, &rank.2) {
+                self.serve(&rank, &mut sweep, rank.2 == *id);
+            }
+            if self.tasks.get(id).and_then(|task| task.rank.as_ref()).is_none_or(|mine| *mine <= rank) {
+                break;
+            }
+        }
+        // It may have kept from others what it could not use.
+        self.pools.mark(&uses.pools);
+    }
+
+    /// The turn of somebody in line: it goes, or keeps permits for itself, or lets others pass.
+    fn serve(&mut self, rank: &Rank, sweep: &mut Sweep, may_start: bool) {
+        let Some(task) = self.tasks.get(&rank.2) else { return };
+        let workflow: Arc<Workflow> = task.row.definition.clone();
+        if !self.pools.are_large_enough(&workflow.pools) {
+            return;
+        }
+        match sweep.standing(&workflow.pools) {
+            Standing::Fits => {
+                sweep.keep(&workflow.pools);
+                if may_start {
+                    self.start_or_starve(rank);
+                }
+            }
+            Standing::Short(_) if self.is_patient(rank, &workflow.pools) => sweep.keep(&workflow.pools),
+            Standing::Short(1) => sweep.keep_short(&workflow.pools),
+            // What it would keep in one pool would lie idle for as long as the others have too little.
+            Standing::Short(_) => {}
+        }
+    }
+
+    fn start_or_starve(&mut self, rank: &Rank) {
+        if self.has_place() {
+            self.dispatch_slot(&SlotRef::new(rank.2.clone(), rank.1.clone()));
+            self.line_up(&rank.2);
+        } else {
+            self.starve(&rank.2);
+        }
+    }
+
+    /// Whether it has waited long, and nobody is before it: then it is kept all that it needs, lest others who need one
+    /// pool alone always find theirs free sooner than it finds all of its own.
+    fn is_patient(&self, rank: &Rank, uses: &[PoolUse]) -> bool {
+        let since = self.tasks.get(&rank.2).and_then(|task| task.slots.get(&rank.1)).map(|live| live.slot.since);
+        since.is_some_and(|since| has_waited(since, self.now)) && uses.iter().all(|one| self.is_first(rank, one))
+    }
+
+    fn is_first(&self, rank: &Rank, one: &PoolUse) -> bool {
+        let fits = |other: &&Rank| could_ever_go(&self.pools, self.tasks.get(&other.2));
+        self.pools.get(&one.pool).and_then(|pool| pool.line().iter().find(fits)) == Some(rank)
+    }
+
+    /// Moves a workflow to where the slot that goes next belongs. Says whether that is another place.
+    pub(crate) fn line_up(&mut self, id: &WorkflowId) -> bool {
+        let Some(task) = self.tasks.get_mut(id).filter(|task| !task.row.definition.pools.is_empty()) else {
+            return false;
+        };
+        let now = next(task);
+        if now == task.rank {
+            return false;
+        }
+        self.pools.stand(&task.row.definition.pools, task.rank.as_ref(), now.as_ref());
+        task.rank = now;
+        true
+    }
+
+    /// Takes a workflow out of all accounts of pools, before its definition changes.
+    pub(crate) fn leave_pools(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let uses = &task.row.definition.pools;
+        self.pools.stand(uses, task.rank.take().as_ref(), None);
+        self.pools.hold(id, uses, 0);
+        if task.row.present {
+            self.pools.unnamed(uses);
+        }
+    }
+
+    /// Takes a workflow into the accounts of its pools. Runs of a removed one go on, and hold what they hold.
+    pub(crate) fn join_pools(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get(id) else { return };
+        let uses = &task.row.definition.pools;
+        if task.row.present {
+            self.pools.named(uses);
+        }
+        self.pools.hold(id, uses, task.active);
+    }
+
+    fn has_place(&self) -> bool {
+        self.running < self.config.max_running
+    }
+
+    fn starve(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        if !std::mem::replace(&mut task.starved, true) {
+            self.starved.push_back(id.clone());
+        }
     }
 
     fn dispatch_slot(&mut self, slot: &SlotRef) {
@@ -53,4 +192,38 @@ impl Core {
             self.command(Command::StartRun { run, workflow });
         }
     }
+}
+
+fn allows(only: &Only, id: &WorkflowId) -> bool {
+    only.as_ref().is_none_or(|only| only.contains(id))
+}
+
+/// How many more runs its concurrency allows a workflow.
+fn places(task: &Task) -> u32 {
+    if task.row.paused || !task.row.present {
+        return 0;
+    }
+    task.row.definition.concurrency.saturating_sub(task.active)
+}
+
+/// The queued slots of a workflow that may go, in the order in which they do.
+fn going(task: &Task) -> impl Iterator<Item = &(Reverse<i32>, SlotKey)> {
+    // A killed run that is still dying holds its slot back; so does a time that left the schedule.
+    task.queue
+        .iter()
+        .filter(|(_, key)| task.slots.get(key).is_some_and(|live| !live.slot.run_alive) && task.dormant(key).is_none())
+}
+
+/// The slot of a workflow that goes next, as long as its concurrency leaves it a place.
+fn next(task: &Task) -> Option<Rank> {
+    let (priority, key) = going(task).next().filter(|_| places(task) > 0)?;
+    Some((*priority, key.clone(), task.row.id.clone()))
+}
+
+fn could_ever_go(pools: &Pools, task: Option<&Task>) -> bool {
+    task.is_some_and(|task| pools.are_large_enough(&task.row.definition.pools))
+}
+
+fn has_waited(since: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(since) >= POOL_PATIENCE
 }

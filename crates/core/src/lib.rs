@@ -13,12 +13,15 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod asks;
+mod backfills;
+mod capacity;
 mod definitions;
 mod dispatch;
 mod downstream;
 mod gate;
 mod memory;
 mod plan;
+mod pools;
 mod port;
 mod probes;
 mod record;
@@ -40,9 +43,13 @@ pub use port::{
     Rows, Step,
 };
 
+pub use backfills::LARGEST_BACKFILL;
+pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter};
+pub use pools::POOL_PATIENCE;
 pub use runs::jitter_seed;
 
 use memory::{Live, Task};
+use pools::Pools;
 use probes::Probes;
 use timers::{Timer, Timers};
 use upstream::Upstream;
@@ -65,10 +72,11 @@ pub struct Core {
     to_plan: BTreeSet<WorkflowId>,
     /// Workflows that may have a free place and a queued slot.
     to_dispatch: BTreeSet<WorkflowId>,
+    pools: Pools,
     /// Workflows whose queued slots only the limit on all runs holds back, longest first.
     starved: VecDeque<WorkflowId>,
-    /// Names of backfills, each taken once.
-    backfills: BTreeSet<BackfillId>,
+    /// All backfills: a name is taken once.
+    backfills: BTreeMap<BackfillId, Backfill>,
     /// Live runs of all workflows.
     running: u32,
     turn: Turn,
@@ -81,7 +89,7 @@ struct Turn {
     slots: BTreeSet<SlotRef>,
     runs: BTreeMap<u64, Run>,
     workflows: BTreeSet<WorkflowId>,
-    backfills: BTreeMap<BackfillId, Backfill>,
+    backfills: BTreeSet<BackfillId>,
     registers: Vec<(String, String, Option<Value>)>,
     /// Slots that the store gave for this turn only.
     cold: BTreeSet<SlotRef>,
@@ -110,8 +118,9 @@ impl Core {
             dirty: BTreeSet::new(),
             to_plan: BTreeSet::new(),
             to_dispatch: BTreeSet::new(),
+            pools: Pools::default(),
             starved: VecDeque::new(),
-            backfills: BTreeSet::new(),
+            backfills: BTreeMap::new(),
             running: 0,
             turn: Turn::default(),
         }
@@ -167,7 +176,7 @@ impl Core {
             slots: slots.collect(),
             runs: self.turn.runs.values().cloned().collect(),
             workflows: workflows.collect(),
-            backfills: self.turn.backfills.values().cloned().collect(),
+            backfills: self.turn.backfills.iter().filter_map(|id| self.backfills.get(id).cloned()).collect(),
             registers: self.turn.registers.clone(),
         }
     }

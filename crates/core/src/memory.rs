@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::trigger::Waker;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Run, Slot, SlotKey};
+use kelos_model::{BackfillId, Run, Slot, SlotKey, SlotState};
+
+use crate::pools::Rank;
 
 /// A workflow: its row, and what is derived from it and its live slots.
 pub(crate) struct Task {
@@ -18,6 +20,12 @@ pub(crate) struct Task {
     pub(crate) queue: BTreeSet<(Reverse<i32>, SlotKey)>,
     /// Live runs.
     pub(crate) active: u32,
+    /// Where it stands in the lines of its pools.
+    pub(crate) rank: Option<Rank>,
+    /// Whether it is in the line for the limit on all runs.
+    pub(crate) starved: bool,
+    /// Its backfills that are paused, and who paused them.
+    pub(crate) pauses: BTreeMap<BackfillId, String>,
 }
 
 /// A slot in memory: live, or recalled for this turn.
@@ -49,6 +57,9 @@ impl Task {
             slots: BTreeMap::new(),
             queue: BTreeSet::new(),
             active: 0,
+            rank: None,
+            starved: false,
+            pauses: BTreeMap::new(),
         }
     }
 
@@ -60,6 +71,9 @@ impl Task {
         if !self.row.present {
             return Some("its workflow is not defined any more".to_owned());
         }
+        if let Some((backfill, by)) = self.slots.get(key).and_then(|live| self.pause_of(&live.slot)) {
+            return Some(format!("its backfill {backfill} is paused by {by}"));
+        }
         match (&self.schedule, key) {
             (Err(why), _) => Some(why.clone()),
             (Ok(schedule), SlotKey::Time(at)) if !schedule.contains(*at) => {
@@ -67,5 +81,16 @@ impl Task {
             }
             (Ok(_), SlotKey::Time(_)) => None,
         }
+    }
+
+    /// The paused backfill that a slot belongs to, and who paused it. What has a run goes on.
+    fn pause_of(&self, slot: &Slot) -> Option<(&BackfillId, &String)> {
+        let backfill = slot.backfill.as_ref().filter(|_| slot.state.is_idle())?;
+        self.pauses.get_key_value(backfill)
+    }
+
+    /// Whether a slot stands in the queue. Those of a paused backfill don't, so that passing over them costs nothing.
+    pub(crate) fn is_in_line(&self, slot: &Slot) -> bool {
+        slot.state == SlotState::Queued && self.pause_of(slot).is_none()
     }
 }

@@ -12,6 +12,8 @@ use kelos_model::{
 };
 use serde_json::Value;
 
+use crate::capacity::{Capacity, PoolPlace};
+
 /// What an operator may tune.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -131,7 +133,42 @@ pub enum Ask {
     /// Open the slots of a range.
     Backfill(BackfillRequest),
     /// Kill what a backfill has waiting.
-    CancelBackfill(Backfill),
+    CancelBackfill {
+        /// Which.
+        backfill: BackfillId,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// Leave the slots of a backfill alone that have no run: no looking, no dispatching.
+    PauseBackfill {
+        /// Which.
+        backfill: BackfillId,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// End the pause of a backfill.
+    ResumeBackfill {
+        /// Which.
+        backfill: BackfillId,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// Give a backfill and its live slots another priority.
+    PrioritiseBackfill {
+        /// Which.
+        backfill: BackfillId,
+        /// Larger goes first; below 0 goes after current work.
+        priority: i32,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// Open the slots of a backfill again that failed or expired.
+    RerunBackfill {
+        /// Which.
+        backfill: BackfillId,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
     /// Set a register, or delete it with none.
     SetRegister {
         /// Its bucket.
@@ -143,6 +180,8 @@ pub enum Ask {
     },
     /// Say what only the scheduler's memory knows about a slot.
     Inspect(SlotRef),
+    /// Say who holds what runs need, and who waits for it.
+    Capacity,
 }
 
 /// A rerun of a slot with all that depends on it, which somebody asks for.
@@ -171,6 +210,8 @@ pub struct BackfillRequest {
     pub mode: BackfillMode,
     /// Larger goes first; below 0 goes after current work.
     pub priority: i32,
+    /// Why, in the words of who asks.
+    pub reason: Option<String>,
     /// Only say what would happen.
     pub dry_run: bool,
 }
@@ -204,6 +245,8 @@ pub enum Done {
     },
     /// What memory knows about a slot.
     Inspected(Inspection),
+    /// Who holds what runs need, and who waits for it.
+    Capacity(Capacity),
 }
 
 /// What only the scheduler's memory knows about a slot.
@@ -217,6 +260,8 @@ pub struct Inspection {
     pub active: u32,
     /// Whether all places for runs, of all workflows, are taken.
     pub at_global_limit: bool,
+    /// What it finds at the pools of its workflow, while it is queued.
+    pub pools: Vec<PoolPlace>,
     /// Why the scheduler leaves it alone, in words: paused, removed, not in the schedule any more.
     pub dormant: Option<String>,
 }
@@ -249,6 +294,12 @@ pub enum Refusal {
     },
     /// There is a backfill of that name.
     NameTaken(BackfillId),
+    /// There is no backfill of that name.
+    NoBackfill(BackfillId),
+    /// It was cancelled: nothing of it is to go on.
+    BackfillCancelled(BackfillId),
+    /// All its slots have ended.
+    BackfillOver(BackfillId),
     /// More slots than one request may touch.
     TooMany {
         /// As many as were counted, which is more than the limit; it may be more still.
@@ -293,6 +344,9 @@ impl std::fmt::Display for Refusal {
                 write!(f, "more than {limit} slots depend on it: rerun it alone, and backfill what depends on it")
             }
             Refusal::NameTaken(id) => write!(f, "a backfill named \"{id}\" exists already, expected a new name"),
+            Refusal::NoBackfill(id) => write!(f, "no backfill is named \"{id}\""),
+            Refusal::BackfillCancelled(id) => write!(f, "the backfill \"{id}\" was cancelled, make a new one"),
+            Refusal::BackfillOver(id) => write!(f, "all slots of the backfill \"{id}\" have ended"),
             Refusal::TooMany { limit, .. } => {
                 write!(f, "it would touch more than {limit} slots: ask for a shorter range")
             }
@@ -379,6 +433,6 @@ pub struct Restored {
     pub slots: Vec<(SlotRef, Slot)>,
     /// Their runs that have not ended.
     pub runs: Vec<Run>,
-    /// The names of all backfills that ever were.
-    pub backfills: Vec<BackfillId>,
+    /// All backfills that ever were: a name is taken once.
+    pub backfills: Vec<Backfill>,
 }

@@ -43,19 +43,25 @@ impl Core {
             let change = |count: u32| if after.run_alive { count + 1 } else { count.saturating_sub(1) };
             task.active = change(task.active);
             self.running = change(self.running);
+            self.pools.hold(&id.workflow, &task.row.definition.pools, task.active);
             self.to_dispatch.insert(id.workflow.clone());
         }
         if let Some(before) = before.filter(|slot| slot.state == SlotState::Queued) {
             task.queue.remove(&(std::cmp::Reverse(before.priority), id.key.clone()));
+            self.to_dispatch.insert(id.workflow.clone());
         }
-        if after.state == SlotState::Queued {
+        if task.is_in_line(after) {
             task.queue.insert((std::cmp::Reverse(after.priority), id.key.clone()));
             self.to_dispatch.insert(id.workflow.clone());
         }
         if was_alive != after.run_alive {
             self.watch_run(id, after.run_alive);
         }
-        if before.is_some_and(|before| before.state == after.state) {
+        if let Some(before) = before.filter(|before| before.state == after.state) {
+            if before.backfill != after.backfill && after.state.is_idle() {
+                // The backfill that it left may be paused.
+                self.dirty.insert(id.clone());
+            }
             return;
         }
         self.enter(id, after);

@@ -16,12 +16,17 @@ impl Core {
         let mut core = Core::new(config);
         core.now = now;
         core.seq = restored.seq;
-        core.backfills = restored.backfills.into_iter().collect();
         for row in restored.workflows {
             core.tasks.insert(row.id.clone(), Task::new(row));
         }
+        for row in restored.backfills {
+            core.know_backfill(row);
+        }
         for (id, slot) in restored.slots {
             core.restore_slot(&id, slot);
+        }
+        for id in core.tasks.keys().cloned().collect::<Vec<_>>() {
+            core.join_pools(&id);
         }
         for run in restored.runs {
             let slot = run.id.slot.clone();
@@ -41,7 +46,7 @@ impl Core {
             task.active += 1;
             self.running += 1;
         }
-        if live.slot.state == SlotState::Queued {
+        if task.is_in_line(&live.slot) {
             task.queue.insert(live.place(&id.key));
         }
         let alive = live.slot.run_alive;

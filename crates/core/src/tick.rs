@@ -28,11 +28,8 @@ impl Core {
         if self.turn.step.commands.iter().any(|command| matches!(command, Command::Recall(_))) {
             return;
         }
-        // A workflow whose run just ended comes after those that have been waiting for its place.
-        self.dispatch_starved(only);
-        for id in take(&mut self.to_dispatch, only) {
-            self.dispatch(&id);
-        }
+        let woken = take(&mut self.to_dispatch, only);
+        self.dispatch(&woken, only);
     }
 
     fn fire_timers(&mut self) {

@@ -15,8 +15,8 @@ use std::{fs, io};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule};
-use kelos::model::workflow::{About, Job, Keys, Properties, Source};
-use kelos::model::{Outcome, RetryPolicy, RunId, Trigger, Workflow, WorkflowId};
+use kelos::model::workflow::Job;
+use kelos::model::{Outcome, RetryPolicy, RunId, Workflow, WorkflowId};
 use kelos::store::{MemoryStore, SlotFilter};
 use kelos::{Node, NodeConfig};
 use serde_json::{Map, Value, json};
@@ -134,22 +134,14 @@ impl Executor for Outbox {
 /// A workflow as a program defines it; a script would say celos.externalService({executor: "outbox", settings: {…}}).
 fn hourly() -> Result<Workflow, Box<dyn Error>> {
     Ok(Workflow {
-        id: WorkflowId::new("letters")?,
-        project: "example".to_owned(),
-        source: Source::default(),
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-        trigger: Trigger::Always,
         concurrency: 2,
-        pools: Vec::new(),
         retry: RetryPolicy::immediate(1),
         start_time: Some(kelos::clock::system_clock()() - Duration::from_secs(4 * 3600)),
-        wait_timeout_seconds: None,
-        job: Job {
-            executor: "outbox".to_owned(),
-            settings: Map::from_iter([("task".to_owned(), Value::from("write for ${hour}:00"))]),
-            properties: Properties::default(),
-        },
-        about: About::default(),
+        ..Workflow::new(
+            WorkflowId::new("letters")?,
+            Schedule::Cron(CronSchedule::hourly()),
+            Job::new("outbox", Map::from_iter([("task".to_owned(), Value::from("write for ${hour}:00"))])),
+        )
     })
 }
 

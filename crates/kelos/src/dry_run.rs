@@ -18,7 +18,7 @@ use kelos_model::{
     WorkflowId,
 };
 
-use crate::rehearsal::stage::{Past, Stage, at_rest, ended, from_then_on, resolved};
+use crate::rehearsal::stage::{Past, Stage, ended, from_then_on, resolved};
 
 /// What is supposed.
 #[derive(Debug, Clone)]
@@ -171,13 +171,13 @@ impl<'a> World<'a> {
     fn recall(&self, recall: &Recall, now: Timestamp) -> Vec<(SlotRef, Slot)> {
         match recall {
             Recall::Slots(slots) => {
-                slots.iter().filter_map(|id| Some((id.clone(), at_rest(self.state_of(id)?, now)))).collect()
+                slots.iter().filter_map(|id| Some((id.clone(), Slot::new(self.state_of(id)?, now)))).collect()
             }
             Recall::Range { workflow, start, end } => {
                 let slots = self.forecasts.get(workflow).map(|forecast| forecast.slots.range(*start..*end));
                 let slots = slots.into_iter().flatten();
                 let row = |(at, slot): (&Timestamp, &SlotForecast)| {
-                    (SlotRef::at(workflow.clone(), *at), at_rest(slot.state, now))
+                    (SlotRef::at(workflow.clone(), *at), Slot::new(slot.state, now))
                 };
                 slots.map(row).collect()
             }

@@ -48,19 +48,32 @@ pub(crate) fn calls_a_script(workflow: &Workflow) -> bool {
     matches!(workflow.job.properties, Properties::Function(_))
 }
 
-/// Fills a job in for a run.
-pub(crate) fn fill(run: &RunId, workflow: &Arc<Workflow>, functions: &dyn Functions) -> Result<Start, String> {
-    let key = &run.slot.key;
+/// What a job is given, filled in for a slot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filled {
+    /// What its executor needs.
+    pub settings: Map<String, Value>,
+    /// What the job itself is given.
+    pub properties: Map<String, Value>,
+}
+
+/// Fills a job in for a slot. Where a function of a script gives its properties, it is called, which blocks.
+///
+/// # Errors
+/// In words, when that function fails or gives something else than an object.
+pub fn filled(workflow: &Workflow, key: &SlotKey, functions: &dyn Functions) -> Result<Filled, String> {
     let properties = match &workflow.job.properties {
         Properties::Fixed(properties) => properties.clone(),
-        Properties::Function(function) => functions.properties(function, &run.slot.workflow, key)?,
+        Properties::Function(function) => functions.properties(function, &workflow.id, key)?,
     };
-    Ok(Start {
-        run: run.clone(),
-        workflow: workflow.clone(),
-        settings: fill_settings(&workflow.job.settings, key),
-        properties: fill_settings(&properties, key),
-    })
+    let settings = fill_settings(&workflow.job.settings, key);
+    Ok(Filled { settings, properties: fill_settings(&properties, key) })
+}
+
+/// Fills a job in for a run.
+pub(crate) fn fill(run: &RunId, workflow: &Arc<Workflow>, functions: &dyn Functions) -> Result<Start, String> {
+    let Filled { settings, properties } = filled(workflow, &run.slot.key, functions)?;
+    Ok(Start { run: run.clone(), workflow: workflow.clone(), settings, properties })
 }
 
 /// Fills every text, but for shell scripts: those get the values as variables, never pasted in.

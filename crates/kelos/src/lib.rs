@@ -3,13 +3,16 @@
 //! [`engine::start`] gives a [`Handle`]; a [`scripts::ScriptFolder`] feeds it definitions, executors do the
 //! runs, and [`why`] says why a slot stands where it stands, at any moment.
 
+pub mod backfill;
 pub mod celos_db;
 pub mod clock;
+pub mod critical_path;
 pub mod deploy;
 pub mod dry_run;
 pub mod engine;
 pub mod executor;
 pub mod export;
+pub mod graph;
 pub mod http;
 pub mod import;
 pub mod job;
@@ -21,6 +24,7 @@ pub mod schedule;
 pub mod scripts;
 pub mod shadow;
 pub mod stolos;
+pub mod stuck;
 pub mod turn;
 pub mod why;
 

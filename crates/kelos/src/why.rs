@@ -10,6 +10,7 @@ use kelos_store::{Reader, StoreError};
 use serde::Serialize;
 
 mod outages;
+mod pools;
 
 use crate::engine::Handle;
 use crate::executor::shown_id;
@@ -210,6 +211,7 @@ fn queue_blockers(workflow: Option<&WorkflowRow>, inspection: Option<&Inspection
     if inspection.at_global_limit {
         blockers.push("all places for runs on this server are taken".to_owned());
     }
+    blockers.extend(inspection.pools.iter().filter_map(pools::blocker));
     blockers
 }
 

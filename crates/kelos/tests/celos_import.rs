@@ -12,7 +12,7 @@ use kelos::import::{Definitions, ImportError, ImportOptions, Imported, ImportedW
 use kelos::model::run::Report;
 use kelos::model::slot::apply;
 use kelos::model::time::{CronSchedule, Schedule, parse_instant};
-use kelos::model::workflow::{About, Job, Keys, Properties, Source};
+use kelos::model::workflow::{Job, Source};
 use kelos::model::{
     Event, EventRecord, Outcome, RetryPolicy, RunState, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
@@ -56,18 +56,10 @@ fn options() -> ImportOptions {
 
 fn hourly(id: &str, executor: &str) -> Arc<Workflow> {
     Arc::new(Workflow {
-        id: named(id),
-        project: "test".to_owned(),
         source: Source { file: "test.js".to_owned(), line: 1 },
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-        trigger: Trigger::Always,
         concurrency: 1000,
-        pools: Vec::new(),
         retry: RetryPolicy::immediate(1),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job { executor: executor.to_owned(), settings: serde_json::Map::new(), properties: Properties::default() },
-        about: About::default(),
+        ..Workflow::new(named(id), Schedule::Cron(CronSchedule::hourly()), Job::new(executor, serde_json::Map::new()))
     })
 }
 

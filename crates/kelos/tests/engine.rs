@@ -11,7 +11,7 @@ use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::job::NoFunctions;
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule, parse_instant};
-use kelos::model::workflow::{About, Job, Keys, Properties, Source};
+use kelos::model::workflow::{Job, Keys};
 use kelos::model::{Outcome, RetryPolicy, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
 use kelos::storage::{Storage, StorageConfig};
 use kelos::store::{MemoryDisk, MemoryStore, SlotFilter, SqliteStore, Store};
@@ -65,18 +65,10 @@ fn named(id: &str) -> WorkflowId {
 
 fn hourly(id: &str, trigger: Trigger) -> Arc<Workflow> {
     Arc::new(Workflow {
-        id: named(id),
-        project: "test".to_owned(),
-        source: Source::default(),
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger,
-        concurrency: 1,
-        pools: Vec::new(),
         retry: RetryPolicy::immediate(1),
         start_time: Some(at("2016-01-01T00:00Z")),
-        wait_timeout_seconds: None,
-        job: Job { executor: "held".to_owned(), settings: serde_json::Map::new(), properties: Properties::default() },
-        about: About::default(),
+        ..Workflow::new(named(id), Schedule::Cron(CronSchedule::hourly()), Job::new("held", serde_json::Map::new()))
     })
 }
 

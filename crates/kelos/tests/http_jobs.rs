@@ -15,8 +15,8 @@ use kelos::executor::{Executor, HttpExecutor, Records, Reports, Start};
 use kelos::http::Http;
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule, parse_instant};
-use kelos::model::workflow::{About, Job, Keys, Properties, Source};
-use kelos::model::{Outcome, RetryPolicy, RunId, SlotKey, SlotRef, Trigger, Workflow, WorkflowId};
+use kelos::model::workflow::Job;
+use kelos::model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -110,20 +110,11 @@ impl OneRun {
 
 fn start(settings: Value) -> Start {
     let settings = settings.as_object().unwrap().clone();
-    let workflow = Workflow {
-        id: WorkflowId::new("words").unwrap(),
-        project: "test".to_owned(),
-        source: Source::default(),
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-        trigger: Trigger::Always,
-        concurrency: 1,
-        pools: Vec::new(),
-        retry: RetryPolicy::default(),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job { executor: "http".to_owned(), settings: settings.clone(), properties: Properties::default() },
-        about: About::default(),
-    };
+    let workflow = Workflow::new(
+        WorkflowId::new("words").unwrap(),
+        Schedule::Cron(CronSchedule::hourly()),
+        Job::new("http", settings.clone()),
+    );
     let slot = SlotRef::new(workflow.id.clone(), SlotKey::Time(parse_instant("2016-01-01T05:00Z").unwrap()));
     Start { run: RunId { slot, number: 1 }, workflow: Arc::new(workflow), settings, properties: Map::new() }
 }

@@ -10,8 +10,8 @@ use kelos::core::Input;
 use kelos::executor::{CommandExecutor, Executor, Reports, SparkExecutor, Start, run_ref};
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule, parse_instant};
-use kelos::model::workflow::{About, Job, Keys, Properties, Source};
-use kelos::model::{Outcome, RetryPolicy, RunId, SlotKey, SlotRef, Trigger, Workflow, WorkflowId};
+use kelos::model::workflow::Job;
+use kelos::model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use local_support::Fixture;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -77,20 +77,11 @@ impl Application {
 
 fn start(settings: Value) -> Start {
     let settings = settings.as_object().unwrap().clone();
-    let workflow = Workflow {
-        id: WorkflowId::new("words").unwrap(),
-        project: "test".to_owned(),
-        source: Source::default(),
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-        trigger: Trigger::Always,
-        concurrency: 1,
-        pools: Vec::new(),
-        retry: RetryPolicy::default(),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job { executor: "spark".to_owned(), settings: settings.clone(), properties: Properties::default() },
-        about: About::default(),
-    };
+    let workflow = Workflow::new(
+        WorkflowId::new("words").unwrap(),
+        Schedule::Cron(CronSchedule::hourly()),
+        Job::new("spark", settings.clone()),
+    );
     let slot = SlotRef::new(workflow.id.clone(), SlotKey::Time(parse_instant("2016-01-01T05:00Z").unwrap()));
     Start { run: RunId { slot, number: 1 }, workflow: Arc::new(workflow), settings, properties: Map::new() }
 }

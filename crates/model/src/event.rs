@@ -201,12 +201,15 @@ pub enum SlotEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backfill: Option<BackfillId>,
     },
-    /// A backfill adopted it while it was live.
+    /// A backfill adopted it while it was live, or a person gave its backfill another priority.
     Prioritised {
         /// Its new priority.
         priority: i32,
         /// The backfill.
         backfill: BackfillId,
+        /// Who gave the backfill another priority; none where the backfill adopted it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// It was taken over from the database of another scheduler: it came to be, or a slot that had not run yet
     /// stands where it stood there.
@@ -303,10 +306,52 @@ pub enum BackfillEvent {
         by: String,
         /// How many slots came to be, were reopened, or were live and adopted.
         slots: u32,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Its waiting and queued slots were killed.
     Cancelled {
         /// Who asked.
         by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A person paused it: its slots that have no run are left alone.
+    Paused {
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A person resumed it.
+    Resumed {
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A person gave it another priority, and its live slots with it.
+    Prioritised {
+        /// Larger goes first.
+        priority: i32,
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A person had its slots that failed or expired opened again.
+    Reopened {
+        /// How many there were.
+        slots: u32,
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
 }

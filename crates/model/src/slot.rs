@@ -56,6 +56,12 @@ impl SlotState {
         self >= SlotState::Succeeded
     }
 
+    /// Whether it is live and has no run: what a pause of its backfill leaves alone, and a cancellation ends.
+    #[must_use]
+    pub fn is_idle(self) -> bool {
+        matches!(self, SlotState::Waiting | SlotState::Held | SlotState::Queued | SlotState::Backoff)
+    }
+
     /// Whether a slot can be taken over from elsewhere in this state: the others hold promises that only the
     /// scheduler that made them can keep.
     #[must_use]
@@ -153,6 +159,25 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// A slot in a state of which nothing else is known.
+    #[must_use]
+    pub fn new(state: SlotState, since: Timestamp) -> Slot {
+        Slot {
+            state,
+            since,
+            retries: 0,
+            last_run: 0,
+            last_run_seq: 0,
+            run_alive: false,
+            external_id: None,
+            priority: 0,
+            backfill: None,
+            due: None,
+            said: 0,
+            last_event: 0,
+        }
+    }
+
     /// Whether the scheduler still has something to do for it.
     #[must_use]
     pub fn is_live(&self) -> bool {
@@ -200,7 +225,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
             slot.priority = *priority;
             slot.backfill.clone_from(backfill);
         }
-        SlotEvent::Prioritised { priority, backfill } => {
+        SlotEvent::Prioritised { priority, backfill, .. } => {
             slot.priority = *priority;
             slot.backfill = Some(backfill.clone());
         }
@@ -274,18 +299,5 @@ fn begin(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
 }
 
 fn waiting(at: Timestamp, seq: u64, priority: i32, backfill: Option<BackfillId>) -> Slot {
-    Slot {
-        state: SlotState::Waiting,
-        since: at,
-        retries: 0,
-        last_run: 0,
-        last_run_seq: 0,
-        run_alive: false,
-        external_id: None,
-        priority,
-        backfill,
-        due: None,
-        said: 0,
-        last_event: seq,
-    }
+    Slot { priority, backfill, last_event: seq, ..Slot::new(SlotState::Waiting, at) }
 }

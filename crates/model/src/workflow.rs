@@ -47,6 +47,27 @@ pub struct Workflow {
     pub about: About,
 }
 
+impl Workflow {
+    /// A workflow of a project of the same name, always ready, with one run at a time; all else is left unsaid.
+    #[must_use]
+    pub fn new(id: WorkflowId, schedule: Schedule, job: Job) -> Workflow {
+        Workflow {
+            project: id.to_string(),
+            id,
+            source: Source::default(),
+            keys: Keys::Schedule(schedule),
+            trigger: Trigger::Always,
+            concurrency: 1,
+            pools: Vec::new(),
+            retry: RetryPolicy::default(),
+            start_time: None,
+            wait_timeout_seconds: None,
+            job,
+            about: About::default(),
+        }
+    }
+}
+
 /// What a run takes of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -89,6 +110,14 @@ pub struct Job {
     /// What the job is given.
     #[serde(default)]
     pub properties: Properties,
+}
+
+impl Job {
+    /// A job for an executor, given nothing but its settings.
+    #[must_use]
+    pub fn new(executor: &str, settings: Map<String, Value>) -> Job {
+        Job { executor: executor.to_owned(), settings, properties: Properties::default() }
+    }
 }
 
 /// The properties of a job: data, or a script's function of the slot.
@@ -204,4 +233,19 @@ pub struct Backfill {
     pub cancelled_at: Option<Timestamp>,
     /// How many slots it asked for.
     pub slots: u32,
+    /// Why, in the words of who asked.
+    pub reason: Option<String>,
+    /// Since when it is paused, and by whom; none while it goes on.
+    pub paused: Option<Pause>,
+    /// When it was last resumed.
+    pub resumed_at: Option<Timestamp>,
+}
+
+/// That a backfill is left alone for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Since when.
+    pub at: Timestamp,
+    /// Who asked.
+    pub by: String,
 }

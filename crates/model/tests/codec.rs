@@ -165,7 +165,8 @@ fn asked() -> impl Strategy<Value = SlotEvent> {
         (text(), prop::option::of(text())).prop_map(|(by, reason)| SlotEvent::SkippedBy { by, reason }),
         (text(), prop::option::of(text()), any::<i32>(), prop::option::of(backfill()))
             .prop_map(|(by, reason, priority, backfill)| SlotEvent::Reopened { by, reason, priority, backfill }),
-        (any::<i32>(), backfill()).prop_map(|(priority, backfill)| SlotEvent::Prioritised { priority, backfill }),
+        (any::<i32>(), backfill(), prop::option::of(text()))
+            .prop_map(|(priority, backfill, by)| SlotEvent::Prioritised { priority, backfill, by }),
         (text(), prop::sample::select(SlotState::ALL.to_vec()), any::<u32>(), prop::option::of(text()), text())
             .prop_map(|(from, state, retries, external_id, there)| SlotEvent::Imported {
                 from,

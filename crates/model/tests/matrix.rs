@@ -22,18 +22,13 @@ fn name(event: &SlotEvent) -> String {
 /// A slot in a state, with a run alive where there must be one.
 fn slot(state: SlotState) -> Slot {
     Slot {
-        state,
-        since: Timestamp::UNIX_EPOCH,
         retries: 1,
         last_run: 1,
         last_run_seq: 1,
         run_alive: matches!(state, SlotState::Dispatched | SlotState::Running),
         external_id: Some("x".to_owned()),
-        priority: 0,
-        backfill: None,
-        due: None,
-        said: 0,
         last_event: 1,
+        ..Slot::new(state, Timestamp::UNIX_EPOCH)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the board costs the server: `cargo run --release -p kelos-server --example board_bench [finished slots]`.
+//! What the board and the graph cost the server: `cargo run --release -p kelos-server --example board_bench [finished slots]`.
 //!
 //! 500 hourly workflows with a long past in SQLite. Figures are of the machine they are measured on; nothing asserts them.
 
@@ -11,13 +11,14 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use jiff::{SignedDuration, Timestamp};
+use kelos::graph::Wanted;
+use kelos::graph::layout::{Size, lay_out};
 use kelos::model::ranges::{Range, RangeSet};
-use kelos::model::retry::RetryPolicy;
 use kelos::model::time::schedule::Schedule;
 use kelos::model::time::{Cron, CronSchedule};
-use kelos::model::workflow::{About, Job, Keys, Planned, Properties, Source, WorkflowRow};
+use kelos::model::workflow::{Job, Planned, WorkflowRow};
 use kelos::model::{Event, EventRecord, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
-use kelos::store::{Columns, Commit, SlotRow, SqliteStore, Store};
+use kelos::store::{Columns, Commit, Reader, SlotRow, SqliteStore, Store};
 use kelos::{Node, NodeConfig, Pace};
 use kelos_server::{App, router};
 use tower::ServiceExt;
@@ -45,7 +46,12 @@ async fn main() -> Outcome {
     time("tallies of 500 workflows x 48 hours", || Ok(reader.slot_tallies(&hours(48), None)?.len()))?;
     time("tallies of one workflow x 48 hours", || Ok(reader.slot_tallies(&hours(48), Some(&one))?.len()))?;
     let router = router(App::new(node.clone(), "bench"));
-    for uri in ["/ui", "/ui?zoom=1440", "/ui?zoom=15", "/ui?time=2025-11-01T00:00Z"] {
+    for uri in ["/ui", "/ui?zoom=15", "/ui?zoom=1440", "/ui?zoom=10080", "/ui?zoom=43200", "/ui?time=2025-11-01T00:00Z"]
+    {
+        page(&router, uri).await?;
+    }
+    places(&*reader)?;
+    for uri in ["/ui/graph", "/ui/graph?focus=workflow-250", "/ui/graph?as=list", "/ui/graph/nodes?of=workflow-250"] {
         page(&router, uri).await?;
     }
     node.stop().await;
@@ -92,6 +98,25 @@ async fn page(router: &Router, uri: &str) -> Outcome {
     Ok(())
 }
 
+/// Places for the nodes of the graph by themselves.
+fn places(reader: &dyn Reader) -> Outcome {
+    let now = Timestamp::from_second(NOW)?;
+    let graph = kelos::graph::read(reader, &Wanted::default(), now, 24)?;
+    let number = |id: &WorkflowId| graph.nodes.iter().position(|node| node.id == *id);
+    let pairs: Vec<(usize, usize)> =
+        graph.edges.iter().filter_map(|edge| Some((number(&edge.from)?, number(&edge.to)?))).collect();
+    let sizes = vec![Size { width: 150.0, height: 40.0 }; graph.nodes.len()];
+    time("the graph read", || Ok(kelos::graph::read(reader, &Wanted::default(), now, 24)?.nodes.len()))?;
+    time(&format!("places for them and {} edges", pairs.len()), || Ok(lay_out(&sizes, &pairs).places.len()))
+}
+
+/// What a workflow waits for: one or two of the sixty before it, nine times in ten.
+fn waits(number: usize) -> Trigger {
+    let drawn = (0..1 + number % 2).map(|n| number * (n * 7 + 5) * 2_654_435_761 % 4_294_967_296 / 65_536);
+    let before = drawn.filter(|drawn| drawn % 10 > 0).filter_map(|drawn| number.checked_sub(1 + drawn % 60));
+    Trigger::And { triggers: before.map(|on| Trigger::Success { workflow: id(on) }).collect() }
+}
+
 /// Writes a past that ends now, with one line of history for each slot. One in a hundred failed.
 fn fill(path: &Path, finished: usize) -> Outcome {
     let mut store = SqliteStore::open(path)?;
@@ -107,7 +132,9 @@ fn fill(path: &Path, finished: usize) -> Outcome {
                 0 => (SlotState::Killed, SlotEvent::Killed { by: "bench".to_owned(), reason: None }),
                 _ => (SlotState::Succeeded, SlotEvent::Succeeded { run: 1 }),
             };
-            commit.slots.push(SlotRow { id: slot.clone(), slot: ended(state, ago(hour), seq) });
+            commit
+                .slots
+                .push(SlotRow { id: slot.clone(), slot: Slot { last_event: seq, ..Slot::new(state, ago(hour)) } });
             commit.events.push(EventRecord { seq, at: ago(hour), previous: 0, event: Event::Slot { slot, what } });
         }
         if commit.slots.len() >= 20_000 || hour == 1 {
@@ -118,45 +145,15 @@ fn fill(path: &Path, finished: usize) -> Outcome {
     Ok(())
 }
 
-fn ended(state: SlotState, since: Timestamp, last_event: u64) -> Slot {
-    Slot {
-        state,
-        since,
-        retries: 0,
-        last_run: 0,
-        last_run_seq: 0,
-        run_alive: false,
-        external_id: None,
-        priority: 0,
-        backfill: None,
-        due: None,
-        said: 0,
-        last_event,
-    }
-}
-
 fn row(number: usize) -> WorkflowRow {
     let schedule = Schedule::Cron(CronSchedule::utc(Cron::parse("0 0 * * * ?").expect("a cron expression")));
     let mut ranges = RangeSet::default();
     ranges.insert(Range::new(ago(24 * 8), Timestamp::from_second(NOW).unwrap_or_default()));
     let planned = Planned { ranges, ..Planned::default() };
     let definition = Workflow {
-        id: id(number),
         project: format!("project-{}", number / 50),
-        source: Source::default(),
-        keys: Keys::Schedule(schedule),
-        trigger: Trigger::Always,
-        concurrency: 1,
-        pools: Vec::new(),
-        retry: RetryPolicy::default(),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job {
-            executor: "command".to_owned(),
-            settings: serde_json::Map::new(),
-            properties: Properties::default(),
-        },
-        about: About::default(),
+        trigger: waits(number),
+        ..Workflow::new(id(number), schedule, Job::new("command", serde_json::Map::new()))
     };
     WorkflowRow { id: id(number), definition: definition.into(), version: 1, present: true, paused: false, planned }
 }

@@ -11,8 +11,9 @@ use kelos::store::{Reader, StoreError};
 use kelos::{AskError, Handle, Node, core};
 use tokio::sync::mpsc;
 
+use crate::groups::Groups;
 use crate::guard::Hosts;
-use crate::ui::Groups;
+use crate::links::Links;
 
 /// What all routes work on: a node, and what there is to say about this server. Cheap to clone.
 #[derive(Clone)]
@@ -23,6 +24,7 @@ pub struct App {
     prober: Prober,
     takes_deployments: bool,
     groups: Arc<Groups>,
+    links: Arc<Links>,
     deploying: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -43,6 +45,7 @@ impl App {
             prober,
             takes_deployments: false,
             groups: Arc::default(),
+            links: Arc::default(),
             deploying: Arc::default(),
         }
     }
@@ -59,14 +62,24 @@ impl App {
         App { takes_deployments: taken, ..self }
     }
 
-    /// The same, with its workflows grouped so on the board.
+    /// The same, with its workflows grouped so on the board, as long as nobody sets other groups.
     #[must_use]
     pub fn with_groups(self, groups: Groups) -> App {
         App { groups: Arc::new(groups), ..self }
     }
 
-    pub(crate) fn groups(&self) -> &Groups {
+    pub(crate) fn groups_of_file(&self) -> &Arc<Groups> {
         &self.groups
+    }
+
+    /// The same, with its runs linked to these pages.
+    #[must_use]
+    pub fn with_links(self, links: Links) -> App {
+        App { links: Arc::new(links), ..self }
+    }
+
+    pub(crate) fn links(&self) -> &Links {
+        &self.links
     }
 
     pub(crate) fn takes_deployments(&self) -> bool {

@@ -8,8 +8,10 @@
 mod api;
 mod app;
 mod celos;
+mod groups;
 mod guard;
 mod known;
+mod links;
 mod problem;
 mod serve;
 mod ui;
@@ -22,9 +24,10 @@ use tower_http::trace::TraceLayer;
 
 pub use api::{event_words, plan_json};
 pub use app::App;
+pub use groups::Groups;
 pub use guard::Hosts;
+pub use links::Links;
 pub use serve::serve;
-pub use ui::Groups;
 
 /// All routes of a server.
 pub fn router(app: App) -> Router {

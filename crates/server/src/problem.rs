@@ -154,6 +154,9 @@ impl From<Refusal> for Problem {
             Refusal::DownstreamLive(..) => Problem::conflict("downstream-live", detail)
                 .with_hint("have them killed too (`killLive`), or wait until they have ended"),
             Refusal::TooManyDownstream { .. } => Problem::bad_request("too-many", detail),
+            Refusal::NoBackfill(_) => Problem::not_found("backfill-not-found", detail),
+            Refusal::BackfillCancelled(_) => Problem::conflict("backfill-cancelled", detail),
+            Refusal::BackfillOver(_) => Problem::conflict("backfill-over", detail),
             Refusal::NameTaken(_) => Problem::conflict("name-taken", detail),
             Refusal::TooMany { .. } => Problem::bad_request("too-many", detail),
         }

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::Core;
-use kelos_model::event::Event;
+use kelos_model::event::{BackfillEvent, Event};
 use kelos_model::trigger::evaluate;
-use kelos_model::{Answer, EventRecord, Slot, SlotRef, SlotState, WorkflowId, slot};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{
+    Answer, BackfillId, EventRecord, PoolId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
+};
 use kelos_store::{MemoryDisk, MemoryStore, Reader, SlotFilter, Store};
 
 use crate::workload::Workload;
@@ -40,7 +43,48 @@ pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result
     if all > workload.config.max_running {
         return Err(format!("{all} live runs, the limit is {}", workload.config.max_running));
     }
+    within_pools(workload, &by_workflow)
+}
+
+/// No pool has more permits out than there ever were, by what each workflow took at the least while definitions changed.
+fn within_pools(workload: &Workload, alive: &BTreeMap<&WorkflowId, u32>) -> Result<(), String> {
+    let all = || workload.definitions.iter().flat_map(|(_, all)| all);
+    let mut sizes: BTreeMap<&PoolId, u32> = BTreeMap::new();
+    for one in all().flat_map(|workflow| &workflow.pools) {
+        sizes.entry(&one.pool).and_modify(|size| *size = one.size.max(*size)).or_insert(one.size);
+    }
+    for (pool, size) in sizes {
+        let takes = |id: &WorkflowId| all().filter(|one| one.id == *id).map(|one| permits_of(one, pool)).min();
+        let held: u32 = alive.iter().map(|(id, runs)| runs * takes(id).unwrap_or(0)).sum();
+        if held > size {
+            return Err(format!("{held} permits of pool {pool} are held, it has {size}"));
+        }
+    }
     Ok(())
+}
+
+fn permits_of(workflow: &Workflow, pool: &PoolId) -> u32 {
+    workflow.pools.iter().find(|one| one.pool == *pool).map_or(0, |one| one.permits)
+}
+
+/// Whether nobody but itself can keep a queued slot from the permits of its pools. Others may wait for more than is there,
+/// and are kept what is there.
+fn has_permits(workload: &Workload, slots: &BTreeMap<SlotRef, Slot>, row: &WorkflowRow) -> bool {
+    let all = last_definitions(workload);
+    if slots.iter().any(|(of, slot)| slot.run_alive && !all.iter().any(|one| one.id == of.workflow)) {
+        return false;
+    }
+    row.definition.pools.iter().all(|one| {
+        let names = |workflow: &&std::sync::Arc<Workflow>| permits_of(workflow, &one.pool) > 0;
+        let others = || all.iter().filter(names).filter(|other| other.id != row.id);
+        let in_line = |id: &WorkflowId| slots.iter().any(|(of, slot)| of.workflow == *id && !slot.state.is_final());
+        !others().any(|other| in_line(&other.id)) && {
+            let runs = slots.iter().filter(|(of, slot)| of.workflow == row.id && slot.run_alive).count() as u64;
+            let size = others().chain([&row.definition]).flat_map(|one| &one.pools).filter(|p| p.pool == one.pool);
+            let size = size.map(|one| u64::from(one.size)).min().unwrap_or(0);
+            (runs + 1) * u64::from(one.permits) <= size
+        }
+    })
 }
 
 /// Once faults have stopped for long: the log folds to the table, nothing is lost, all that can end has ended.
@@ -58,6 +102,7 @@ pub fn at_rest(
     let reader = store.reader();
     let slots = all_slots(&*reader)?;
     log_folds_to_the_table(&*reader, &slots)?;
+    pauses_hold(&*reader)?;
     nothing_is_missing(workload, &*reader, &slots)?;
     let live = slots.values().filter(|slot| slot.is_live()).count();
     if core.live_slots() != live {
@@ -112,6 +157,53 @@ fn fold(folded: &mut BTreeMap<SlotRef, Slot>, record: &EventRecord) -> Result<()
     Ok(())
 }
 
+/// While a backfill is paused none of its slots is looked at or dispatched, and its row says what the log says.
+fn pauses_hold(reader: &dyn Reader) -> Result<(), String> {
+    let log = reader.events(0, None, crate::ALL).map_err(|error| error.to_string())?.rows;
+    let mut paused: BTreeMap<&BackfillId, Timestamp> = BTreeMap::new();
+    let mut slots: BTreeMap<SlotRef, Slot> = BTreeMap::new();
+    for record in &log {
+        match &record.event {
+            Event::Backfill { backfill, what: BackfillEvent::Paused { .. } } => {
+                paused.insert(backfill, record.at);
+            }
+            Event::Backfill { backfill, what: BackfillEvent::Resumed { .. } | BackfillEvent::Cancelled { .. } } => {
+                paused.remove(backfill);
+            }
+            Event::Slot { slot, what } => {
+                let backfill = slots.get(slot).and_then(|slot| slot.backfill.as_ref());
+                if is_progress(what) && backfill.is_some_and(|backfill| paused.contains_key(backfill)) {
+                    return Err(format!("{slot} went on at {} while its backfill was paused: {what:?}", record.at));
+                }
+                fold(&mut slots, record)?;
+            }
+            _ => {}
+        }
+    }
+    let rows = reader.backfills().map_err(|error| error.to_string())?;
+    let wrong = rows.iter().find(|row| row.paused.as_ref().map(|pause| pause.at) != paused.get(&row.id).copied());
+    wrong.map_or(Ok(()), |row| Err(format!("the log has {paused:?} paused, the table {row:?}")))
+}
+
+/// What only happens to slots that the scheduler looks at, or dispatches.
+fn is_progress(what: &SlotEvent) -> bool {
+    matches!(
+        what,
+        SlotEvent::Looked { .. }
+            | SlotEvent::TriggerMet { .. }
+            | SlotEvent::Expired { .. }
+            | SlotEvent::Skipped { .. }
+            | SlotEvent::BackoffEnded
+            | SlotEvent::Dispatched { .. }
+    )
+}
+
+fn is_paused(reader: &dyn Reader, slot: &Slot) -> Result<bool, String> {
+    let Some(id) = slot.backfill.as_ref().filter(|_| slot.state.is_idle()) else { return Ok(false) };
+    let row = reader.backfill(id).map_err(|error| error.to_string())?;
+    Ok(row.is_some_and(|row| row.paused.is_some()))
+}
+
 /// Every time of the schedule that the planned ranges cover has its slot.
 fn nothing_is_missing(workload: &Workload, reader: &dyn Reader, slots: &BTreeMap<SlotRef, Slot>) -> Result<(), String> {
     let schedules = crate::spec::schedules(last_definitions(workload));
@@ -148,6 +240,9 @@ fn is_accounted_for(
     if !schedules.get(&id.workflow).is_some_and(|schedule| schedule.contains(id.key.scheduled_at())) {
         return Ok(());
     }
+    if is_paused(reader, slot)? && !slot.run_alive {
+        return Ok(());
+    }
     let early = now - SLACK;
     let stuck = |why: &str| Err(format!("{id} is {slot:?} at {now}: {why}"));
     let active = || slots.iter().filter(|(other, slot)| other.workflow == id.workflow && slot.run_alive).count();
@@ -166,7 +261,8 @@ fn is_accounted_for(
             if slot.since < early
                 && !slot.run_alive
                 && active() < row.definition.concurrency as usize
-                && all_active() < workload.config.max_running as usize =>
+                && all_active() < workload.config.max_running as usize
+                && has_permits(workload, slots, &row) =>
         {
             stuck("there is a place for it")
         }

@@ -55,7 +55,9 @@ fn unlimited_where_probes_race(workflow: &mut std::sync::Arc<Workflow>) {
         matches!(trigger, Trigger::Path(_)) || trigger.nested().iter().any(probes)
     }
     if probes(&workflow.trigger) {
-        std::sync::Arc::make_mut(workflow).concurrency = u32::MAX;
+        let workflow = std::sync::Arc::make_mut(workflow);
+        workflow.concurrency = u32::MAX;
+        workflow.pools.clear();
     }
 }
 
@@ -202,6 +204,7 @@ impl Pair {
             let same = found.state == wanted.state
                 && found.last_run == wanted.last_run
                 && found.run_alive == wanted.alive
+                && found.priority == wanted.priority
                 && (found.retries == wanted.retries || wanted.state == SlotState::Killed);
             if !same {
                 let runs: Vec<Run> = reader.slot_runs(id).unwrap_or_default();

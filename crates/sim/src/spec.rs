@@ -6,14 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, DownstreamRequest};
+use kelos_core::{Ask, DownstreamRequest};
 use kelos_model::retry::OnUnknown;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
-use kelos_model::workflow::{BackfillMode, Keys};
+use kelos_model::workflow::Keys;
 use kelos_model::{Answer, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::world::{Known, World};
+
+mod backfills;
+mod pools;
+
+use backfills::SpecBackfill;
 
 /// A slot as the specification sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +33,19 @@ pub struct SpecSlot {
     pub alive: bool,
     /// Larger goes first.
     pub priority: i32,
+    /// The backfill that last asked for it.
+    backfill: Option<BackfillId>,
     due: Option<Timestamp>,
+    /// When it was last queued.
+    queued_at: Timestamp,
+}
+
+/// A place in a queue or a line: by priority, then the oldest, then by workflow.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    priority: std::cmp::Reverse<i32>,
+    at: Timestamp,
+    slot: SlotRef,
 }
 
 /// The whole state.
@@ -37,7 +54,7 @@ pub struct Spec {
     max_running: usize,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     paused: BTreeMap<WorkflowId, bool>,
-    backfills: BTreeSet<BackfillId>,
+    backfills: BTreeMap<BackfillId, SpecBackfill>,
     /// Every slot.
     pub slots: BTreeMap<SlotRef, SpecSlot>,
     /// Definitions as they last were, of removed workflows too: their runs still end.
@@ -63,7 +80,7 @@ impl Spec {
             max_running: max_running as usize,
             workflows: BTreeMap::new(),
             paused: BTreeMap::new(),
-            backfills: BTreeSet::new(),
+            backfills: BTreeMap::new(),
             slots: BTreeMap::new(),
             known: BTreeMap::new(),
         }
@@ -100,8 +117,11 @@ impl Spec {
         }
         let mut started = Vec::new();
         for id in &ids {
-            self.dispatch(id, &schedules[id], &mut started);
+            if self.workflows[id].pools.is_empty() {
+                self.dispatch(id, &schedules[id], &mut started);
+            }
         }
+        self.dispatch_pools(&ids, &schedules, now, &mut started);
         started
     }
 
@@ -112,7 +132,7 @@ impl Spec {
     fn plan(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) {
         let start = self.workflows[id].start_time.unwrap_or(Timestamp::MIN).max(now - self.window);
         for at in schedule.times(start, now) {
-            self.slots.entry(SlotRef::at(id.clone(), at)).or_insert_with(|| SpecSlot::waiting(0));
+            self.slots.entry(SlotRef::at(id.clone(), at)).or_insert_with(|| SpecSlot::waiting(0, None));
         }
     }
 
@@ -123,7 +143,7 @@ impl Spec {
         for slot in mine.cloned().collect::<Vec<_>>() {
             let state = &self.slots[&slot];
             let backed_off = state.state == SlotState::Backoff && state.due.is_some_and(|due| due <= now);
-            if state.state != SlotState::Waiting && !backed_off {
+            if state.state != SlotState::Waiting && !backed_off || self.is_left_alone(state) {
                 continue;
             }
             let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
@@ -140,36 +160,57 @@ impl Spec {
             };
             if let Some(state) = self.slots.get_mut(&slot) {
                 state.state = next;
+                state.queued_at = now;
             }
         }
     }
 
     fn dispatch(&mut self, id: &WorkflowId, schedule: &CronSchedule, started: &mut Vec<RunId>) {
-        let mine = |slot: &&SlotRef| slot.workflow == *id;
-        let active = self.slots.iter().filter(|(slot, state)| mine(slot) && state.alive).count();
-        let all_active = self.slots.values().filter(|state| state.alive).count();
-        let places = (self.workflows[id].concurrency as usize).saturating_sub(active);
-        let free = self.max_running.saturating_sub(all_active);
-        let mut queue: Vec<_> = self
-            .slots
-            .iter()
-            .filter(|(slot, state)| {
-                mine(slot)
-                    && state.state == SlotState::Queued
-                    && !state.alive
-                    && schedule.contains(slot.key.scheduled_at())
-            })
-            .map(|(slot, state)| (std::cmp::Reverse(state.priority), slot.clone()))
-            .collect();
-        queue.sort();
-        for (_, slot) in queue.into_iter().take(places.min(free)) {
-            if let Some(state) = self.slots.get_mut(&slot) {
-                state.state = SlotState::Running;
-                state.last_run += 1;
-                state.alive = true;
-                started.push(RunId { slot, number: state.last_run });
-            }
+        let places = self.places(id).min(self.free());
+        for place in self.queue(id, schedule).into_iter().take(places) {
+            self.start(place.slot, started);
         }
+    }
+
+    fn start(&mut self, slot: SlotRef, started: &mut Vec<RunId>) {
+        if let Some(state) = self.slots.get_mut(&slot) {
+            state.state = SlotState::Running;
+            state.last_run += 1;
+            state.alive = true;
+            started.push(RunId { slot, number: state.last_run });
+        }
+    }
+
+    /// How many more runs the concurrency of a workflow allows.
+    fn places(&self, id: &WorkflowId) -> usize {
+        (self.workflows[id].concurrency as usize).saturating_sub(self.active(id))
+    }
+
+    fn active(&self, id: &WorkflowId) -> usize {
+        self.slots.iter().filter(|(slot, state)| slot.workflow == *id && state.alive).count()
+    }
+
+    fn free(&self) -> usize {
+        self.max_running.saturating_sub(self.slots.values().filter(|state| state.alive).count())
+    }
+
+    /// The slots of a workflow that may go, in the order in which they do.
+    fn queue(&self, id: &WorkflowId, schedule: &CronSchedule) -> Vec<Place> {
+        let may_go = |(slot, state): &(&SlotRef, &SpecSlot)| {
+            slot.workflow == *id
+                && state.state == SlotState::Queued
+                && !state.alive
+                && !self.is_left_alone(state)
+                && schedule.contains(slot.key.scheduled_at())
+        };
+        let place = |(slot, state): (&SlotRef, &SpecSlot)| Place {
+            priority: std::cmp::Reverse(state.priority),
+            at: slot.key.scheduled_at(),
+            slot: slot.clone(),
+        };
+        let mut queue: Vec<_> = self.slots.iter().filter(may_go).map(place).collect();
+        queue.sort();
+        queue
     }
 
     /// A run ended.
@@ -200,21 +241,28 @@ impl Spec {
             }
             Ask::Rerun { slot, .. } if self.has(slot) => match self.slots.get_mut(slot) {
                 None => {
-                    self.slots.insert(slot.clone(), SpecSlot::waiting(0));
+                    self.slots.insert(slot.clone(), SpecSlot::waiting(0, None));
                 }
-                Some(state) if state.state.is_final() => state.reopen(0),
+                Some(state) if state.state.is_final() => state.reopen(0, None),
                 Some(_) => {}
             },
             Ask::Kill { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Killed),
             Ask::Skip { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Skipped),
             Ask::MarkSucceeded { slot, .. } if self.can_be(slot) => {
-                let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0));
+                let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0, None));
                 if !state.alive {
                     state.state = SlotState::Succeeded;
                 }
             }
             Ask::RerunDownstream(request) if self.has(&request.slot) => return self.rerun_downstream(request),
             Ask::Backfill(request) if !request.dry_run => self.backfill(request, now),
+            Ask::PauseBackfill { backfill, .. } => self.change_backfill(backfill, true, |row| row.paused = true),
+            Ask::ResumeBackfill { backfill, .. } => self.change_backfill(backfill, false, |row| row.paused = false),
+            Ask::PrioritiseBackfill { backfill, priority, .. } => {
+                self.change_backfill(backfill, true, |row| row.priority = *priority);
+            }
+            Ask::RerunBackfill { backfill, .. } => self.rerun_backfill(backfill),
+            Ask::CancelBackfill { backfill, .. } => self.cancel_backfill(backfill),
             _ => {}
         }
         Vec::new()
@@ -257,12 +305,12 @@ impl Spec {
         }
         let mut ended = Vec::new();
         for slot in members {
-            let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0));
+            let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0, None));
             if state.state == SlotState::Running {
                 ended.push(RunId { slot, number: state.last_run });
             }
             if !matches!(state.state, SlotState::Waiting | SlotState::Backoff) {
-                state.reopen(0);
+                state.reopen(0, None);
             }
         }
         ended
@@ -278,7 +326,7 @@ impl Spec {
     }
 
     fn end(&mut self, slot: &SlotRef, end: SlotState) -> Vec<RunId> {
-        let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0));
+        let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0, None));
         if state.state.is_final() {
             return Vec::new();
         }
@@ -288,27 +336,6 @@ impl Spec {
         }
         let alive = state.alive.then(|| RunId { slot: slot.clone(), number: state.last_run });
         alive.into_iter().collect()
-    }
-
-    fn backfill(&mut self, request: &BackfillRequest, now: Timestamp) {
-        let schedules = self.schedules();
-        let Some(schedule) = schedules.get(&request.workflow) else { return };
-        if !self.backfills.insert(request.id.clone()) {
-            return;
-        }
-        for at in schedule.times(request.range.start, request.range.end.min(now)) {
-            let slot = SlotRef::at(request.workflow.clone(), at);
-            match self.slots.get_mut(&slot) {
-                None => {
-                    self.slots.insert(slot, SpecSlot::waiting(request.priority));
-                }
-                Some(state) if !state.state.is_final() => state.priority = state.priority.max(request.priority),
-                Some(state) => match (request.mode, state.state) {
-                    (BackfillMode::Missing, _) | (BackfillMode::Unsuccessful, SlotState::Succeeded) => {}
-                    _ => state.reopen(request.priority),
-                },
-            }
-        }
     }
 }
 
@@ -336,17 +363,27 @@ impl SpecSlot {
             retries: arrival.retries,
             last_run: u32::from(arrival.external_id.is_some()),
             alive: arrival.state == SlotState::Running,
-            ..SpecSlot::waiting(0)
+            ..SpecSlot::waiting(0, None)
         }
     }
 
-    fn waiting(priority: i32) -> SpecSlot {
-        SpecSlot { state: SlotState::Waiting, retries: 0, last_run: 0, alive: false, priority, due: None }
+    fn waiting(priority: i32, backfill: Option<BackfillId>) -> SpecSlot {
+        SpecSlot {
+            state: SlotState::Waiting,
+            retries: 0,
+            last_run: 0,
+            alive: false,
+            priority,
+            backfill,
+            due: None,
+            queued_at: Timestamp::MIN,
+        }
     }
 
-    fn reopen(&mut self, priority: i32) {
+    fn reopen(&mut self, priority: i32, backfill: Option<BackfillId>) {
         self.state = SlotState::Waiting;
         self.retries = 0;
         self.priority = priority;
+        self.backfill = backfill;
     }
 }

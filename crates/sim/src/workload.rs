@@ -9,7 +9,7 @@ use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::{About, BackfillMode, Job, Keys, Source};
-use kelos_model::{BackfillId, RetryPolicy, SlotRef, Trigger, Workflow, WorkflowId};
+use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Workflow, WorkflowId};
 
 use crate::rng::Rng;
 
@@ -56,8 +56,10 @@ impl Workload {
             definitions.push((moment(&mut rng, start, end), set.clone()));
         }
         definitions.sort_by_key(|(at, _)| *at);
+        name_pools(seed, &names, &mut definitions);
         let mut asks: Vec<_> = (0..rng.below(12)).map(|_| ask(&mut rng, &names, start, end)).collect();
         asks.extend(later_asks(seed, &names, start, end));
+        asks.extend(backfill_asks(seed, &names, start, end));
         asks.sort_by_key(|(at, _)| *at);
         Workload { start, end, config, definitions, asks }
     }
@@ -138,6 +140,41 @@ fn trigger(rng: &mut Rng, names: &[WorkflowId], depth: u32) -> Trigger {
     }
 }
 
+/// Pools that workflows share, for two seeds in three, drawn apart like [`later_asks`]. Each has a size that most agree on;
+/// some ask for more than there is.
+fn name_pools(seed: u64, names: &[WorkflowId], definitions: &mut [(Timestamp, Vec<Arc<Workflow>>)]) {
+    let mut rng = Rng::new(seed ^ 0x9001);
+    if rng.percent(33) {
+        return;
+    }
+    let pools: Vec<_> = ["p0", "p1", "p2"].into_iter().filter_map(|name| PoolId::new(name).ok()).collect();
+    let sizes: Vec<u32> = pools.iter().map(|_| u32::try_from(rng.between(1, 5)).unwrap_or(1)).collect();
+    let mut uses: Vec<_> = names.iter().map(|_| pool_uses(&mut rng, &pools, &sizes)).collect();
+    for (_, set) in definitions {
+        for workflow in set {
+            let Some(n) = names.iter().position(|id| *id == workflow.id) else { continue };
+            if rng.percent(20) {
+                uses[n] = pool_uses(&mut rng, &pools, &sizes);
+            }
+            if uses[n] != workflow.pools {
+                Arc::make_mut(workflow).pools.clone_from(&uses[n]);
+            }
+        }
+    }
+}
+
+fn pool_uses(rng: &mut Rng, pools: &[PoolId], sizes: &[u32]) -> Vec<PoolUse> {
+    let mut uses = Vec::new();
+    for (pool, size) in pools.iter().zip(sizes) {
+        if rng.percent(50) {
+            let size = if rng.percent(10) { size + 1 } else { *size };
+            let permits = u32::try_from(rng.between(1, i64::from(size))).unwrap_or(1);
+            uses.push(PoolUse { pool: pool.clone(), size, permits });
+        }
+    }
+    uses
+}
+
 /// Marks, skips and reruns of whole trees, for two seeds in three. They are drawn apart: the other draws of a seed, and
 /// all of the third, are as they were before these could be asked for.
 fn later_asks(seed: u64, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> Vec<(Timestamp, Ask)> {
@@ -159,6 +196,56 @@ fn later_ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timesta
         }),
     };
     (at, ask)
+}
+
+/// Backfills that are paused, resumed, prioritised, rerun and cancelled, for two seeds in three; drawn apart, too.
+fn backfill_asks(seed: u64, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> Vec<(Timestamp, Ask)> {
+    let mut rng = Rng::new(seed ^ 0xBAC4);
+    let count = if rng.percent(67) { rng.between(1, 3) } else { 0 };
+    let mut asks = Vec::new();
+    for number in 0..count {
+        let (at, request) = backfill_of(&mut rng, number, names, start, end);
+        let id = request.id.clone();
+        asks.push((at, Ask::Backfill(request)));
+        let changes = rng.between(1, 6);
+        asks.extend((0..changes).map(|_| (moment(&mut rng, at, end), change_of(&mut rng, id.clone()))));
+    }
+    asks
+}
+
+fn backfill_of(
+    rng: &mut Rng,
+    number: i64,
+    names: &[WorkflowId],
+    start: Timestamp,
+    end: Timestamp,
+) -> (Timestamp, BackfillRequest) {
+    let (at, slot) = some_slot(rng, names, start, end);
+    let from = slot.key.scheduled_at() - SignedDuration::from_hours(rng.between(0, 12));
+    let request = BackfillRequest {
+        id: BackfillId::new(&format!("c{number}")).unwrap_or_else(|_| unreachable!("a plain name")),
+        workflow: slot.workflow,
+        range: Range::new(from, from + SignedDuration::from_hours(rng.between(2, 12))),
+        mode: *rng.pick(&[BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All]),
+        priority: i32::try_from(rng.between(-2, 2)).unwrap_or(0),
+        reason: None,
+        dry_run: false,
+    };
+    (at, request)
+}
+
+fn change_of(rng: &mut Rng, backfill: BackfillId) -> Ask {
+    let reason = None;
+    match rng.below(12) {
+        0..=4 => Ask::PauseBackfill { backfill, reason },
+        5..=7 => Ask::ResumeBackfill { backfill, reason },
+        8 | 9 => {
+            let priority = i32::try_from(rng.between(-3, 3)).unwrap_or(0);
+            Ask::PrioritiseBackfill { backfill, priority, reason }
+        }
+        10 => Ask::RerunBackfill { backfill, reason },
+        _ => Ask::CancelBackfill { backfill, reason },
+    }
 }
 
 /// A moment, and a slot around it, on the hour: most schedules have it.
@@ -184,6 +271,7 @@ fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) ->
             mode: *rng.pick(&[BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All]),
             priority: i32::try_from(rng.between(-2, 2)).unwrap_or(0),
             dry_run: rng.percent(20),
+            reason: None,
         }),
     };
     (at, ask)

@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 4] = [
+const FOUND: [(u64, &str); 8] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -9,7 +9,13 @@ const FOUND: [(u64, &str); 4] = [
         "a doubled word that a run was never started, coming late, ended a run that went on: one more ran than may",
     ),
     (100_571, "the same, and the slot had two live runs"),
+    (6919, KILLED_THEN_MARKED),
+    (12_254, KILLED_THEN_MARKED),
+    (14_570, KILLED_THEN_MARKED),
+    (19_455, KILLED_THEN_MARKED),
 ];
+
+const KILLED_THEN_MARKED: &str = "the full scan still counted the retries of a slot that was killed and marked later";
 
 fn hold(seeds: impl Iterator<Item = u64>) {
     let failures: Vec<_> = seeds.filter_map(|seed| kelos_sim::check_seed(seed).err()).collect();

@@ -213,7 +213,7 @@ impl Bench {
         let (all, one) = (None, Some(&self.names[500]));
         let middle = (self.seq / 2).to_string();
         let page = |workflow: Option<&WorkflowId>, states: &[RunState], from: Option<&str>| {
-            let filter = RunFilter { workflow: workflow.cloned(), states: states.to_vec() };
+            let filter = RunFilter { workflow: workflow.cloned(), states: states.to_vec(), range: None };
             reader.runs(&filter, from, 100).expect("a page")
         };
         let far = (0..3).fold(None, |from: Option<String>, _| page(one, &[], from.as_deref()).next);

@@ -90,8 +90,8 @@ pub struct Snapshot {
     pub workflows: Vec<WorkflowRow>,
     /// The live slots ([`Slot::is_live`]), in no particular order.
     pub slots: Vec<SlotRow>,
-    /// The names of all backfills that ever were, for a name is taken once.
-    pub backfills: Vec<BackfillId>,
+    /// All backfills that ever were, in no particular order.
+    pub backfills: Vec<Backfill>,
     /// The runs that have not ended, in no particular order.
     pub runs: Vec<Run>,
 }
@@ -207,6 +207,29 @@ pub struct RunFilter {
     pub workflow: Option<WorkflowId>,
     /// Only in one of these states; empty means any.
     pub states: Vec<RunState>,
+    /// Only those that were under way within this range of wall-clock time: dispatched before its end, and not over
+    /// before its start. Those that are over are looked for no further back than [`RUN_LOOK_BACK_MILLIS`] before its
+    /// start; those that go on are found however long ago they began.
+    pub range: Option<Range>,
+}
+
+/// How long before a range a run may have been dispatched that is over, and is to be found in the range.
+pub const RUN_LOOK_BACK_MILLIS: i64 = 48 * 3_600_000;
+
+/// By how much the clock may have been put back without a store leaving out runs of a range. Runs are kept in the order
+/// of their dispatch, which is the order of their moments but where the clock jumped.
+pub const CLOCK_SLACK_MILLIS: i64 = 3_600_000;
+
+impl RunFilter {
+    /// Whether a run with these moments is one of the range's.
+    pub(crate) fn has_time(&self, state: RunState, dispatched_at: i64, ended_at: Option<i64>) -> bool {
+        let Some(range) = &self.range else { return true };
+        let (start, end) = (range.start.as_millisecond(), range.end.as_millisecond());
+        // A clock that was put back may have a run end before it was dispatched.
+        let over_at = ended_at.unwrap_or(dispatched_at).max(dispatched_at);
+        let reaches_it = over_at >= start && dispatched_at >= start.saturating_sub(RUN_LOOK_BACK_MILLIS);
+        start < end && dispatched_at < end && (reaches_it || !state.is_final())
+    }
 }
 
 /// A definition as it once was.
@@ -272,6 +295,13 @@ pub trait Reader: Send + Sync {
         Ok(Page { rows: rows.into_iter().map(|row| (row.id, row.slot.state)).collect(), next })
     }
 
+    /// Slots in one state, oldest time first; those of one time in any order. Costs what is given back, however many
+    /// slots there are besides, but for those that succeeded.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError>;
+
     /// How many slots of a filter are in each state.
     ///
     /// # Errors
@@ -327,6 +357,12 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// When the medium fails.
     fn backfills(&self) -> Result<Vec<Backfill>, StoreError>;
+
+    /// One backfill.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn backfill(&self, id: &BackfillId) -> Result<Option<Backfill>, StoreError>;
 
     /// A register's value.
     ///

@@ -10,7 +10,8 @@ pub mod sqlite;
 mod tally;
 
 pub use contract::{
-    Commit, Cursor, Lease, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, Store, StoreError,
+    CLOCK_SLACK_MILLIS, Commit, Cursor, Lease, Page, PastDefinition, RUN_LOOK_BACK_MILLIS, Reader, RunFilter,
+    SlotFilter, SlotRow, Snapshot, Store, StoreError,
 };
 pub use memory::{MemoryDisk, MemoryStore};
 pub use sqlite::SqliteStore;

@@ -24,6 +24,13 @@ impl Columns {
         (start, start.saturating_add(self.width.max(0).saturating_mul(self.count.into())))
     }
 
+    /// Each column with its milliseconds `[start, end)`.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, i64, i64)> + use<> {
+        let (start, width) = (self.start.as_millisecond(), self.width.max(0));
+        let edge = move |column: u32| start.saturating_add(width.saturating_mul(i64::from(column)));
+        (0..self.count).map(move |column| (column, edge(column), edge(column + 1)))
+    }
+
     /// The column that a moment, in milliseconds, lies in.
     pub(crate) fn column(&self, at: i64) -> Option<u32> {
         let (start, end) = self.bounds();
@@ -59,6 +66,15 @@ impl Tallies {
     pub(crate) fn add(&mut self, workflow: i64, at: i64, state: SlotState) {
         if let Some(column) = self.columns.column(at) {
             *self.counts.entry((workflow, column, state)).or_default() += 1;
+        }
+    }
+
+    /// Takes it that of `total` slots in a cell those have succeeded that were not added to it.
+    pub(crate) fn rest_succeeded(&mut self, workflow: i64, column: u32, total: u32) {
+        let cell = (workflow, column, SlotState::Waiting)..=(workflow, column, SlotState::Killed);
+        let others: u32 = self.counts.range(cell).map(|(_, count)| *count).sum();
+        if total > others {
+            self.counts.insert((workflow, column, SlotState::Succeeded), total - others);
         }
     }
 

@@ -18,4 +18,4 @@ function deliverFrom(dc, trigger, description) {
 
 deliverFrom("nyc", celos.alwaysTrigger(), "delivers on the hour");
 // A slot of lax waits for an hour: its newest one is always there to be looked at.
-deliverFrom("lax", celos.delayTrigger(60 * 60), "delivers an hour late, and a torn text at 13:00");
+deliverFrom("lax", celos.delayTrigger(60 * 60), "delivers an hour late, a torn text at 13:00, and nothing at 06:00 of yesterday");

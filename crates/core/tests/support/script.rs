@@ -7,12 +7,13 @@
 //! step | step a b                                               a step that looks at everything again, or at some
 //! ticks off | ticks on                                          whether reports are followed by a tick
 //! define wc every "0 0 * * * ?" when path(/in/${hour}) serial 1 retry 2 delay 10s doubling timeout 60s from T
+//! define wc in pool:4 in other:8x2 ...                          runs take 1 of 4 permits of a pool, and 2 of 8 of another
 //! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
 //! remove wc | pause wc | resume wc | restart
 //! answer /in/00 yes | no | never | failed why
 //! report wc@00:00#1 started | succeeded | killed | never-started
 //! report wc@00:00#1 failed why | refused why | unknown why | deferred why
-//! rerun wc@00:00 | kill wc@00:00 | mark wc@00:00 | skip wc@00:00 | inspect wc@00:00
+//! rerun wc@00:00 | kill wc@00:00 | mark wc@00:00 | skip wc@00:00 | inspect wc@00:00 | capacity
 //! downstream wc@00:00 [killing] [dry] [because why]             a rerun with all that depends on it
 //! backfill name wc from 00:00 to 05:00 missing | unsuccessful | all [priority 5] [dry]
 //! cancel name
@@ -33,7 +34,8 @@ use kelos_model::time::{Cron, CronSchedule, Schedule, format_short, parse_instan
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::{About, BackfillMode, Job, Keys, Properties, Source};
 use kelos_model::{
-    BackfillId, Outcome, Probe, ProbeAnswer, RetryPolicy, RunId, SlotKey, SlotRef, Trigger, Workflow, WorkflowId,
+    BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RetryPolicy, RunId, SlotKey, SlotRef, Trigger, Workflow,
+    WorkflowId,
 };
 
 use super::triggers;
@@ -71,12 +73,28 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "mark" => world.ask(Ask::MarkSucceeded { slot: words.slot(world)?, reason: None }),
         "skip" => world.ask(Ask::Skip { slot: words.slot(world)?, reason: None }),
         "downstream" => downstream(world, &mut words)?,
+        "capacity" => world.ask(Ask::Capacity),
         "inspect" => world.ask(Ask::Inspect(words.slot(world)?)),
         "backfill" => backfill(world, &mut words)?,
         "cancel" => {
-            let id = words.backfill()?;
-            let backfill = world.disk.backfills.get(&id).cloned().ok_or("no such backfill")?;
-            world.ask(Ask::CancelBackfill(backfill))
+            let backfill = words.backfill()?;
+            world.ask(Ask::CancelBackfill { backfill, reason: None })
+        }
+        "pause-backfill" => {
+            let backfill = words.backfill()?;
+            world.ask(Ask::PauseBackfill { backfill, reason: None })
+        }
+        "resume-backfill" => {
+            let backfill = words.backfill()?;
+            world.ask(Ask::ResumeBackfill { backfill, reason: None })
+        }
+        "prioritise" => {
+            let (backfill, priority) = (words.backfill()?, words.number()?);
+            world.ask(Ask::PrioritiseBackfill { backfill, priority, reason: None })
+        }
+        "rerun-backfill" => {
+            let backfill = words.backfill()?;
+            world.ask(Ask::RerunBackfill { backfill, reason: None })
         }
         "show" => show(world, &mut words),
         "window" | "limit" | "executors" | "ticks" => configure(world, &verb, &mut words)?,
@@ -209,6 +227,7 @@ fn define(world: &mut World, words: &mut Script) -> Said {
             }
             "like" => workflow.keys = Keys::Schedule(Schedule::Dependent(words.workflow()?)),
             "when" => workflow.trigger = triggers::parse(&words.next("a trigger")?)?,
+            "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
             "serial" => workflow.concurrency = words.number()?,
             "retry" => workflow.retry.count = words.number()?,
             "delay" => workflow.retry.delay_seconds = words.seconds()?,
@@ -224,6 +243,15 @@ fn define(world: &mut World, words: &mut Script) -> Said {
     }
     world.defined.insert(id, Arc::new(workflow));
     Ok(world.define())
+}
+
+/// `pool:8` or `pool:8x2`
+fn pool_use(word: &str) -> Result<PoolUse, String> {
+    let (pool, numbers) = word.split_once(':').ok_or("expected pool:size")?;
+    let (size, permits) = numbers.split_once('x').unwrap_or((numbers, "1"));
+    let number = |text: &str| text.parse().map_err(|_| format!("{text:?} is not a number"));
+    let pool = PoolId::new(pool).map_err(|error| error.to_string())?;
+    Ok(PoolUse { pool, size: number(size)?, permits: number(permits)? })
 }
 
 /// Hourly, always ready, one at a time.

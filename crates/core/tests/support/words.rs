@@ -1,7 +1,7 @@
 //! What came out, in words.
 
 use jiff::Timestamp;
-use kelos_core::{Command, Done, Inspection, Reply, Step};
+use kelos_core::{Capacity, Command, Done, Inspection, PoolState, Reply, Step, Waiter};
 use kelos_model::event::{BackfillEvent, Event};
 use kelos_model::time::format_short;
 use kelos_model::{EventRecord, Explanation, Outcome, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent};
@@ -81,6 +81,12 @@ impl Words {
                 let text = match what {
                     BackfillEvent::Created { slots, .. } => format!("backfill {backfill} created over {slots} slots"),
                     BackfillEvent::Cancelled { .. } => format!("backfill {backfill} cancelled"),
+                    BackfillEvent::Paused { .. } => format!("backfill {backfill} paused"),
+                    BackfillEvent::Resumed { .. } => format!("backfill {backfill} resumed"),
+                    BackfillEvent::Prioritised { priority, .. } => {
+                        format!("backfill {backfill} has priority {priority}")
+                    }
+                    BackfillEvent::Reopened { slots, .. } => format!("backfill {backfill}: {slots} failures reopened"),
                 };
                 Line { slot: None, mark, text }
             }
@@ -115,7 +121,10 @@ impl Words {
             SlotEvent::SkippedBy { by, reason } => format!("skipped by {by}{}", because(reason)),
             SlotEvent::RunEnded { run, outcome } => format!("#{run} is gone ({})", ended(outcome)),
             SlotEvent::Reopened { by, priority, .. } => format!("reopened by {by}{}", weight(*priority)),
-            SlotEvent::Prioritised { priority, backfill } => format!("adopted by {backfill}, priority {priority}"),
+            SlotEvent::Prioritised { priority, backfill, by: None } => {
+                format!("adopted by {backfill}, priority {priority}")
+            }
+            SlotEvent::Prioritised { priority, .. } => format!("has priority {priority}"),
             SlotEvent::Imported { from, there, .. } => format!("imported from {from}, {there} there"),
         }
     }
@@ -175,6 +184,7 @@ impl Words {
                 killed.len()
             ),
             Ok(Done::Inspected(inspection)) => self.inspection(inspection),
+            Ok(Done::Capacity(capacity)) => self.capacity(capacity),
             Err(refusal) => format!("refused: {refusal}"),
         }
     }
@@ -183,7 +193,34 @@ impl Words {
         let next = found.next_look.map_or("when something wakes it".to_owned(), |at| self.time(at));
         let full = if found.at_global_limit { ", all places taken" } else { "" };
         let dormant = found.dormant.as_ref().map(|why| format!(", left alone: {why}")).unwrap_or_default();
-        format!("next look {next}, {} ahead, {} active{full}{dormant}", found.ahead, found.active)
+        let place = |one: &kelos_core::PoolPlace| {
+            format!("; takes {} of {}; {} ahead there", one.permits, self.pool(&one.state), one.ahead)
+        };
+        let pools: String = found.pools.iter().map(place).collect();
+        format!("next look {next}, {} ahead, {} active{full}{dormant}{pools}", found.ahead, found.active)
+    }
+
+    fn pool(&self, pool: &PoolState) -> String {
+        let holder = |one: &kelos_core::Holder| format!("{}({})", self.slot(&one.run.slot), one.permits);
+        let holders: Vec<_> = pool.holders.iter().map(holder).collect();
+        let size = pool.size.map_or("?".to_owned(), |size| size.to_string());
+        let disputed = if pool.is_disputed { " (disputed)" } else { "" };
+        format!("{}: {}/{size}{disputed} held by [{}]", pool.pool, pool.held, holders.join(" "))
+    }
+
+    fn waiter(&self, waiter: &Waiter) -> String {
+        format!("{}({}) and {} more", self.slot(&waiter.slot), waiter.permits, waiter.behind)
+    }
+
+    fn capacity(&self, found: &Capacity) -> String {
+        let waiters = |waiters: &[Waiter]| waiters.iter().map(|one| self.waiter(one)).collect::<Vec<_>>().join(", ");
+        let pool = |one: &PoolState| format!("\n!   {}, wanted by [{}]", self.pool(one), waiters(&one.first));
+        let full = |one: &kelos_core::FullWorkflow| {
+            format!("\n!   {}: {}/{} with {} queued", one.workflow, one.active, one.concurrency, one.queued)
+        };
+        let pools: String = found.pools.iter().map(pool).collect();
+        let full: String = found.full.iter().map(full).collect();
+        format!("{}/{} runs, wanted by [{}]{pools}{full}", found.running, found.limit, waiters(&found.first))
     }
 }
 

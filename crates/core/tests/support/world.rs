@@ -153,7 +153,7 @@ impl World {
             workflows: self.disk.workflows.values().cloned().collect(),
             slots: self.disk.live(),
             runs: self.disk.runs.values().filter(|run| run.ended_at.is_none()).cloned().collect(),
-            backfills: self.disk.backfills.keys().cloned().collect(),
+            backfills: self.disk.backfills.values().cloned().collect(),
         };
         let (core, commands) = Core::restore(self.config.clone(), restored, self.now);
         self.core = core;

@@ -147,17 +147,10 @@ impl Scribe {
 
 fn ended(state: SlotState, since: Timestamp, dispatch: u64, last_event: u64) -> Slot {
     Slot {
-        state,
-        since,
-        retries: 0,
         last_run: 1,
         last_run_seq: dispatch,
-        run_alive: false,
         external_id: Some("4711".to_owned()),
-        priority: 0,
-        backfill: None,
-        due: None,
-        said: 0,
         last_event,
+        ..Slot::new(state, since)
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(runs: usize) -> Outcome {
     println!("pages of {ROWS}, all of a list, one after the other (load {}):", load());
     let some: Vec<_> = fill::workflows().into_iter().step_by(fill::WORKFLOWS / SOME).map(|one| one.id).collect();
     for states in [vec![], vec![RunState::Succeeded], vec![RunState::Failed], vec![RunState::Running]] {
-        let filter = |workflow: Option<WorkflowId>| RunFilter { workflow, states: states.clone() };
+        let filter = |workflow: Option<WorkflowId>| RunFilter { workflow, states: states.clone(), range: None };
         let words = in_words(states.iter().map(|state| state.as_str()));
         let mut all = Walk::default();
         all.walk(|from| reader.runs(&filter(None), from, ROWS))?;

@@ -13,11 +13,10 @@ use kelos::engine::{self, EngineParts, Handle, Pace, Status};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::job::NoFunctions;
 use kelos::model::ranges::Range;
-use kelos::model::retry::RetryPolicy;
 use kelos::model::run::Report;
 use kelos::model::time::{Cron, CronSchedule, schedule::Schedule};
-use kelos::model::workflow::{About, Job, Keys, Properties, Source};
-use kelos::model::{BackfillId, RunId, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::model::workflow::{Job, Properties};
+use kelos::model::{BackfillId, RunId, SlotState, Workflow, WorkflowId};
 use kelos::storage::{Storage, StorageConfig};
 use kelos::store::{SlotFilter, SqliteStore, Store};
 use serde_json::{Map, Value};
@@ -41,20 +40,7 @@ pub(crate) fn moment(text: &str) -> Timestamp {
 /// A definition with an expression for its times; ready at once, one run at a time, by the instant executor.
 pub(crate) fn workflow(id: &str, cron: &str) -> Workflow {
     let cron = Cron::parse(cron).expect("a cron expression");
-    Workflow {
-        id: name(id),
-        project: "bench".to_owned(),
-        source: Source::default(),
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::utc(cron))),
-        trigger: Trigger::Always,
-        concurrency: 1,
-        pools: Vec::new(),
-        retry: RetryPolicy::default(),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job { executor: INSTANT.to_owned(), settings: Map::new(), properties: Properties::Fixed(Map::new()) },
-        about: About::default(),
-    }
+    Workflow::new(name(id), Schedule::Cron(CronSchedule::utc(cron)), Job::new(INSTANT, Map::new()))
 }
 
 /// The job of running a command.

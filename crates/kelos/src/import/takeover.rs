@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::time::{CronSchedule, Schedule, format_full};
-use kelos_model::workflow::{About, Job, Keys, Planned, Properties, Source, WorkflowRow};
-use kelos_model::{RetryPolicy, SlotEvent, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_model::workflow::{About, Job, Planned, WorkflowRow};
+use kelos_model::{SlotEvent, SlotState, Workflow, WorkflowId};
 
 use crate::celos_db::{Found, Kept, MARK_LIFE, Record, Status, Trouble, WINDOW};
 
@@ -137,18 +137,10 @@ pub(super) fn defined(definition: &Arc<Workflow>) -> WorkflowRow {
 pub(super) fn undefined(id: &WorkflowId) -> WorkflowRow {
     let description = "imported from Celos; no script defines it yet".to_owned();
     let definition = Arc::new(Workflow {
-        id: id.clone(),
         project: FROM.to_owned(),
-        source: Source::default(),
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-        trigger: Trigger::Always,
         concurrency: 0,
-        pools: Vec::new(),
-        retry: RetryPolicy::immediate(0),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job { executor: EXECUTOR.to_owned(), settings: serde_json::Map::new(), properties: Properties::default() },
         about: About { description: Some(description), ..About::default() },
+        ..Workflow::new(id.clone(), Schedule::Cron(CronSchedule::hourly()), Job::new(EXECUTOR, serde_json::Map::new()))
     });
     WorkflowRow { present: false, ..defined(&definition) }
 }

@@ -452,6 +452,7 @@ fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
             range: Range { start: from, end: until },
             mode,
             priority: -1,
+            reason: None,
             dry_run: false,
         }),
     })

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{Recall, Run};
+use kelos_model::{Recall, Run, Slot};
 use kelos_store::{Commit, Lease, MemoryStore, Reader, SlotRow, Snapshot, Store, StoreError};
 
-use super::stage::{Past, at_rest};
+use super::stage::Past;
 
 /// Adds a past to what a store in memory recalls.
 pub(super) struct PastStore {
@@ -20,7 +20,9 @@ impl PastStore {
         let (Some(past), Recall::Slots(slots)) = (&self.past, recall) else { return };
         let unknown = slots.iter().filter(|id| !rows.iter().any(|row| row.id == **id));
         let supposed: Vec<SlotRow> = unknown
-            .filter_map(|id| Some(SlotRow { id: id.clone(), slot: at_rest(past.state_of(id)?, Timestamp::UNIX_EPOCH) }))
+            .filter_map(|id| {
+                Some(SlotRow { id: id.clone(), slot: Slot::new(past.state_of(id)?, Timestamp::UNIX_EPOCH) })
+            })
             .collect();
         rows.extend(supposed);
         rows.sort_by(|a, b| a.id.cmp(&b.id));

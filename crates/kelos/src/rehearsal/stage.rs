@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_core::{Command, Input};
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
-use kelos_model::{Outcome, RunId, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Outcome, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::schedule;
 
@@ -76,23 +76,5 @@ impl Past {
         let SlotKey::Time(at) = id.key;
         let (schedule, start) = self.schedules.get(&id.workflow)?;
         (at < self.from && at >= *start && schedule.contains(at)).then_some(SlotState::Succeeded)
-    }
-}
-
-/// A slot of which nothing is known but its state.
-pub(crate) fn at_rest(state: SlotState, since: Timestamp) -> Slot {
-    Slot {
-        state,
-        since,
-        retries: 0,
-        last_run: 0,
-        last_run_seq: 0,
-        run_alive: false,
-        external_id: None,
-        priority: 0,
-        backfill: None,
-        due: None,
-        said: 0,
-        last_event: 0,
     }
 }

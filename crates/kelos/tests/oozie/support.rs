@@ -10,8 +10,8 @@ use kelos::executor::{Executor, OozieExecutor, OozieWaits, Records, Reports, Sta
 use kelos::http::Http;
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule};
-use kelos::model::workflow::{About, Job, Keys, Properties, Source};
-use kelos::model::{Outcome, RetryPolicy, RunId, SlotKey, SlotRef, Trigger, Workflow, WorkflowId};
+use kelos::model::workflow::Job;
+use kelos::model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
@@ -49,20 +49,7 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 pub(crate) fn workflow(id: WorkflowId) -> Workflow {
-    Workflow {
-        id,
-        project: "test".to_owned(),
-        source: Source::default(),
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-        trigger: Trigger::Always,
-        concurrency: 1,
-        pools: Vec::new(),
-        retry: RetryPolicy::immediate(0),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job { executor: "oozie".to_owned(), settings: Map::new(), properties: Properties::default() },
-        about: About::default(),
-    }
+    Workflow::new(id, Schedule::Cron(CronSchedule::hourly()), Job::new("oozie", Map::new()))
 }
 
 /// Records of runs that all have the same job.

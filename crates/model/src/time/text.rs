@@ -54,6 +54,30 @@ pub fn parse_instant(text: &str) -> Result<Timestamp, TimeTextError> {
     }
 }
 
+/// `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`: two units at the most.
+pub fn span(seconds: i64) -> String {
+    const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let sign = if seconds < 0 { "-" } else { "" };
+    let mut rest = seconds.saturating_abs();
+    let mut parts = Vec::new();
+    for (size, unit) in UNITS {
+        if rest >= size && parts.len() < 2 {
+            parts.push(format!("{} {unit}", rest / size));
+        }
+        rest %= size;
+    }
+    if parts.is_empty() { "0 s".to_owned() } else { format!("{sign}{}", parts.join(" ")) }
+}
+
+/// How long something took, to the tenth of a second where it was short.
+pub fn took(from: Timestamp, to: Timestamp) -> String {
+    let millis = to.as_millisecond().saturating_sub(from.as_millisecond());
+    if (0..10_000).contains(&millis) {
+        return format!("{}.{} s", millis / 1000, millis % 1000 / 100);
+    }
+    span(millis / 1000)
+}
+
 /// `2013-11-26T17:23:05.123Z`: always to the millisecond.
 pub fn format_full(at: Timestamp) -> String {
     let civil = floor_to_millisecond(at);

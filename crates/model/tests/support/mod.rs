@@ -46,7 +46,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::Killed { by: "ann".to_owned(), reason: None },
         SlotEvent::RunEnded { run, outcome },
         SlotEvent::Reopened { by: "ann".to_owned(), reason: None, priority: 0, backfill: None },
-        SlotEvent::Prioritised { priority: 5, backfill },
+        SlotEvent::Prioritised { priority: 5, backfill, by: None },
         SlotEvent::Imported {
             from: "celos".to_owned(),
             state: SlotState::Succeeded,

@@ -1,20 +1,22 @@
-//! Backfills: named requests over past slots.
+//! Backfills: named requests over past slots. Asked for, looked at, paused, resumed, put first or last, opened again
+//! where they failed, cancelled.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use kelos::backfill::{Estimate, Progress, progress};
 use kelos::core::{Ask, BackfillRequest, Done};
 use kelos::model::ranges::Range;
 use kelos::model::time::{format_full, format_short};
 use kelos::model::workflow::{Backfill, BackfillMode};
 use kelos::model::{BackfillId, SlotRef, WorkflowId};
-use kelos::store::{Reader, SlotFilter, StoreError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{Counts, Instant, ListDto, counts, mode_name};
 use super::extract::{At, BackfillPath, Body, NoParameters, Path, Query, Who};
+use super::slots::Because;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -45,10 +47,19 @@ pub(crate) struct BackfillDto {
     cancelled_at: Option<Instant>,
     /// How many slots it asked for.
     slots: u32,
+    /// Why, in the words of who asked.
+    reason: Option<String>,
+    /// Since when it is paused.
+    paused_at: Option<Instant>,
+    /// Who paused it.
+    paused_by: Option<String>,
+    /// When it was last resumed.
+    resumed_at: Option<Instant>,
 }
 
 impl From<Backfill> for BackfillDto {
     fn from(backfill: Backfill) -> BackfillDto {
+        let (paused_at, paused_by) = backfill.paused.map(|pause| (Instant(pause.at), pause.by)).unzip();
         BackfillDto {
             id: backfill.id.into(),
             workflow: backfill.workflow.into(),
@@ -60,6 +71,10 @@ impl From<Backfill> for BackfillDto {
             created_at: backfill.created_at.into(),
             cancelled_at: backfill.cancelled_at.map(Instant),
             slots: backfill.slots,
+            reason: backfill.reason,
+            paused_at,
+            paused_by,
+            resumed_at: backfill.resumed_at.map(Instant),
         }
     }
 }
@@ -74,30 +89,50 @@ pub(crate) struct ProgressDto {
     #[schema(value_type = std::collections::BTreeMap<String, u64>)]
     counts: Counts,
     /// How many slots it asked for.
-    pub(crate) total: u64,
+    total: u64,
     /// How many of those are not waiting or running for it any more; some may belong to a later backfill.
-    pub(crate) ended: u64,
+    ended: u64,
     /// `ended` as a share of `total`, 0 to 1.
     share: f64,
+    /// How many of its slots failed or expired: those that a rerun opens again.
+    failures: u64,
+    /// When it will be done.
+    estimate: EstimateDto,
 }
 
-/// How far a backfill is.
-pub(crate) fn progress(reader: &dyn Reader, backfill: Backfill) -> Result<ProgressDto, StoreError> {
-    let filter = SlotFilter {
-        workflow: Some(backfill.workflow.clone()),
-        backfill: Some(backfill.id.clone()),
-        ..SlotFilter::default()
-    };
-    let states = reader.slot_counts(&filter)?;
-    let live: u64 = states.iter().filter(|(state, _)| !state.is_final()).map(|(_, slots)| slots).sum();
-    let total = u64::from(backfill.slots);
-    let ended = total.saturating_sub(live);
-    let share = if total == 0 { 1.0 } else { ended as f64 / total as f64 };
-    Ok(ProgressDto { backfill: backfill.into(), counts: counts(states), total, ended, share })
+/// When a backfill will be done.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct EstimateDto {
+    /// At about this moment; null where nobody can tell, and where it is done.
+    done_at: Option<Instant>,
+    /// What that goes by, or why nobody can tell, in words.
+    text: String,
 }
 
-fn find(reader: &dyn Reader, id: &BackfillId) -> Result<Option<Backfill>, StoreError> {
-    Ok(reader.backfills()?.into_iter().find(|backfill| backfill.id == *id))
+impl From<Estimate> for EstimateDto {
+    fn from(estimate: Estimate) -> EstimateDto {
+        let (done_at, text) = match estimate {
+            Estimate::Over => (None, "all its slots have ended".to_owned()),
+            Estimate::At(at, basis) => (Some(Instant(at)), basis.to_string()),
+            Estimate::None(why) => (None, format!("no estimate yet: {why}")),
+        };
+        EstimateDto { done_at, text }
+    }
+}
+
+impl From<Progress> for ProgressDto {
+    fn from(far: Progress) -> ProgressDto {
+        ProgressDto {
+            total: u64::from(far.backfill.slots),
+            ended: far.ended(),
+            share: far.share(),
+            failures: far.failures(),
+            counts: counts(far.counts),
+            estimate: far.estimate.into(),
+            backfill: far.backfill.into(),
+        }
+    }
 }
 
 fn unknown(id: &BackfillId) -> Problem {
@@ -142,9 +177,10 @@ pub(super) async fn one(
 }
 
 async fn shown(app: &App, id: BackfillId) -> Result<ProgressDto, Problem> {
-    let name = id.clone();
-    let read = move |reader: &dyn Reader| find(reader, &name)?.map(|found| progress(reader, found)).transpose();
-    app.read(read).await?.ok_or_else(|| unknown(&id))
+    let (name, now) = (id.clone(), app.handle().now());
+    let found =
+        app.read(move |reader| reader.backfill(&name)?.map(|row| progress(reader, row, now)).transpose()).await?;
+    found.map(ProgressDto::from).ok_or_else(|| unknown(&id))
 }
 
 /// Which existing slots a backfill opens again; those that don't exist are always planned.
@@ -183,6 +219,9 @@ pub(crate) struct Request {
     /// Its name; derived from the workflow and the range where not given.
     #[schema(value_type = Option<String>)]
     name: Option<BackfillId>,
+    /// Why, in the words of who asks; for the log.
+    #[serde(default)]
+    reason: Option<String>,
     /// Only say what would happen.
     #[serde(default)]
     dry_run: bool,
@@ -193,14 +232,25 @@ fn after_current_work() -> i32 {
 }
 
 impl Request {
-    /// A request under a derived name.
-    pub(crate) fn new(workflow: WorkflowId, range: Range, mode: BackfillMode, priority: i32, dry_run: bool) -> Request {
+    /// A request for the slots of a range.
+    pub(crate) fn new(workflow: WorkflowId, range: Range, mode: BackfillMode, priority: i32) -> Request {
         let mode = match mode {
             BackfillMode::Missing => Mode::Missing,
             BackfillMode::Unsuccessful => Mode::Unsuccessful,
             BackfillMode::All => Mode::All,
         };
-        Request { workflow, from: At(range.start), to: At(range.end), mode, priority, name: None, dry_run }
+        let (from, to) = (At(range.start), At(range.end));
+        Request { workflow, from, to, mode, priority, name: None, reason: None, dry_run: false }
+    }
+
+    /// The same, under this name or a derived one, for this reason.
+    pub(crate) fn named(self, name: Option<BackfillId>, reason: Option<String>) -> Request {
+        Request { name, reason, ..self }
+    }
+
+    /// The same, only asking what would happen.
+    pub(crate) fn dry(self) -> Request {
+        Request { dry_run: true, ..self }
     }
 
     /// The name that was given, or the first of a row that is free.
@@ -227,32 +277,55 @@ fn unknown_name() -> Problem {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Made {
     /// Its name.
-    pub(crate) id: String,
+    id: String,
     /// Whether this only says what would happen.
     dry_run: bool,
     /// Slots that did not exist and are planned.
-    pub(crate) created: Touched,
+    created: Touched,
     /// Slots that had ended and are opened again.
-    pub(crate) reopened: Touched,
+    reopened: Touched,
     /// Slots that were live and are taken over.
-    pub(crate) adopted: Touched,
+    adopted: Touched,
     /// How many slots stay as they are.
-    pub(crate) untouched: u32,
+    untouched: u32,
 }
 
 /// Slots that a backfill touches in the same way.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Touched {
     /// How many.
-    pub(crate) count: usize,
+    count: usize,
     /// Their times, ascending; the first 1000.
-    pub(crate) times: Vec<Instant>,
+    times: Vec<Instant>,
 }
 
 impl From<Vec<SlotRef>> for Touched {
     fn from(slots: Vec<SlotRef>) -> Touched {
         let times = slots.iter().take(TIMES_LISTED).map(|slot| Instant(slot.key.scheduled_at()));
         Touched { count: slots.len(), times: times.collect() }
+    }
+}
+
+/// The same, with all its slots.
+pub(crate) struct Opened {
+    pub(crate) id: BackfillId,
+    dry_run: bool,
+    pub(crate) created: Vec<SlotRef>,
+    pub(crate) reopened: Vec<SlotRef>,
+    pub(crate) adopted: Vec<SlotRef>,
+    pub(crate) untouched: u32,
+}
+
+impl From<Opened> for Made {
+    fn from(opened: Opened) -> Made {
+        Made {
+            id: opened.id.into(),
+            dry_run: opened.dry_run,
+            created: opened.created.into(),
+            reopened: opened.reopened.into(),
+            adopted: opened.adopted.into(),
+            untouched: opened.untouched,
+        }
     }
 }
 
@@ -268,7 +341,7 @@ pub(super) async fn create(
     State(app): State<App>,
     Body(request): Body<Request>,
 ) -> Result<Response, Problem> {
-    let made = make(&app, &by, request).await?;
+    let made = Made::from(make(&app, &by, request).await?);
     if made.dry_run {
         return Ok(Json(made).into_response());
     }
@@ -278,7 +351,7 @@ pub(super) async fn create(
 }
 
 /// Makes a backfill, or says what it would do.
-pub(crate) async fn make(app: &App, by: &str, request: Request) -> Result<Made, Problem> {
+pub(crate) async fn make(app: &App, by: &str, request: Request) -> Result<Opened, Problem> {
     let range = Range::new(request.from.0, request.to.0);
     if range.is_empty() {
         let (from, to) = (format_full(range.start), format_full(range.end));
@@ -297,23 +370,95 @@ pub(crate) async fn make(app: &App, by: &str, request: Request) -> Result<Made, 
             Mode::All => BackfillMode::All,
         },
         priority: request.priority,
+        reason: request.reason,
         dry_run,
     });
     let Done::Backfill { created, reopened, adopted, untouched } = app.ask(by, ask).await? else {
         return Err(unknown(&id));
     };
-    Ok(Made {
-        id: id.to_string(),
-        dry_run,
-        created: created.into(),
-        reopened: reopened.into(),
-        adopted: adopted.into(),
-        untouched,
-    })
+    Ok(Opened { id, dry_run, created, reopened, adopted, untouched })
+}
+
+/// Leaves its slots alone that have no run; what runs goes on. Pausing twice is fine.
+#[utoipa::path(post, path = "/backfills/{id}/pause", tag = "backfills", params(BackfillPath), request_body = Because, responses(
+    (status = 200, description = "It is paused", body = ProgressDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn pause(
+    Path(path): Path<BackfillPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(because): Body<Because>,
+) -> Result<Json<ProgressDto>, Problem> {
+    let backfill = path.id.clone();
+    app.ask(&by, Ask::PauseBackfill { backfill, reason: because.reason }).await?;
+    shown(&app, path.id).await.map(Json)
+}
+
+/// Ends a pause. Resuming what is not paused is fine.
+#[utoipa::path(post, path = "/backfills/{id}/resume", tag = "backfills", params(BackfillPath), request_body = Because, responses(
+    (status = 200, description = "It goes on", body = ProgressDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn resume(
+    Path(path): Path<BackfillPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(because): Body<Because>,
+) -> Result<Json<ProgressDto>, Problem> {
+    let backfill = path.id.clone();
+    app.ask(&by, Ask::ResumeBackfill { backfill, reason: because.reason }).await?;
+    shown(&app, path.id).await.map(Json)
+}
+
+/// What is to change of a backfill.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    /// Larger goes first; below 0 goes after current work.
+    priority: i32,
+    /// Why, in the words of who asks; for the log.
+    reason: Option<String>,
+}
+
+/// Changes the priority of a backfill and of its slots that have not ended.
+#[utoipa::path(patch, path = "/backfills/{id}", tag = "backfills", params(BackfillPath), request_body = Change, responses(
+    (status = 200, description = "It has that priority", body = ProgressDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn change(
+    Path(path): Path<BackfillPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(Change { priority, reason }): Body<Change>,
+) -> Result<Json<ProgressDto>, Problem> {
+    let backfill = path.id.clone();
+    app.ask(&by, Ask::PrioritiseBackfill { backfill, priority, reason }).await?;
+    shown(&app, path.id).await.map(Json)
+}
+
+/// Opens the slots of a backfill again that failed or expired; they stay its own.
+#[utoipa::path(post, path = "/backfills/{id}/rerun", tag = "backfills", params(BackfillPath), request_body = Because, responses(
+    (status = 200, description = "They are open", body = ProgressDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn rerun(
+    Path(path): Path<BackfillPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(because): Body<Because>,
+) -> Result<Json<ProgressDto>, Problem> {
+    let backfill = path.id.clone();
+    app.ask(&by, Ask::RerunBackfill { backfill, reason: because.reason }).await?;
+    shown(&app, path.id).await.map(Json)
 }
 
 /// Kills what a backfill has waiting. What runs goes on; cancelling twice is fine.
-#[utoipa::path(post, path = "/backfills/{id}/cancel", tag = "backfills", params(BackfillPath), responses(
+#[utoipa::path(post, path = "/backfills/{id}/cancel", tag = "backfills", params(BackfillPath), request_body = Because, responses(
     (status = 200, description = "It is cancelled", body = ProgressDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -322,17 +467,9 @@ pub(super) async fn cancel(
     _: Query<NoParameters>,
     Who(by): Who,
     State(app): State<App>,
+    Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    end(&app, &by, &path.id).await?;
+    let backfill = path.id.clone();
+    app.ask(&by, Ask::CancelBackfill { backfill, reason: because.reason }).await?;
     shown(&app, path.id).await.map(Json)
-}
-
-/// Cancels a backfill, unless that was done before. Gives what it was.
-pub(crate) async fn end(app: &App, by: &str, id: &BackfillId) -> Result<Backfill, Problem> {
-    let name = id.clone();
-    let found = app.read(move |reader| find(reader, &name)).await?.ok_or_else(|| unknown(id))?;
-    if found.cancelled_at.is_none() {
-        app.ask(by, Ask::CancelBackfill(found.clone())).await?;
-    }
-    Ok(found)
 }

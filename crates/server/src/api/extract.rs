@@ -113,6 +113,19 @@ impl<S: Send + Sync> FromRequest<S> for AnyJson {
     }
 }
 
+/// A body that is text, to be read elsewhere.
+pub(super) struct Text(pub(super) String);
+
+impl<S: Send + Sync> FromRequest<S> for Text {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let bytes = whole_body(request, state, LARGEST_BODY).await?;
+        let text = String::from_utf8(bytes.to_vec());
+        text.map(Text).map_err(|_| Problem::bad_request("bad-body", "the body is no text in UTF-8"))
+    }
+}
+
 async fn whole_body<S: Send + Sync>(request: Request, state: &S, largest: usize) -> Result<Bytes, Problem> {
     Bytes::from_request(request, state).await.map_err(|rejection| {
         let too_large = rejection.status() == StatusCode::PAYLOAD_TOO_LARGE;

@@ -1,11 +1,14 @@
 //! The native API, under `/api/v1`.
 
 pub(crate) mod backfills;
+pub(crate) mod capacity;
 mod dto;
 mod endpoints;
 mod events;
 mod extract;
 pub(crate) mod follow;
+mod graph;
+mod groups;
 mod health;
 mod logs;
 mod projects;
@@ -13,6 +16,7 @@ mod registers;
 mod rerun;
 mod runs;
 mod slots;
+mod stuck;
 mod words;
 mod workflows;
 
@@ -56,6 +60,7 @@ const LARGEST_PROJECT: usize = 64 << 20;
         (name = "runs", description = "Attempts to execute the job of a slot"),
         (name = "events", description = "The log of everything that happened"),
         (name = "backfills", description = "Named requests over past slots"),
+        (name = "board", description = "How workflows stand together on the board"),
         (name = "registers", description = "Small JSON values that scripts read"),
     )
 )]
@@ -74,16 +79,22 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(workflows::times))
         .routes(routes!(workflows::pause))
         .routes(routes!(workflows::resume))
+        .routes(routes!(graph::read))
+        .routes(routes!(graph::draw))
         .routes(routes!(projects::list))
         .routes(routes!(projects::put, projects::delete).layer(DefaultBodyLimit::max(LARGEST_PROJECT)))
         .routes(routes!(slots::list))
         .routes(routes!(slots::one))
         .routes(routes!(slots::history))
         .routes(routes!(slots::explain))
+        .routes(routes!(slots::critical_path))
+        .routes(routes!(stuck::stuck))
+        .routes(routes!(capacity::capacity))
         .routes(routes!(rerun::rerun))
         .routes(routes!(slots::kill))
         .routes(routes!(slots::skip))
         .routes(routes!(slots::mark))
+        .routes(routes!(graph::upstream))
         .routes(routes!(runs::list))
         .routes(routes!(runs::of_slot))
         .routes(routes!(runs::one))
@@ -92,8 +103,12 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(events::list))
         .routes(routes!(events::stream))
         .routes(routes!(backfills::list, backfills::create))
-        .routes(routes!(backfills::one))
+        .routes(routes!(backfills::one, backfills::change))
+        .routes(routes!(backfills::pause))
+        .routes(routes!(backfills::resume))
+        .routes(routes!(backfills::rerun))
         .routes(routes!(backfills::cancel))
+        .routes(routes!(groups::get, groups::put, groups::delete))
         .routes(routes!(registers::list))
         .routes(routes!(registers::get, registers::put, registers::delete))
 }
@@ -109,7 +124,7 @@ fn split() -> (Router<App>, Description) {
 /// Names of functions are unique in their module only; those of operations must be everywhere.
 fn name_operations(description: &mut Description) {
     for path in description.paths.paths.values_mut() {
-        let operations = [&mut path.get, &mut path.put, &mut path.post, &mut path.delete];
+        let operations = [&mut path.get, &mut path.put, &mut path.post, &mut path.patch, &mut path.delete];
         for operation in operations.into_iter().flatten() {
             let tag = operation.tags.iter().flatten().next().cloned().unwrap_or_default();
             operation.operation_id = operation.operation_id.take().map(|name| format!("{tag}_{name}"));

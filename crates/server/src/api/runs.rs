@@ -8,7 +8,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{ListDto, PageDto, RunDto};
-use super::extract::{Limit, Names, NoParameters, Path, Query, RunPath, SlotPath};
+use super::extract::{At, Limit, Names, NoParameters, Path, Query, RunPath, SlotPath};
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -24,6 +24,13 @@ pub(super) struct Wanted {
     #[serde(default)]
     #[param(value_type = Option<String>)]
     state: Names<RunState>,
+    /// Only those that were under way at this moment or later. A run that is over is found where it was dispatched no more
+    /// than 48 hours before; one that goes on is found however long ago it began.
+    #[param(value_type = Option<String>)]
+    from: Option<At>,
+    /// Only those that were dispatched before this moment.
+    #[param(value_type = Option<String>)]
+    to: Option<At>,
     /// How many at the most: 1 to 1000, 100 where not given.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
@@ -41,7 +48,8 @@ pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
 ) -> Result<Json<PageDto<RunDto>>, Problem> {
-    let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0 };
+    let range = super::slots::range(wanted.from, wanted.to)?;
+    let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0, range };
     let page = app.read(move |reader| reader.runs(&filter, wanted.cursor.as_deref(), wanted.limit.0)).await?;
     Ok(Json(PageDto::of(page)))
 }

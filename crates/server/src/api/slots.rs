@@ -10,7 +10,7 @@ use kelos::store::SlotFilter;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::dto::{EventDto, ListDto, PageDto, SlotDto, WhyDto};
+use super::dto::{CriticalPathDto, EventDto, ListDto, PageDto, SlotDto, WhyDto};
 use super::extract::{At, Body, Limit, Names, NoParameters, Path, Query, SlotPath, Who};
 use crate::app::App;
 use crate::problem::Problem;
@@ -148,12 +148,28 @@ pub(super) async fn explain(
     Ok(Json(why.into()))
 }
 
+/// Tells what determined when a slot ended, or keeps it from ending: the slots and waits that lead up to it.
+#[utoipa::path(get, path = "/workflows/{id}/slots/{time}/critical-path", tag = "slots", params(SlotPath), responses(
+    (status = 200, description = "The path", body = CriticalPathDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn critical_path(
+    Path(path): Path<SlotPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<CriticalPathDto>, Problem> {
+    let (slot, now) = (path.slot(), app.handle().now());
+    let id = slot.clone();
+    let found = app.read(move |reader| kelos::critical_path::read(reader, &id, now)).await?;
+    found.map(|path| Json(path.into())).ok_or_else(|| unknown(&slot))
+}
+
 /// Why somebody asks.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Because {
     /// In their words, for the log.
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 /// Ends a slot and its run, or sees to it that it never goes.

@@ -13,6 +13,9 @@ pub fn event_words(event: &Value) -> String {
     parts.extend(word("externalId").map(|name| format!("process {name}")));
     parts.extend(word("importedFrom").map(|from| format!("from {from}")));
     parts.extend(word("there").map(|there| format!("{there} there")));
+    if word("event") == Some("prioritised") {
+        parts.extend(event["priority"].as_i64().map(|priority| format!("priority {priority}")));
+    }
     parts.extend(event["outcome"]["text"].as_str().map(str::to_owned));
     parts.extend(word("due").map(|due| format!("retry at {}", short(due))));
     parts.extend(word("by").map(|by| format!("by {by}")));

@@ -19,10 +19,17 @@ const ASSETS: &[Asset] = &[
     Asset { name: "act.js", media: JS, text: include_str!("assets/act.js") },
     Asset { name: "board.css", media: CSS, text: include_str!("assets/board.css") },
     Asset { name: "board.js", media: JS, text: include_str!("assets/board.js") },
+    Asset { name: "graph.css", media: CSS, text: include_str!("assets/graph.css") },
+    Asset { name: "graph-file.css", media: CSS, text: include_str!("assets/graph-file.css") },
+    Asset { name: "graph.js", media: JS, text: include_str!("assets/graph.js") },
+    Asset { name: "groups.css", media: CSS, text: include_str!("assets/groups.css") },
+    Asset { name: "groups.js", media: JS, text: include_str!("assets/groups.js") },
     Asset { name: "kelos.css", media: CSS, text: include_str!("assets/kelos.css") },
     Asset { name: "pages.css", media: CSS, text: include_str!("assets/pages.css") },
     Asset { name: "live.js", media: JS, text: include_str!("assets/live.js") },
     Asset { name: "log.js", media: JS, text: include_str!("assets/log.js") },
+    Asset { name: "timeline.css", media: CSS, text: include_str!("assets/timeline.css") },
+    Asset { name: "timeline.js", media: JS, text: include_str!("assets/timeline.js") },
     Asset { name: "page.js", media: JS, text: include_str!("assets/page.js") },
 ];
 
@@ -48,6 +55,11 @@ const fn digest() -> u64 {
 /// Where an asset is served.
 pub(super) fn href(name: &str) -> String {
     format!("/ui/assets/{DIGEST:016x}/{name}")
+}
+
+/// What an asset holds, to put it into a file that stands by itself.
+pub(super) fn text(name: &str) -> &'static str {
+    ASSETS.iter().find(|asset| asset.name == name).map_or("", |asset| asset.text)
 }
 
 pub(super) async fn serve(Path((hash, name)): Path<(String, String)>) -> Response {

@@ -3,6 +3,7 @@
 use kelos::model::{Event, EventRecord, SlotEvent};
 use maud::{Markup, html};
 
+use super::backfills;
 use super::page::{segment, slot_href, workflow_href};
 use crate::api;
 
@@ -19,7 +20,7 @@ pub(super) fn subject(record: &EventRecord) -> Markup {
     match &record.event {
         Event::Slot { slot, .. } => html! { a href=(slot_href(slot)) { (slot.short()) } },
         Event::Workflow { workflow, .. } => html! { a href=(workflow_href(workflow)) { (workflow) } },
-        Event::Backfill { backfill, .. } => html! { "backfill " (backfill) },
+        Event::Backfill { backfill, .. } => html! { "backfill " a href=(backfills::href(backfill)) { (backfill) } },
         Event::Register { bucket, key, .. } => html! { "register " (bucket) "/" (key) },
     }
 }

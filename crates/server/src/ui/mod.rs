@@ -8,7 +8,9 @@ mod asked;
 mod assets;
 mod backfills;
 mod board;
+mod capacity;
 mod events;
+mod graph;
 mod neighbours;
 mod page;
 mod plot;
@@ -18,8 +20,12 @@ mod secrets;
 mod slot;
 mod source;
 mod state;
+mod stuck;
+mod timeline;
 mod tree;
 mod trouble;
+mod versions;
+mod waits;
 mod words;
 mod workflow;
 
@@ -32,7 +38,7 @@ use axum::routing::{get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
-pub use board::Groups;
+pub(crate) use graph::file_of as graph_file;
 use trouble::Trouble;
 
 /// What browsers may load for a page: what this server serves, and nothing inside of the page itself.
@@ -42,15 +48,19 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .merge(board::router())
+        .merge(backfills::router())
+        .merge(graph::router())
         .route("/ui/workflows/{id}", get(workflow::show))
         .route("/ui/workflows/{id}/{action}", post(workflow::act))
-        .route("/ui/workflows/{id}/backfill", post(backfills::ask))
         .route("/ui/workflows/{id}/slots/{time}", get(slot::show))
         .route("/ui/workflows/{id}/slots/{time}/{action}", post(slot::act))
         .route("/ui/workflows/{id}/slots/{time}/runs/{number}/log.txt", get(runs::download))
-        .route("/ui/backfills/{id}/cancel", post(backfills::cancel))
+        .route("/ui/timeline", get(timeline::show))
         .route("/ui/problems", get(problems::show))
         .route("/ui/activity", get(activity::show))
+        .route("/ui/stuck", get(stuck::show))
+        .route("/ui/capacity", get(capacity::show))
+        .route("/ui/workflows/{id}/versions/{version}", get(versions::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(guarded))

@@ -15,10 +15,20 @@ use crate::app::App;
 pub(super) enum Tab {
     /// All workflows over time.
     Board,
+    /// What waits for what.
+    Graph,
+    /// Runs as bars over time.
+    Timeline,
+    /// Named requests over past slots.
+    Backfills,
     /// What is wrong.
     Problems,
     /// What happened.
     Activity,
+    /// What does not get on.
+    Stuck,
+    /// What runs need that there is not enough of.
+    Capacity,
 }
 
 /// A tab's name, where it leads, and the key that leads there after `g`.
@@ -32,6 +42,11 @@ struct Place {
 /// All tabs, in their order.
 const PLACES: &[Place] = &[
     Place { tab: Tab::Board, name: "Board", href: "/ui", key: 'b' },
+    Place { tab: Tab::Graph, name: "Graph", href: "/ui/graph", key: 'g' },
+    Place { tab: Tab::Timeline, name: "Timeline", href: "/ui/timeline", key: 'l' },
+    Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
+    Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },
+    Place { tab: Tab::Capacity, name: "Capacity", href: "/ui/capacity", key: 'c' },
     Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
     Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
 ];

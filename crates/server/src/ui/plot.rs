@@ -1,18 +1,22 @@
-//! Runs as bars, oldest first: how long each took, how it ended, and how many of those around it succeeded.
+//! Two plots of a workflow: how long its runs took, and how many of its slots succeeded on each day.
+//!
+//! Drawings stretch to the width of the page, so what is to be read stands beside them as text.
 
-use jiff::Timestamp;
-use kelos::model::{Run, RunState};
+use jiff::{SignedDuration, Timestamp};
+use kelos::model::time::format_full;
+use kelos::model::{Run, RunState, SlotState};
+use kelos::store::{Columns, Tally};
 use maud::{Markup, html};
 
 use super::words;
 
-/// Height of the drawing, in its own units; its width is one unit for each run, times this.
+/// Height of a drawing, in its own units; its width is one unit for each bar, times this.
 const HEIGHT: f64 = 100.0;
 const STEP: f64 = 10.0;
 /// Bars that are no longer than this would not be seen.
 const LEAST: f64 = 2.0;
-/// Runs over which the share of successes is taken.
-const AROUND: usize = 10;
+/// Days of which the slots are counted.
+const DAYS: u32 = 30;
 
 /// A bar: a run that has ended.
 struct Bar {
@@ -26,28 +30,34 @@ struct Bar {
 /// The runs that have ended, which come newest first, as a plot with its words; nothing where there are too few.
 pub(super) fn durations(runs: &[Run]) -> Option<Markup> {
     let bars: Vec<Bar> = runs.iter().rev().filter_map(bar).collect();
-    let longest = bars.iter().map(|bar| bar.seconds).fold(0.0, f64::max);
+    let (first, last) = (bars.first()?, bars.last()?);
     if bars.len() < 2 {
         return None;
     }
+    let longest = bars.iter().map(|bar| bar.seconds).fold(0.0, f64::max);
+    let (middle, most) = (share(&bars, 5), share(&bars, 9));
     let good = bars.iter().filter(|bar| bar.state == RunState::Succeeded).count();
     let told = format!(
-        "{} of the latest {} runs succeeded; the longest took {}, the median {}",
-        good,
+        "{good} of the latest {} runs succeeded. Half of them took up to {}, nine of ten up to {}, the longest {}",
         bars.len(),
-        words::span(longest.round() as i64),
-        words::span(median(&bars).round() as i64),
+        told(middle),
+        told(most),
+        told(longest),
     );
     let width = bars.len() as f64 * STEP;
     Some(html! {
         figure.plot {
+            div.scale aria-hidden="true" { span { (self::told(longest)) } span { (self::told(longest / 2.0)) } span { "0" } }
             svg role="img" aria-label=(told) viewBox=(format!("0 0 {width} {HEIGHT}")) preserveAspectRatio="none" {
-                @for (n, bar) in bars.iter().enumerate() {
-                    (drawn(n, bar, longest))
-                }
-                polyline.share points=(share(&bars)) vector-effect="non-scaling-stroke" {}
+                @for (n, bar) in bars.iter().enumerate() { (drawn(n, bar, longest)) }
+                (line("middle", middle, longest, width))
+                (line("most", most, longest, width))
             }
-            figcaption { (told) ". The line is the share of successes among " (AROUND) " runs." }
+            div.ends aria-hidden="true" { span { (words::moment(first.slot)) } span { (words::moment(last.slot)) } }
+            figcaption {
+                (told) ". "
+                span.key.middle { "half" } " " span.key.most { "nine of ten" }
+            }
         }
     })
 }
@@ -75,24 +85,147 @@ fn drawn(n: usize, bar: &Bar, longest: f64) -> Markup {
     }
 }
 
-/// The share of successes among the last runs up to each, as points of a line.
-fn share(bars: &[Bar]) -> String {
-    let at = |n: usize| {
-        let last = &bars[(n + 1).saturating_sub(AROUND)..=n];
-        let good = last.iter().filter(|bar| bar.state == RunState::Succeeded).count();
-        let share = good as f64 / last.len() as f64;
-        let (x, y) = (n as f64 * STEP + STEP / 2.0, 1.0 + (HEIGHT - 2.0) * (1.0 - share));
-        format!("{},{}", rounded(x), rounded(y))
-    };
-    (0..bars.len()).map(at).collect::<Vec<_>>().join(" ")
+fn line(class: &str, seconds: f64, longest: f64, width: f64) -> Markup {
+    let y = if longest > 0.0 { rounded(HEIGHT - seconds / longest * HEIGHT) } else { HEIGHT };
+    html! { line .(class) x1="0" x2=(width) y1=(y) y2=(y) vector-effect="non-scaling-stroke" {} }
 }
 
-fn median(bars: &[Bar]) -> f64 {
+/// How long so many tenths of the runs took at the most.
+fn share(bars: &[Bar], tenths: usize) -> f64 {
     let mut seconds: Vec<f64> = bars.iter().map(|bar| bar.seconds).collect();
     seconds.sort_by(f64::total_cmp);
-    seconds.get(seconds.len() / 2).copied().unwrap_or(0.0)
+    let at = (seconds.len() * tenths).div_ceil(10).saturating_sub(1);
+    seconds.get(at).copied().unwrap_or(0.0)
+}
+
+/// Seconds in words, to the tenth where they are few.
+fn told(seconds: f64) -> String {
+    let millis = (seconds * 1000.0).round() as i64;
+    match (Timestamp::from_millisecond(0), Timestamp::from_millisecond(millis)) {
+        (Ok(from), Ok(to)) => words::took(from, to),
+        _ => words::span(seconds as i64),
+    }
 }
 
 fn rounded(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
+}
+
+/// The days up to now, in UTC, of which slots are counted.
+pub(super) fn days(now: Timestamp) -> Columns {
+    const DAY: i64 = 86_400;
+    let today = now.as_second().div_euclid(DAY) * DAY;
+    let first = today - DAY * i64::from(DAYS - 1);
+    Columns { start: Timestamp::from_second(first).unwrap_or(now), width: DAY * 1000, count: DAYS }
+}
+
+/// The slots of a day that have ended.
+#[derive(Clone, Copy, Default)]
+struct Day {
+    good: u64,
+    bad: u64,
+    other: u64,
+}
+
+impl Day {
+    fn total(self) -> u64 {
+        self.good + self.bad + self.other
+    }
+
+    fn add(&mut self, tally: &Tally) {
+        match tally.state {
+            SlotState::Succeeded => self.good += u64::from(tally.count),
+            SlotState::Failed | SlotState::Expired => self.bad += u64::from(tally.count),
+            state if state.is_final() => self.other += u64::from(tally.count),
+            _ => {}
+        }
+    }
+}
+
+/// What share of the slots of each day succeeded; nothing where none has ended.
+pub(super) fn successes(columns: &Columns, tallies: &[Tally]) -> Option<Markup> {
+    let mut all = vec![Day::default(); columns.count as usize];
+    for tally in tallies {
+        all.get_mut(tally.column as usize)?.add(tally);
+    }
+    let first = all.iter().position(|day| day.total() > 0)?;
+    let (good, total) = all.iter().fold((0, 0), |(good, total), day| (good + day.good, total + day.total()));
+    let days = all.len() - first;
+    let told = format!(
+        "{} of {} that ended in the latest {} succeeded: {}",
+        good,
+        words::count(total, "slot"),
+        words::count(days as u64, "day"),
+        percent(good, total)
+    );
+    let width = days as f64 * STEP;
+    Some(html! {
+        figure.plot {
+            div.scale aria-hidden="true" { span { "100 %" } span { "50 %" } span { "0 %" } }
+            svg role="img" aria-label=(told) viewBox=(format!("0 0 {width} {HEIGHT}")) preserveAspectRatio="none" {
+                @for (n, day) in all[first..].iter().enumerate() { (stacked(n, *day, &date(columns, first + n))) }
+            }
+            div.ends aria-hidden="true" { span { (date(columns, first)) } @if days > 1 { span { (date(columns, all.len() - 1)) } } }
+            figcaption { (told) "." }
+        }
+    })
+}
+
+/// A day as a bar: what succeeded below, what did not above it.
+fn stacked(n: usize, day: Day, date: &str) -> Markup {
+    let total = day.total();
+    let high = |slots: u64| if total == 0 { 0.0 } else { slots as f64 / total as f64 * HEIGHT };
+    let told =
+        format!("{date}: {} of {} succeeded, {}", day.good, words::count(total, "slot"), percent(day.good, total));
+    let parts = [("run-succeeded", day.good), ("run-killed", day.other), ("run-failed", day.bad)];
+    let mut top = HEIGHT;
+    let mut drawn = Vec::new();
+    for (class, slots) in parts.into_iter().filter(|(_, slots)| *slots > 0) {
+        top -= high(slots);
+        drawn.push((class, top, high(slots)));
+    }
+    html! {
+        g {
+            @for (class, y, height) in drawn {
+                rect class=(class) x=(n as f64 * STEP + 1.0) y=(rounded(y)) width=(STEP - 2.0) height=(rounded(height)) {}
+            }
+            @if total > 0 { title { (told) } }
+        }
+    }
+}
+
+fn date(columns: &Columns, day: usize) -> String {
+    let from_start = SignedDuration::from_millis(columns.width.saturating_mul(day as i64));
+    let at = columns.start.checked_add(from_start).unwrap_or(columns.start);
+    format_full(at).chars().take(10).collect()
+}
+
+/// Never 100 % where one did not, and never 0 % where one did.
+fn percent(part: u64, of: u64) -> String {
+    match (part, of) {
+        (_, 0) => "none".to_owned(),
+        (part, of) => format!("{} %", (part * 1000 / of) as f64 / 10.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_end_with_today_and_are_counted_apart() {
+        let columns = days("2015-09-13T15:00:00Z".parse().unwrap());
+        assert_eq!((date(&columns, 0), date(&columns, 29)), ("2015-08-15".to_owned(), "2015-09-13".to_owned()));
+        let tally = |column, state, slots| Tally { column, state, count: slots };
+        let tallies = [
+            tally(28, SlotState::Succeeded, 23),
+            tally(28, SlotState::Failed, 1),
+            tally(29, SlotState::Succeeded, 10),
+            tally(29, SlotState::Waiting, 5),
+        ];
+        let drawn = successes(&columns, &tallies).unwrap().into_string();
+        assert!(drawn.contains("33 of 34 slots that ended in the latest 2 days succeeded: 97 %"), "{drawn}");
+        assert!(drawn.contains("<title>2015-09-12: 23 of 24 slots succeeded, 95.8 %</title>"), "{drawn}");
+        assert!(successes(&columns, &[tally(29, SlotState::Waiting, 5)]).is_none());
+    }
 }

@@ -15,6 +15,7 @@ use super::page::{segment, slot_href};
 use super::trouble::Trouble;
 use super::{asked, words};
 use crate::app::App;
+use crate::links::Links;
 
 /// Bytes of output that a page shows of a run; the rest is for downloading.
 const SHOWN: u64 = 64 << 10;
@@ -22,7 +23,7 @@ const SHOWN: u64 = 64 << 10;
 const PIECE: usize = 256 << 10;
 
 /// The look of a run's state, as that of the slot it leads to.
-const fn class(state: RunState) -> (char, &'static str) {
+const fn look(state: RunState) -> (char, &'static str) {
     match state {
         RunState::Dispatched => ('D', "goes"),
         RunState::Running => ('R', "goes"),
@@ -33,24 +34,41 @@ const fn class(state: RunState) -> (char, &'static str) {
     }
 }
 
-fn badge(state: RunState) -> Markup {
-    let (letter, class) = class(state);
+/// A state's letter.
+pub(super) const fn letter(state: RunState) -> char {
+    look(state).0
+}
+
+/// The class that gives a state's colour to what is drawn.
+pub(super) const fn class(state: RunState) -> &'static str {
+    match state {
+        RunState::Dispatched => "run-dispatched",
+        RunState::Running => "run-running",
+        RunState::Succeeded => "run-succeeded",
+        RunState::Failed => "run-failed",
+        RunState::Killed => "run-killed",
+        RunState::Unknown => "run-unknown",
+    }
+}
+
+pub(super) fn badge(state: RunState) -> Markup {
+    let (letter, class) = look(state);
     html! { span.badge .(class) { b aria-hidden="true" { (letter) } " " (state.as_str()) } }
 }
 
 /// The runs of a slot, newest first; the one whose output is shown is marked.
-pub(super) fn table(slot: &SlotRef, runs: &[Run], shown: Option<u32>) -> Markup {
+pub(super) fn table(slot: &SlotRef, runs: &[Run], shown: Option<u32>, links: &Links) -> Markup {
     html! {
         div.wide {
             table.runs {
                 thead { tr { th { "Run" } th { "State" } th { "Outcome" } th { "Began" } th { "Took" } th { "Executor" } th { "Output" } } }
-                tbody { @for run in runs.iter().rev() { (row(slot, run, shown)) } }
+                tbody { @for run in runs.iter().rev() { (row(slot, run, shown, links)) } }
             }
         }
     }
 }
 
-fn row(slot: &SlotRef, run: &Run, shown: Option<u32>) -> Markup {
+fn row(slot: &SlotRef, run: &Run, shown: Option<u32>, links: &Links) -> Markup {
     let number = run.id.number;
     let begin = run.started_at.unwrap_or(run.dispatched_at);
     html! {
@@ -60,7 +78,8 @@ fn row(slot: &SlotRef, run: &Run, shown: Option<u32>) -> Markup {
             td { (run.outcome.as_ref().map(outcome).unwrap_or_default()) }
             td { (words::moment(begin)) }
             td { @if let Some(end) = run.ended_at { (words::took(begin, end)) } @else { "…" } }
-            td { (run.executor) @if let Some(id) = &run.external_id { " " code { (shown_id(id)) } } }
+            td { (run.executor) @if let Some(id) = &run.external_id { " " code { (shown_id(id)) } }
+                @for (name, href) in links.of(run) { " " a.button href=(href) rel="noreferrer noopener" { (name) " ↗" } } }
             td {
                 a href=(format!("{}?run={number}#log", slot_href(slot))) aria-label=(format!("show the output of run {number}")) { "show" }
                 " "

@@ -1,12 +1,14 @@
 //! A slot: where it stands and why, its life, its runs and what it depends on.
 
-use axum::Form;
-use axum::extract::rejection::{FormRejection, QueryRejection};
+mod act;
+mod inputs;
+mod life;
+
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::core::{Ask, DownstreamRequest};
+use kelos::job::{Filled, filled};
 use kelos::model::time::{format_full, format_short};
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{EventRecord, Slot, SlotRef, SlotState};
@@ -21,11 +23,12 @@ use super::page::{Page, segment, slot_href, workflow_href};
 use super::runs::Tail;
 use super::state::badge;
 use super::trouble::Trouble;
-use super::{asked, events, runs, tree, words};
+use super::{asked, graph, runs, timeline, tree, words};
 use crate::app::App;
+use crate::links::Links;
 
-/// Lines of a slot's life that are shown, the newest.
-const LIFE_SHOWN: usize = 200;
+pub(super) use act::act;
+pub(super) use inputs::fields;
 
 /// What is asked about a slot.
 #[derive(Default, Deserialize)]
@@ -42,13 +45,17 @@ struct Found {
     id: SlotRef,
     /// The moment that was asked about.
     at: Option<Timestamp>,
+    now: Timestamp,
     why: Why,
     slot: Option<Slot>,
     workflow: WorkflowRow,
     life: Vec<EventRecord>,
     neighbours: Neighbours,
+    /// Its job as it is filled in for it, by the definition that holds now.
+    job: Result<Filled, String>,
     earlier: Option<SlotRef>,
     later: Option<SlotRef>,
+    links: Links,
     tail: Option<Tail>,
     shown_run: Option<u32>,
 }
@@ -68,8 +75,14 @@ pub(super) async fn show(
 async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<Found, Trouble> {
     let why = kelos::why::why(app.handle(), &id, at).await?;
     let of = id.clone();
-    let Some((workflow, slot, life, neighbours, earlier, later)) = app.read(move |reader| read(reader, &of)).await?
-    else {
+    let functions = app.node().functions();
+    let rows = app.read(move |reader| {
+        let Some(rows) = read(reader, &of)? else { return Ok(None) };
+        // A function of a script may block, which is fine here.
+        let job = filled(&rows.0.definition, &of.key, &*functions);
+        Ok(Some((rows, job)))
+    });
+    let Some(((workflow, slot, life, neighbours, earlier, later), job)) = rows.await? else {
         return Err(Trouble::not_found(format!("No workflow has ever been named \"{}\".", id.workflow)));
     };
     let shown = why.runs.iter().find(|of| Some(of.id.number) == run).or(why.runs.last());
@@ -78,7 +91,8 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
         Some(run) => Some(Tail::read(app, run).await),
         None => None,
     };
-    Ok(Found { id, at, why, slot, workflow, life, neighbours, earlier, later, tail, shown_run })
+    let (now, links) = (app.handle().now(), app.links().clone());
+    Ok(Found { id, at, now, why, slot, workflow, life, neighbours, job, earlier, later, links, tail, shown_run })
 }
 
 type Rows = (WorkflowRow, Option<Slot>, Vec<EventRecord>, Neighbours, Option<SlotRef>, Option<SlotRef>);
@@ -112,7 +126,8 @@ impl Found {
             div #runs data-live { (self.runs()) }
             @if let Some(tail) = &self.tail { (tail.show()) }
             div #neighbours data-live { (self.around()) }
-            div #life data-live { (self.life()) }
+            @if self.at.is_none() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
+            div #life data-live { (life::show(&self.id, &self.life, self.at, self.now)) }
         }
     }
 
@@ -149,6 +164,9 @@ impl Found {
                 h2 { "In the way" }
                 ul { @for blocker in &why.blockers { li { (blocker) } } }
             }
+            @if self.at.is_none() && self.waits_for_slots() {
+                p { a href=(graph::obstacles_href(&self.id)) { "What is in its way, however far upstream" } }
+            }
             @if let Some(next) = why.next_look { p.soft { "It is looked at next at " (words::moment(next)) "." } }
         }
     }
@@ -160,41 +178,13 @@ impl Found {
         !blockers.is_empty() && !said
     }
 
-    fn actions(&self) -> Markup {
-        let is_live = self.slot.as_ref().is_some_and(|slot| !slot.state.is_final());
-        let has_run = self.slot.as_ref().is_some_and(|slot| slot.run_alive);
-        let succeeded = self.slot.as_ref().is_none_or(|slot| slot.state == SlotState::Succeeded);
-        let defined = self.workflow.present;
-        html! {
-            div.bar {
-                @if !is_live && defined {
-                    (self.action("rerun", "Rerun", if self.slot.is_some() { "Opens it again: its trigger is asked anew, then its job runs." }
-                        else { "Opens it, although it was not planned." }, ""))
-                }
-                @if is_live { (self.action("kill", "Kill", "Ends it and its run. It can be rerun.", "danger")) }
-                @if is_live { (self.action("skip", "Skip", "Passes over it and ends its run. It can be rerun.", "")) }
-                @if !succeeded && !has_run {
-                    (self.action("mark", "Mark as succeeded", "Nothing is run; what waits for its success may go.", ""))
-                }
-                (self.moment_form())
-            }
-        }
+    fn waits_for_slots(&self) -> bool {
+        let waits = matches!(self.why.state, Some(SlotState::Waiting | SlotState::Held | SlotState::Expired));
+        waits && !self.neighbours.upstream.is_empty()
     }
 
-    fn action(&self, path: &str, name: &str, what: &str, class: &str) -> Markup {
-        html! {
-            details.action {
-                summary.button { (name) "…" }
-                form method="post" action=(format!("{}/{path}", slot_href(&self.id))) {
-                    p { (what) }
-                    label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
-                    @if path == "rerun" && !self.neighbours.downstream.is_empty() {
-                        p { label { input type="checkbox" name="downstream" value="1"; " with all slots that depend on it" } }
-                    }
-                    " " button.primary[class.is_empty()].danger[!class.is_empty()] { (name) }
-                }
-            }
-        }
+    fn actions(&self) -> Markup {
+        html! { div.bar { (act::forms(self)) (self.moment_form()) } }
     }
 
     fn moment_form(&self) -> Markup {
@@ -217,36 +207,22 @@ impl Found {
         html! {
             h2 { "Runs" }
             @if self.why.runs.is_empty() { p.soft { "None yet." } }
-            @else { (runs::table(&self.id, &self.why.runs, self.shown_run)) }
+            @else { (runs::table(&self.id, &self.why.runs, self.shown_run, &self.links)) }
+            @if self.slot.is_some() {
+                p { a href=(timeline::path_href(&self.id)) { "Critical path" } span.soft { ": what determined when it ended, or keeps it from ending" } }
+            }
         }
     }
 
     fn around(&self) -> Markup {
         html! {
             div.columns {
-                section { h2 { "Waits for" } (list(&self.neighbours.upstream, self.neighbours.more_upstream, "It waits for no other slot.")) }
-                section { h2 { "Is waited for by" } (list(&self.neighbours.downstream, self.neighbours.more_downstream, "No other slot waits for it.")) }
-            }
-        }
-    }
-
-    fn life(&self) -> Markup {
-        let at = self.at.unwrap_or(Timestamp::MAX);
-        let life: Vec<_> = self.life.iter().filter(|record| record.at <= at).collect();
-        let hidden = life.len().saturating_sub(LIFE_SHOWN);
-        html! {
-            h2 { "Its life" }
-            @if life.is_empty() { p.soft { "Nothing has happened to it." } }
-            @if hidden > 0 { p.soft { (hidden) " earlier events are left out." } }
-            ol.life {
-                @for (n, record) in life.iter().enumerate().skip(hidden) {
-                    li {
-                        a.when href=(format!("{}?at={}", slot_href(&self.id), segment(&format_full(record.at))))
-                            title="see it at that moment" { (words::moment(record.at)) }
-                        span.soft.after { (n.checked_sub(1).map(|before| after(life[before].at, record.at)).unwrap_or_default()) }
-                        (events::what(record))
-                    }
+                section {
+                    h2 { "Inputs" }
+                    (inputs::paths(self.why.trigger.as_ref()))
+                    (list(&self.neighbours.upstream, self.neighbours.more_upstream, "It waits for no other slot."))
                 }
+                section { h2 { "Is waited for by" } (list(&self.neighbours.downstream, self.neighbours.more_downstream, "No other slot waits for it.")) }
             }
         }
     }
@@ -254,11 +230,6 @@ impl Found {
 
 fn short(slot: &SlotRef) -> String {
     format_short(slot.key.scheduled_at())
-}
-
-fn after(before: Timestamp, now: Timestamp) -> String {
-    let is_seen = now.as_millisecond().abs_diff(before.as_millisecond()) >= 100;
-    if is_seen { format!("+{}", words::took(before, now)) } else { String::new() }
 }
 
 fn list(slots: &[Neighbour], more: usize, none: &str) -> Markup {
@@ -274,39 +245,6 @@ fn list(slots: &[Neighbour], more: usize, none: &str) -> Markup {
         }
         @if more > 0 { p.soft { "and " (more) " more" } }
     }
-}
-
-/// Why somebody acts.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Because {
-    reason: Option<String>,
-    /// With all that depends on it; for a rerun.
-    downstream: Option<String>,
-}
-
-/// Reruns, kills, skips or marks a slot, and leads back to it.
-pub(super) async fn act(
-    Path((id, time, action)): Path<(String, String, String)>,
-    State(app): State<App>,
-    headers: HeaderMap,
-    because: Result<Form<Because>, FormRejection>,
-) -> Result<Response, Trouble> {
-    let (slot, because) = (asked::slot(&id, &time)?, asked::form(because)?);
-    let reason = asked::filled(because.reason);
-    let ask = match action.as_str() {
-        "rerun" if because.downstream.is_some() => {
-            let request = DownstreamRequest { slot: slot.clone(), reason, kill_live: false, dry_run: false };
-            Ask::RerunDownstream(request)
-        }
-        "rerun" => Ask::Rerun { slot: slot.clone(), reason },
-        "kill" => Ask::Kill { slot: slot.clone(), reason },
-        "skip" => Ask::Skip { slot: slot.clone(), reason },
-        "mark" => Ask::MarkSucceeded { slot: slot.clone(), reason },
-        _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on slots."))),
-    };
-    app.ask(&asked::who(&headers)?, ask).await?;
-    Ok(asked::back_to(&slot_href(&slot)))
 }
 
 /// A slot's letter in a strip of many.

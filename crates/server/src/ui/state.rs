@@ -46,6 +46,11 @@ pub(super) const fn meaning(state: SlotState) -> &'static str {
     }
 }
 
+/// Whether somebody should look at a slot in this state.
+pub(super) const fn is_trouble(state: SlotState) -> bool {
+    matches!(state, SlotState::Failed | SlotState::Expired | SlotState::Killed | SlotState::Backoff)
+}
+
 /// A state's letter on its colour, for the middle of text.
 pub(super) fn badge(state: SlotState) -> Markup {
     let Look { letter, class } = look(state);
@@ -80,5 +85,7 @@ mod tests {
             SlotState::ALL.iter().map(|state| look(*state).letter.to_ascii_lowercase()).collect();
         assert_eq!(letters.len(), SlotState::ALL.len());
         assert_eq!(BTreeSet::from(BY_WEIGHT), BTreeSet::from(SlotState::ALL));
+        let best = BY_WEIGHT.iter().position(|state| is_trouble(*state)).unwrap();
+        assert!(BY_WEIGHT[best..].iter().all(|state| is_trouble(*state)), "a cell would hide its trouble");
     }
 }

@@ -33,7 +33,9 @@ impl Trouble {
 
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
-        Trouble::new(StatusCode::SERVICE_UNAVAILABLE, format!("Failed to {error}"))
+        let hint =
+            "Load the page again in a moment; if it stays so, the server's log and the disk with its data want a look.";
+        Trouble::new(StatusCode::SERVICE_UNAVAILABLE, format!("Failed to {error}. {hint}"))
     }
 }
 

@@ -8,38 +8,32 @@ use kelos::model::time::format_short;
 use kelos::model::time::schedule::{Fold, Gap, Schedule};
 use kelos::model::trigger::PathCheck;
 
+pub(super) use kelos::model::time::text::{span, took};
+
 /// `2016-01-01T12:00Z`, with seconds where there are some, and nothing finer.
 pub(super) fn moment(at: Timestamp) -> String {
     format_short(Timestamp::from_second(at.as_second()).unwrap_or(at))
 }
 
-/// `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`: two units at the most.
-pub(super) fn span(seconds: i64) -> String {
-    const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
-    let sign = if seconds < 0 { "-" } else { "" };
-    let mut rest = seconds.unsigned_abs() as i64;
-    let mut parts = Vec::new();
-    for (size, unit) in UNITS {
-        if rest >= size && parts.len() < 2 {
-            parts.push(format!("{} {unit}", rest / size));
-        }
-        rest %= size;
-    }
-    if parts.is_empty() { "0 s".to_owned() } else { format!("{sign}{}", parts.join(" ")) }
-}
-
-/// How long something took, to the tenth of a second where it was short.
-pub(super) fn took(from: Timestamp, to: Timestamp) -> String {
-    let millis = to.as_millisecond() - from.as_millisecond();
-    if (0..10_000).contains(&millis) {
-        return format!("{}.{} s", millis / 1000, millis % 1000 / 100);
-    }
-    span(millis / 1000)
-}
-
 /// `1 slot`, `2 slots`.
 pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// How long ago a moment is: `3 h 20 min ago`.
+pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
+    match now.as_second() - at.as_second() {
+        seconds if seconds < 1 => "just now".to_owned(),
+        seconds => format!("{} ago", span(seconds)),
+    }
+}
+
+/// How long it is until a moment: `in 5 min`.
+pub(super) fn ahead(at: Timestamp, now: Timestamp) -> String {
+    match at.as_second() - now.as_second() {
+        seconds if seconds < 1 => "now".to_owned(),
+        seconds => format!("in {}", span(seconds)),
+    }
 }
 
 /// When slots are; none where another workflow says so, which is to be a link.

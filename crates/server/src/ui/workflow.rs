@@ -10,19 +10,19 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos::core::Ask;
 use kelos::model::time::schedule::Schedule;
-use kelos::model::workflow::{Properties, Workflow, WorkflowRow};
+use kelos::model::workflow::{PoolUse, Properties, Workflow, WorkflowRow};
 use kelos::model::{Run, RunState, SlotState, WorkflowId};
 use kelos::schedule;
 use kelos::script::Problem;
-use kelos::store::{PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError};
+use kelos::store::{Columns, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use super::page::{Page, segment, workflow_href};
 use super::state::badge;
 use super::trouble::Trouble;
-use super::{asked, backfills, neighbours, plot, problems, secrets, slot, source, tree, words};
+use super::waits::{self, Waits};
+use super::{asked, backfills, graph, neighbours, plot, problems, slot, source, tree, versions, words};
 use crate::app::App;
 
 /// Times of the future that are shown.
@@ -39,6 +39,9 @@ struct Found {
     slots: Vec<SlotRow>,
     counts: BTreeMap<SlotState, u64>,
     runs: Vec<Run>,
+    days: Columns,
+    tallies: Vec<Tally>,
+    waits: Waits,
     past: Vec<PastDefinition>,
     upstream: Vec<WorkflowId>,
     downstream: Vec<WorkflowId>,
@@ -73,15 +76,19 @@ fn read(
     let own = |problem: &Problem| {
         problem.file == row.definition.source.file && problem.workflow.as_ref().is_none_or(|of| of == id)
     };
+    let days = plot::days(now);
     Ok(Some(Found {
         times,
         slots: reader.slots(&filter, None, STRIP)?.rows,
         counts: reader.slot_counts(&filter)?,
-        runs: reader.runs(&RunFilter { workflow: Some(id.clone()), states: over }, None, PLOTTED)?.rows,
+        runs: reader.runs(&RunFilter { workflow: Some(id.clone()), states: over, range: None }, None, PLOTTED)?.rows,
+        tallies: reader.slot_tallies(&days, Some(id))?.remove(id).unwrap_or_default(),
+        days,
+        waits: waits::read(reader, &row, now)?,
         past: reader.definitions(id)?,
         upstream,
         downstream,
-        backfills: backfills::latest(reader, id)?,
+        backfills: backfills::latest(reader, id, now)?,
         problems: problems.into_iter().filter(own).collect(),
         row,
     }))
@@ -128,6 +135,7 @@ impl Found {
                     }
                 }
                 a href=(format!("/ui/activity?workflow={}", segment(id.as_str()))) { "its activity" }
+                a href=(graph::graph_href(id)) { "in the graph" }
             }
         }
     }
@@ -140,7 +148,11 @@ impl Found {
             p.bar { @for (state, number) in self.counts.iter().filter(|(_, number)| **number > 0) {
                 span { (badge(*state)) " " (number) }
             } }
-            @if let Some(plot) = plot::durations(&self.runs) { h2 { "Runs" } (plot) }
+            (self.waits.show())
+            div.columns {
+                @if let Some(plot) = plot::durations(&self.runs) { section { h2 { "How long its runs took" } (plot) } }
+                @if let Some(plot) = plot::successes(&self.days, &self.tallies) { section { h2 { "How many of its slots succeeded" } (plot) } }
+            }
         }
     }
 
@@ -160,15 +172,16 @@ impl Found {
                 dt { "Schedule" } dd { (schedule_words(schedule::of(definition))) }
                 dt { "Trigger" } dd { (tree::defined(&definition.trigger)) }
                 dt { "At a time" } dd { (words::count(u64::from(definition.concurrency), "slot")) }
+                @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
                 @if let Some(start) = definition.start_time { dt { "Starts" } dd { (words::moment(start)) } }
                 @if let Some(seconds) = definition.wait_timeout_seconds {
                     dt { "Expires" } dd { "when it still waits " (words::span(i64::try_from(seconds).unwrap_or(i64::MAX))) " after its time" }
                 }
                 dt { "Executor" } dd { (definition.job.executor) }
-                (settings(&definition.job.settings))
+                (slot::fields(&definition.job.settings))
                 @match &definition.job.properties {
-                    Properties::Fixed(properties) => (settings(properties)),
+                    Properties::Fixed(properties) => (slot::fields(properties)),
                     Properties::Function(function) => { dt { "Properties" } dd { "a function of " (function.file) " gives them" } }
                 }
                 dt { "Project" } dd { (definition.project) }
@@ -192,6 +205,7 @@ impl Found {
                 Some(text) => (source::file(text, place.line)),
                 None => p.soft { "Its text was not kept." },
             }
+            (versions::list(&self.row.id, &self.past))
         }
     }
 }
@@ -207,21 +221,6 @@ fn workflows(ids: &[WorkflowId], none: &str) -> Markup {
     html! {
         @if ids.is_empty() { p.soft { (none) } }
         ul.plain { @for id in ids { li { a href=(workflow_href(id)) { (id) } } } }
-    }
-}
-
-/// What a job is given, without its secrets.
-fn settings(fields: &Map<String, Value>) -> Markup {
-    html! {
-        @for (name, value) in &secrets::masked_fields(fields) {
-            dt { code { (name) } }
-            dd {
-                @match value {
-                    Value::String(text) => code { (text) },
-                    other => code { (serde_json::to_string_pretty(other).unwrap_or_default()) },
-                }
-            }
-        }
     }
 }
 
@@ -251,4 +250,14 @@ pub(super) async fn act(
     };
     app.ask(&asked::who(&headers)?, ask).await?;
     Ok(asked::back_to(&workflow_href(&id)))
+}
+
+/// What each run takes of its pools.
+fn pools(uses: &[PoolUse]) -> Markup {
+    html! {
+        @for (n, one) in uses.iter().enumerate() {
+            @if n > 0 { ", " }
+            a href=(format!("/ui/capacity#pool-{}", segment(one.pool.as_str()))) { (one.pool) } " (" (one.permits) " of " (one.size) ")"
+        }
+    }
 }

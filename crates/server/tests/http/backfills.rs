@@ -83,3 +83,76 @@ async fn names_are_used_once() {
     let again = server.post_json("/api/v1/backfills", &format!(r#"{{{DAY}, "name": "mine"}}"#)).await;
     assert_eq!((again.status.as_u16(), &again.json()["type"]), (409, &"urn:kelos:problem:name-taken".into()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_is_paused_resumed_and_put_first() {
+    for on_disk in [false, true] {
+        let setup = Setup { on_disk, ..Setup::default() };
+        let server = Server::with(setup, &workflow("w", "startTime: '2015-09-13T15:30Z'")).await;
+        make(&server, r#", "name": "past", "reason": "the disk was full""#).await;
+        server.step(NOW).await;
+        let paused = server.post_json("/api/v1/backfills/past/pause", r#"{"reason": "lunch"}"#).await.ok().json();
+        assert_eq!((&paused["pausedAt"], &paused["pausedBy"]), (&NOW.into(), &"api".into()));
+        assert_eq!((&paused["reason"], &paused["resumedAt"]), (&"the disk was full".into(), &Value::Null));
+        let told = json!({ "doneAt": null, "text": "no estimate yet: it is paused by api" });
+        assert_eq!(paused["estimate"], told);
+        assert_eq!(server.post("/api/v1/backfills/past/pause").await.ok().json(), paused, "twice is fine");
+
+        // What runs goes on; what is queued is left alone, and says why.
+        server.end(&slot("w", "2015-09-01T00:00Z"), 1, true).await;
+        server.step(NOW).await;
+        assert!(!server.is_running(&slot("w", "2015-09-01T01:00Z"), 1));
+        let why = server.get("/api/v1/workflows/w/slots/2015-09-01T01:00Z/why").await.ok().json();
+        assert_eq!(why["blockers"][0], "its backfill past is paused by api", "{why}");
+
+        let request = r#"{"priority": 7, "reason": "first of all"}"#;
+        let first = server.ask(axum::http::Method::PATCH, "/api/v1/backfills/past", request).await.ok().json();
+        assert_eq!(first["priority"], 7);
+        let live = server.get("/api/v1/slots?backfill=past&state=queued").await.ok().json();
+        assert!(live["items"].as_array().unwrap().iter().all(|slot| slot["priority"] == 7), "{live}");
+
+        let resumed = server.post("/api/v1/backfills/past/resume").await.ok().json();
+        assert_eq!((&resumed["pausedAt"], &resumed["resumedAt"]), (&Value::Null, &NOW.into()));
+        server.step(NOW).await;
+        assert!(server.is_running(&slot("w", "2015-09-01T01:00Z"), 1));
+
+        let log = server.get("/api/v1/events?limit=1000").await.ok().json();
+        let mine = log["items"].as_array().unwrap().iter().filter(|event| event["subject"] == "backfill");
+        let told: Vec<_> = mine.map(|event| (event["event"].as_str().unwrap(), event["reason"].as_str())).collect();
+        let expected = [
+            ("created", Some("the disk was full")),
+            ("paused", Some("lunch")),
+            ("prioritised", Some("first of all")),
+            ("resumed", None),
+        ];
+        assert_eq!(told, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_of_it_is_opened_again_and_stays_its_own() {
+    let server = Server::start(&workflow("w", "startTime: '2015-09-13T15:30Z'")).await;
+    make(&server, r#", "name": "past""#).await;
+    for hour in 0..4 {
+        server.step(NOW).await;
+        server.end(&slot("w", &format!("2015-09-01T0{hour}:00Z")), 1, hour % 2 == 0).await;
+    }
+    let over = server.get("/api/v1/backfills/past").await.ok().json();
+    assert_eq!((&over["ended"], &over["failures"]), (&4.into(), &2.into()));
+    assert_eq!(over["estimate"], json!({ "doneAt": null, "text": "all its slots have ended" }));
+    let late = server.post("/api/v1/backfills/past/pause").await;
+    assert_eq!((late.status.as_u16(), &late.json()["type"]), (409, &"urn:kelos:problem:backfill-over".into()));
+
+    let again = server.post("/api/v1/backfills/past/rerun").await.ok().json();
+    assert_eq!(again["counts"], json!({ "waiting": 2, "succeeded": 2 }));
+    assert_eq!((&again["ended"], &again["failures"]), (&2.into(), &0.into()));
+    let waits = &again["estimate"];
+    assert_eq!(waits["text"], "no estimate yet: all that is left waits for its trigger");
+    server.step(NOW).await;
+    let goes = server.get("/api/v1/backfills/past").await.ok().json();
+    assert_eq!(goes["estimate"]["text"], "from the pace of its last 4 slots", "{goes}");
+
+    server.post("/api/v1/backfills/past/cancel").await.ok();
+    let late = server.post("/api/v1/backfills/past/resume").await;
+    assert_eq!((late.status.as_u16(), &late.json()["type"]), (409, &"urn:kelos:problem:backfill-cancelled".into()));
+}

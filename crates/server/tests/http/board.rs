@@ -10,7 +10,7 @@ use crate::streams::Followed;
 use crate::support::{NOW, Server, slot, workflow};
 
 /// The texts of the elements that a piece of HTML begins, one after the other.
-fn between<'a>(html: &'a str, before: &str, after: &str) -> Vec<&'a str> {
+pub(crate) fn between<'a>(html: &'a str, before: &str, after: &str) -> Vec<&'a str> {
     html.split(before).skip(1).filter_map(|rest| rest.split(after).next()).collect()
 }
 

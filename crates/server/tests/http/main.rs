@@ -1,10 +1,14 @@
 //! The server, asked as it is over the wire, but without a port.
 
+mod backfill_pages;
 mod backfills;
 mod board;
+mod capacity;
 mod celos;
 mod changes;
 mod described;
+mod graph;
+mod groups;
 mod guard;
 mod logs;
 mod native;
@@ -13,4 +17,6 @@ mod problems;
 mod projects;
 mod scheduler;
 mod streams;
+mod stuck;
 mod support;
+mod timeline;

@@ -1,6 +1,7 @@
 //! The pages of a workflow and of a slot, the problems and the activity.
 
 use axum::http::{Method, Request, StatusCode};
+use kelos_server::{App, Groups, Links, router};
 
 use crate::support::{Reply, Server, slot, workflow};
 
@@ -11,7 +12,7 @@ const HOSTILE_HREF: &str = "a%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%22%27%
 const TIME: &str = "2015-09-13T13:00Z";
 const EARLIER: &str = "2015-09-13T12:00Z";
 
-async fn page(server: &Server, uri: &str) -> String {
+pub(crate) async fn page(server: &Server, uri: &str) -> String {
     let reply = server.get(uri).await;
     assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
     assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
@@ -20,7 +21,7 @@ async fn page(server: &Server, uri: &str) -> String {
 }
 
 /// The text of a page, without its marks and with single spaces.
-fn words(page: &str) -> String {
+pub(crate) fn words(page: &str) -> String {
     let pieces = page.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
     let text = pieces.collect::<Vec<_>>().join(" ");
     let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
@@ -28,7 +29,7 @@ fn words(page: &str) -> String {
 }
 
 #[track_caller]
-fn assert_says(page: &str, expected: &[&str]) {
+pub(crate) fn assert_says(page: &str, expected: &[&str]) {
     let said = words(page);
     for text in expected {
         assert!(said.contains(text), "\"{text}\" is not in: {said}");
@@ -37,13 +38,13 @@ fn assert_says(page: &str, expected: &[&str]) {
 
 /// Nothing that came from a script, a command or a request is a part of the page's own marks.
 #[track_caller]
-fn assert_harmless(page: &str) {
+pub(crate) fn assert_harmless(page: &str) {
     for text in ["<img", "<script>", "onerror=\"", "href=\"javascript:", "style=\"", "<b>bold"] {
         assert!(!page.contains(text), "{text} in {page}");
     }
 }
 
-async fn form(server: &Server, uri: &str, fields: &str, site: &str) -> Reply {
+pub(crate) async fn form(server: &Server, uri: &str, fields: &str, site: &str) -> Reply {
     let request = Request::builder().method(Method::POST).uri(uri).header("sec-fetch-site", site);
     let request = request.header("content-type", "application/x-www-form-urlencoded");
     server.send(request.body(fields.to_owned().into()).unwrap()).await
@@ -105,9 +106,12 @@ async fn a_slot_tells_why_and_what_became_of_it() {
     let server = Server::start(&(workflow("up", "") + &workflow("down", "trigger: celos.successTrigger('up')"))).await;
     server.step(TIME).await;
     let down = page(&server, &format!("/ui/workflows/down/slots/{EARLIER}")).await;
-    assert_says(&down, &["W waiting", "Why … ", "Waits for up@2015-09-13T12:00Z", "Runs None yet."]);
+    assert_says(&down, &["W waiting", "Why … ", "Inputs up@2015-09-13T12:00Z", "Runs None yet."]);
     let up = page(&server, &format!("/ui/workflows/up/slots/{EARLIER}")).await;
-    assert_says(&up, &["Is waited for by down@2015-09-13T12:00Z W waiting", "Its life", "planned", "trigger-met"]);
+    assert_says(
+        &up,
+        &["Is waited for by down@2015-09-13T12:00Z W waiting", "Its life queued: 2 h 1 min", "planned", "trigger-met"],
+    );
     let there = page(&server, &format!("/ui/workflows/up/slots/{EARLIER}?at=2015-09-13T11:00")).await;
     assert_says(&there, &["This is how it was at 2015-09-13T11:00Z", "Nothing has happened to it."]);
     assert!(!there.contains("<form method=\"post\""), "the past can't be changed");
@@ -161,31 +165,98 @@ async fn a_rerun_takes_what_depends_on_it_along() {
         form(&server, &format!("{}/mark", uri(id)), "reason=", "same-origin").await;
         assert_says(&page(&server, &uri(id)).await, &["S succeeded"]);
     }
-    let rerun = form(&server, &format!("{}/rerun", uri("up")), "reason=&downstream=1", "same-origin").await;
+    let asked = form(&server, &format!("{}/rerun", uri("up")), "reason=again&downstream=1", "same-origin").await.ok();
+    let expected = [
+        "It would open 2 slots again.",
+        "Would be opened up@2015-09-13T12:00Z S succeeded down@2015-09-13T12:00Z S succeeded",
+        "Rerun 2 slots Back",
+    ];
+    assert_says(&asked.text, &expected);
+    assert!(asked.text.contains("name=\"reason\" value=\"again\""));
+    assert_says(&page(&server, &uri("down")).await, &["S succeeded"]);
+    let rerun = form(&server, &format!("{}/rerun", uri("up")), "reason=&downstream=1&seen=1", "same-origin").await;
     assert_eq!(rerun.status, StatusCode::SEE_OTHER, "{rerun:?}");
     assert_says(&page(&server, &uri("down")).await, &["W waiting", "reopened by web"]);
 }
 
 #[tokio::test]
-async fn a_backfill_is_shown_before_it_is_made() {
-    let server = Server::start(&workflow("w", "")).await;
-    server.step(TIME).await;
-    let wanted = "from=2015-08-01T00%3A00&to=2015-08-01T03%3A00&mode=missing&priority=-1";
-    let preview =
-        form(&server, "/ui/workflows/w/backfill", &format!("{wanted}&what=preview"), "same-origin").await.ok();
-    assert_says(
-        &preview.text,
-        &["It would touch 3 slots, and leave 0 as they are.", "2015-08-01T01:00Z", "Backfill 3 slots"],
+async fn a_slot_shows_what_its_job_is_given_for_it() {
+    let settings = "{ day: '${year}-${month}-${day}', password: 'hunter2' }";
+    let fields = format!(
+        "startTime: '2015-09-13T11:00Z', externalService: celos.oozieExternalService({settings}, 'http://oozie')"
     );
-    assert!(!page(&server, "/ui/workflows/w").await.contains("<progress"), "nothing was made yet");
-    let made = form(&server, "/ui/workflows/w/backfill", &format!("{wanted}&what=create"), "same-origin").await;
-    assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/ui/workflows/w#backfills"));
-    assert_says(&page(&server, "/ui/workflows/w").await, &["0 of 3", "Cancel"]);
-    let cancelled =
-        form(&server, "/ui/backfills/w-2015-08-01T00:00Z-2015-08-01T03:00Z/cancel", "", "same-origin").await;
-    assert_eq!(cancelled.status, StatusCode::SEE_OTHER, "{cancelled:?}");
-    let odd = form(&server, "/ui/workflows/w/backfill", &wanted.replace("missing", "none"), "same-origin").await;
-    assert_eq!(odd.status, StatusCode::BAD_REQUEST);
+    let server = Server::start(&workflow("w", &fields)).await;
+    server.step(TIME).await;
+    let told = page(&server, &format!("/ui/workflows/w/slots/{EARLIER}")).await;
+    assert_says(&told, &["What its job is given", "day 2015-09-13", "password ••••••"]);
+    assert!(!told.contains("hunter2"));
+    let broken =
+        "externalService: celos.oozieExternalService(function (slot) { throw new Error('<b>bold'); }, 'http://oozie')";
+    server.write("test.js", &workflow("w", broken));
+    server.post("/clear-cache").await.ok();
+    let told = page(&server, &format!("/ui/workflows/w/slots/{EARLIER}")).await;
+    assert_harmless(&told);
+    assert_says(&told, &["failed to fill them in: ", "<b>bold"]);
+}
+
+#[tokio::test]
+async fn runs_lead_to_pages_of_other_systems() {
+    let mut server = Server::start(&workflow("w", "startTime: '2015-09-13T12:00Z'")).await;
+    let file =
+        r#"{"links": [{"name": "<b>bold", "url": "https://logs.example/${workflow}?day=${day}&id=${externalId}"}]}"#;
+    let links = Links::parse(file).unwrap().with_hue("https://hue.example/oozie").unwrap();
+    let app = App::new(server.node.clone(), "1.2.3").with_groups(Groups::of_file(file).unwrap()).with_links(links);
+    server.router = router(app);
+    server.step(TIME).await;
+    let told = page(&server, &format!("/ui/workflows/w/slots/{EARLIER}")).await;
+    assert_harmless(&told);
+    assert!(told.contains("href=\"https://logs.example/w?day=13&amp;id=0000001-oozie-W\""), "{told}");
+    assert!(told.contains("href=\"https://hue.example/oozie/list_oozie_workflow/0000001-oozie-W\""), "{told}");
+    assert_says(&page(&server, "/ui").await, &["test"]);
+}
+
+#[tokio::test]
+async fn a_workflow_shows_what_its_slots_wait_for_and_how_they_did() {
+    let fields =
+        "startTime: '2015-09-13T11:00Z', trigger: celos.andTrigger(celos.delayTrigger(60), celos.successTrigger('up'))";
+    let script = workflow("down", fields) + &workflow("up", "startTime: '2015-09-13T11:00Z', maxRetryCount: 0");
+    let server = Server::start(&script).await;
+    server.step(TIME).await;
+    server.end(&slot("up", "2015-09-13T11:00Z"), 1, true).await;
+    server.step(TIME).await;
+    server.end(&slot("up", EARLIER), 1, false).await;
+    let up = page(&server, "/ui/workflows/up").await;
+    let expected = [
+        "1 of the latest 2 runs succeeded. Half of them took up to",
+        "1 of 2 slots that ended in the latest 1 day succeeded: 50 %.",
+    ];
+    assert_says(&up, &expected);
+    let down = page(&server, "/ui/workflows/down").await;
+    assert_says(&down, &["What its slots wait for", "W waiting for success of the same slot of up"]);
+}
+
+#[tokio::test]
+async fn versions_show_what_they_changed_without_secrets() {
+    let settings = |day: &str, password: &str| {
+        let fields = format!("{{ day: '{day}', note: '<b>bold', password: '{password}' }}");
+        let fields = format!("externalService: celos.oozieExternalService({fields}, 'http://oozie')");
+        workflow("w", &format!("startTime: '2015-09-13T12:00Z', {fields}"))
+    };
+    let server = Server::start(&settings("old", "hunter1")).await;
+    server.step(TIME).await;
+    assert!(!page(&server, "/ui/workflows/w").await.contains("versions"));
+    server.write("test.js", &settings("new", "hunter2"));
+    server.step("2015-09-13T13:10Z").await;
+    assert_says(&page(&server, "/ui/workflows/w").await, &["2 versions version 2 , since", "version 1 , since"]);
+    let second = page(&server, "/ui/workflows/w/versions/2").await;
+    assert_harmless(&second);
+    assert!(!second.contains("hunter"), "neither old nor new");
+    let expected =
+        ["and holds now.", "− removed \"day\": \"old\",", "+ added \"day\": \"new\",", "In its file", "← version 1"];
+    assert_says(&second, &expected);
+    let first = page(&server, "/ui/workflows/w/versions/1").await;
+    assert_says(&first, &["and was replaced at", "It is the first version that is known.", "version 2 →"]);
+    assert_eq!(server.get("/ui/workflows/w/versions/3").await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -83,6 +83,12 @@ const BAD: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/workflows/x/slots/2015-09-13T15:00Z/why", ""),
     ("GET", "/api/v1/backfills/x", ""),
     ("POST", "/api/v1/backfills/x/cancel", ""),
+    ("POST", "/api/v1/backfills/x/pause", ""),
+    ("POST", "/api/v1/backfills/x/resume", "{\"because\": \"x\"}"),
+    ("POST", "/api/v1/backfills/x/rerun", ""),
+    ("PATCH", "/api/v1/backfills/x", ""),
+    ("PATCH", "/api/v1/backfills/x", "{\"priority\": 3}"),
+    ("PATCH", "/api/v1/backfills/x", "{\"priority\": 3000000000}"),
     ("GET", "/api/v1/registers/b/k", ""),
     ("PUT", "/api/v1/registers/b/k", "nonsense"),
 ];

@@ -6,6 +6,7 @@
 mod lead;
 mod pages;
 mod random;
+mod ranges;
 mod rows;
 mod walk;
 mod world;
@@ -40,8 +41,12 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("a stale lease writes nothing", lead::a_stale_lease_writes_nothing),
         ("slots are paged", pages::slots_are_paged),
         ("slots are counted", pages::slots_are_counted),
+        ("the oldest slots come first", pages::the_oldest_slots_come_first),
         ("slots are tallied", pages::slots_are_tallied),
         ("runs are paged", pages::runs_are_paged),
+        ("runs of a range are found", ranges::runs_of_a_range_are_found),
+        ("runs of a range are found although the clock jumped", ranges::runs_are_found_although_the_clock_jumped),
+        ("a long run is found behind many short ones", ranges::a_long_run_is_found_behind_many_short_ones),
         ("the log is paged", pages::the_log_is_paged),
         ("pages hold still while rows come", pages::pages_hold_still_while_rows_come),
         ("a needle is found", pages::a_needle_is_found),

@@ -110,6 +110,22 @@ pub(super) fn slots_are_counted(place: &mut dyn Place) {
     }
 }
 
+pub(super) fn the_oldest_slots_come_first(place: &mut dyn Place) {
+    let mut store = place.open();
+    let lease = lead(&mut *store);
+    let world = populate(&mut *store, lease);
+    for state in SlotState::ALL {
+        let mut listed: Vec<_> = world.listed().into_iter().filter(|row| row.slot.state == state).collect();
+        listed.sort_by_key(|row| row.id.key.scheduled_at());
+        for limit in [0, 1, 3, usize::MAX] {
+            let found = store.reader().oldest_slots(state, limit).unwrap();
+            let times = |rows: &[SlotRow]| rows.iter().map(|row| row.id.key.scheduled_at()).collect::<Vec<_>>();
+            assert_eq!(times(&found), times(&listed[..listed.len().min(limit)]), "{state} by {limit}");
+            assert!(found.iter().all(|row| listed.contains(row)), "{state} by {limit}");
+        }
+    }
+}
+
 /// Columns that cut the world's hours in several ways: finely, coarsely, beside it, and not at all.
 fn all_columns() -> Vec<Columns> {
     let columns = |start, width, count| Columns { start: hour(start), width, count };
@@ -119,6 +135,7 @@ fn all_columns() -> Vec<Columns> {
         columns(0, an_hour / 4, 40),
         columns(-3, an_hour * 7, 9),
         columns(1, an_hour * 1000, 1),
+        columns(-20, an_hour * 40, 3),
         columns(100_000, an_hour, 5),
         columns(0, 0, 5),
         columns(0, an_hour, 0),
@@ -171,7 +188,7 @@ pub(super) fn runs_are_paged(place: &mut dyn Place) {
     choices.extend([vec![], vec![RunState::Failed, RunState::Dispatched], vec![RunState::Succeeded, RunState::Killed]]);
     for workflow in [None, Some(named("c")), Some(named("nobody"))] {
         for states in &choices {
-            let filter = RunFilter { workflow: workflow.clone(), states: states.clone() };
+            let filter = RunFilter { workflow: workflow.clone(), states: states.clone(), range: None };
             let expected =
                 world.runs.values().rev().filter(|run| run_passes(&filter, run)).cloned().collect::<Vec<_>>();
             for limit in LIMITS {
@@ -262,7 +279,8 @@ pub(super) fn a_needle_is_found(place: &mut dyn Place) {
         let found = walk::slots(&*reader, &filter, 10);
         assert!(found.iter().map(|row| &row.id).eq(needles.iter().rev()), "{found:?}");
     }
-    let filter = RunFilter { workflow: Some(named("hay")), states: vec![RunState::Succeeded, RunState::Failed] };
+    let states = vec![RunState::Succeeded, RunState::Failed];
+    let filter = RunFilter { workflow: Some(named("hay")), states, range: None };
     assert_eq!(walk::runs(&*reader, &filter, 4_500).len(), 8_998);
     let filter = SlotFilter { states: vec![SlotState::Succeeded, SlotState::Queued], ..SlotFilter::default() };
     assert_eq!(walk::slots(&*reader, &filter, 4_500).len(), 9_001);

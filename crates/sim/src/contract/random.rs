@@ -1,5 +1,6 @@
 //! One random history, written to two stores: every answer must be the same.
 
+use jiff::SignedDuration;
 use kelos_model::Recall;
 use kelos_model::ranges::Range;
 use kelos_model::{BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
@@ -83,7 +84,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::SkippedBy { by: by.clone(), reason: Some("not needed".to_owned()) },
         SlotEvent::RunEnded { run, outcome },
         SlotEvent::Reopened { by, reason: None, priority: 3, backfill: (draw.below(2) == 0).then(|| backfill.clone()) },
-        SlotEvent::Prioritised { priority: -3, backfill },
+        SlotEvent::Prioritised { priority: -3, backfill, by: None },
         SlotEvent::Imported {
             from: "elsewhere".to_owned(),
             state: SlotState::Expired,
@@ -167,5 +168,8 @@ fn slot_filter(draw: &mut Draw) -> SlotFilter {
 
 fn run_filter(draw: &mut Draw) -> RunFilter {
     let workflow = (draw.below(2) == 0).then(|| named(draw.of(&NAMES)));
-    RunFilter { workflow, states: some(draw, &RunState::ALL) }
+    let moment = |millis: usize| World::default().now() + SignedDuration::from_millis(millis as i64);
+    let start = draw.below(6_000);
+    let range = (draw.below(2) == 0).then(|| Range::new(moment(start), moment(start + draw.below(2_000))));
+    RunFilter { workflow, states: some(draw, &RunState::ALL), range }
 }

@@ -4,7 +4,7 @@ use kelos_model::Recall;
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::trigger::Evidence;
-use kelos_model::workflow::{Backfill, BackfillMode};
+use kelos_model::workflow::{Backfill, BackfillMode, Pause};
 use kelos_model::{BackfillId, Event, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent};
 use kelos_store::{Reader, RunFilter, SlotFilter, Snapshot, Store, StoreError};
 use serde_json::{Value, json};
@@ -32,6 +32,7 @@ pub(super) fn an_empty_store_answers(place: &mut dyn Place) {
     assert_eq!(walk::events(&*reader, None, 9), []);
     assert!(reader.slot_counts(&SlotFilter::default()).unwrap().is_empty());
     assert!(reader.backfills().unwrap().is_empty());
+    assert_eq!(reader.backfill(&BackfillId::new("b").unwrap()).unwrap(), None);
     let lease = lead(&mut *store);
     store.commit(lease, &kelos_store::Commit::default()).unwrap();
     assert_eq!(reader.last_seq().unwrap(), 0);
@@ -112,8 +113,16 @@ fn backfilled(world: &mut World) {
         let range = Range::new(hour(-20), hour(20));
         let created_at = world.now();
         let by = "me".to_owned();
-        let created =
-            BackfillEvent::Created { workflow: named("plain"), range, mode, priority: 7, by: by.clone(), slots: 2 };
+        let reason = (name == "b1").then(|| "why \"not\"".to_owned());
+        let created = BackfillEvent::Created {
+            workflow: named("plain"),
+            range,
+            mode,
+            priority: 7,
+            by: by.clone(),
+            slots: 2,
+            reason: reason.clone(),
+        };
         world.log(Event::Backfill { backfill: id.clone(), what: created }, 0);
         let cancelled_at = (name == "b2").then(|| world.now());
         let workflow = named("plain");
@@ -127,11 +136,14 @@ fn backfilled(world: &mut World) {
             created_at,
             cancelled_at,
             slots: 2,
+            reason,
+            paused: (name == "b1").then(|| Pause { at: created_at, by: "Ñ".to_owned() }),
+            resumed_at: (name == "b3").then_some(created_at),
         });
         for hours in [700, 701] {
             let id_of_slot = slot_at("plain", hours + if name == "b3" { 9 } else { 0 });
             let planned = SlotEvent::Planned { origin: Origin::Backfill, priority: 7, backfill: Some(id.clone()) };
-            let adopted = SlotEvent::Prioritised { priority: 8, backfill: id.clone() };
+            let adopted = SlotEvent::Prioritised { priority: 8, backfill: id.clone(), by: None };
             assert!(world.happen(&id_of_slot, planned) || world.happen(&id_of_slot, adopted));
         }
     }
@@ -142,7 +154,8 @@ fn holds(world: &World, store: &mut dyn Store) {
     let reader = store.reader();
     holds_for_reader(world, &*reader);
     let Snapshot { last_seq, last_at, workflows, mut slots, mut runs, backfills } = store.restore().unwrap();
-    assert!(backfills.iter().eq(reader.backfills().unwrap().iter().map(|one| &one.id)));
+    assert_eq!(backfills.len(), reader.backfills().unwrap().len());
+    assert!(backfills.iter().all(|one| reader.backfill(&one.id).unwrap().as_ref() == Some(one)));
     assert_eq!(last_seq, world.events.len() as u64);
     assert_eq!(last_at, world.events.last().map(|record| record.at));
     assert_eq!(workflows, reader.workflows().unwrap());

@@ -8,7 +8,7 @@ use kelos_model::retry::scramble;
 use kelos_model::slot::apply;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::trigger::TriggerKind;
-use kelos_model::workflow::{About, Job, Keys, Planned, Properties, Source, Workflow, WorkflowRow};
+use kelos_model::workflow::{Job, Planned, Source, Workflow, WorkflowRow};
 use kelos_model::{
     Answer, Event, EventRecord, Explanation, Outcome, RetryPolicy, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
     Trigger, WorkflowEvent, WorkflowId,
@@ -51,6 +51,10 @@ pub(super) struct World {
     pub(super) met: Vec<WorkflowId>,
     /// The turn under way, but for slots and runs.
     pub(super) turn: Commit,
+    /// What the clock says, where it does not follow the log.
+    pub(super) clock: Option<Timestamp>,
+    /// How many workflows had been met before the turn.
+    met_before: usize,
     changed_slots: BTreeSet<SlotRef>,
     changed_runs: BTreeSet<u64>,
 }
@@ -89,22 +93,16 @@ pub(super) fn explanation(text: &str) -> Explanation {
 #[must_use]
 pub(super) fn definition(name: &str, version: u32) -> Workflow {
     Workflow {
-        id: named(name),
-        project: "contract".to_owned(),
         source: Source { file: format!("{name}.js"), line: version },
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Delay { seconds: i64::from(version) },
         concurrency: 3,
-        pools: Vec::new(),
         retry: RetryPolicy::immediate(version),
         start_time: Some(hour(-7)),
-        wait_timeout_seconds: None,
-        job: Job {
-            executor: "command".to_owned(),
-            settings: serde_json::Map::new(),
-            properties: Properties::default(),
-        },
-        about: About::default(),
+        ..Workflow::new(
+            named(name),
+            Schedule::Cron(CronSchedule::hourly()),
+            Job::new("command", serde_json::Map::new()),
+        )
     }
 }
 
@@ -126,7 +124,8 @@ impl World {
     /// The moment of the next event.
     #[must_use]
     pub(super) fn now(&self) -> Timestamp {
-        Timestamp::from_millisecond(1_500_000_000_000 + 7 * self.events.len() as i64).expect("a moment in time")
+        let follows = 1_500_000_000_000 + 7 * self.events.len() as i64;
+        self.clock.unwrap_or(Timestamp::from_millisecond(follows).expect("a moment in time"))
     }
 
     fn meet(&mut self, name: &WorkflowId) {
@@ -233,6 +232,10 @@ impl World {
     /// Ends the turn: what is to be committed.
     pub(super) fn take(&mut self) -> Commit {
         let mut commit = std::mem::take(&mut self.turn);
+        // A store meets those that a turn defines first, whatever happened to the slots of others before.
+        let defined = |name: &WorkflowId| commit.workflows.iter().position(|row| row.id == *name);
+        self.met[self.met_before..].sort_by_key(|name| defined(name).unwrap_or(usize::MAX));
+        self.met_before = self.met.len();
         let slots = std::mem::take(&mut self.changed_slots);
         commit.slots = slots.into_iter().map(|id| SlotRow { slot: self.slots[&id].clone(), id }).collect();
         // A store meets workflows in the order of the rows that name them; so does the world.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 use super::MemoryDisk;
@@ -125,6 +126,16 @@ impl Reader for MemoryDisk {
         Ok(self.state().page(filter, after.as_ref(), limit.max(1)))
     }
 
+    fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
+        let all = self.state();
+        let in_state = |row: &SlotRow| row.slot.state == state;
+        let mut rows: Vec<SlotRow> =
+            (0..all.slots.len()).flat_map(|number| all.rows(number)).filter(in_state).collect();
+        rows.sort_by_key(|row| row.id.key.scheduled_at());
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
         Ok(self.state().counts(filter))
     }
@@ -147,10 +158,11 @@ impl Reader for MemoryDisk {
 
     fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError> {
         let before = from.map_or(Ok(u64::MAX), parse_seq)?;
-        let limit = limit.max(1);
+        let (limit, millis) = (limit.max(1), Timestamp::as_millisecond);
         let passes = |run: &&Run| {
             (filter.states.is_empty() || filter.states.contains(&run.state))
                 && filter.workflow.as_ref().is_none_or(|workflow| run.id.slot.workflow == *workflow)
+                && filter.has_time(run.state, millis(run.dispatched_at), run.ended_at.map(millis))
         };
         let state = self.state();
         let mut rows: Vec<Run> = Vec::new();
@@ -176,6 +188,10 @@ impl Reader for MemoryDisk {
 
     fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {
         Ok(self.state().backfills())
+    }
+
+    fn backfill(&self, id: &BackfillId) -> Result<Option<Backfill>, StoreError> {
+        Ok(self.state().backfill(id).cloned())
     }
 
     fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {

@@ -143,7 +143,7 @@ impl State {
         Snapshot {
             last_seq: self.last_seq(),
             last_at: self.events.last().map(|record| record.at),
-            backfills: self.backfills().into_iter().map(|one| one.id).collect(),
+            backfills: self.backfills(),
             workflows: self.workflows.values().cloned().collect(),
             slots: (0..self.slots.len()).flat_map(|number| self.rows(number)).filter(live).collect(),
             runs: self.runs.values().filter(|run| !run.state.is_final()).cloned().collect(),
@@ -194,6 +194,10 @@ impl State {
         record.ok_or_else(|| corrupt(format!("event {seq} is missing")))
     }
 
+    pub(super) fn backfill(&self, id: &BackfillId) -> Option<&Backfill> {
+        self.backfills.get(id).map(|(_, backfill)| backfill)
+    }
+
     /// Newest first.
     pub(super) fn backfills(&self) -> Vec<Backfill> {
         let mut backfills = self.backfills.values().collect::<Vec<_>>();
@@ -237,5 +241,9 @@ fn backfill_in_millis(backfill: &Backfill) -> Backfill {
     backfill.range.end = in_millis(backfill.range.end);
     backfill.created_at = in_millis(backfill.created_at);
     backfill.cancelled_at = backfill.cancelled_at.map(in_millis);
+    backfill.resumed_at = backfill.resumed_at.map(in_millis);
+    if let Some(pause) = &mut backfill.paused {
+        pause.at = in_millis(pause.at);
+    }
     backfill
 }

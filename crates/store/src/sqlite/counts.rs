@@ -77,8 +77,11 @@ fn count(conn: &Connection, sql: &str, values: impl Params) -> Result<Counts, Fa
     Ok(counts)
 }
 
-/// How many slots are in each state in each column. All workflows' slots of a range lie together in the table; one
-/// workflow's are looked up.
+/// Slots that are walked for each cell of an overview before they are counted instead.
+const WALKED_FOR_A_CELL: u64 = 16;
+
+/// How many slots are in each state in each column. Few slots are walked; many are counted, which costs a look for each cell
+/// and about a fifth of the walk for each slot.
 pub(super) fn slot_tallies(
     conn: &Connection,
     names: &Names,
@@ -88,22 +91,71 @@ pub(super) fn slot_tallies(
     let Some(workflow) = known_workflow(names, workflow) else {
         return Ok(BTreeMap::new());
     };
-    let (index, of) = match workflow {
+    let workflows = match workflow {
+        Some(one) => vec![one],
+        None => with_slots(conn)?,
+    };
+    let patience = WALKED_FOR_A_CELL * u64::from(columns.count) * workflows.len() as u64;
+    let tallies = match walked(conn, columns, workflow, patience)? {
+        Some(tallies) => tallies,
+        None => counted(conn, columns, workflow, &workflows)?,
+    };
+    let named = |(number, tallies)| Ok((names.name(number)?.clone(), tallies));
+    tallies.by_workflow().into_iter().map(named).collect()
+}
+
+fn with_slots(conn: &Connection) -> Result<Vec<i64>, Fault> {
+    let mut statement = conn.prepare_cached("SELECT id FROM workflows WHERE slots > 0")?;
+    let found = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(found)
+}
+
+/// Looks at each slot; none where there are more of them than `patience`. All workflows' slots of a range lie together in the
+/// table; one workflow's are looked up.
+fn walked(conn: &Connection, columns: &Columns, of: Option<i64>, patience: u64) -> Result<Option<Tallies>, Fault> {
+    let (index, which) = match of {
         Some(_) => ("INDEXED BY slots_of", "workflow = ?3 AND"),
         None => ("NOT INDEXED", "?3 IS NULL AND"),
     };
     let sql = format!(
-        "SELECT workflow, scheduled_at, state FROM slots {index} WHERE {of} scheduled_at >= ?1 AND scheduled_at < ?2"
+        "SELECT workflow, scheduled_at, state FROM slots {index} WHERE {which} scheduled_at >= ?1 AND scheduled_at < ?2"
     );
     let (start, end) = columns.bounds();
     let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![start, end, workflow])?;
+    let mut rows = statement.query(params![start, end, of])?;
+    let (mut tallies, mut seen) = (Tallies::new(*columns), 0);
+    while let Some(row) = rows.next()? {
+        seen += 1;
+        if seen > patience {
+            return Ok(None);
+        }
+        tallies.add(row.get(0)?, row.get(1)?, read_slot_state(row, 2)?);
+    }
+    Ok(Some(tallies))
+}
+
+/// Looks at those that did not succeed, and counts all of them in the index: what is left has succeeded.
+fn counted(conn: &Connection, columns: &Columns, of: Option<i64>, workflows: &[i64]) -> Result<Tallies, Fault> {
     let mut tallies = Tallies::new(*columns);
+    let (start, end) = columns.bounds();
+    let others = "SELECT workflow, scheduled_at, state FROM slots INDEXED BY slots_unsucceeded \
+                  WHERE state <> 6 AND state IN (0, 1, 2, 3, 4, 5, 7, 8, 9, 10) \
+                  AND scheduled_at >= ?1 AND scheduled_at < ?2 AND (?3 IS NULL OR workflow = ?3)";
+    let mut statement = conn.prepare_cached(others)?;
+    let mut rows = statement.query(params![start, end, of])?;
     while let Some(row) = rows.next()? {
         tallies.add(row.get(0)?, row.get(1)?, read_slot_state(row, 2)?);
     }
-    let named = |(number, tallies)| Ok((names.name(number)?.clone(), tallies));
-    tallies.by_workflow().into_iter().map(named).collect()
+    let all = "SELECT count(*) FROM slots INDEXED BY slots_of \
+               WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3";
+    let mut statement = conn.prepare_cached(all)?;
+    for workflow in workflows {
+        for (column, start, end) in columns.each() {
+            let total = statement.query_row([*workflow, start, end], |row| row.get(0))?;
+            tallies.rest_succeeded(*workflow, column, total);
+        }
+    }
+    Ok(tallies)
 }
 
 /// How many slots there are.

@@ -142,6 +142,29 @@ pub(super) fn slots<T>(
     Ok(Found::page(roads, limit, SlotPlace::cursor))
 }
 
+/// Slots in one state, oldest time first.
+pub(super) fn oldest_slots(
+    conn: &Connection,
+    names: &Names,
+    state: SlotState,
+    limit: usize,
+) -> Result<Vec<SlotRow>, Fault> {
+    // The index has what did not succeed; its condition has to be repeated for it to be used.
+    let index = if state == SlotState::Succeeded {
+        "NOT INDEXED WHERE"
+    } else {
+        "INDEXED BY slots_unsucceeded WHERE state <> 6 AND"
+    };
+    let sql = format!("SELECT {SLOT} FROM slots {index} state = {} ORDER BY scheduled_at LIMIT ?1", slot_state(state));
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(names.read_slot_row(row)?);
+    }
+    Ok(found)
+}
+
 /// Whether so many of all slots are a workflow's that going through all of them costs less than looking
 /// up each of its own.
 fn is_dense(conn: &Connection, workflow: i64) -> Result<bool, Fault> {

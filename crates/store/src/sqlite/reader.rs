@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, Transaction, params};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use super::counts;
 use super::fault::Fault;
 use super::pages;
 use super::pool::Pool;
-use super::rows::{EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow};
+use super::rows::{BACKFILL, EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow};
 use super::run_pages;
 use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError};
 use crate::cursor::beyond_time;
@@ -47,7 +47,7 @@ impl SqliteReader {
             Ok(Snapshot {
                 last_seq: last,
                 last_at: event(tx, names, last)?.map(|record| record.at),
-                backfills: backfills(tx, names)?.into_iter().map(|one| one.id).collect(),
+                backfills: backfills(tx, names)?,
                 workflows: workflows(tx)?,
                 slots: counts::live_slots(tx, names)?,
                 runs: collect(
@@ -96,9 +96,8 @@ fn collect<T>(
 }
 
 fn backfills(tx: &Connection, names: &Names) -> Result<Vec<Backfill>, Fault> {
-    let sql = "SELECT name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots \
-               FROM backfills ORDER BY created_at DESC, id DESC";
-    collect(tx.prepare_cached(sql)?, [], |row| names.read_backfill(row))
+    let sql = format!("SELECT {BACKFILL} FROM backfills ORDER BY created_at DESC, id DESC");
+    collect(tx.prepare_cached(&sql)?, [], |row| names.read_backfill(row))
 }
 
 fn workflows(conn: &Connection) -> Result<Vec<WorkflowRow>, Fault> {
@@ -204,6 +203,10 @@ impl Reader for SqliteReader {
         })
     }
 
+    fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
+        self.read("the oldest slots", |tx, names| pages::oldest_slots(tx, names, state, limit))
+    }
+
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
         self.read("the counts of slots", |tx, names| counts::slot_counts(tx, names, filter))
     }
@@ -257,6 +260,14 @@ impl Reader for SqliteReader {
 
     fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {
         self.read("the backfills", |tx, names| backfills(tx, names))
+    }
+
+    fn backfill(&self, id: &BackfillId) -> Result<Option<Backfill>, StoreError> {
+        self.read("a backfill", |tx, names| {
+            let mut statement = tx.prepare_cached(&format!("SELECT {BACKFILL} FROM backfills WHERE name = ?1"))?;
+            let mut rows = statement.query([id.as_str()])?;
+            rows.next()?.map(|row| names.read_backfill(row)).transpose()
+        })
     }
 
     fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {

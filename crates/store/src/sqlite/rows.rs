@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
+use kelos_model::workflow::{Backfill, BackfillMode, Pause, WorkflowRow};
 use kelos_model::{
     BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
@@ -26,6 +26,8 @@ pub(super) const STATE: &str = "scheduled_at, workflow, key, state";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
      dispatched_at, started_at, ended_at, outcome, earlier";
 pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body";
+pub(super) const BACKFILL: &str = "name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots, \
+     reason, paused_at, paused_by, resumed_at";
 pub(super) const WORKFLOW: &str = "SELECT name, w.version, present, paused, planned, definition FROM workflows AS w JOIN definitions AS d \
      ON d.workflow = w.id AND d.version = w.version";
 
@@ -108,6 +110,11 @@ fn read_workflow_name(row: &Row<'_>, column: usize) -> Rowed<WorkflowId> {
 fn read_backfill_name(row: &Row<'_>, column: usize) -> Rowed<Option<BackfillId>> {
     let name = row.get_ref(column)?.as_str_or_null()?;
     name.map(BackfillId::new).transpose().map_err(|error| Fault::Nonsense(error.to_string()))
+}
+
+fn read_pause(row: &Row<'_>, at: usize, by: usize) -> Rowed<Option<Pause>> {
+    let Some(at) = read_moment_if_any(row, at)? else { return Ok(None) };
+    Ok(Some(Pause { at, by: read_text(row, by)?.unwrap_or_default() }))
 }
 
 /// The numbers that stand for the workflows' names, as of one transaction.
@@ -199,7 +206,7 @@ impl Names {
         Ok(EventRecord { seq: row.get(0)?, at: read_moment(row, 1)?, previous: row.get(2)?, event })
     }
 
-    /// Reads name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots.
+    /// Reads the columns [`BACKFILL`].
     pub(super) fn read_backfill(&self, row: &Row<'_>) -> Rowed<Backfill> {
         let mode = row.get_ref(4)?.as_str()?;
         let id = read_backfill_name(row, 0)?.ok_or_else(|| Fault::Nonsense("a backfill has no name".to_owned()))?;
@@ -214,6 +221,9 @@ impl Names {
             created_at: read_moment(row, 7)?,
             cancelled_at: read_moment_if_any(row, 8)?,
             slots: row.get(9)?,
+            reason: read_text(row, 10)?,
+            paused: read_pause(row, 11, 12)?,
+            resumed_at: read_moment_if_any(row, 13)?,
         })
     }
 }

@@ -1,15 +1,16 @@
-//! Pages of runs: along the log, along an index of the few that failed or go on, or along the chain of a
-//! workflow's runs.
+//! Pages of runs: along the log, along an index of the few that failed or go on, along the chain of a
+//! workflow's runs, or along the part of the log that a range of time is in.
 
 use std::cmp::Reverse;
 
+use kelos_model::ranges::Range;
 use kelos_model::{Run, RunState};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
 use super::pages::{Found, known_workflow};
 use super::rows::{Names, RUN, column, read_run_state};
-use crate::contract::{Page, RunFilter};
+use crate::contract::{CLOCK_SLACK_MILLIS, Page, RUN_LOOK_BACK_MILLIS, RunFilter};
 use crate::cursor::parse_seq;
 
 type FoundRuns = Found<Reverse<u64>, Run>;
@@ -30,8 +31,50 @@ pub(super) fn runs(
         return Ok(Page { rows: Vec::new(), next: None });
     };
     let limit = limit.max(1);
-    let walk = RunWalk { conn, names, filter, workflow, before, limit };
+    let part = filter.range.map(|range| Part::of(conn, range)).transpose()?;
+    let walk = RunWalk { conn, names, filter, workflow, before, limit, part };
     Ok(Found::page(walk.all()?, limit, |Reverse(seq)| seq.to_string()))
+}
+
+/// The part of the log in which the runs of a range were dispatched, but for those that go on.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    first: i64,
+    /// Exclusive.
+    end: i64,
+}
+
+impl Part {
+    /// All of the log.
+    const WHOLE: Part = Part { first: i64::MIN, end: i64::MAX };
+
+    fn of(conn: &Connection, range: Range) -> Result<Part, Fault> {
+        let (start, end) = (range.start.as_millisecond(), range.end.as_millisecond());
+        let last: Option<i64> = conn.prepare_cached("SELECT max(seq) FROM runs")?.query_row([], |row| row.get(0))?;
+        let size = last.map_or(0, |last| last + 1);
+        let first = first_since(conn, size, start.saturating_sub(RUN_LOOK_BACK_MILLIS + CLOCK_SLACK_MILLIS))?;
+        Ok(Part { first, end: first_since(conn, size, end.saturating_add(CLOCK_SLACK_MILLIS))? })
+    }
+
+    fn before(self, before: Option<u64>) -> Part {
+        Part { end: before.map_or(self.end, |before| self.end.min(column(before))), ..self }
+    }
+}
+
+/// The position from which on runs were dispatched at a moment or later, found by halving a log of that size. Where the
+/// clock was put back there may be several; then it is one of them.
+fn first_since(conn: &Connection, size: i64, moment: i64) -> Result<i64, Fault> {
+    let (mut low, mut high) = (0, size);
+    let mut next = conn.prepare_cached("SELECT seq, dispatched_at FROM runs WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let found = next.query_row([middle], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
+        match found {
+            Some((seq, at)) if at < moment => low = seq + 1,
+            _ => high = middle,
+        }
+    }
+    Ok(low)
 }
 
 struct RunWalk<'a> {
@@ -42,38 +85,55 @@ struct RunWalk<'a> {
     /// The run after which the page begins.
     before: Option<u64>,
     limit: usize,
+    /// Where the runs of the filter's range are, if it has one.
+    part: Option<Part>,
 }
 
 impl RunWalk<'_> {
     /// Goes all ways that lead to runs of the filter.
     fn all(&self) -> Result<Vec<FoundRuns>, Fault> {
         let states = &self.filter.states;
-        if states.is_empty() || states.contains(&RunState::Succeeded) {
-            return Ok(vec![match self.workflow {
-                Some(workflow) => self.chain(workflow)?,
-                None => self.index("NOT INDEXED", "")?,
-            }]);
-        }
+        let any_open = states.is_empty() || states.iter().any(|state| !state.is_final());
         let mut ways = Vec::new();
-        if states.iter().any(|state| !state.is_final()) {
-            ways.push(self.index("INDEXED BY runs_open", "state < 2 AND ")?);
+        if states.is_empty() || states.contains(&RunState::Succeeded) {
+            ways.push(match (self.part, self.workflow) {
+                (None, Some(workflow)) => return Ok(vec![self.chain(workflow)?]),
+                (part, _) => self.index("NOT INDEXED", "", part.unwrap_or(Part::WHOLE))?,
+            });
+            if let Some(part) = self.part.filter(|_| any_open) {
+                ways.push(self.open(Part { first: i64::MIN, end: part.first })?);
+            }
+            return Ok(ways);
+        }
+        if any_open {
+            ways.push(self.open(Part { first: i64::MIN, ..self.part.unwrap_or(Part::WHOLE) })?);
         }
         if states.iter().any(|state| *state > RunState::Succeeded) {
-            ways.push(match self.workflow {
-                Some(workflow) => {
-                    self.index("INDEXED BY runs_troubled_of", &format!("state > 2 AND workflow = {workflow} AND "))?
-                }
-                None => self.index("INDEXED BY runs_troubled", "state > 2 AND ")?,
-            });
+            ways.push(self.troubled(self.part.unwrap_or(Part::WHOLE))?);
         }
         Ok(ways)
     }
 
-    fn index(&self, index: &str, prefix: &str) -> Result<FoundRuns, Fault> {
+    fn open(&self, part: Part) -> Result<FoundRuns, Fault> {
+        self.index("INDEXED BY runs_open", "state < 2 AND ", part)
+    }
+
+    fn troubled(&self, part: Part) -> Result<FoundRuns, Fault> {
+        match self.workflow {
+            Some(workflow) => {
+                let condition = format!("state > 2 AND workflow = {workflow} AND ");
+                self.index("INDEXED BY runs_troubled_of", &condition, part)
+            }
+            None => self.index("INDEXED BY runs_troubled", "state > 2 AND ", part),
+        }
+    }
+
+    fn index(&self, index: &str, prefix: &str, part: Part) -> Result<FoundRuns, Fault> {
         let mut found = Found::new(self.limit);
-        let sql = format!("SELECT {RUN} FROM runs {index} WHERE {prefix}seq < ?1 ORDER BY seq DESC");
+        let sql = format!("SELECT {RUN} FROM runs {index} WHERE {prefix}seq < ?1 AND seq >= ?2 ORDER BY seq DESC");
         let mut statement = self.conn.prepare_cached(&sql)?;
-        let mut rows = statement.query([self.before.map_or(i64::MAX, column)])?;
+        let Part { first, end } = part.before(self.before);
+        let mut rows = statement.query([end, first])?;
         while !found.is_full() {
             let Some(row) = rows.next()? else { break };
             self.look(row, &mut found)?;
@@ -83,10 +143,10 @@ impl RunWalk<'_> {
 
     fn look(&self, row: &Row<'_>, found: &mut FoundRuns) -> Result<(), Fault> {
         let states = &self.filter.states;
-        let seq = Reverse(row.get(0)?);
-        let right_state = states.is_empty() || states.contains(&read_run_state(row, 6)?);
+        let (seq, state) = (Reverse(row.get(0)?), read_run_state(row, 6)?);
+        let right_state = states.is_empty() || states.contains(&state);
         let right_workflow = self.workflow.is_none_or(|workflow| row.get(1) == Ok(workflow));
-        if right_state && right_workflow {
+        if right_state && right_workflow && self.filter.has_time(state, row.get(9)?, row.get(11)?) {
             found.rows.push((seq, self.names.read_run(row)?));
         } else {
             found.pass_over(seq);
@@ -104,7 +164,7 @@ impl RunWalk<'_> {
         let head = self.conn.prepare_cached(sql)?.query_row(rusqlite::params_from_iter(values), |row| row.get(0));
         let Some(mut seq) = head.optional()? else {
             // The cursor comes from another list: it is no run of this workflow.
-            return self.index("NOT INDEXED", "");
+            return self.index("NOT INDEXED", "", Part::WHOLE);
         };
         let mut found = Found::new(self.limit);
         let mut statement = self.conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;

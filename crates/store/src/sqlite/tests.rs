@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::slot::apply;
-use kelos_model::{Event, EventRecord, Run, RunId, RunState, SlotEvent, SlotRef, WorkflowId};
+use kelos_model::workflow::{Backfill, Pause};
+use kelos_model::{BackfillId, Event, EventRecord, Run, RunId, RunState, SlotEvent, SlotRef, WorkflowId};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::SqliteStore;
-use super::schema::STEPS;
+use super::schema::{STEPS, migrate};
 use crate::contract::{Commit, Lease, RunFilter, SlotFilter, SlotRow, Store, StoreError};
 
 struct Folder(TempDir);
@@ -319,4 +320,25 @@ fn plan(conn: &Connection, sql: &str) -> String {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let lines = statement.query_map([], |row| row.get::<_, String>(3)).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
     lines.join("; ")
+}
+
+#[test]
+fn a_database_of_the_first_schema_is_brought_forward() {
+    let folder = Folder::new();
+    let mut conn = Connection::open(folder.path()).unwrap();
+    migrate(&mut conn, &STEPS[..1], "x").unwrap();
+    let rows = "INSERT INTO workflows (id, name) VALUES (1, 'w');
+        INSERT INTO backfills (name, workflow, range_start, range_end, mode, priority, asked_by, created_at, slots)
+        VALUES ('b', 1, 0, 60000, 'all', 3, 'ann', 5, 1)";
+    conn.execute_batch(rows).unwrap();
+    drop(conn);
+    let mut store = folder.open();
+    let row = store.reader().backfill(&BackfillId::new("b").unwrap()).unwrap().unwrap();
+    assert_eq!((row.priority, &row.reason, &row.paused, row.resumed_at), (3, &None, &None, None));
+    let paused = Some(Pause { at: moment(7), by: "bob".to_owned() });
+    let changed = Backfill { paused, resumed_at: Some(moment(6)), ..row };
+    let lease = lead(&mut store);
+    store.commit(lease, &Commit { backfills: vec![changed.clone()], ..Commit::default() }).unwrap();
+    drop(store);
+    assert_eq!(folder.open().restore().unwrap().backfills, [changed]);
 }

@@ -358,9 +358,11 @@ impl Turn<'_> {
             let number = self.number(&backfill.workflow)?;
             let mut upsert = self.tx.prepare_cached(
                 "INSERT INTO backfills (name, workflow, range_start, range_end, mode, priority, asked_by, created_at, \
-                 cancelled_at, slots) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+                 cancelled_at, slots, reason, paused_at, paused_by, resumed_at) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
                  ON CONFLICT (name) DO UPDATE SET workflow = ?2, range_start = ?3, range_end = ?4, mode = ?5, \
-                 priority = ?6, asked_by = ?7, created_at = ?8, cancelled_at = ?9, slots = ?10",
+                 priority = ?6, asked_by = ?7, created_at = ?8, cancelled_at = ?9, slots = ?10, reason = ?11, \
+                 paused_at = ?12, paused_by = ?13, resumed_at = ?14",
             )?;
             upsert.execute(params![
                 backfill.id.as_str(),
@@ -373,6 +375,10 @@ impl Turn<'_> {
                 backfill.created_at.as_millisecond(),
                 millis(backfill.cancelled_at),
                 backfill.slots,
+                backfill.reason,
+                backfill.paused.as_ref().map(|pause| pause.at.as_millisecond()),
+                backfill.paused.as_ref().map(|pause| pause.by.as_str()),
+                millis(backfill.resumed_at),
             ])?;
         }
         Ok(())

@@ -358,31 +358,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use kelos_model::time::{CronSchedule, Schedule};
-    use kelos_model::workflow::{About, Job, Keys, Properties, Source};
-    use kelos_model::{RetryPolicy, Trigger, Workflow, WorkflowId};
+    use kelos_model::workflow::Job;
+    use kelos_model::{Workflow, WorkflowId};
 
     use super::*;
 
     /// A workflow of that name, with a job for Oozie.
     pub(super) fn workflow(id: &str) -> Workflow {
-        Workflow {
-            id: WorkflowId::new(id).unwrap(),
-            project: "test".to_owned(),
-            source: Source::default(),
-            keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-            trigger: Trigger::Always,
-            concurrency: 1,
-            pools: Vec::new(),
-            retry: RetryPolicy::immediate(0),
-            start_time: None,
-            wait_timeout_seconds: None,
-            job: Job {
-                executor: "oozie".to_owned(),
-                settings: serde_json::Map::new(),
-                properties: Properties::default(),
-            },
-            about: About::default(),
-        }
+        Workflow::new(
+            WorkflowId::new(id).unwrap(),
+            Schedule::Cron(CronSchedule::hourly()),
+            Job::new("oozie", serde_json::Map::new()),
+        )
     }
 
     #[test]

@@ -187,8 +187,8 @@ fn of_slot(what: SlotEvent) -> EventDto {
             backfill: backfill.map(String::from),
             ..named("reopened")
         },
-        SlotEvent::Prioritised { priority, backfill } => {
-            EventDto { priority: Some(priority), backfill: Some(backfill.into()), ..named("prioritised") }
+        SlotEvent::Prioritised { priority, backfill, by } => {
+            EventDto { priority: Some(priority), backfill: Some(backfill.into()), by, ..named("prioritised") }
         }
         SlotEvent::Imported { from, state, retries, external_id, there } => EventDto {
             imported_from: Some(from),
@@ -228,16 +228,25 @@ fn of_workflow(what: WorkflowEvent) -> EventDto {
 
 fn of_backfill(what: BackfillEvent) -> EventDto {
     match what {
-        BackfillEvent::Created { workflow, range, mode, priority, by, slots } => EventDto {
+        BackfillEvent::Created { workflow, range, mode, priority, by, slots, reason } => EventDto {
             workflow: Some(workflow.into()),
             mode: Some(mode_name(mode)),
             priority: Some(priority),
             by: Some(by),
+            reason,
             slots: Some(slots),
             ..named("created")
         }
         .over(range),
-        BackfillEvent::Cancelled { by } => EventDto { by: Some(by), ..named("cancelled") },
+        BackfillEvent::Cancelled { by, reason } => EventDto { by: Some(by), reason, ..named("cancelled") },
+        BackfillEvent::Paused { by, reason } => EventDto { by: Some(by), reason, ..named("paused") },
+        BackfillEvent::Resumed { by, reason } => EventDto { by: Some(by), reason, ..named("resumed") },
+        BackfillEvent::Prioritised { priority, by, reason } => {
+            EventDto { by: Some(by), reason, priority: Some(priority), ..named("prioritised") }
+        }
+        BackfillEvent::Reopened { slots, by, reason } => {
+            EventDto { by: Some(by), reason, slots: Some(slots), ..named("reopened") }
+        }
     }
 }
 

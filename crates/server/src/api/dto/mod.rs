@@ -1,5 +1,6 @@
 //! What goes over the wire, apart from the model: names here stay when the model changes.
 
+mod critical_path;
 mod event;
 mod project;
 mod run;
@@ -15,6 +16,7 @@ use kelos::model::time::format_full;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+pub(super) use critical_path::CriticalPathDto;
 pub(super) use event::{EventDto, mode_name};
 pub(super) use project::{DeploymentDto, ProjectDto};
 pub(super) use run::RunDto;

@@ -30,6 +30,7 @@
     if (items.length > NAMED) list.append(make("li", `and ${items.length - NAMED} more`));
     return list;
   };
+  const marked = (text) => Object.assign(make("p", text), { className: "note" });
   const path = (slot, act) =>
     `/api/v1/workflows/${encodeURIComponent(slot.workflow)}/slots/${encodeURIComponent(slot.time)}/${act}`;
 
@@ -60,6 +61,8 @@
     const states = [...counts].map(([state, count]) => `${count} ${state}`).join(", ");
     const parts = [make("p", chosen.length ? `${slots(chosen.length)} of ${workflows} workflow${workflows === 1 ? "" : "s"}: ${states}.` : "There is nothing to do.")];
     if (others.length) parts.push(make("p", `${slots(others.length)} will be left alone: ${act.others}.`));
+    const changed = Kelos.board.changed();
+    if (changed) parts.push(marked(`${changed} of the selected cells changed since they were selected; this is how they are now.`));
     if (chosen.length) parts.push(named(chosen.map((slot) => `${nameOf(slot)} (${slot.state})`)));
     return parts;
   };
@@ -104,6 +107,29 @@
     }
   };
 
+  // Nobody acts on what was not shown: if a slot went on since the summary, there is another summary.
+  const confirmed = async (name, chosen) => {
+    const mine = run, act = acts[name];
+    go.disabled = true;
+    try {
+      const found = await gather(mine);
+      if (mine !== run) return;
+      const now = new Map(found.map((slot) => [nameOf(slot), slot]));
+      const same = (slot) => { const other = now.get(nameOf(slot)); return other && act.takes(other) && (name !== "rerun" || other.state === slot.state); };
+      const moved = chosen.filter((slot) => !same(slot));
+      if (!moved.length) { await perform(name, chosen); return; }
+      const reason = document.getElementById("act-reason").value;
+      propose(name, found);
+      body.prepend(marked(`${slots(moved.length)} went on meanwhile: ${moved.slice(0, 5).map(nameOf).join(", ")}. Nothing was done; look again.`));
+      const why = document.getElementById("act-reason");
+      if (why) why.value = reason;
+    } catch (error) {
+      if (mine === run) body.prepend(marked(`Nothing was done: ${error.message}`));
+    } finally {
+      go.disabled = false;
+    }
+  };
+
   const perform = async (name, chosen) => {
     const mine = run, failed = [], opened = new Set();
     const downstream = document.getElementById("act-downstream")?.checked ?? false;
@@ -136,6 +162,18 @@
     if (!failed.length) Kelos.board.clear();
   };
 
+  // The summary, and the button that has it done.
+  const propose = (name, found) => {
+    const act = acts[name], others = found.filter((slot) => !act.takes(slot));
+    const chosen = found.filter(act.takes).sort((a, b) => (a.time < b.time ? -1 : 1));
+    body.replaceChildren(...summary(act, chosen, others), ...(chosen.length ? questions(name, chosen) : []));
+    go.textContent = `${act.word} ${slots(chosen.length)}`;
+    go.className = name === "kill" ? "danger" : "primary";
+    go.hidden = chosen.length === 0;
+    go.onclick = () => confirmed(name, chosen);
+    if (chosen.length) go.focus();
+  };
+
   Kelos.board.act = async (name) => {
     const act = acts[name], mine = ++run;
     title.textContent = act.word;
@@ -145,14 +183,7 @@
     dialog.showModal();
     try {
       const found = await gather(mine);
-      if (mine !== run) return;
-      const chosen = found.filter(act.takes).sort((a, b) => (a.time < b.time ? -1 : 1)), others = found.filter((slot) => !act.takes(slot));
-      body.replaceChildren(...summary(act, chosen, others), ...(chosen.length ? questions(name, chosen) : []));
-      go.textContent = `${act.word} ${slots(chosen.length)}`;
-      go.className = name === "kill" ? "danger" : "primary";
-      go.hidden = chosen.length === 0;
-      go.onclick = () => perform(name, chosen);
-      if (chosen.length) go.focus();
+      if (mine === run) propose(name, found);
     } catch (error) {
       if (mine === run) body.replaceChildren(make("p", `That did not work: ${error.message}`));
     }

@@ -3,18 +3,29 @@
 
 (() => {
   const grid = document.getElementById("grid");
-  if (!grid) return;
   const $ = (id) => document.getElementById(id);
+  // Where there is nothing yet, something may come.
+  const empty = $("empty");
+  if (empty) new EventSource(empty.dataset.stream).addEventListener("workflows", () => location.reload());
+  if (!grid) return;
+  // How long painting takes, for who measures it: the sum of these is all scripting before the board can be used.
+  const measured = (act) => {
+    const start = performance.now();
+    const done = act();
+    performance.measure("kelos:paint", { start });
+    return done;
+  };
 
   // ---- What letters mean, as the legend says.
   const looks = {};
   for (const sample of document.querySelectorAll(".legend b")) {
-    looks[sample.dataset.letter] = { css: sample.className, word: sample.dataset.word };
+    looks[sample.dataset.letter] = { css: sample.className, word: sample.dataset.word, trouble: "trouble" in sample.dataset };
   }
-  const troubles = new Set(["failed", "expired", "killed", "backoff"]);
+  // A cell shows its worst state, and nothing is worse than trouble.
+  const troubled = (row) => [...row.letters].some((letter) => looks[letter]?.trouble);
 
   // ---- Rows: their elements, and what they show.
-  let columns, rows, byId, sight;
+  let columns, rows, byId, sight, times;
 
   const countsOf = (text) => {
     const counts = new Map();
@@ -33,18 +44,22 @@
     rows = [...grid.querySelectorAll(".row[data-w]")].map((element, index) => {
       const cells = element.querySelector(".cells");
       const section = element.closest(".rows");
-      const text = [element.dataset.w, element.dataset.tags ?? "", section.getAttribute("aria-label")].join(" ");
+      const { project, tags = "" } = element.dataset;
+      const text = [element.dataset.w, tags, project, section.getAttribute("aria-label")].join(" ");
       return {
-        index, element, cells, section, id: element.dataset.w, text: text.toLowerCase(), painted: false,
+        project, tags: tags.split("\n"), index, element, cells, section, id: element.dataset.w, text: text.toLowerCase(), painted: false,
         paused: element.classList.contains("paused"), letters: cells.textContent, counts: countsOf(cells.dataset.n),
       };
     });
     byId = new Map(rows.map((row) => [row.id, row]));
+    times = Array.from({ length: columns.count }, (_, place) => shown(edge(place)));
     sight?.disconnect();
     sight = new IntersectionObserver((seen) => {
-      for (const { isIntersecting, target } of seen) {
-        if (isIntersecting) { paint(byId.get(target.dataset.w)); sight.unobserve(target); }
-      }
+      measured(() => {
+        for (const { isIntersecting, target } of seen) {
+          if (isIntersecting) { paint(byId.get(target.dataset.w)); sight.unobserve(target); }
+        }
+      });
     }, { root: grid, rootMargin: "600px 0px" });
     for (const row of rows) sight.observe(row.element);
   };
@@ -62,8 +77,8 @@
     row.painted = true;
     let html = "";
     for (let place = 0; place < row.letters.length; place++) {
-      const look = looks[row.letters[place]];
-      html += look ? `<i class="${look.css}" role="gridcell">${inside(row, place)}</i>` : `<i role="gridcell">.</i>`;
+      const look = looks[row.letters[place]], label = `${times[place]}: ${what(row, place)}`;
+      html += look ? `<i class="${look.css}" role="gridcell" aria-label="${label}">${inside(row, place)}</i>` : `<i role="gridcell" aria-label="${label}">.</i>`;
     }
     row.cells.innerHTML = html;
   };
@@ -80,7 +95,7 @@
       const picked = cell.classList.contains("picked");
       if (look) cell.className = `${look.css} fresh${picked ? " picked" : ""}`; else cell.removeAttribute("class");
       if (look) cell.innerHTML = inside(row, place); else cell.textContent = ".";
-      if (cell.title || cell === document.activeElement) name(cell, row, place);
+      name(cell, row, place);
       setTimeout(() => cell.classList.remove("fresh"), 1300);
     }
   };
@@ -89,12 +104,32 @@
   const edge = (place) => columns.start + columns.width * (columns.newestFirst ? columns.count - 1 - place : place);
   const iso = (millis) => new Date(millis).toISOString();
   const short = (millis) => iso(millis).replace(":00.000Z", "Z");
-  const name = (cell, row, place) => {
+  // In the zone of the marks.
+  const zone = $("zone").dataset.zone;
+  const formatIn = (timeZone) => {
+    // A browser may not know every zone that the server knows.
+    try { return new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" }); } catch { return null; }
+  };
+  const inZone = zone === "UTC" ? null : formatIn(zone);
+  const shown = (millis) => inZone ? `${inZone.format(millis)} ${zone}` : short(millis);
+  const what = (row, place) => {
     const look = looks[row.letters[place]];
     const count = row.counts.get(place) ?? 1;
-    const what = !look ? "no slot" : count > 1 ? `${count} slots, the worst ${look.word}` : look.word;
-    cell.title = `${row.id} ${short(edge(place))}: ${what}`;
+    return !look ? "no slot" : count > 1 ? `${count} slots, the worst ${look.word}` : look.word;
+  };
+  // Who reads row by row has heard the workflow; who moves about has not.
+  const name = (cell, row, place) => {
+    cell.title = `${row.id} ${times[place]}: ${what(row, place)}`;
     cell.setAttribute("aria-label", cell.title);
+  };
+  // What the mouse or the keys are at, said in the foot and marked above: a tooltip comes late, and not for keys.
+  let above = null;
+  const point = ({ cell, row, place }) => {
+    name(cell, row, place);
+    $("here").textContent = cell.title;
+    above?.classList.remove("here");
+    above = grid.querySelectorAll(".head .row:last-child .marks > *")[place];
+    above.classList.add("here");
   };
   const found = (target) => {
     const cell = target.closest?.(".cells > i");
@@ -106,14 +141,18 @@
 
   // ---- Finding and filtering. The address bar holds both.
   const find = $("find"), only = $("only");
+  const choices = [only, $("project"), $("tag")].filter(Boolean);
   const stateLetters = {};
   for (const [letter, look] of Object.entries(looks)) stateLetters[look.word] = letter;
 
   const passes = (row, words, wanted) => {
     if (!words.every((word) => row.text.includes(word))) return false;
+    const chosen = (id) => $(id)?.value;
+    if (chosen("project") && row.project !== chosen("project")) return false;
+    if (chosen("tag") && !row.tags.includes(chosen("tag"))) return false;
     if (!wanted) return true;
     if (wanted === "paused") return row.paused;
-    if (wanted === "trouble") return [...row.letters].some((letter) => looks[letter] && troubles.has(looks[letter].word));
+    if (wanted === "trouble") return troubled(row);
     return row.letters.includes(stateLetters[wanted] ?? "?");
   };
 
@@ -126,7 +165,7 @@
       row.element.hidden = !passing;
       if (passing) { shown++; sections.add(row.section); }
     }
-    const filtered = words.length > 0 || only.value !== "";
+    const filtered = words.length > 0 || choices.some((choice) => choice.value !== "");
     for (const section of grid.querySelectorAll(".rows")) section.hidden = filtered && !sections.has(section);
     for (const missing of grid.querySelectorAll(".row.missing")) missing.hidden = filtered;
     const some = filtered ? `${shown} of ${rows.length}` : `${rows.length}`;
@@ -135,7 +174,7 @@
 
   const inAddress = (address) => {
     const url = new URL(address, location.href);
-    for (const [key, value] of [["find", find.value], ["only", only.value]]) {
+    for (const { id: key, value } of [find, ...choices]) {
       if (value) url.searchParams.set(key, value); else url.searchParams.delete(key);
     }
     return url.pathname + url.search;
@@ -146,14 +185,60 @@
     for (const link of document.querySelectorAll("a.go")) link.setAttribute("href", inAddress(link.href));
   };
 
-  // ---- Selection: cells by row and place.
+  // ---- Is it fine? The line above all rows, as the server wrote it.
+  let late = 0;
+  // What no letter tells is asked for once the board is there, and then each minute.
+  const lookForLate = async () => {
+    try {
+      if (!document.hidden && grid.dataset.holds) {
+        const answer = await fetch("/ui/board/late");
+        if (answer.ok) { late = (await answer.json()).late; verdict(); }
+      }
+    } catch { /* There is another look. */ }
+    setTimeout(lookForLate, 60_000);
+  };
+  const verdict = () => {
+    const line = $("verdict"), named = Number(line.dataset.named);
+    const bad = rows.filter(troubled), paused = rows.filter((row) => row.paused).length;
+    const part = (tag, text, href) => { const made = document.createElement(tag); made.textContent = text; if (href) made.setAttribute("href", href); return made; };
+    const all = `${rows.length} workflow${rows.length === 1 ? "" : "s"}`;
+    const parts = [];
+    if (bad.length === 0) parts.push(part("strong", late ? "None in trouble" : "All fine"), part("span", all));
+    else {
+      const url = new URL(location.href);
+      url.searchParams.set("only", "trouble");
+      const link = part("a", "", url.pathname + url.search);
+      link.append(part("strong", `${bad.length} of ${all} in trouble`));
+      parts.push(link, ...bad.slice(0, named).map((row) => part("a", row.id, row.element.querySelector(".name a").getAttribute("href"))));
+      if (bad.length > named) parts.push(part("span", `and ${bad.length - named} more`));
+    }
+    if (late) parts.push(part("a", `${late} late or running long`, "/ui/stuck"));
+    if (paused) parts.push(part("span", `${paused} paused`));
+    const words = parts.map((made) => made.textContent).join(" ");
+    if (line.dataset.words === words) return;
+    line.dataset.words = words;
+    line.className = `verdict ${bad.length ? "bad" : late ? "again" : "good"}`;
+    line.replaceChildren(...parts.flatMap((made) => [made, " "]));
+  };
+  $("verdict").addEventListener("click", (event) => {
+    if (!event.target.closest("strong") || event.ctrlKey || event.metaKey || !rows.some(troubled)) return;
+    event.preventDefault();
+    only.value = "trouble";
+    onFilter();
+  });
+
+  // ---- Selection: cells by row and place, with how they looked when they were selected.
   const picked = new Map();
   const key = (row, place) => `${place} ${row.id}`;
-  let anchor = null;
+  const look = (row, place) => `${row.letters[place]}${row.counts.get(place) ?? 1}`;
+  let anchor = null, stretched = [], gone = 0;
+  // What is selected and does not look as it did then, or is no longer in sight.
+  const changed = () => gone + [...picked.values()].filter(({ row, place, looked }) => look(row, place) !== looked).length;
 
   const pick = (row, place, on) => {
     if (on && !hasSlot(row, place)) return;
-    if (on) picked.set(key(row, place), { row, place }); else picked.delete(key(row, place));
+    if (on && !picked.has(key(row, place))) picked.set(key(row, place), { row, place, looked: look(row, place) });
+    if (!on) picked.delete(key(row, place));
     paint(row);
     const cell = row.cells.children[place];
     cell.classList.toggle("picked", on);
@@ -162,25 +247,37 @@
   const showSelection = () => {
     let slots = 0;
     for (const { row, place } of picked.values()) slots += row.counts.get(place) ?? 1;
+    if (picked.size === 0) gone = 0;
+    const others = changed();
     $("selection").hidden = picked.size === 0;
-    $("selected").textContent = `${slots} slot${slots === 1 ? "" : "s"} selected`;
+    $("selected").textContent = `${slots} slot${slots === 1 ? "" : "s"} selected${others ? `, ${others} changed since` : ""}`;
   };
   const clear = () => {
+    anchor = null;
+    stretched = [];
     for (const { row, place } of [...picked.values()]) pick(row, place, false);
     showSelection();
   };
   const pickRectangle = (from, to) => {
     const [top, bottom] = [from.row.index, to.row.index].sort((a, b) => a - b);
     const [left, right] = [from.place, to.place].sort((a, b) => a - b);
+    // A rectangle that gets smaller gives back what it had taken.
+    for (const { row, place } of stretched) pick(row, place, false);
+    stretched = [];
     for (const row of rows.slice(top, bottom + 1)) {
       if (row.element.hidden) continue;
-      for (let place = left; place <= right; place++) pick(row, place, true);
+      for (let place = left; place <= right; place++) {
+        if (picked.has(key(row, place)) || !hasSlot(row, place)) continue;
+        pick(row, place, true);
+        stretched.push({ row, place });
+      }
     }
     showSelection();
   };
   const toggle = (at) => {
     pick(at.row, at.place, !picked.has(key(at.row, at.place)));
     anchor = at;
+    stretched = [];
     showSelection();
   };
 
@@ -201,7 +298,7 @@
     const cell = row.cells.children[place];
     current = { cell, row, place };
     cell.tabIndex = 0;
-    name(cell, row, place);
+    point(current);
     cell.focus({ preventScroll: true });
     reveal(cell);
   };
@@ -232,7 +329,7 @@
     if (move) {
       if (event.shiftKey) anchor ??= at;
       focus(...move(at));
-      if (event.shiftKey) pickRectangle(anchor, current); else anchor = null;
+      if (event.shiftKey) pickRectangle(anchor, current); else { anchor = null; stretched = []; }
     } else if (event.key === "Enter") open(at);
     else if (event.key === " ") toggle(at);
     else return;
@@ -249,7 +346,7 @@
   grid.addEventListener("mousedown", (event) => { if (event.shiftKey && found(event.target)) event.preventDefault(); });
   grid.addEventListener("mouseover", (event) => {
     const at = found(event.target);
-    if (at) name(at.cell, at.row, at.place);
+    if (at) point(at);
   });
   // A finger that stays selects, as it does elsewhere.
   grid.addEventListener("contextmenu", (event) => {
@@ -266,7 +363,7 @@
     else if (event.key === "/") find.focus();
     else if (event.key === "f") { only.value = only.value === "trouble" ? "" : "trouble"; onFilter(); }
     else if (acts[event.key] && picked.size) Kelos.board.act(acts[event.key]);
-    else if (event.key === "ArrowDown" && !found(event.target)) focus(rows.find((row) => !row.element.hidden), 0);
+    else if (event.key === "ArrowDown" && !found(event.target)) focus(rows.find((row) => !row.element.hidden), columns.newestFirst ? 0 : columns.count - 1);
     else return;
     event.preventDefault();
   });
@@ -280,23 +377,32 @@
     try {
       const answer = await fetch(location.href, { headers: { accept: "text/html" } });
       if (!answer.ok) throw new Error(String(answer.status));
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("grid");
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html"), fresh = page.getElementById("grid");
       if (!fresh) { location.reload(); return; }
       const scrolled = [grid.scrollLeft, grid.scrollTop];
-      const kept = [...picked.values()].map(({ row, place }) => [row.id, edge(place)]);
+      const kept = [...picked.values()].map(({ row, place, looked }) => [row.id, edge(place), looked]);
       const focused = current && grid.contains(document.activeElement) ? [current.row.id, edge(current.place)] : null;
       picked.clear();
       current = anchor = null;
+      stretched = [];
       for (const [name, value] of Object.entries(fresh.dataset)) grid.dataset[name] = value;
       if (!("holds" in fresh.dataset)) delete grid.dataset.holds;
       grid.replaceChildren(...fresh.childNodes);
+      for (const choice of choices) {
+        const value = choice.value, now = page.getElementById(choice.id);
+        if (now) choice.replaceChildren(...now.childNodes);
+        choice.value = value;
+      }
       takeIn();
       filter();
+      verdict();
       [grid.scrollLeft, grid.scrollTop] = scrolled;
       const placeOf = (time) => { const index = Math.round((time - columns.start) / columns.width); return columns.newestFirst ? columns.count - 1 - index : index; };
-      for (const [id, time] of kept) {
-        const place = placeOf(time);
-        if (byId.has(id) && place >= 0 && place < columns.count) pick(byId.get(id), place, true);
+      for (const [id, time, looked] of kept) {
+        const row = byId.get(id), place = placeOf(time);
+        if (row && place >= 0 && place < columns.count) pick(row, place, true);
+        const still = row && picked.get(key(row, place));
+        if (still) still.looked = looked; else gone++;
       }
       showSelection();
       if (focused && byId.has(focused[0])) focus(byId.get(focused[0]), placeOf(focused[1]));
@@ -333,6 +439,7 @@
         if (row) repaint(row, letters, counts); else strange = true;
       }
       if (only.value) filter();
+      verdict();
       if (picked.size) showSelection();
       if (strange) refresh();
     });
@@ -362,19 +469,23 @@
   }
 
   // ---- Begin.
-  takeIn();
-  find.hidden = only.hidden = false;
-  only.value = only.dataset.value;
+  measured(takeIn);
+  find.hidden = false;
   find.addEventListener("input", onFilter);
-  only.addEventListener("change", onFilter);
-  const zone = $("zone");
-  if (zone.dataset.zone === "UTC") {
-    const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    const url = new URL(zone.href);
+  for (const choice of choices) {
+    choice.hidden = false;
+    choice.value = choice.dataset.value;
+    choice.addEventListener("change", onFilter);
+  }
+  if (!columns.newestFirst) grid.scrollLeft = grid.scrollWidth;
+  const paintAll = () => measured(() => { for (const row of rows) paint(row); });
+  addEventListener("beforeprint", paintAll);
+  if (zone === "UTC") {
+    const own = Intl.DateTimeFormat().resolvedOptions().timeZone, link = $("zone"), url = new URL(link.href);
     url.searchParams.set("zone", own);
-    zone.setAttribute("href", url.pathname + url.search);
-    zone.title = `UTC; change to ${own}`;
-    if (!own || own === "UTC") zone.removeAttribute("href");
+    link.setAttribute("href", url.pathname + url.search);
+    link.title = `UTC; change to ${own}`;
+    if (!own || own === "UTC") link.removeAttribute("href");
   }
   for (const button of document.querySelectorAll("[data-act]")) {
     button.addEventListener("click", () => button.dataset.act === "clear" ? clear() : Kelos.board.act(button.dataset.act));
@@ -390,7 +501,8 @@
     }
     return found;
   };
-  Kelos.board = { stretches, clear, refresh };
-  filter();
+  Kelos.board = { stretches, clear, refresh, changed, paintAll };
+  measured(() => { filter(); verdict(); });
   follow();
+  lookForLate();
 })();

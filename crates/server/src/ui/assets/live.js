@@ -4,7 +4,8 @@
 (() => {
   const source = document.querySelector("[data-events]");
   if (!source) return;
-  const BATCH = 250;
+  // Pages that cost the server more ask for longer batches.
+  const BATCH = Number(source.dataset.batch || 250);
   let waits = false;
   let asks = false;
   let again = false;

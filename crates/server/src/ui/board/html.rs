@@ -1,22 +1,29 @@
 //! The board as HTML: what can be read without the script, and what the script needs.
 
+use std::collections::BTreeSet;
+
 use kelos::model::SlotState;
 use kelos::model::workflow::WorkflowRow;
 use maud::{Markup, html};
 
 use super::Shown;
-use super::groups::{Arranged, Member};
-use super::view::{View, ZOOMS};
+use super::arrange::{Arranged, By, Member};
+use super::verdict;
+use super::view::{DAY, View, WEEK, ZOOMS};
 use crate::ui::page::workflow_href;
-use crate::ui::state::{look, meaning};
+use crate::ui::state::{is_trouble, look, meaning};
 
 pub(super) fn board(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Markup {
     if groups.is_empty() {
-        return nothing();
+        return nothing(view, shown);
     }
     html! {
         h1.unseen { "Board" }
-        (bar(view))
+        (verdict::verdict(view, shown))
+        @if let Some(trouble) = &shown.groups.trouble {
+            p.note { "Groups that were set are left out: " (trouble) ". " a href="/ui/board/groups" { "Set others" } }
+        }
+        (bar(view, shown))
         (grid(view, groups, shown))
         (legend())
         (selection())
@@ -24,13 +31,14 @@ pub(super) fn board(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Mark
 }
 
 /// What to do where there is nothing yet.
-fn nothing() -> Markup {
+fn nothing(view: &View, shown: &Shown) -> Markup {
     html! {
-        section.empty {
+        section.empty #empty data-stream=(view.stream_query(shown.seq)) {
             h1 { "No workflows yet" }
             p { "Write a script into the folder of workflows, such as " code { "workflows/first.js" } ":" }
             pre { (FIRST) }
-            p { "It is picked up within a second, and its slots show up here. If it doesn't, " a href="/ui/problems" { "Problems" } " says why." }
+            p { "It is picked up within a second, and its slots show up here by themselves. If they don't, " a href="/ui/problems" { "Problems" } " says why." }
+            p.soft { code { "kelos check FOLDER" } " says what is wrong with scripts before a server reads them; " code { "kelos plan FOLDER" } " says what they would do." }
         }
     }
 }
@@ -45,13 +53,14 @@ const FIRST: &str = "celos.defineWorkflow({
 
 fn zoom_name(minutes: u32) -> String {
     match minutes {
-        1440 => "1 d".to_owned(),
+        WEEK => "1 w".to_owned(),
+        days if days % DAY == 0 => format!("{} d", days / DAY),
         hours if hours % 60 == 0 => format!("{} h", hours / 60),
         minutes => format!("{minutes} min"),
     }
 }
 
-fn bar(view: &View) -> Markup {
+fn bar(view: &View, shown: &Shown) -> Markup {
     html! {
         div.bar role="toolbar" aria-label="What the board shows" {
             span.group {
@@ -66,16 +75,14 @@ fn bar(view: &View) -> Markup {
                     a.button.go.zoom href=(view.zoomed(zoom).href()) aria-current=[(zoom == view.zoom).then_some("true")] { (zoom_name(zoom)) }
                 }
             }
-            input #find type="search" placeholder="Find workflows (/)" aria-label="Find workflows" value=(view.other("find")) autocomplete="off" hidden;
-            select #only aria-label="Show only rows with" data-value=(view.other("only")) hidden {
-                option value="" { "All rows" }
-                option value="trouble" { "Only failing" }
-                option value="paused" { "Only paused" }
-                @for state in SlotState::ALL {
-                    option value=(state.as_str()) { (look(state).letter) " " (state.as_str()) }
+            (filters(view, shown))
+            span.spring {}
+            span.group aria-label="Rows stand together by" role="group" {
+                @for by in By::ALL {
+                    a.button.go href=(view.grouped(by).href()) aria-current=[(by == view.by).then_some("true")] title={ "Rows by " (by.name()) } { (by_name(by)) }
                 }
             }
-            span.spring {}
+            a.button href="/ui/board/groups" title="Say which workflows stand together" { "Edit groups" }
             a.button.go href=(view.turned().href()) title="Which end the newest column is at" {
                 @if view.oldest_first { "Newest right" } @else { "Newest left" }
             }
@@ -85,10 +92,52 @@ fn bar(view: &View) -> Markup {
     }
 }
 
+fn by_name(by: By) -> &'static str {
+    match by {
+        By::Groups => "Groups",
+        By::Project => "Projects",
+        By::Tag => "Tags",
+    }
+}
+
+/// What the script filters by; it shows them.
+fn filters(view: &View, shown: &Shown) -> Markup {
+    let present = || shown.workflows.iter().filter(|row| row.present).map(|row| &row.definition);
+    let projects: BTreeSet<&str> = present().map(|definition| definition.project.as_str()).collect();
+    let tags: BTreeSet<&str> = present().flat_map(|definition| &definition.about.tags).map(String::as_str).collect();
+    html! {
+        input #find type="search" placeholder="Find workflows (/)" aria-label="Find workflows" value=(view.other("find")) autocomplete="off" hidden;
+        select #only aria-label="Only rows with" data-value=(view.other("only")) hidden {
+            option value="" { "All rows" }
+            option value="trouble" { "Only failing" }
+            option value="paused" { "Only paused" }
+            @for state in SlotState::ALL {
+                option value=(state.as_str()) { (look(state).letter) " " (state.as_str()) }
+            }
+        }
+        (choice("project", "All projects", &projects, view))
+        (choice("tag", "All tags", &tags, view))
+    }
+}
+
+/// A filter by one of these names, where there is something to choose.
+fn choice(name: &str, all: &str, names: &BTreeSet<&str>, view: &View) -> Markup {
+    let chosen = view.other(name);
+    html! {
+        @if names.len() > 1 || !chosen.is_empty() {
+            select #(name) aria-label={ "Only rows of one " (name) } data-value=(chosen) hidden {
+                option value="" { (all) }
+                @for one in names { option value=(one) { (one) } }
+                @if !chosen.is_empty() && !names.contains(chosen) { option value=(chosen) { (chosen) " (none)" } }
+            }
+        }
+    }
+}
+
 fn grid(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Markup {
     let columns = view.columns();
     html! {
-        div.grid.wide[view.zoom >= 1440] #grid role="grid" aria-label="Workflows over time" aria-readonly="true" aria-multiselectable="true"
+        div.grid.wide[view.zoom >= DAY] #grid role="grid" aria-label="Workflows over time" aria-readonly="true" aria-multiselectable="true"
             data-start=(columns.start.as_millisecond()) data-width=(columns.width) data-count=(columns.count)
             data-order=(if view.oldest_first { "oldest" } else { "newest" })
             data-stream=(view.stream_query(shown.seq)) data-holds=[view.holds_for()]
@@ -109,25 +158,26 @@ fn grid(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Markup {
     }
 }
 
-/// Days above hours.
+/// Days above hours, months above weeks.
 fn head(view: &View) -> Markup {
-    let edges: Vec<_> = view.order().into_iter().map(|column| view.edge(column)).collect();
-    let starts_day =
-        |edge: &jiff::Zoned| view.zoom >= 1440 || (edge.hour() == 0 && i64::from(edge.minute()) < i64::from(view.zoom));
+    let edges: Vec<_> = view.order().into_iter().map(|column| (view.edge(column), view.edge_before(column))).collect();
+    let zone = edges.first().map(|(edge, _)| edge.strftime("%Z").to_string());
     html! {
         div.head role="rowgroup" {
             div.row role="row" {
                 span.name role="columnheader" { (view.newest_shown()) }
                 span.marks aria-hidden="true" {
-                    @for edge in &edges {
-                        @if starts_day(edge) { b.day title=(edge.strftime("%A %-d %B %Y")) { (edge.strftime("%d")) } } @else { i {} }
+                    @for (edge, before) in &edges {
+                        @if let Some(begun) = begun(view, edge, before) {
+                            b.day title=(edge.strftime("%A %-d %B %Y")) { (begun) }
+                        } @else { i {} }
                     }
                 }
             }
             div.row role="row" {
-                span.name role="columnheader" { (edges.first().map(|edge| edge.strftime("%Z").to_string()).unwrap_or_default()) }
+                span.name role="columnheader" { (zone.unwrap_or_default()) }
                 span.marks {
-                    @for edge in &edges {
+                    @for (edge, _) in &edges {
                         i role="columnheader" title=(edge.strftime("%Y-%m-%d %H:%M %Z")) { (mark(view, edge)) }
                     }
                 }
@@ -136,10 +186,20 @@ fn head(view: &View) -> Markup {
     }
 }
 
-/// An hour, or the minutes between hours; of days, which stand above, the name.
+/// The day, or the month, that begins with a column.
+fn begun(view: &View, edge: &jiff::Zoned, before: &jiff::Zoned) -> Option<String> {
+    let (day, month) = (edge.date() != before.date(), edge.date().first_of_month() != before.date().first_of_month());
+    match view.zoom {
+        WEEK.. => month.then(|| edge.strftime("%b").to_string()),
+        _ => day.then(|| edge.strftime("%d").to_string()),
+    }
+}
+
+/// An hour, or the minutes between hours; of days, which stand above, the name; of weeks the day they begin on.
 fn mark(view: &View, edge: &jiff::Zoned) -> Markup {
     html! {
-        @if view.zoom >= 1440 { (edge.strftime("%a")) }
+        @if view.zoom >= WEEK { (edge.strftime("%d")) }
+        @else if view.zoom >= DAY { (edge.strftime("%a")) }
         @else if i64::from(edge.minute()) < i64::from(view.zoom) { (edge.strftime("%H")) }
         @else { small { (edge.strftime(":%M")) } }
     }
@@ -149,7 +209,7 @@ fn workflow(row: &WorkflowRow, shown: &Shown) -> Markup {
     let drawn = shown.rows.of(&row.id);
     let about = &row.definition.about;
     html! {
-        div.row.paused[row.paused] role="row" data-w=(row.id) data-tags=[(!about.tags.is_empty()).then(|| about.tags.join(" "))] {
+        div.row.paused[row.paused] role="row" data-w=(row.id) data-project=(row.definition.project) data-tags=[(!about.tags.is_empty()).then(|| about.tags.join("\n"))] {
             span.name role="rowheader" {
                 a href=(workflow_href(&row.id)) title=[about.description.as_deref()] { (row.id) }
                 @if row.paused { em { "paused" } }
@@ -163,8 +223,9 @@ fn legend() -> Markup {
     html! {
         footer.legend {
             @for state in SlotState::ALL {
-                span title=(meaning(state)) { b.(look(state).class) data-letter=(look(state).letter) data-word=(state.as_str()) { (look(state).letter) } " " (state.as_str()) }
+                span title=(meaning(state)) { b.(look(state).class) data-trouble[is_trouble(state)] data-letter=(look(state).letter) data-word=(state.as_str()) { (look(state).letter) } " " (state.as_str()) }
             }
+            span #here aria-hidden="true" {}
         }
     }
 }

@@ -3,11 +3,13 @@
 //! A row is a string of letters and the few numbers that letters can't say; the script paints it. What is *absent*:
 //! slots one by one, of which only those of one cell are ever read.
 
+mod arrange;
 mod cell;
-mod groups;
+mod edit;
 mod html;
 mod row;
 mod stream;
+mod verdict;
 mod view;
 
 use axum::Router;
@@ -17,11 +19,10 @@ use axum::routing::get;
 use kelos::model::workflow::WorkflowRow;
 use kelos::store::{Reader, StoreError};
 
-pub use groups::Groups;
-
 use super::page::{Page, Tab};
 use super::trouble::Trouble;
 use crate::app::App;
+use crate::groups::{Groups, InForce};
 use row::Rows;
 use view::View;
 
@@ -30,28 +31,32 @@ pub(super) fn router() -> Router<App> {
         .route("/ui", get(show))
         .route("/ui/board/stream", get(stream::follow))
         .route("/ui/board/cell", get(cell::open))
+        .route("/ui/board/late", get(verdict::late))
+        .route("/ui/board/groups", get(edit::show).post(edit::save))
 }
 
 /// What the board shows, as of one moment.
 struct Shown {
     workflows: Vec<WorkflowRow>,
+    groups: InForce,
     rows: Rows,
     /// Everything that happened up to here is in it.
     seq: u64,
 }
 
-fn read(reader: &dyn Reader, view: &View) -> Result<Shown, StoreError> {
+fn read(reader: &dyn Reader, view: &View, file: &Groups) -> Result<Shown, StoreError> {
     // First, so that what is written meanwhile is told once more rather than not at all.
     let seq = reader.last_seq()?;
     let workflows = reader.workflows()?;
     let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
-    Ok(Shown { workflows, rows, seq })
+    Ok(Shown { workflows, groups: InForce::read(reader, file)?, rows, seq })
 }
 
 async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Trouble> {
     let view = View::read(query.as_deref().unwrap_or_default(), app.handle().now()).map_err(Trouble::bad_request)?;
-    let (shown, view) = app.read(move |reader| Ok((read(reader, &view)?, view))).await?;
-    let groups = app.groups().arrange(&shown.workflows);
+    let file = app.groups_of_file().clone();
+    let (shown, view) = app.read(move |reader| Ok((read(reader, &view, &file)?, view))).await?;
+    let groups = arrange::arrange(view.by, &shown.groups, &shown.workflows);
     let body = html::board(&view, &groups, &shown);
     let page = Page::new(&app, "Board").at(Tab::Board).style("board.css").script("board.js").script("act.js");
     Ok(page.filling().show(&body).into_response())

@@ -15,6 +15,7 @@ use super::row::Rows;
 use super::view::{View, parameters};
 use crate::api::follow::{UntilClosed, closed, last_event_id, stream};
 use crate::app::App;
+use crate::groups;
 use crate::ui::trouble::Trouble;
 
 /// How long changes are gathered before they are told together.
@@ -30,7 +31,7 @@ const ONE_BY_ONE: usize = 25;
 struct Changes {
     /// Rows to tell anew; none means all.
     rows: Option<BTreeSet<WorkflowId>>,
-    /// Whether workflows came, went, were paused or resumed.
+    /// Whether workflows came, went, were paused or resumed, or stand together otherwise.
     workflows: bool,
     seq: u64,
 }
@@ -52,6 +53,7 @@ fn changes(reader: &dyn Reader, columns: &Columns, after: u64) -> Result<Changes
             }
             Event::Workflow { what: WorkflowEvent::Planned { .. } | WorkflowEvent::Replanned { .. }, .. } => {}
             Event::Workflow { .. } => changes.workflows = true,
+            other if groups::is_change(&other) => changes.workflows = true,
             _ => {}
         }
     }

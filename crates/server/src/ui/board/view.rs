@@ -7,19 +7,29 @@ use jiff::{Timestamp, ToSpan};
 use kelos::model::time::{format_short, parse_instant};
 use kelos::store::Columns;
 
+use super::arrange::By;
 use crate::ui::page::segment;
 
 /// Minutes of a column that buttons lead to.
-pub(super) const ZOOMS: [u32; 6] = [1, 5, 15, 30, 60, 1440];
+pub(super) const ZOOMS: [u32; 9] = [1, 5, 15, 30, 60, 360, DAY, WEEK, 30 * DAY];
 /// Minutes of a column where nothing is said.
 const USUAL_ZOOM: u32 = 60;
-/// The widest column: a day.
-const WIDEST: u32 = 1440;
+/// Minutes of the widest column that Celos knows.
+pub(super) const DAY: u32 = 1_440;
+pub(super) const WEEK: u32 = 7 * DAY;
+/// The widest column: 30 days.
+const WIDEST: u32 = 30 * DAY;
 /// Most columns.
 const MOST_COLUMNS: u32 = 48;
-/// Most minutes of all columns: a week.
-const MOST_MINUTES: u32 = 10_080;
+/// Most minutes of all columns, as long as none is wider than a day.
+const MOST_MINUTES: u32 = WEEK;
+/// Columns of more than a day: weeks make a quarter.
+const WIDE_COLUMNS: u32 = 13;
+/// 1970 began on a Thursday; Mondays are four days later, in milliseconds.
+const FIRST_MONDAY: i64 = 4 * DAY as i64 * MINUTE;
 const MINUTE: i64 = 60_000;
+/// What only the script reads.
+const OTHERS: [&str; 4] = ["find", "only", "project", "tag"];
 
 /// What of time is shown.
 #[derive(Debug, Clone)]
@@ -32,6 +42,8 @@ pub(super) struct View {
     pub(super) zone: Option<String>,
     /// Whether the oldest column comes first.
     pub(super) oldest_first: bool,
+    /// What rows stand together by.
+    pub(super) by: By,
     now: Timestamp,
     tz: TimeZone,
     /// What only the script reads: kept as it is.
@@ -53,12 +65,13 @@ impl View {
         let zoom = given.remove("zoom").filter(|text| !text.is_empty());
         let zoom = zoom.map_or(Ok(USUAL_ZOOM), |text| read_zoom(&text))?;
         let oldest_first = given.remove("order").is_some_and(|order| order == "oldest");
-        given.retain(|name, value| matches!(name.as_str(), "find" | "only") && !value.is_empty());
-        Ok(View { time: time.transpose()?, zoom, zone, oldest_first, now, tz, others: given })
+        let by = given.remove("by").filter(|text| !text.is_empty()).map_or(Ok(By::default()), |text| read_by(&text))?;
+        given.retain(|name, value| OTHERS.contains(&name.as_str()) && !value.is_empty());
+        Ok(View { time: time.transpose()?, zoom, zone, oldest_first, by, now, tz, others: given })
     }
 
     pub(super) fn count(&self) -> u32 {
-        (MOST_MINUTES / self.zoom).min(MOST_COLUMNS)
+        if self.zoom > DAY { WIDE_COLUMNS } else { (MOST_MINUTES / self.zoom).min(MOST_COLUMNS) }
     }
 
     fn width(&self) -> i64 {
@@ -70,11 +83,13 @@ impl View {
         self.time.unwrap_or(self.now)
     }
 
-    /// The columns, oldest first. Their edges are counted back from the midnight after the newest time, as in Celos.
+    /// The columns, oldest first. Their edges are counted back from the midnight after the newest time, as in Celos; weeks
+    /// begin on Mondays.
     pub(super) fn columns(&self) -> Columns {
-        let (day, width) = (i64::from(WIDEST) * MINUTE, self.width());
+        let width = self.width();
+        let (unit, first) = if self.zoom == WEEK { (width, FIRST_MONDAY) } else { (i64::from(DAY) * MINUTE, 0) };
         let time = self.newest().as_millisecond();
-        let midnight = (time.div_euclid(day) + 1).saturating_mul(day);
+        let midnight = ((time - first).div_euclid(unit) + 1).saturating_mul(unit) + first;
         let back = (midnight - time + width - 1).div_euclid(width);
         let start = midnight - (back + i64::from(self.count()) - 1) * width;
         Columns { start: at(start), width, count: self.count() }
@@ -82,8 +97,17 @@ impl View {
 
     /// Where a column begins, in the zone that is shown.
     pub(super) fn edge(&self, column: u32) -> jiff::Zoned {
+        self.zoned(i64::from(column))
+    }
+
+    /// Where the column before begins.
+    pub(super) fn edge_before(&self, column: u32) -> jiff::Zoned {
+        self.zoned(i64::from(column) - 1)
+    }
+
+    fn zoned(&self, column: i64) -> jiff::Zoned {
         let columns = self.columns();
-        at(columns.start.as_millisecond() + columns.width * i64::from(column)).to_zoned(self.tz.clone())
+        at(columns.start.as_millisecond() + columns.width * column).to_zoned(self.tz.clone())
     }
 
     /// The newest time to the minute, in the zone that is shown.
@@ -105,7 +129,8 @@ impl View {
     /// Where the script hears of changes: to these columns, whatever the clock says by then.
     pub(super) fn stream_query(&self, seq: u64) -> String {
         // The time is said in any case, so that the script's columns are those of the page.
-        let view = View { others: BTreeMap::new(), time: Some(self.newest()), zone: None, ..self.clone() };
+        let view =
+            View { others: BTreeMap::new(), time: Some(self.newest()), zone: None, by: By::default(), ..self.clone() };
         format!("/ui/board/stream{}&after={seq}", view.query())
     }
 
@@ -119,6 +144,7 @@ impl View {
         pairs.extend(self.time.map(|time| format!("time={}", segment(&format_short(time)))));
         pairs.extend(self.zone.as_ref().map(|zone| format!("zone={}", segment(zone))));
         pairs.extend(self.oldest_first.then(|| "order=oldest".to_owned()));
+        pairs.extend((self.by != By::default()).then(|| format!("by={}", self.by.name())));
         pairs.extend(self.others.iter().map(|(name, value)| format!("{name}={}", segment(value))));
         pairs.join("&")
     }
@@ -151,8 +177,19 @@ impl View {
         View { zoom, ..self.clone() }
     }
 
+    pub(super) fn grouped(&self, by: By) -> View {
+        View { by, ..self.clone() }
+    }
+
     pub(super) fn turned(&self) -> View {
         View { oldest_first: !self.oldest_first, ..self.clone() }
+    }
+
+    /// Only rows in trouble.
+    pub(super) fn of_trouble(&self) -> View {
+        let mut view = self.clone();
+        view.others.insert("only".to_owned(), "trouble".to_owned());
+        view
     }
 
     pub(super) fn in_utc(&self) -> View {
@@ -182,6 +219,13 @@ fn read_zoom(text: &str) -> Result<u32, String> {
     read.ok().and_then(|zoom| u32::try_from(zoom).ok()).ok_or_else(|| {
         format!("The parameter \"zoom\" is \"{text}\", expected the minutes of a column, 1 to {WIDEST}.")
     })
+}
+
+fn read_by(text: &str) -> Result<By, String> {
+    By::ALL
+        .into_iter()
+        .find(|by| by.name() == text)
+        .ok_or_else(|| format!("The parameter \"by\" is \"{text}\", expected groups, project or tag."))
 }
 
 /// The parameters of a query by name, the last of each.
@@ -218,22 +262,26 @@ mod tests {
         assert_eq!(edges("zoom=1440"), expect("2015-09-07T00:00Z", 7, "2015-09-14T00:00Z"));
         assert_eq!(edges("zoom=1"), expect("2015-09-13T14:14Z", 48, "2015-09-13T15:02Z"));
         assert_eq!(edges("zoom=7"), expect("2015-09-13T09:32Z", 48, "2015-09-13T15:08Z"));
+        assert_eq!(edges("zoom=10080"), expect("2015-06-15T00:00Z", 13, "2015-09-14T00:00Z"));
+        assert_eq!(edges("zoom=10080&time=2015-09-14T00:00Z"), expect("2015-06-22T00:00Z", 13, "2015-09-21T00:00Z"));
+        assert_eq!(edges("zoom=43200"), expect("2014-08-20T00:00Z", 13, "2015-09-14T00:00Z"));
         assert_eq!(edges("time=2015-09-13T15:00Z"), expect("2015-09-11T16:00Z", 48, "2015-09-13T16:00Z"));
         assert_eq!(edges("time=2015-09-13T00:00Z"), expect("2015-09-11T01:00Z", 48, "2015-09-13T01:00Z"));
     }
 
     #[test]
     fn zoom_is_clamped_and_nonsense_named() {
-        assert_eq!((view("zoom=0").zoom, view("zoom=99999").zoom, view("zoom=-3").zoom), (1, 1440, 1));
+        assert_eq!((view("zoom=0").zoom, view("zoom=99999").zoom, view("zoom=-3").zoom), (1, 43_200, 1));
         let now = Timestamp::UNIX_EPOCH;
         assert!(View::read("zoom=x", now).unwrap_err().contains("expected the minutes of a column"));
+        assert!(View::read("by=size", now).unwrap_err().contains("expected groups, project or tag"));
         assert!(View::read("time=yesterday", now).unwrap_err().starts_with("The parameter \"time\" is not understood"));
         assert!(View::read("zone=Moon", now).unwrap_err().starts_with("There is no time zone \"Moon\""));
     }
 
     #[test]
     fn an_address_says_the_view_again() {
-        let address = "/ui?zoom=15&time=2015-09-12T00:00Z&zone=Europe%2FBerlin&order=oldest&find=a%20b";
+        let address = "/ui?zoom=15&time=2015-09-12T00:00Z&zone=Europe%2FBerlin&order=oldest&by=tag&find=a%20b";
         assert_eq!(view(address.split_once('?').unwrap().1).href(), address);
         assert_eq!(view("time=2015-09-13T12:00Z").later().href(), "/ui?zoom=60");
         assert_eq!(view("").earlier().href(), "/ui?zoom=60&time=2015-09-12T03:01Z");

@@ -1,0 +1,259 @@
+//! `kelos graph`: what depends on what, as a tree, for Graphviz, as a picture or as JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::client::{Client, Query, escape, items, number, text};
+use crate::failure::Failure;
+use crate::options::Door;
+use crate::render;
+use crate::text::{self as words, short};
+
+/// How the graph is printed.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Shape {
+    /// A tree: below each workflow what depends on it
+    Text,
+    /// For Graphviz
+    Dot,
+    /// A picture
+    Svg,
+    /// The answer of the server
+    Json,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct GraphArgs {
+    /// Only what is around this workflow
+    #[arg(long, value_name = "WORKFLOW")]
+    focus: Option<String>,
+    /// Levels of what the focus depends on [default: 2]
+    #[arg(long, value_name = "N", requires = "focus")]
+    up: Option<u32>,
+    /// Levels of what depends on the focus [default: 2]
+    #[arg(long, value_name = "N", requires = "focus")]
+    down: Option<u32>,
+    /// Only what this project owns
+    #[arg(long)]
+    project: Option<String>,
+    /// Only what has this tag
+    #[arg(long)]
+    tag: Option<String>,
+    /// Only what has all these words in its name, project or tags
+    #[arg(long, value_name = "WORDS")]
+    find: Option<String>,
+    /// How many hours back slots are counted [default: 24]
+    #[arg(long, value_name = "N")]
+    hours: Option<u32>,
+    /// What is in this slot's way, however far upstream, instead of the graph
+    #[arg(long, value_name = "WORKFLOW@TIME", conflicts_with_all = ["focus", "project", "tag", "find", "hours"])]
+    slot: Option<String>,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "text")]
+    format: Shape,
+    #[command(flatten)]
+    door: Door,
+}
+
+pub(crate) fn run(args: &GraphArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let shape = if args.door.form.json { Shape::Json } else { args.format };
+    if let Some(slot) = &args.slot {
+        return upstream(&client, slot, shape);
+    }
+    let query = args.query();
+    if shape == Shape::Svg {
+        let answer = client.open("draw the graph", "/graph.svg", &query)?;
+        words::print(&client.text(answer)?);
+        return Ok(0);
+    }
+    let graph = client.get("read the graph", "/graph", &query)?;
+    match shape {
+        Shape::Json => words::json(&graph),
+        Shape::Dot => words::print(&dot(&graph)),
+        _ => words::print(&(tree(&graph).join("\n") + "\n")),
+    }
+    Ok(0)
+}
+
+impl GraphArgs {
+    fn query(&self) -> Query {
+        let mut query = Query::new();
+        for (name, value) in
+            [("focus", &self.focus), ("project", &self.project), ("tag", &self.tag), ("find", &self.find)]
+        {
+            query.add_some(name, value.as_ref());
+        }
+        for (name, value) in [("up", self.up), ("down", self.down), ("hours", self.hours)] {
+            query.add_some(name, value);
+        }
+        query
+    }
+}
+
+/// The graph as a forest: what nothing is waited for by comes first, and each workflow's branch is told once.
+fn tree(graph: &Value) -> Vec<String> {
+    let nodes: BTreeMap<&str, &Value> = items(graph, "nodes").iter().map(|node| (text(node, "id"), node)).collect();
+    let mut below: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for edge in items(graph, "edges") {
+        below.entry(text(edge, "from")).or_default().push(edge);
+    }
+    let depends: BTreeSet<&str> = items(graph, "edges").iter().map(|edge| text(edge, "to")).collect();
+    let (roots, others): (Vec<&str>, Vec<&str>) = nodes.keys().partition(|id| !depends.contains(**id));
+    let mut told = BTreeSet::new();
+    let mut lines = Vec::new();
+    // What is left after the first ones waits for itself in a circle.
+    for root in roots.into_iter().chain(others) {
+        if told.contains(root) {
+            continue;
+        }
+        let mut stack = vec![(0, root, String::new())];
+        while let Some((depth, id, how)) = stack.pop() {
+            let is_new = told.insert(id);
+            let state = nodes.get(id).map(|node| standing(node)).unwrap_or_default();
+            let rest = if is_new { format!("  {state}{how}") } else { format!("  (above){how}") };
+            lines.push(format!("{}{id}{rest}", "  ".repeat(depth)));
+            let edges = below.get(id).into_iter().flatten().rev();
+            let next = edges.filter(|_| is_new).map(|edge| (depth + 1, text(edge, "to"), annotation(edge)));
+            stack.extend(next);
+        }
+    }
+    if lines.is_empty() {
+        lines.push("no workflows".to_owned());
+    }
+    lines
+}
+
+/// How an edge differs from plain success of the same time.
+fn annotation(edge: &Value) -> String {
+    match (text(edge, "kind"), edge["laterSeconds"].as_i64()) {
+        ("schedule", _) => "  [has its times]".to_owned(),
+        (_, Some(later)) if later != 0 => {
+            let way = if later < 0 { "earlier" } else { "later" };
+            format!("  [waits for the slot {} s {way}]", later.unsigned_abs())
+        }
+        _ => String::new(),
+    }
+}
+
+/// How a workflow's slots do.
+fn standing(node: &Value) -> String {
+    if text(node, "kind") == "missing" {
+        return render::paint("not defined", "failed");
+    }
+    let counts = node["slots"].as_object().into_iter().flatten();
+    let mut parts: Vec<String> =
+        counts.map(|(state, count)| render::paint(&format!("{count} {state}"), state)).collect();
+    if parts.is_empty() {
+        let newest = &node["newest"];
+        parts.push(match newest["time"].as_str() {
+            Some(time) => format!("{} {}", short(time), render::paint(text(newest, "state"), text(newest, "state"))),
+            None => "no slots".to_owned(),
+        });
+    }
+    if node["paused"] == true {
+        parts.push("paused".to_owned());
+    }
+    let hidden = [("hiddenUp", "upstream"), ("hiddenDown", "downstream")];
+    let hidden = hidden.iter().filter(|(name, _)| number(node, name) > 0);
+    parts.extend(hidden.map(|(name, side)| format!("{} more {side}", number(node, name))));
+    parts.join(", ")
+}
+
+fn dot(graph: &Value) -> String {
+    let mut lines = vec!["digraph kelos {".to_owned(), "  rankdir=LR;".to_owned(), "  node [shape=box];".to_owned()];
+    for node in items(graph, "nodes") {
+        let dashed = if text(node, "kind") == "missing" { " [style=dashed]" } else { "" };
+        lines.push(format!("  {}{dashed};", quoted(text(node, "id"))));
+    }
+    for edge in items(graph, "edges") {
+        let style = match (text(edge, "kind"), edge["laterSeconds"].as_i64()) {
+            ("schedule", _) => " [style=dashed]".to_owned(),
+            (_, Some(later)) if later != 0 => format!(" [label=\"{later} s\"]"),
+            _ => String::new(),
+        };
+        lines.push(format!("  {} -> {}{style};", quoted(text(edge, "from")), quoted(text(edge, "to"))));
+    }
+    lines.push("}\n".to_owned());
+    lines.join("\n")
+}
+
+/// A name as Graphviz reads it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// What is in a slot's way.
+fn upstream(client: &Client, slot: &str, shape: Shape) -> Result<u8, Failure> {
+    let expected = || Failure::usage(format!("read the slot {slot:?}: expected WORKFLOW@TIME"));
+    let (workflow, time) = slot.rsplit_once('@').ok_or_else(expected)?;
+    if matches!(shape, Shape::Dot | Shape::Svg) {
+        return Err(Failure::usage("print what is in a slot's way: expected --format text or json"));
+    }
+    let time = words::time(time).map_err(|error| Failure::usage(format!("read the slot: {error}")))?;
+    let path = format!("/workflows/{}/slots/{}/upstream", escape(workflow), escape(&words::wire(time)));
+    let found = client.get("find what is in the way", &path, &Query::new())?;
+    match shape {
+        Shape::Json => words::json(&found),
+        _ => words::print(&(steps(&found).join("\n") + "\n")),
+    }
+    Ok(0)
+}
+
+fn steps(found: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    for step in items(found, "steps") {
+        let indent = "  ".repeat(usize::try_from(number(step, "level")).unwrap_or_default());
+        let state = step["state"].as_str().unwrap_or("not there");
+        let name = format!("{}@{}", text(step, "workflow"), short(text(step, "time")));
+        lines.push(format!("{indent}{name}  {}", render::paint(state, state)));
+        for obstacle in items(step, "obstacles") {
+            lines.push(format!("{indent}  <- {}", text(obstacle, "text")));
+        }
+    }
+    if found["cut"] == true {
+        lines.push("there is more: only these slots were looked at".to_owned());
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn graph() -> Value {
+        let node = |id: &str| json!({ "id": id, "kind": "workflow", "paused": id == "b", "slots": { "failed": 1 }, "newest": null });
+        let edge = |from: &str, to: &str, later: i64| json!({ "from": from, "to": to, "kind": "success", "laterSeconds": later });
+        json!({
+            "nodes": [node("a"), node("b"), node("c"), node("x\"y"), { "id": "gone", "kind": "missing" }],
+            "edges": [edge("a", "b", 0), edge("a", "c", 0), edge("b", "c", -3600), edge("c", "c", 0), edge("gone", "a", 0),
+                { "from": "x\"y", "to": "x\"y", "kind": "schedule" }],
+        })
+    }
+
+    #[test]
+    fn a_tree_tells_each_branch_once() {
+        let expected = [
+            "gone  not defined",
+            "  a  1 failed",
+            "    b  1 failed, paused",
+            "      c  1 failed  [waits for the slot 3600 s earlier]",
+            "        c  (above)",
+            "    c  (above)",
+            "x\"y  1 failed",
+            "  x\"y  (above)  [has its times]",
+        ];
+        assert_eq!(tree(&graph()), expected);
+        assert_eq!(tree(&json!({})), ["no workflows"]);
+    }
+
+    #[test]
+    fn graphviz_reads_any_name() {
+        let dot = dot(&graph());
+        assert!(dot.contains("  \"b\" -> \"c\" [label=\"-3600 s\"];\n"), "{dot}");
+        assert!(dot.contains("  \"x\\\"y\" -> \"x\\\"y\" [style=dashed];\n"), "{dot}");
+    }
+}

@@ -1,0 +1,63 @@
+//! `kelos groups`: which workflows stand together on the board.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::client::{Client, Query, items, text};
+use crate::failure::Failure;
+use crate::options::Door;
+use crate::text as words;
+
+const PATH: &str = "/board/groups";
+
+#[derive(clap::Args)]
+pub(crate) struct GroupsArgs {
+    /// Set what this file says, in the form that --config reads; `-` is the standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "reset")]
+    set: Option<PathBuf>,
+    /// Go back to the file that the server was started with, or to projects
+    #[arg(long)]
+    reset: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+pub(crate) fn run(args: &GroupsArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let found = match &args.set {
+        Some(file) => client.put("set the groups", PATH, &Query::new(), &read(file)?)?,
+        None if args.reset => client.delete("take the groups back", PATH, &Query::new())?,
+        None => client.get("read the groups", PATH, &Query::new())?,
+    };
+    if args.door.form.json {
+        words::json(&found);
+        return Ok(0);
+    }
+    words::line(match text(&found, "from") {
+        "api" => "Set by people, with this command, on the page of groups or by the API:",
+        "file" => "Of the file that the server was started with:",
+        _ => "None are set, so workflows stand by project:",
+    });
+    for group in items(&found, "groups") {
+        words::line(format!("\n{}", text(group, "name")));
+        for id in items(group, "workflows").iter().filter_map(Value::as_str) {
+            words::line(format!("  {id}"));
+        }
+    }
+    Ok(0)
+}
+
+fn read(file: &Path) -> Result<Value, Failure> {
+    let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", file.display()));
+    let mut text = String::new();
+    let read = match file.to_str() {
+        Some("-") => std::io::stdin().read_to_string(&mut text).map(drop),
+        _ => std::fs::read_to_string(file).map(|read| text = read),
+    };
+    read.map_err(|error| fail(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| {
+        fail(format!("{error}; expected {{\"groups\": [{{\"name\": \"…\", \"workflows\": [\"…\"]}}]}}"))
+    })
+}

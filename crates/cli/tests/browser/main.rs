@@ -1,0 +1,10 @@
+//! Pages as people meet them: in a real browser, on a real server.
+
+mod driver;
+mod house;
+mod past;
+mod real;
+mod scene;
+#[path = "../support/mod.rs"]
+mod support;
+mod world;

@@ -1,0 +1,10 @@
+//! All of these need `servers/run with chromium -- cargo test -p kelos-cli --test browser -- --ignored real::`.
+
+mod board;
+mod injection;
+mod keys;
+mod pages;
+mod pictures;
+mod quickstart;
+mod scale;
+mod slot;

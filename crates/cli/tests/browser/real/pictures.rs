@@ -1,0 +1,69 @@
+//! Pictures of the pages, for people who read about them.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::driver::{PHONE, WINDOW};
+use crate::house::House;
+use crate::scene::scene;
+
+/// Writes one picture of a page, once `holds` there.
+fn take(house: &House, name: &str, page: &str, holds: &str) {
+    house.open(page);
+    house.until("document.readyState === 'complete'");
+    house.until(holds);
+    let picture = house.picture();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images").join(name).with_extension("png");
+    println!("{name}: {} kB", picture.len() / 1000);
+    std::fs::write(path, picture).expect("a picture");
+}
+
+#[test]
+#[ignore = "needs a real server: KELOS_BLESS=1 servers/run with chromium -- cargo test -p kelos-cli --test browser -- --ignored real::pictures"]
+fn pictures_are_taken_where_they_are_asked_for() {
+    if std::env::var_os("KELOS_BLESS").is_none() {
+        return;
+    }
+    let Some(house) = scene() else { return };
+    house.pretend("", "light");
+    let (hour, failed) = (&house.slots("sessions", "running")[0], &house.slots("ingest-payments", "failed")[0]);
+    let backfill = json!({"name": "new-shelves", "workflow": "clean-stock", "from": "2000-01-01T00:00Z", "to": hour, "mode": "all", "reason": "shelves were counted twice"});
+    let painted = "document.querySelector('.cells > i.good')";
+    take(&house, "board", "/ui", painted);
+    take(&house, "graph", "/ui/graph", "true");
+    take(&house, "graph-path", &format!("/ui/graph?slot=board-report@{hour}"), "true");
+    take(&house, "timeline", "/ui/timeline", "true");
+    take(
+        &house,
+        "critical-path",
+        &format!("/ui/timeline?slot=stock-report@{}", house.until_slots("stock-report", "succeeded", 1)[0]),
+        "true",
+    );
+    take(
+        &house,
+        "slot",
+        &format!("/ui/workflows/ingest-payments/slots/{failed}"),
+        "document.getElementById('log-text')",
+    );
+    take(&house, "workflow", "/ui/workflows/inventory", "true");
+    take(&house, "stuck", "/ui/stuck", "true");
+    take(&house, "capacity", "/ui/capacity", "true");
+    take(&house, "problems", "/ui/problems", "true");
+    house.post("backfills", &backfill);
+    take(&house, "backfill", "/ui/backfills/new-shelves", "true");
+    take(&house, "activity", "/ui/activity", "true");
+    house.pretend("", "dark");
+    take(&house, "board-dark", "/ui", painted);
+    take(
+        &house,
+        "slot-dark",
+        &format!("/ui/workflows/ingest-payments/slots/{failed}"),
+        "document.getElementById('log-text')",
+    );
+    house.pretend("", "light");
+    house.size(PHONE, true);
+    take(&house, "board-phone", "/ui", painted);
+    take(&house, "stuck-phone", "/ui/stuck", "true");
+    house.size(WINDOW, false);
+}

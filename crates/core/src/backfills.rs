@@ -1,0 +1,255 @@
+//! Backfills: opening the slots of a range, and what people ask for afterwards: pause, resume, another priority,
+//! opening the failures again, cancelling.
+
+use kelos_model::event::{BackfillEvent, Origin};
+use kelos_model::ranges::Range;
+use kelos_model::workflow::{Backfill, BackfillMode, Pause};
+use kelos_model::{BackfillId, SlotEvent, SlotRef, SlotState, WorkflowId};
+
+use crate::memory::Live;
+use crate::{BackfillRequest, Core, Done, Refusal, Reply};
+
+/// Slots that one backfill may touch: they are all planned in one turn.
+pub const LARGEST_BACKFILL: usize = 1_000_000;
+
+impl Core {
+    pub(crate) fn backfill(&mut self, request: &BackfillRequest, by: String) -> Reply {
+        let task = self.tasks.get(&request.workflow).filter(|task| task.row.present);
+        let task = task.ok_or_else(|| Refusal::NoWorkflow(request.workflow.clone()))?;
+        if self.backfills.contains_key(&request.id) {
+            return Err(Refusal::NameTaken(request.id.clone()));
+        }
+        let schedule =
+            task.schedule.as_ref().map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.clone()))?;
+        let times: Vec<_> = schedule.times(request.range.start, request.range.end).take(LARGEST_BACKFILL + 1).collect();
+        if times.len() > LARGEST_BACKFILL {
+            return Err(Refusal::TooMany { slots: times.len(), limit: LARGEST_BACKFILL });
+        }
+        let slots = times.into_iter().map(|at| SlotRef::at(request.workflow.clone(), at));
+        let sorted = self.sort_for(request, slots.collect());
+        if !request.dry_run {
+            self.open(request, &sorted, by);
+        }
+        let Sorted { created, reopened, adopted, untouched } = sorted;
+        Ok(Done::Backfill { created, reopened, adopted, untouched })
+    }
+
+    /// Sorts the slots of a backfill by what it does with them.
+    fn sort_for(&self, request: &BackfillRequest, slots: Vec<SlotRef>) -> Sorted {
+        let mut sorted = Sorted::default();
+        for slot in slots {
+            match self.live(&slot).map(|live| (live.slot.state, live.slot.priority)) {
+                None => sorted.created.push(slot),
+                // What goes anyway is taken over only to go sooner.
+                Some((state, priority)) if !state.is_final() && request.priority > priority => {
+                    sorted.adopted.push(slot)
+                }
+                Some((state, _)) if state.is_final() && reopens(request.mode, state) => sorted.reopened.push(slot),
+                Some(_) => sorted.untouched += 1,
+            }
+        }
+        sorted
+    }
+
+    fn open(&mut self, request: &BackfillRequest, sorted: &Sorted, by: String) {
+        let BackfillRequest { id, workflow, range, mode, priority, reason, .. } = request.clone();
+        let slots = sorted.touched();
+        let row = Backfill {
+            id: id.clone(),
+            workflow: workflow.clone(),
+            range,
+            mode,
+            priority,
+            by: by.clone(),
+            created_at: self.now,
+            cancelled_at: None,
+            slots,
+            reason: reason.clone(),
+            paused: None,
+            resumed_at: None,
+        };
+        self.open_slots(&row, sorted);
+        let what = BackfillEvent::Created { workflow, range, mode, priority, by, slots, reason };
+        self.change_backfill(row, what);
+    }
+
+    fn open_slots(&mut self, row: &Backfill, sorted: &Sorted) {
+        let (id, priority) = (&row.id, row.priority);
+        for slot in &sorted.created {
+            let what = SlotEvent::Planned { origin: Origin::Backfill, priority, backfill: Some(id.clone()) };
+            self.record(slot, what);
+        }
+        self.cover(&row.workflow, row.range);
+        for slot in &sorted.reopened {
+            self.reopen_for(row, slot, row.by.clone(), Some(format!("backfill {id}")));
+        }
+        for slot in &sorted.adopted {
+            self.record(slot, SlotEvent::Prioritised { priority, backfill: id.clone(), by: None });
+        }
+    }
+
+    fn reopen_for(&mut self, row: &Backfill, slot: &SlotRef, by: String, reason: Option<String>) -> bool {
+        let (priority, backfill) = (row.priority, Some(row.id.clone()));
+        self.record(slot, SlotEvent::Reopened { by, reason, priority, backfill })
+    }
+
+    /// Takes over a row as the store has it.
+    pub(crate) fn know_backfill(&mut self, row: Backfill) {
+        if let (Some(task), Some(pause)) = (self.tasks.get_mut(&row.workflow), &row.paused) {
+            task.pauses.insert(row.id.clone(), pause.by.clone());
+        }
+        self.backfills.insert(row.id.clone(), row);
+    }
+
+    /// The one door through which the row of a backfill changes.
+    fn change_backfill(&mut self, row: Backfill, what: BackfillEvent) {
+        let id = row.id.clone();
+        if let Some(task) = self.tasks.get_mut(&row.workflow) {
+            task.pauses.remove(&id);
+        }
+        self.know_backfill(row);
+        self.turn.backfills.insert(id.clone());
+        self.record_backfill(&id, what);
+    }
+
+    /// A backfill that something can still be done to.
+    fn standing(&self, id: &BackfillId) -> Result<Backfill, Refusal> {
+        let row = self.backfills.get(id).ok_or_else(|| Refusal::NoBackfill(id.clone()))?;
+        if row.cancelled_at.is_some() { Err(Refusal::BackfillCancelled(id.clone())) } else { Ok(row.clone()) }
+    }
+
+    /// The same, with slots that are live.
+    fn going_on(&self, id: &BackfillId) -> Result<Backfill, Refusal> {
+        let row = self.standing(id)?;
+        if self.slots_of(&row, |live| !live.slot.state.is_final()).is_empty() {
+            return Err(Refusal::BackfillOver(id.clone()));
+        }
+        Ok(row)
+    }
+
+    /// Its slots in memory that are wanted.
+    fn slots_of(&self, row: &Backfill, wanted: impl Fn(&Live) -> bool) -> Vec<SlotRef> {
+        let Some(task) = self.tasks.get(&row.workflow) else { return Vec::new() };
+        let mine = task.slots.iter().filter(|(_, live)| live.slot.backfill.as_ref() == Some(&row.id) && wanted(live));
+        mine.map(|(key, _)| SlotRef::new(row.workflow.clone(), key.clone())).collect()
+    }
+
+    pub(crate) fn pause_backfill(&mut self, id: &BackfillId, by: String, reason: Option<String>) -> Reply {
+        let mut row = self.standing(id)?;
+        if row.paused.is_none() {
+            self.going_on(id)?;
+            row.paused = Some(Pause { at: self.now, by: by.clone() });
+            self.change_backfill(row, BackfillEvent::Paused { by, reason });
+            self.wake_backfill(id);
+        }
+        Ok(Done::Plainly)
+    }
+
+    pub(crate) fn resume_backfill(&mut self, id: &BackfillId, by: String, reason: Option<String>) -> Reply {
+        let mut row = self.standing(id)?;
+        if row.paused.is_some() {
+            row.paused = None;
+            row.resumed_at = Some(self.now);
+            self.change_backfill(row, BackfillEvent::Resumed { by, reason });
+            self.wake_backfill(id);
+        }
+        Ok(Done::Plainly)
+    }
+
+    /// Has its slots looked at that have no run, as a pause or its end has it, and puts those that may run in their
+    /// place in the queue.
+    fn wake_backfill(&mut self, id: &BackfillId) {
+        let Some(row) = self.backfills.get(id).cloned() else { return };
+        let idle = self.slots_of(&row, |live| live.slot.state.is_idle());
+        let Some(task) = self.tasks.get_mut(&row.workflow) else { return };
+        for slot in &idle {
+            let Some(live) = task.slots.get(&slot.key) else { continue };
+            let place = live.place(&slot.key);
+            if task.is_in_line(&live.slot) {
+                task.queue.insert(place)
+            } else {
+                task.queue.remove(&place)
+            };
+        }
+        self.dirty.extend(idle);
+        self.to_dispatch.insert(row.workflow);
+    }
+
+    pub(crate) fn prioritise_backfill(
+        &mut self,
+        id: &BackfillId,
+        priority: i32,
+        by: String,
+        reason: Option<String>,
+    ) -> Reply {
+        let mut row = self.going_on(id)?;
+        if row.priority == priority {
+            return Ok(Done::Plainly);
+        }
+        row.priority = priority;
+        for slot in self.slots_of(&row, |live| !live.slot.state.is_final()) {
+            self.record(&slot, SlotEvent::Prioritised { priority, backfill: id.clone(), by: Some(by.clone()) });
+        }
+        self.change_backfill(row, BackfillEvent::Prioritised { priority, by, reason });
+        Ok(Done::Plainly)
+    }
+
+    /// All slots of its range are in memory for this turn.
+    pub(crate) fn rerun_backfill(&mut self, id: &BackfillId, by: String, reason: Option<String>) -> Reply {
+        let row = self.standing(id)?;
+        let failed = |live: &Live| matches!(live.slot.state, SlotState::Failed | SlotState::Expired);
+        let mut reopened = self.slots_of(&row, failed);
+        reopened.retain(|slot| self.check_slot(slot).is_ok());
+        let why = reason.clone().or_else(|| Some(format!("what failed of backfill {id}")));
+        reopened.retain(|slot| self.reopen_for(&row, slot, by.clone(), why.clone()));
+        if let Some(slots) = u32::try_from(reopened.len()).ok().filter(|slots| *slots > 0) {
+            self.change_backfill(row, BackfillEvent::Reopened { slots, by, reason });
+        }
+        Ok(Done::Backfill { created: Vec::new(), reopened, adopted: Vec::new(), untouched: 0 })
+    }
+
+    pub(crate) fn cancel_backfill(&mut self, id: &BackfillId, by: String, reason: Option<String>) -> Reply {
+        let mut row = match self.standing(id) {
+            Err(Refusal::BackfillCancelled(_)) => return Ok(Done::Plainly),
+            other => other?,
+        };
+        for slot in self.slots_of(&row, |live| live.slot.state.is_idle()) {
+            let reason = Some(format!("backfill {id} was cancelled"));
+            self.record(&slot, SlotEvent::Killed { by: by.clone(), reason });
+        }
+        row.cancelled_at = Some(self.now);
+        row.paused = None;
+        self.change_backfill(row, BackfillEvent::Cancelled { by, reason });
+        Ok(Done::Plainly)
+    }
+}
+
+#[derive(Default)]
+struct Sorted {
+    created: Vec<SlotRef>,
+    reopened: Vec<SlotRef>,
+    adopted: Vec<SlotRef>,
+    untouched: u32,
+}
+
+impl Sorted {
+    fn touched(&self) -> u32 {
+        u32::try_from(self.created.len() + self.reopened.len() + self.adopted.len()).unwrap_or(u32::MAX)
+    }
+}
+
+fn reopens(mode: BackfillMode, state: SlotState) -> bool {
+    match mode {
+        BackfillMode::Missing => false,
+        BackfillMode::Unsuccessful => state != SlotState::Succeeded,
+        BackfillMode::All => true,
+    }
+}
+
+impl BackfillRequest {
+    /// A request for what is missing in a range, after current work.
+    #[must_use]
+    pub fn missing(id: BackfillId, workflow: WorkflowId, range: Range) -> Self {
+        BackfillRequest { id, workflow, range, mode: BackfillMode::Missing, priority: -1, reason: None, dry_run: false }
+    }
+}

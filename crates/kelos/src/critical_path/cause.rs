@@ -1,0 +1,197 @@
+//! What a slot waited for that came last, or that has not come yet.
+
+use jiff::Timestamp;
+use kelos_model::event::Event;
+use kelos_model::trigger::{Evidence, TriggerKind, Verdict};
+use kelos_model::{Answer, Explanation, SlotEvent, SlotRef, SlotState};
+use kelos_store::{Reader, StoreError};
+
+use super::life::{Life, Phase};
+
+/// A place in the log, and its time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) seq: u64,
+    pub(super) at: Timestamp,
+}
+
+/// What a wait was for.
+#[derive(Debug)]
+pub(super) struct Cause {
+    /// Until when it was waited for.
+    pub(super) at: Timestamp,
+    /// What it was, in words.
+    pub(super) words: String,
+    /// The slot that it was, if it was one, and how far its log counts.
+    pub(super) slot: Option<(SlotRef, Moment)>,
+    /// What stands in the way besides.
+    pub(super) besides: Vec<String>,
+}
+
+/// What a phase of waiting was for. `to` is where the path comes from.
+pub(super) fn of(reader: &dyn Reader, life: &Life, phase: &Phase, to: Moment) -> Result<Cause, StoreError> {
+    let looks = Looks::of(life, phase);
+    let until = phase.until.unwrap_or(to.at);
+    let moment = Moment { at: until, ..to };
+    match (looks.met(), looks.said.last()) {
+        (Some(met), _) => {
+            let mut cause = looks.last_to_come(reader, met, &mut Vec::new(), moment)?;
+            cause.at = cause.at.clamp(phase.from, until.max(phase.from));
+            // What was there when the wait began did not prolong it.
+            let at = cause.at;
+            cause.slot = cause.slot.filter(|_| at > phase.from).map(|(slot, moment)| (slot, Moment { at, ..moment }));
+            Ok(cause)
+        }
+        (None, Some((_, explanation))) => Ok(blocking(explanation, moment)),
+        (None, None) => Ok(Cause::words(until, "to be looked at")),
+    }
+}
+
+impl Cause {
+    fn words(at: Timestamp, words: &str) -> Cause {
+        Cause { at, words: words.to_owned(), slot: None, besides: Vec::new() }
+    }
+}
+
+/// What the trigger was found to say in a phase, oldest first.
+struct Looks<'a> {
+    began: Timestamp,
+    said: Vec<(Timestamp, &'a Explanation)>,
+}
+
+impl<'a> Looks<'a> {
+    fn of(life: &'a Life, phase: &Phase) -> Looks<'a> {
+        // The event that ends it tells of the last look.
+        let events = life.events.get(phase.events.start..).unwrap_or_default();
+        let events = events.iter().take(phase.events.len() + 1);
+        Looks { began: phase.from, said: events.filter_map(|(at, event)| Some((*at, explanation(event)?))).collect() }
+    }
+
+    /// The tree that let the slot go.
+    fn met(&self) -> Option<&'a Explanation> {
+        self.said.last().map(|(_, said)| *said).filter(|said| said.answer == Answer::Met)
+    }
+
+    /// What came last of a node that is met: of several that must be, the latest; of several that may be, the earliest.
+    fn last_to_come(
+        &self,
+        reader: &dyn Reader,
+        node: &Explanation,
+        place: &mut Vec<usize>,
+        to: Moment,
+    ) -> Result<Cause, StoreError> {
+        match node.kind {
+            TriggerKind::And | TriggerKind::Or | TriggerKind::Offset if !node.nested.is_empty() => {
+                let mut found: Option<Cause> = None;
+                for (index, nested) in node.nested.iter().enumerate().filter(|(_, nested)| nested.answer == Answer::Met)
+                {
+                    place.push(index);
+                    let cause = self.last_to_come(reader, nested, place, to)?;
+                    place.pop();
+                    let earlier_counts = node.kind == TriggerKind::Or;
+                    if found
+                        .as_ref()
+                        .is_none_or(|found| (cause.at < found.at) == earlier_counts && cause.at != found.at)
+                    {
+                        found = Some(cause);
+                    }
+                }
+                Ok(found.unwrap_or_else(|| self.turned(place)))
+            }
+            TriggerKind::Always => Ok(Cause::words(self.began, "")),
+            _ => self.leaf(reader, node, place, to),
+        }
+    }
+
+    fn leaf(&self, reader: &dyn Reader, leaf: &Explanation, place: &[usize], to: Moment) -> Result<Cause, StoreError> {
+        Ok(match &leaf.evidence {
+            Some(Evidence::Clock { until, .. }) => Cause { at: *until, ..self.turned(place) },
+            Some(Evidence::Slot { slot, .. }) => match succeeded(reader, slot, to)? {
+                Some(moment) => Cause { at: moment.at, slot: Some((slot.clone(), moment)), ..self.turned(place) },
+                None => self.turned(place),
+            },
+            _ => self.turned(place),
+        })
+    }
+
+    /// When the node at a place was found to be met, and what it said before.
+    fn turned(&self, place: &[usize]) -> Cause {
+        let mut at = self.began;
+        for (index, (moment, said)) in self.said.iter().enumerate().rev() {
+            match node_at(said, place) {
+                Some(node) if node.answer == Answer::Met => at = if index == 0 { self.began } else { *moment },
+                Some(node) => return Cause::words(at, &node.text),
+                None => break,
+            }
+        }
+        Cause::words(at, "")
+    }
+}
+
+fn node_at<'a>(tree: &'a Explanation, place: &[usize]) -> Option<&'a Explanation> {
+    place.iter().try_fold(tree, |node, index| node.nested.get(*index))
+}
+
+fn explanation(event: &SlotEvent) -> Option<&Explanation> {
+    match event {
+        SlotEvent::Looked { explanation }
+        | SlotEvent::TriggerMet { explanation }
+        | SlotEvent::Skipped { explanation }
+        | SlotEvent::Expired { explanation, .. } => Some(explanation),
+        _ => None,
+    }
+}
+
+/// When a slot last came to have succeeded, as of a place in the log.
+fn succeeded(reader: &dyn Reader, slot: &SlotRef, to: Moment) -> Result<Option<Moment>, StoreError> {
+    let history = reader.history(slot)?;
+    let done = |event: &SlotEvent| {
+        matches!(
+            event,
+            SlotEvent::Succeeded { .. }
+                | SlotEvent::MarkedSucceeded { .. }
+                | SlotEvent::Imported { state: SlotState::Succeeded, .. }
+        )
+    };
+    let found = history.iter().rev().filter(|record| record.seq <= to.seq).find(|record| match &record.event {
+        Event::Slot { what, .. } => done(what),
+        _ => false,
+    });
+    Ok(found.map(|record| Moment { seq: record.seq, at: record.at }))
+}
+
+/// What stands in the way of a slot whose trigger is not met.
+fn blocking(explanation: &Explanation, to: Moment) -> Cause {
+    let leaf = heaviest(explanation);
+    let besides = explanation.blockers().into_iter().filter(|words| *words != leaf.text).collect();
+    let slot = match &leaf.evidence {
+        Some(Evidence::Slot { slot, .. }) if leaf.kind == TriggerKind::Success => Some((slot.clone(), to)),
+        _ => None,
+    };
+    Cause { at: to.at, words: leaf.text.clone(), slot, besides }
+}
+
+/// The node that stands in the way the most: of several that must be met, the worst; of several that may be, the least
+/// bad. What can't be told from what is nested is a node of its own.
+fn heaviest(node: &Explanation) -> &Explanation {
+    let unmet = node.nested.iter().filter(|nested| nested.answer != Answer::Met).map(heaviest);
+    let found = match node.kind {
+        TriggerKind::And | TriggerKind::Offset => unmet.max_by_key(|leaf| weight(leaf)),
+        TriggerKind::Or => unmet.min_by_key(|leaf| weight(leaf)),
+        _ => None,
+    };
+    found.unwrap_or(node)
+}
+
+/// How bad it is that a leaf is not met: what needs a person is worse than what goes on, and that than the clock.
+fn weight(leaf: &Explanation) -> u8 {
+    match &leaf.evidence {
+        _ if leaf.answer == Answer::Never => 6,
+        Some(Evidence::Slot { state: Some(state), .. }) if state.is_final() => 5,
+        Some(Evidence::Slot { state: None, .. }) => 4,
+        Some(Evidence::Probe { verdict: Verdict::Failed, .. }) => 4,
+        Some(Evidence::Slot { .. }) => 3,
+        Some(Evidence::Clock { .. }) => 1,
+        _ => 2,
+    }
+}

@@ -1,0 +1,124 @@
+//! The life of a slot, from when it was last opened on, as the phases that it went through.
+
+use jiff::Timestamp;
+use kelos_model::event::Event;
+use kelos_model::{EventRecord, Outcome, SlotEvent, SlotRef, SlotState};
+use kelos_store::{Reader, StoreError};
+
+/// A slot in one state for a while.
+#[derive(Debug, Clone)]
+pub(super) struct Phase {
+    pub(super) state: SlotState,
+    pub(super) from: Timestamp,
+    /// None while it goes on.
+    pub(super) until: Option<Timestamp>,
+    /// Where its events are in [`Life::events`]: from the one that begins it, to before the one that ends it.
+    pub(super) events: std::ops::Range<usize>,
+    /// The run that it is about, if it is about one.
+    pub(super) run: u32,
+}
+
+/// A slot's life up to a point in the log.
+#[derive(Debug)]
+pub(super) struct Life {
+    pub(super) slot: SlotRef,
+    pub(super) state: SlotState,
+    /// When it was last opened.
+    pub(super) opened: Timestamp,
+    /// How.
+    pub(super) opened_words: String,
+    /// From the opening on.
+    pub(super) events: Vec<(Timestamp, SlotEvent)>,
+    pub(super) phases: Vec<Phase>,
+}
+
+impl Life {
+    /// Reads a slot's life up to a position in the log; none where it did not exist by then.
+    pub(super) fn read(reader: &dyn Reader, slot: &SlotRef, seq: u64) -> Result<Option<Life>, StoreError> {
+        let history = reader.history(slot)?.into_iter().filter(|record| record.seq <= seq);
+        Ok(Life::of(slot, history.filter_map(of_slot).collect()))
+    }
+
+    fn of(slot: &SlotRef, mut events: Vec<(Timestamp, SlotEvent)>) -> Option<Life> {
+        let opening = events.iter().rposition(|(_, event)| opens(event)).unwrap_or_default();
+        events.drain(..opening);
+        let (opened, first) = events.first()?;
+        let (opened, opened_words, begins) = (*opened, opened_words(first), state_after_opening(first));
+        let mut phases = vec![Phase { state: begins, from: opened, until: None, events: 0..events.len(), run: 1 }];
+        for (index, (at, event)) in events.iter().enumerate().skip(1) {
+            let Some(last) = phases.last_mut() else { break };
+            let Some(state) = last.state.after(event).filter(|state| *state != last.state) else { continue };
+            let run = if let SlotEvent::Dispatched { run } = event { *run } else { last.run };
+            (last.until, last.events.end) = (Some(*at), index);
+            phases.push(Phase { state, from: *at, until: None, events: index..events.len(), run });
+        }
+        let state = phases.last().map_or(begins, |phase| phase.state);
+        Some(Life { slot: slot.clone(), state, opened, opened_words, events, phases })
+    }
+
+    /// When it ended, if it has.
+    pub(super) fn ended(&self) -> Option<Timestamp> {
+        self.phases.last().filter(|phase| phase.state.is_final()).map(|phase| phase.from)
+    }
+
+    /// The event that ended a phase.
+    fn end_of(&self, phase: &Phase) -> Option<&SlotEvent> {
+        phase.until?;
+        self.events.get(phase.events.end).map(|(_, event)| event)
+    }
+
+    /// Why the executor put off the start, where it last did.
+    pub(super) fn put_off(&self, phase: &Phase) -> String {
+        let events = self.events.get(phase.events.clone()).unwrap_or_default();
+        let reason = events.iter().rev().find_map(|(_, event)| match event {
+            SlotEvent::Deferred { reason, .. } => Some(reason.clone()),
+            _ => None,
+        });
+        reason.unwrap_or_default()
+    }
+
+    /// How the run of a phase ended, where that was not with success.
+    pub(super) fn ending(&self, phase: &Phase) -> String {
+        match self.end_of(phase) {
+            None => "it goes on".to_owned(),
+            Some(SlotEvent::BackedOff { outcome, .. } | SlotEvent::Failed { outcome, .. }) => failed(outcome),
+            Some(SlotEvent::Killed { by, .. }) => format!("killed by {by}"),
+            Some(SlotEvent::SkippedBy { by, .. }) => format!("skipped by {by}"),
+            Some(_) => String::new(),
+        }
+    }
+}
+
+fn failed(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed { reason, .. } => format!("failed: {reason}"),
+        other => other.to_string(),
+    }
+}
+
+fn of_slot(record: EventRecord) -> Option<(Timestamp, SlotEvent)> {
+    match record.event {
+        Event::Slot { what, .. } => Some((record.at, what)),
+        _ => None,
+    }
+}
+
+fn opens(event: &SlotEvent) -> bool {
+    matches!(event, SlotEvent::Planned { .. } | SlotEvent::Reopened { .. } | SlotEvent::Imported { .. })
+}
+
+fn state_after_opening(event: &SlotEvent) -> SlotState {
+    match event {
+        SlotEvent::Imported { state, .. } => *state,
+        _ => SlotState::Waiting,
+    }
+}
+
+fn opened_words(event: &SlotEvent) -> String {
+    match event {
+        SlotEvent::Planned { backfill: Some(backfill), .. } => format!("planned by backfill {backfill}"),
+        SlotEvent::Reopened { by, .. } => format!("reopened by {by}"),
+        SlotEvent::Imported { from, .. } => format!("imported from {from}"),
+        _ => "planned".to_owned(),
+    }
+}

@@ -1,0 +1,266 @@
+//! What stands in a slot's way, however far upstream: the slots that it waits for, those that they wait for, and so on
+//! to what does not wait for another slot.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kelos_model::trigger::{Evidence, TriggerKind};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Answer, Explanation, SlotRef, SlotState};
+use kelos_store::{Reader, StoreError};
+
+use crate::why::{self, Why};
+
+/// Slots that are looked at for one answer.
+pub const MOST_STEPS: usize = 200;
+
+/// A slot and all that it waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    /// The slot itself, then what it waits for, level by level; each slot once, however many wait for it.
+    pub steps: Vec<Step>,
+    /// Whether there are more than [`MOST_STEPS`].
+    pub is_cut: bool,
+}
+
+/// A slot on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Which.
+    pub slot: SlotRef,
+    /// Its state; none where it does not exist.
+    pub state: Option<SlotState>,
+    /// How many slots lie between it and the one that was asked about, and one.
+    pub level: u32,
+    /// Where it stands, in one sentence.
+    pub words: String,
+    /// The slots that it waits for, in the order of its trigger.
+    pub waits_for: Vec<SlotRef>,
+    /// What is in its way beside those.
+    pub obstacles: Vec<Obstacle>,
+}
+
+/// Something that is in a slot's way and no other slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Of which kind.
+    pub kind: ObstacleKind,
+    /// In words.
+    pub words: String,
+}
+
+/// Kinds of obstacles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObstacleKind {
+    /// It failed for good.
+    Failed,
+    /// A person ended it.
+    Killed,
+    /// It waited too long.
+    Expired,
+    /// It will never go.
+    Skipped,
+    /// It does not exist.
+    Missing,
+    /// Its workflow is paused.
+    Paused,
+    /// Its workflow is not defined any more.
+    Undefined,
+    /// It failed and will be tried again.
+    Backoff,
+    /// Its run goes on, or is about to.
+    UnderWay,
+    /// It waits for a permit.
+    Queued,
+    /// The outside world: a path that is not there.
+    Outside,
+    /// Its time, or a delay after it, has not come.
+    Clock,
+    /// Its trigger says no for another reason, or has not answered yet.
+    Trigger,
+}
+
+impl ObstacleKind {
+    /// Its name, for machines and people.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ObstacleKind::Failed => "failed",
+            ObstacleKind::Killed => "killed",
+            ObstacleKind::Expired => "expired",
+            ObstacleKind::Skipped => "skipped",
+            ObstacleKind::Missing => "missing",
+            ObstacleKind::Paused => "paused",
+            ObstacleKind::Undefined => "undefined",
+            ObstacleKind::Backoff => "backoff",
+            ObstacleKind::UnderWay => "under-way",
+            ObstacleKind::Queued => "queued",
+            ObstacleKind::Outside => "outside",
+            ObstacleKind::Clock => "clock",
+            ObstacleKind::Trigger => "trigger",
+        }
+    }
+}
+
+impl Upstream {
+    /// The slots with something in their way that is no other slot: where to begin.
+    pub fn roots(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| !step.obstacles.is_empty())
+    }
+
+    /// The step of a slot.
+    #[must_use]
+    pub fn step(&self, slot: &SlotRef) -> Option<&Step> {
+        self.steps.iter().find(|step| step.slot == *slot)
+    }
+}
+
+/// Goes from a slot to everything that is in its way. A slot that has succeeded has nothing in its way.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn upstream(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<Upstream, StoreError> {
+    let mut seen = BTreeSet::from([slot.clone()]);
+    let mut queue = vec![(slot.clone(), 0)];
+    let mut steps = Vec::new();
+    // The queue is walked from its front while it grows at its end: level by level.
+    while let Some((slot, level)) = queue.get(steps.len()).cloned() {
+        if steps.len() == MOST_STEPS {
+            return Ok(Upstream { steps, is_cut: true });
+        }
+        let step = step(reader, slot, level, now)?;
+        for next in &step.waits_for {
+            if seen.insert(next.clone()) {
+                queue.push((next.clone(), level + 1));
+            }
+        }
+        steps.push(step);
+    }
+    Ok(Upstream { steps, is_cut: false })
+}
+
+fn step(reader: &dyn Reader, slot: SlotRef, level: u32, now: Timestamp) -> Result<Step, StoreError> {
+    let workflow = reader.workflow(&slot.workflow)?;
+    let why = why::read(reader, &slot, now, true, None)?;
+    let mut way = Way { reader, why: &why, waits_for: Vec::new(), obstacles: Vec::new() };
+    way.look(workflow.as_ref())?;
+    let Way { waits_for, obstacles, .. } = way;
+    Ok(Step { state: why.state, level, words: why.headline, waits_for, obstacles, slot })
+}
+
+/// What is in the way of one slot, as far as it was found.
+struct Way<'a> {
+    reader: &'a dyn Reader,
+    why: &'a Why,
+    waits_for: Vec<SlotRef>,
+    obstacles: Vec<Obstacle>,
+}
+
+impl Way<'_> {
+    fn look(&mut self, workflow: Option<&WorkflowRow>) -> Result<(), StoreError> {
+        let itself = |way: &mut Self, kind| way.add(kind, way.why.headline.clone());
+        match self.why.state {
+            Some(SlotState::Succeeded) => {}
+            Some(SlotState::Waiting | SlotState::Held) => self.waiting(workflow)?,
+            // These ended without a run of their own: what they waited for is worth knowing.
+            Some(SlotState::Expired) => {
+                itself(self, ObstacleKind::Expired);
+                self.slots_of_trigger()?;
+            }
+            Some(SlotState::Skipped) => {
+                itself(self, ObstacleKind::Skipped);
+                self.slots_of_trigger()?;
+            }
+            Some(SlotState::Failed) => itself(self, ObstacleKind::Failed),
+            Some(SlotState::Killed) => itself(self, ObstacleKind::Killed),
+            Some(SlotState::Backoff) => itself(self, ObstacleKind::Backoff),
+            Some(SlotState::Queued) => itself(self, ObstacleKind::Queued),
+            Some(SlotState::Dispatched | SlotState::Running) => itself(self, ObstacleKind::UnderWay),
+            None => itself(self, ObstacleKind::Missing),
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, kind: ObstacleKind, words: String) {
+        self.obstacles.push(Obstacle { kind, words });
+    }
+
+    fn waiting(&mut self, workflow: Option<&WorkflowRow>) -> Result<(), StoreError> {
+        match workflow {
+            Some(row) if row.present && row.paused => {
+                self.add(ObstacleKind::Paused, "its workflow is paused".to_owned())
+            }
+            Some(row) if row.present => {}
+            _ => self.add(ObstacleKind::Undefined, "its workflow is not defined any more".to_owned()),
+        }
+        match &self.why.trigger {
+            Some(trigger) => self.leaves(trigger)?,
+            None => self.defined(workflow)?,
+        }
+        if self.obstacles.is_empty() && self.waits_for.is_empty() {
+            self.add(ObstacleKind::Trigger, "its trigger is about to be asked".to_owned());
+        }
+        Ok(())
+    }
+
+    /// What its trigger looks at by its definition, where it never answered.
+    fn defined(&mut self, workflow: Option<&WorkflowRow>) -> Result<(), StoreError> {
+        let Some(workflow) = workflow else { return Ok(()) };
+        for (on, later) in workflow.definition.trigger.looks_at() {
+            if let Some(key) = self.why.slot.key.offset(later) {
+                self.slot(SlotRef::new(on.clone(), key))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Only the slots among what its trigger found to be in the way.
+    fn slots_of_trigger(&mut self) -> Result<(), StoreError> {
+        let own = self.obstacles.len();
+        if let Some(trigger) = &self.why.trigger {
+            self.leaves(trigger)?;
+        }
+        self.obstacles.truncate(own);
+        Ok(())
+    }
+
+    /// The leaves of a trigger that were found to be in the way.
+    fn leaves(&mut self, node: &Explanation) -> Result<(), StoreError> {
+        match (node.answer, node.kind) {
+            (Answer::Met, _) => {}
+            (_, TriggerKind::Not) if !node.is_uncertain() => {
+                let inner = node.nested.first().map_or(&node.text, |inner| &inner.text);
+                self.add(ObstacleKind::Trigger, format!("{inner} (must not be so)"));
+            }
+            _ if !node.nested.is_empty() => {
+                for nested in &node.nested {
+                    self.leaves(nested)?;
+                }
+            }
+            _ => self.leaf(node)?,
+        }
+        Ok(())
+    }
+
+    fn leaf(&mut self, leaf: &Explanation) -> Result<(), StoreError> {
+        // The account says more of an outage than the leaf does: since when it lasts.
+        let words =
+            self.why.blockers.iter().find(|blocker| blocker.starts_with(&leaf.text)).unwrap_or(&leaf.text).clone();
+        match &leaf.evidence {
+            Some(Evidence::Slot { slot, .. }) => self.slot(slot.clone())?,
+            Some(Evidence::Clock { .. }) => self.add(ObstacleKind::Clock, words),
+            Some(Evidence::Probe { .. }) => self.add(ObstacleKind::Outside, words),
+            Some(Evidence::Asked) | None => self.add(ObstacleKind::Trigger, words),
+        }
+        Ok(())
+    }
+
+    /// A slot that was looked at, unless it has succeeded since.
+    fn slot(&mut self, slot: SlotRef) -> Result<(), StoreError> {
+        let state = self.reader.slot(&slot)?.map(|slot| slot.state);
+        if state != Some(SlotState::Succeeded) && !self.waits_for.contains(&slot) {
+            self.waits_for.push(slot);
+        }
+        Ok(())
+    }
+}

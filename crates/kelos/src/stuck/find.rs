@@ -1,0 +1,282 @@
+//! The rules: what counts as stuck.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::ranges::Range;
+use kelos_model::trigger::Evidence;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Explanation, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
+use kelos_store::{Reader, SlotFilter, SlotRow, StoreError};
+
+use super::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, TOLD, UNKNOWN, usual};
+use crate::{schedule, why};
+
+/// Slots of a workflow that are asked since when they are due, before the rest is taken not to be late.
+const ASKED: usize = 5;
+/// Slots that failed or expired that are looked at, the newest.
+const FAILED: usize = 2_000;
+/// Times of a paused workflow that are counted.
+const UNPLANNED: usize = 1_000;
+
+/// The live slots of each workflow, oldest first.
+type Live = BTreeMap<WorkflowId, Vec<SlotRow>>;
+
+/// Finds what is stuck at a moment. Blocks.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn read(reader: &dyn Reader, now: Timestamp) -> Result<Found, StoreError> {
+    let workflows: BTreeMap<WorkflowId, WorkflowRow> =
+        reader.workflows()?.into_iter().map(|row| (row.id.clone(), row)).collect();
+    let (live, is_partial) = live(reader)?;
+    let mut rows = Vec::new();
+    for (id, slots) in &live {
+        let Some(workflow) = workflows.get(id).filter(|row| !row.paused) else { continue };
+        let search = Search { reader, now, workflow, slots };
+        rows.extend([search.waiting()?, search.backoff()?, search.running()?].into_iter().flatten());
+    }
+    rows.extend(failed(reader, now, &workflows)?);
+    for workflow in workflows.values().filter(|row| row.paused && row.present) {
+        let slots = live.get(&workflow.id).map_or(&[][..], Vec::as_slice);
+        rows.extend(Search { reader, now, workflow, slots }.paused()?);
+    }
+    rows.sort_by_key(|row| (row.kind == Kind::Paused, Reverse(row.beyond), row.since));
+    let more = rows.len().saturating_sub(TOLD);
+    rows.truncate(TOLD);
+    for row in rows.iter_mut().filter(|row| row.reason.is_empty()) {
+        row.reason = reason(reader, &row.slot, now)?;
+    }
+    Ok(Found { rows, more, is_partial })
+}
+
+/// All live slots, and whether there are more than were looked at.
+fn live(reader: &dyn Reader) -> Result<(Live, bool), StoreError> {
+    let (mut live, mut is_partial) = (Live::new(), false);
+    for state in SlotState::ALL.into_iter().filter(|state| !state.is_final()) {
+        let rows = reader.oldest_slots(state, LOOKED_AT)?;
+        is_partial |= rows.len() == LOOKED_AT;
+        for row in rows {
+            live.entry(row.id.workflow.clone()).or_default().push(row);
+        }
+    }
+    for rows in live.values_mut() {
+        rows.sort_by_key(|row| row.id.key.scheduled_at());
+    }
+    Ok((live, is_partial))
+}
+
+/// Why a slot stands where it stands.
+fn reason(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<String, StoreError> {
+    let why = why::read(reader, slot, now, true, None)?;
+    let waits = why.state.is_some_and(|state| !state.is_final());
+    if !waits || why.blockers.is_empty() {
+        return Ok(why.headline);
+    }
+    let slots = why.trigger.iter().flat_map(slots_looked_at).collect::<Vec<_>>();
+    let words = |blocker: &String| {
+        let upstream = slots.iter().find(|(text, _)| text == blocker).and_then(|(_, id)| reader.slot(id).transpose());
+        Ok(match upstream.transpose()? {
+            Some(upstream) => format!("{blocker}: it is {}", upstream.state),
+            None => blocker.clone(),
+        })
+    };
+    Ok(why.blockers.iter().map(words).collect::<Result<Vec<_>, StoreError>>()?.join("; "))
+}
+
+/// The slots that the leaves of a trigger look at, each with the words of its leaf.
+fn slots_looked_at(explanation: &Explanation) -> Vec<(&str, &SlotRef)> {
+    match &explanation.evidence {
+        Some(Evidence::Slot { slot, .. }) => vec![(explanation.text.as_str(), slot)],
+        _ => explanation.nested.iter().flat_map(slots_looked_at).collect(),
+    }
+}
+
+/// The search among the live slots of one workflow.
+struct Search<'a> {
+    reader: &'a dyn Reader,
+    now: Timestamp,
+    workflow: &'a WorkflowRow,
+    /// Oldest first.
+    slots: &'a [SlotRow],
+}
+
+impl Search<'_> {
+    fn age(&self, row: &SlotRow) -> SignedDuration {
+        self.now.duration_since(row.id.key.scheduled_at())
+    }
+
+    /// The slots that have not begun to run, where one of them is late or will expire soon.
+    fn waiting(&self) -> Result<Option<Stuck>, StoreError> {
+        let before_its_run = |row: &&SlotRow| row.slot.state < SlotState::Running && row.slot.backfill.is_none();
+        let waiting: Vec<&SlotRow> =
+            self.slots.iter().filter(before_its_run).filter(|row| self.age(row) > FLOOR).collect();
+        if waiting.is_empty() {
+            return Ok(None);
+        }
+        let expiring = waiting.iter().find(|row| self.expires_soon(row).is_some());
+        let usual = usual::lateness(self.reader, &self.workflow.id)?;
+        let limit = self.limit(usual);
+        let late: Vec<&SlotRow> = waiting.iter().copied().filter(|row| self.age(row) > limit).collect();
+        if let Some(row) = expiring {
+            let others = waiting.iter().filter(|row| self.expires_soon(row).is_some()).count() - 1;
+            let stuck = Stuck { others, ..self.stuck(row, Kind::Expiring, row.id.key.scheduled_at(), usual, limit) };
+            return Ok(Some(Stuck { next: self.expires_soon(row), ..stuck }));
+        }
+        for (before, row) in late.iter().take(ASKED).enumerate() {
+            let due = usual::due(self.reader, row)?;
+            if self.now.duration_since(due) > limit {
+                let others = late.len() - before - 1;
+                return Ok(Some(Stuck { others, ..self.stuck(row, Kind::Late, due, usual, limit) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// When a slot expires, where that is soon.
+    fn expires_soon(&self, row: &SlotRow) -> Option<Timestamp> {
+        let timeout = i64::try_from(self.workflow.definition.wait_timeout_seconds?).ok()?;
+        let soon = self.age(row).as_secs() > timeout - timeout / 5;
+        let expires = row.id.key.scheduled_at().checked_add(SignedDuration::from_secs(timeout)).ok()?;
+        (soon && row.slot.state == SlotState::Waiting && self.workflow.present).then_some(expires)
+    }
+
+    /// How long after it is due a slot is late.
+    fn limit(&self, usual: Option<SignedDuration>) -> SignedDuration {
+        let floor = if usual.is_some() { FLOOR } else { UNKNOWN };
+        let floor = floor + SignedDuration::from_secs(delay(&self.workflow.definition.trigger));
+        usual.and_then(|usual| usual.checked_mul(LATE)).map_or(floor, |late| late.max(floor))
+    }
+
+    fn stuck(
+        &self,
+        row: &SlotRow,
+        kind: Kind,
+        since: Timestamp,
+        usual: Option<SignedDuration>,
+        limit: SignedDuration,
+    ) -> Stuck {
+        let beyond = (self.now.duration_since(since) - limit).max(SignedDuration::ZERO);
+        let gone = !self.workflow.present;
+        let reason = if gone { "its workflow is defined no more".to_owned() } else { String::new() };
+        Stuck {
+            slot: row.id.clone(),
+            kind,
+            state: Some(row.slot.state),
+            since,
+            usual,
+            beyond,
+            reason,
+            next: None,
+            others: 0,
+        }
+    }
+
+    /// The slots that wait to be tried again.
+    fn backoff(&self) -> Result<Option<Stuck>, StoreError> {
+        let mut waiting = self.slots.iter().filter(|row| row.slot.state == SlotState::Backoff);
+        let Some(row) = waiting.next() else { return Ok(None) };
+        let usual = usual::lateness(self.reader, &self.workflow.id)?;
+        let due = usual::due(self.reader, row)?;
+        let attempts = u64::from(self.workflow.definition.retry.count) + 1;
+        let runs = self.reader.slot_runs(&row.id)?;
+        let outcome = runs.last().and_then(|run| run.outcome.as_ref()).map(|outcome| format!(": {outcome}"));
+        let reason = format!("attempt {} of {attempts} failed{}", row.slot.retries, outcome.unwrap_or_default());
+        let stuck = self.stuck(row, Kind::Backoff, due, usual, self.limit(usual));
+        Ok(Some(Stuck { since: row.slot.since, reason, next: row.slot.due, others: waiting.count(), ..stuck }))
+    }
+
+    /// The slots whose runs go on for long.
+    fn running(&self) -> Result<Option<Stuck>, StoreError> {
+        let goes_on = |row: &&SlotRow| row.slot.state == SlotState::Running;
+        let took = |row: &SlotRow| self.now.duration_since(row.slot.since);
+        let mut running: Vec<&SlotRow> = self.slots.iter().filter(goes_on).filter(|row| took(row) > FLOOR).collect();
+        if running.is_empty() {
+            return Ok(None);
+        }
+        running.sort_by_key(|row| row.slot.since);
+        let Some(usual) = usual::run_time(self.reader, &self.workflow.id)? else { return Ok(None) };
+        let limit = usual.checked_mul(LONG).map_or(FLOOR, |long| long.max(FLOOR));
+        running.retain(|row| took(row) > limit);
+        let Some(row) = running.first() else { return Ok(None) };
+        let stuck = self.stuck(row, Kind::Long, row.slot.since, Some(usual), limit);
+        Ok(Some(Stuck { others: running.len() - 1, ..stuck }))
+    }
+
+    /// What is due of a workflow that is paused, planned or not.
+    fn paused(&self) -> Result<Option<Stuck>, StoreError> {
+        let is_due = |row: &&SlotRow| row.id.key.scheduled_at() <= self.now;
+        let has_run = |row: &&SlotRow| matches!(row.slot.state, SlotState::Dispatched | SlotState::Running);
+        let due: Vec<&SlotRow> = self.slots.iter().filter(is_due).filter(|row| !has_run(row)).collect();
+        let missed = self.missed()?;
+        let others = (due.len() + missed.len()).saturating_sub(1);
+        let reason = format!("its workflow is paused; {}", due_words(others + 1));
+        let first = due.first().map(|row| (row.id.clone(), Some(row.slot.state)));
+        let missed = missed.first().map(|at| (SlotRef::new(self.workflow.id.clone(), SlotKey::Time(*at)), None));
+        let Some((slot, state)) = first.or(missed) else { return Ok(None) };
+        let since = slot.key.scheduled_at();
+        let beyond = self.now.duration_since(since);
+        Ok(Some(Stuck { slot, kind: Kind::Paused, state, since, usual: None, beyond, reason, next: None, others }))
+    }
+
+    /// The times that went by since it was last planned.
+    fn missed(&self) -> Result<Vec<Timestamp>, StoreError> {
+        let Some(until) = self.workflow.planned.until else { return Ok(Vec::new()) };
+        let schedule = schedule::resolved(self.reader, self.workflow)?;
+        let missed = schedule.map(|schedule| schedule.times(until, self.now).take(UNPLANNED).collect());
+        Ok(missed.unwrap_or_default())
+    }
+}
+
+fn due_words(slots: usize) -> String {
+    match slots {
+        1 => "one slot is due".to_owned(),
+        slots if slots >= UNPLANNED => format!("at least {UNPLANNED} slots are due"),
+        slots => format!("{slots} slots are due"),
+    }
+}
+
+/// How many seconds a trigger has every slot wait.
+fn delay(trigger: &Trigger) -> i64 {
+    match trigger {
+        Trigger::Delay { seconds } => (*seconds).max(0),
+        other => other.nested().iter().map(|nested| delay(nested)).max().unwrap_or(0),
+    }
+}
+
+/// The workflows whose latest end is a failure.
+fn failed(
+    reader: &dyn Reader,
+    now: Timestamp,
+    workflows: &BTreeMap<WorkflowId, WorkflowRow>,
+) -> Result<Vec<Stuck>, StoreError> {
+    let states = vec![SlotState::Failed, SlotState::Expired];
+    let rows = reader.slots(&SlotFilter { states, ..SlotFilter::default() }, None, FAILED)?.rows;
+    let mut of: BTreeMap<WorkflowId, Vec<SlotRow>> = BTreeMap::new();
+    for row in rows {
+        of.entry(row.id.workflow.clone()).or_default().push(row);
+    }
+    let mut found = Vec::new();
+    for (id, mut rows) in of {
+        let Some(workflow) = workflows.get(&id).filter(|row| row.present) else { continue };
+        let Some(newest) = rows.first().map(|row| row.id.key.scheduled_at()) else { continue };
+        if latest_success(reader, &id, Range::new(newest, Timestamp::MAX))?.is_some() {
+            continue;
+        }
+        let before = latest_success(reader, &id, Range::new(Timestamp::MIN, newest))?;
+        rows.retain(|row| before.is_none_or(|before| row.id.key.scheduled_at() > before));
+        let Some(row) = rows.last() else { continue };
+        let search = Search { reader, now, workflow, slots: &[] };
+        let stuck = search.stuck(row, Kind::Failed, row.slot.since, None, SignedDuration::ZERO);
+        found.push(Stuck { others: rows.len() - 1, ..stuck });
+    }
+    Ok(found)
+}
+
+/// The time of the latest slot of a range that succeeded.
+fn latest_success(reader: &dyn Reader, id: &WorkflowId, range: Range) -> Result<Option<Timestamp>, StoreError> {
+    let (workflow, states) = (Some(id.clone()), vec![SlotState::Succeeded]);
+    let filter = SlotFilter { workflow, states, range: Some(range), ..SlotFilter::default() };
+    Ok(reader.slots(&filter, None, 1)?.rows.first().map(|row| row.id.key.scheduled_at()))
+}

@@ -1,0 +1,88 @@
+//! What is usual for a workflow: how long after they were due its slots succeed, and how long its runs take.
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::event::Origin;
+use kelos_model::{Event, EventRecord, RunState, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_store::{Reader, RunFilter, SlotFilter, SlotRow, StoreError};
+
+use super::FLOOR;
+
+/// Slots, and runs, of a workflow that tell what is usual.
+const SAMPLES: usize = 20;
+/// With fewer of them nothing is known.
+const LEAST: usize = 3;
+/// How long after its time a slot may have been planned to say what is usual: later ones had to catch up.
+const ON_TIME: SignedDuration = SignedDuration::from_mins(10);
+
+/// The moment from which a slot counts as late: its time, or when a person or a backfill asked for it after that.
+pub(super) fn due(reader: &dyn Reader, row: &SlotRow) -> Result<Timestamp, StoreError> {
+    let time = row.id.key.scheduled_at();
+    if row.slot.since.duration_since(time) <= ON_TIME {
+        return Ok(time);
+    }
+    Ok(asked(&reader.history(&row.id)?).map_or(time, |asked| asked.max(time)))
+}
+
+/// When a slot was last asked for by anybody but its schedule.
+fn asked(history: &[EventRecord]) -> Option<Timestamp> {
+    history.iter().rev().find_map(|record| {
+        let Event::Slot { what, .. } = &record.event else { return None };
+        match what {
+            SlotEvent::Reopened { .. } => Some(record.at),
+            SlotEvent::Planned { origin: Origin::Request | Origin::Backfill, .. } => Some(record.at),
+            _ => None,
+        }
+    })
+}
+
+/// How long after they were due nine of ten of the latest slots had succeeded; none where too few are known that were
+/// planned in time, for a workflow that catches up says nothing about that.
+pub(super) fn lateness(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
+    let states = vec![SlotState::Succeeded];
+    let filter = SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() };
+    let mut samples = Vec::new();
+    for row in reader.slots(&filter, None, SAMPLES)?.rows {
+        let late = row.slot.since.duration_since(row.id.key.scheduled_at());
+        if late <= FLOOR || was_planned_on_time(reader, &row.id)? {
+            samples.push(late);
+        }
+    }
+    Ok(share(samples, 9))
+}
+
+fn was_planned_on_time(reader: &dyn Reader, id: &SlotRef) -> Result<bool, StoreError> {
+    let history = reader.history(id)?;
+    let first = history.first().map(|first| first.at.duration_since(id.key.scheduled_at()));
+    Ok(first.is_some_and(|late| late <= ON_TIME) && asked(&history).is_none())
+}
+
+/// How long the middle one of the latest runs that succeeded took; none where too few are known.
+pub(super) fn run_time(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
+    let states = vec![RunState::Succeeded];
+    let filter = RunFilter { workflow: Some(id.clone()), states, ..RunFilter::default() };
+    let runs = reader.runs(&filter, None, SAMPLES)?.rows;
+    let took = runs.iter().filter_map(|run| Some(run.ended_at?.duration_since(run.started_at?)));
+    Ok(share(took.collect(), 5))
+}
+
+/// The value that so many tenths of the others do not exceed.
+fn share(mut samples: Vec<SignedDuration>, tenths: usize) -> Option<SignedDuration> {
+    samples.sort_unstable();
+    let at = (samples.len() * tenths).div_ceil(10).saturating_sub(1);
+    samples.get(at).copied().filter(|_| samples.len() >= LEAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_few_is_not_known() {
+        let minutes = |all: &[i64]| all.iter().map(|minutes| SignedDuration::from_mins(*minutes)).collect::<Vec<_>>();
+        assert_eq!(share(minutes(&[1, 2]), 9), None);
+        assert_eq!(share(minutes(&[9, 1, 5]), 5), Some(SignedDuration::from_mins(5)));
+        assert_eq!(share(minutes(&[9, 1, 5]), 9), Some(SignedDuration::from_mins(9)));
+        let ten: Vec<i64> = (1..=10).collect();
+        assert_eq!(share(minutes(&ten), 9), Some(SignedDuration::from_mins(9)));
+    }
+}

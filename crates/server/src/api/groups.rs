@@ -1,0 +1,75 @@
+//! Groups of the board: which workflows stand together.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::extract::{NoParameters, Query, Text, Who};
+use crate::app::App;
+use crate::groups::{self, Group, Groups, InForce, SaidBy};
+use crate::problem::Problem;
+
+/// Which workflows stand together on the board. It may be sent back as it is, or changed.
+#[derive(Serialize, ToSchema)]
+pub(super) struct GroupsDto {
+    /// The groups, in their order. What none mentions stands last.
+    groups: Vec<Group>,
+    /// Who said so: somebody by the `api`, the `file` that the server was started with, or nobody, by `projects`.
+    from: SaidBy,
+}
+
+/// The groups that are to hold.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only the description has it: the text is read where files of groups are")]
+pub(super) struct WantedGroups {
+    /// The groups, in their order; each workflow once.
+    groups: Vec<Group>,
+}
+
+async fn in_force(app: &App) -> Result<GroupsDto, Problem> {
+    let file = app.groups_of_file().clone();
+    let read = app.read(move |reader| Ok((InForce::read(reader, &file)?, reader.workflows()?)));
+    let (found, workflows) = read.await?;
+    Ok(GroupsDto { from: found.from, groups: found.spelled_out(&workflows) })
+}
+
+/// Shows the groups of the board.
+#[utoipa::path(get, path = "/board/groups", tag = "board", responses(
+    (status = 200, description = "The groups; where none are set, one for each project", body = GroupsDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn get(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<GroupsDto>, Problem> {
+    Ok(Json(in_force(&app).await?))
+}
+
+/// Sets the groups of the board, in the form that Celos's interface reads. They win over those of a file.
+#[utoipa::path(put, path = "/board/groups", tag = "board", request_body = WantedGroups, responses(
+    (status = 200, description = "They are set", body = GroupsDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn put(
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Text(text): Text,
+) -> Result<Json<GroupsDto>, Problem> {
+    let groups = Groups::parse(&text)
+        .map_err(|why| Problem::bad_request("bad-groups", format!("failed to read the groups: {why}")))?;
+    app.ask(&by, groups::ask(Some(&groups))).await?;
+    Ok(Json(in_force(&app).await?))
+}
+
+/// Goes back to the groups of the file that the server was started with, or to those by project.
+#[utoipa::path(delete, path = "/board/groups", tag = "board", responses(
+    (status = 200, description = "The groups that hold then", body = GroupsDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn delete(
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+) -> Result<Json<GroupsDto>, Problem> {
+    app.ask(&by, groups::ask(None)).await?;
+    Ok(Json(in_force(&app).await?))
+}

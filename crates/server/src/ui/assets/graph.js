@@ -1,0 +1,288 @@
+// Moves the graph about, and keeps its nodes up to date.
+"use strict";
+
+document.addEventListener("DOMContentLoaded", () => {
+  const BATCH = 250;
+  const MOST_ASKED = 100;
+  const canvas = document.getElementById("canvas");
+  const form = document.getElementById("choose");
+  let picture = document.getElementById("picture");
+
+  // --- What is seen: the corner and the width of the view, in units of the picture. ---
+
+  let seen = null;
+  const whole = () => ({ width: Number(picture.getAttribute("width")), height: Number(picture.getAttribute("height")) });
+  const scale = () => picture.clientWidth / seen.width;
+
+  const look = (next) => {
+    const { width } = whole();
+    const most = Math.max(width, picture.clientWidth) * 4;
+    next.width = Math.min(Math.max(next.width, 150), most);
+    seen = next;
+    const height = (seen.width * picture.clientHeight) / picture.clientWidth;
+    picture.setAttribute("viewBox", `${seen.x} ${seen.y} ${seen.width} ${height}`);
+  };
+
+  // All of it, but no larger than drawn; in the middle.
+  const fit = () => {
+    const { width, height } = whole();
+    const [room, high] = [picture.clientWidth, picture.clientHeight];
+    const wide = Math.max(width, (height * room) / high, room);
+    look({ x: (width - wide) / 2, y: (height - (wide * high) / room) / 2, width: wide });
+  };
+
+  // Nearer or farther, with the point at these pixels staying where it is.
+  const zoom = (factor, x = picture.clientWidth / 2, y = picture.clientHeight / 2) => {
+    const before = scale();
+    const [px, py] = [seen.x + x / before, seen.y + y / before];
+    look({ ...seen, width: seen.width / factor });
+    look({ x: px - x / scale(), y: py - y / scale(), width: seen.width });
+    remember();
+  };
+
+  const move = (dx, dy) => { look({ x: seen.x - dx / scale(), y: seen.y - dy / scale(), width: seen.width }); remember(); };
+
+  // Brings a node into sight.
+  const reveal = (node, far) => {
+    const box = node.querySelector("rect").getBBox();
+    const height = (seen.width * picture.clientHeight) / picture.clientWidth;
+    const inside = box.x > seen.x && box.y > seen.y && box.x + box.width < seen.x + seen.width && box.y + box.height < seen.y + height;
+    if (inside && !far) return;
+    look({ x: box.x + box.width / 2 - seen.width / 2, y: box.y + box.height / 2 - height / 2, width: seen.width });
+  };
+
+  // The address holds the view, so that it can be shared.
+  let remembers = 0;
+  const remember = () => {
+    clearTimeout(remembers);
+    remembers = setTimeout(() => {
+      const said = [seen.x, seen.y, seen.width].map(Math.round).join(",");
+      history.replaceState(null, "", `${location.pathname}${location.search}#at=${said}`);
+    }, BATCH);
+  };
+  const remembered = () => {
+    const at = /^#at=(-?\d+),(-?\d+),(\d+)$/.exec(location.hash);
+    return at && { x: Number(at[1]), y: Number(at[2]), width: Number(at[3]) };
+  };
+
+  // A picture that would be too small to read is shown at reading size, at what matters.
+  const begin = () => {
+    const at = remembered();
+    fit();
+    if (at) { look(at); return; }
+    const first = picture.querySelector(".node.focus") ?? picture.querySelector(".node.root") ?? picture.querySelector(".node.bad");
+    if (scale() < 0.45 && first) {
+      look({ ...seen, width: picture.clientWidth / 0.75 });
+      reveal(first, true);
+    }
+  };
+
+  // --- Wheel, drag and pinch ---
+
+  const pointers = new Map();
+  let dragged = 0;
+
+  const at = (event) => {
+    const box = picture.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  };
+
+  const onWheel = (event) => {
+    event.preventDefault();
+    const lines = event.deltaMode === 1 ? 16 : 1;
+    const { x, y } = at(event);
+    if (event.shiftKey) move(-event.deltaY * lines - event.deltaX * lines, 0);
+    else zoom(Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0018)), x, y);
+  };
+
+  const onDown = (event) => {
+    if (event.button !== 0) return;
+    if (pointers.size === 0) dragged = 0;
+    pointers.set(event.pointerId, at(event));
+  };
+
+  const spread = () => {
+    const [a, b] = [...pointers.values()];
+    return { far: Math.hypot(a.x - b.x, a.y - b.y), x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 };
+  };
+
+  const onMove = (event) => {
+    const before = pointers.get(event.pointerId);
+    if (!before) return;
+    const now = at(event);
+    if (pointers.size === 2) {
+      const was = spread();
+      pointers.set(event.pointerId, now);
+      const is = spread();
+      if (was.far > 0) zoom(is.far / was.far, is.x, is.y);
+      move(is.x - was.x, is.y - was.y);
+      dragged = 99;
+      return;
+    }
+    pointers.set(event.pointerId, now);
+    dragged += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
+    if (dragged < 5) return;
+    // Only now: a click must reach the node that it is on.
+    if (!picture.hasPointerCapture(event.pointerId)) picture.setPointerCapture(event.pointerId);
+    picture.classList.add("moves");
+    move(now.x - before.x, now.y - before.y);
+  };
+
+  const onUp = (event) => {
+    pointers.delete(event.pointerId);
+    picture.classList.remove("moves");
+  };
+
+  const onClick = (event) => { if (dragged >= 5) { event.preventDefault(); event.stopPropagation(); } };
+
+  // --- Keys ---
+
+  const STEP = 70;
+  const KEYS = {
+    ArrowLeft: () => move(STEP, 0),
+    ArrowRight: () => move(-STEP, 0),
+    ArrowUp: () => move(0, STEP),
+    ArrowDown: () => move(0, -STEP),
+    "+": () => zoom(1.25),
+    "=": () => zoom(1.25),
+    "-": () => zoom(0.8),
+    0: () => { fit(); remember(); },
+  };
+
+  const onKey = (event) => {
+    if (Kelos.typing(event)) return;
+    if (event.key === "/" && form) { event.preventDefault(); form.elements.find.select(); return; }
+    const act = picture && KEYS[event.key];
+    const elsewhere = event.key.startsWith("Arrow") && event.target !== document.body && !canvas?.contains(event.target);
+    if (!act || elsewhere) return;
+    event.preventDefault();
+    act();
+  };
+
+  const tellKeys = () => {
+    const sheet = document.querySelector("#keys dl");
+    if (!sheet || !picture) return;
+    for (const [keys, what] of [["/", "find"], ["+ -", "larger, smaller"], ["0", "all of it"], ["← → ↑ ↓", "move the picture"], ["Tab", "go from workflow to workflow"]]) {
+      const [term, told] = [document.createElement("dt"), document.createElement("dd")];
+      for (const key of keys.split(" ")) { const kbd = document.createElement("kbd"); kbd.textContent = key; term.append(kbd, " "); }
+      told.textContent = what;
+      sheet.append(term, told);
+    }
+  };
+
+  // --- What changes ---
+
+  const LOOKS = ["bad", "again", "goes", "waits", "good", "ended", "none", "missing"];
+  const node = (id) => picture?.querySelector(`.node[data-w="${CSS.escape(id)}"]`);
+
+  const draw = ([id, look, letter, note, words]) => {
+    const one = node(id);
+    if (!one) return;
+    one.classList.remove(...LOOKS);
+    one.classList.add(look);
+    one.querySelector(".letter").textContent = letter;
+    one.querySelector(".note").textContent = note;
+    one.querySelector("title").textContent = words;
+    one.setAttribute("aria-label", words);
+  };
+
+  // The page as it would be when loaded again, seen from where one is.
+  const again = async () => {
+    const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
+    if (!answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const other = fresh.getElementById("picture");
+    if (Boolean(other) !== Boolean(picture)) { location.reload(); return; }
+    for (const id of ["words", "list"]) {
+      const [part, next] = [document.getElementById(id), fresh.getElementById(id)];
+      if (part && next && part.innerHTML !== next.innerHTML) part.replaceChildren(...next.childNodes);
+    }
+    if (!other) return;
+    const held = document.activeElement?.getAttribute("data-w");
+    for (const name of ["width", "height", "aria-label"]) picture.setAttribute(name, other.getAttribute(name));
+    for (const id of ["edges", "nodes"]) document.getElementById(id).replaceWith(fresh.getElementById(id));
+    if (held) node(held)?.focus();
+  };
+
+  const changed = new Set();
+  let all = false;
+  let waits = false;
+  let asks = false;
+
+  const refresh = async () => {
+    waits = false;
+    if (asks || document.hidden) return;
+    const ids = [...changed].filter((id) => node(id));
+    const whole = all || ids.length > MOST_ASKED;
+    changed.clear();
+    all = false;
+    asks = true;
+    try {
+      if (whole) await again();
+      else if (ids.length > 0) {
+        const query = ids.map((id) => `of=${encodeURIComponent(id)}`).join("&");
+        const answer = await fetch(`/ui/graph/nodes?hours=${canvas.dataset.hours}&${query}`);
+        if (answer.ok) for (const one of await answer.json()) draw(one);
+      }
+    } catch { all = true; }
+    asks = false;
+    if (all || changed.size > 0) soon();
+  };
+
+  const soon = () => { if (!waits) { waits = true; setTimeout(refresh, BATCH); } };
+
+  // The words beside the picture are about what is in focus and on the path; without these, about what is in trouble.
+  const told = (id) => {
+    const one = node(id);
+    const special = picture?.querySelector(".node.focus, .node.along");
+    return !special || Boolean(one?.matches(".focus, .along"));
+  };
+
+  const listen = () => {
+    const stream = new EventSource("/api/v1/events/stream");
+    let wasOpen = false;
+    stream.addEventListener("slot", (event) => {
+      const { workflow, event: what } = JSON.parse(event.data);
+      if (what === "looked" && !told(workflow)) return;
+      changed.add(workflow);
+      if (told(workflow)) later();
+      soon();
+    });
+    stream.addEventListener("workflow", (event) => {
+      if (["planned", "replanned"].includes(JSON.parse(event.data).event)) return;
+      all = true;
+      soon();
+    });
+    stream.addEventListener("open", () => { if (wasOpen) { all = true; soon(); } wasOpen = true; });
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) { all = true; soon(); } });
+    addEventListener("pagehide", () => stream.close());
+  };
+
+  // Words need the whole page: nodes change at once, words of what is in focus within a second, those of all later.
+  let follows = false;
+  const later = () => {
+    if (follows) return;
+    follows = true;
+    const special = !picture || picture.querySelector(".node.focus, .node.along");
+    setTimeout(() => { follows = false; all = true; soon(); }, special ? 500 : 5000);
+  };
+
+  if (picture) {
+    begin();
+    picture.addEventListener("wheel", onWheel, { passive: false });
+    picture.addEventListener("pointerdown", onDown);
+    picture.addEventListener("pointermove", onMove);
+    for (const name of ["pointerup", "pointercancel"]) picture.addEventListener(name, onUp);
+    picture.addEventListener("click", onClick, true);
+    picture.addEventListener("dragstart", (event) => event.preventDefault());
+    picture.addEventListener("focusin", (event) => { const one = event.target.closest(".node"); if (one && dragged < 5 && one.matches(":focus-visible")) reveal(one, false); });
+    new ResizeObserver(() => look(seen)).observe(picture);
+    const zooms = { in: () => zoom(1.25), out: () => zoom(0.8), fit: () => { fit(); remember(); } };
+    for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", zooms[button.dataset.zoom]);
+  }
+  document.addEventListener("keydown", onKey);
+  for (const field of form?.querySelectorAll("select, .level") ?? []) field.addEventListener("change", () => form.requestSubmit());
+  form?.addEventListener("submit", () => { for (const field of form.elements) if (field.value === "") field.disabled = true; });
+  tellKeys();
+  listen();
+});

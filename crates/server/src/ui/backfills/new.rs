@@ -1,0 +1,224 @@
+//! Asking for a backfill: a form, what it would do slot by slot, and doing it.
+
+use axum::Form;
+use axum::extract::rejection::{FormRejection, QueryRejection};
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use jiff::{SignedDuration, Timestamp};
+use kelos::core::LARGEST_BACKFILL;
+use kelos::model::ranges::Range;
+use kelos::model::time::format_full;
+use kelos::model::workflow::BackfillMode;
+use kelos::model::{BackfillId, SlotRef, WorkflowId};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{href, mode_name, mode_words};
+use crate::api::backfills::{Opened, Request, make};
+use crate::app::App;
+use crate::ui::page::{Page, Tab, segment, slot_href, workflow_href};
+use crate::ui::trouble::Trouble;
+use crate::ui::{asked, words};
+
+/// How far back a backfill goes where nobody says otherwise.
+const USUAL: SignedDuration = SignedDuration::from_hours(24);
+/// Slots of a kind that a page of a preview shows.
+const SHOWN: usize = 1000;
+/// Where it goes where nobody says otherwise: after current work.
+const USUAL_PRIORITY: i32 = -1;
+
+/// A backfill as a form asks for it; what is missing is still to be filled in.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    workflow: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    mode: Option<BackfillMode>,
+    priority: Option<i32>,
+    name: Option<String>,
+    reason: Option<String>,
+    /// Which page of each kind of slots a preview shows, from 0.
+    page: Option<usize>,
+}
+
+/// The same, filled in.
+struct Wanted {
+    workflow: WorkflowId,
+    range: Range,
+    mode: BackfillMode,
+    priority: i32,
+    name: Option<BackfillId>,
+    reason: Option<String>,
+}
+
+impl Asked {
+    /// None while workflow or times are not filled in.
+    fn wanted(&self) -> Result<Option<Wanted>, Trouble> {
+        let parts = [&self.workflow, &self.from, &self.to].map(|text| asked::filled(text.clone()));
+        let [Some(workflow), Some(from), Some(to)] = parts else { return Ok(None) };
+        let name = asked::filled(self.name.clone()).map(|name| BackfillId::new(&name)).transpose();
+        Ok(Some(Wanted {
+            workflow: asked::workflow(&workflow)?,
+            range: Range::new(asked::moment(&from)?, asked::moment(&to)?),
+            mode: self.mode.unwrap_or_default(),
+            priority: self.priority.unwrap_or(USUAL_PRIORITY),
+            name: name.map_err(|error| Trouble::bad_request(format!("{error}.")))?,
+            reason: asked::filled(self.reason.clone()),
+        }))
+    }
+}
+
+impl Wanted {
+    fn request(&self) -> Request {
+        Request::new(self.workflow.clone(), self.range, self.mode, self.priority)
+            .named(self.name.clone(), self.reason.clone())
+    }
+
+    /// The fields of a form that asks for the same.
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        let mut fields = vec![
+            ("workflow", self.workflow.to_string()),
+            ("from", format_full(self.range.start)),
+            ("to", format_full(self.range.end)),
+            ("mode", mode_name(self.mode).to_owned()),
+            ("priority", self.priority.to_string()),
+        ];
+        fields.extend(self.name.as_ref().map(|name| ("name", name.to_string())));
+        fields.extend(self.reason.as_ref().map(|reason| ("reason", reason.clone())));
+        fields
+    }
+
+    fn href(&self, page: usize) -> String {
+        let query: Vec<String> =
+            self.fields().iter().map(|(name, value)| format!("{name}={}", segment(value))).collect();
+        format!("/ui/new-backfill?{}&page={page}", query.join("&"))
+    }
+}
+
+/// The form, or what would be done.
+pub(super) async fn show(
+    query: Result<Query<Asked>, QueryRejection>,
+    State(app): State<App>,
+) -> Result<Response, Trouble> {
+    let asked = asked::query(query)?;
+    let page = Page::new(&app, "New backfill").at(Tab::Backfills).style("pages.css");
+    let Some(wanted) = asked.wanted()? else {
+        let names = app.read(|reader| reader.workflows()).await?;
+        let names: Vec<WorkflowId> = names.into_iter().filter(|row| row.present).map(|row| row.id).collect();
+        return Ok(page.show(&empty(&asked, &names, app.handle().now())));
+    };
+    let opened = make(&app, "web", wanted.request().dry()).await?;
+    Ok(page.show(&preview(&wanted, &opened, asked.page.unwrap_or(0))))
+}
+
+/// Does what was shown, and leads to what came of it.
+pub(super) async fn create(
+    State(app): State<App>,
+    headers: HeaderMap,
+    asked: Result<Form<Asked>, FormRejection>,
+) -> Result<Response, Trouble> {
+    let (asked, who) = (asked::form(asked)?, asked::who(&headers)?);
+    let wanted = asked.wanted()?.ok_or_else(|| Trouble::bad_request("A backfill needs a workflow, from and to."))?;
+    let made = make(&app, &who, wanted.request()).await?;
+    Ok(asked::back_to(&href(&made.id)))
+}
+
+/// The form for a workflow, filled in with what is most often wanted.
+pub(in crate::ui) fn form(id: &WorkflowId, now: Timestamp) -> Markup {
+    let workflow = html! { input type="hidden" name="workflow" value=(id); };
+    fields(&Asked::default(), &workflow, now)
+}
+
+/// The form with the choice of a workflow.
+fn empty(asked: &Asked, names: &[WorkflowId], now: Timestamp) -> Markup {
+    let workflow = html! {
+        label { "Workflow " input name="workflow" list="workflows" required autocomplete="off" value=[asked.workflow.as_ref()]; }
+        datalist #workflows { @for name in names { option value=(name) {} } }
+    };
+    html! {
+        nav.crumbs aria-label="Place" { a href="/ui/backfills" { "Backfills" } }
+        h1 { "New backfill" }
+        @if names.is_empty() { p.note { "There is no workflow yet." } }
+        (fields(asked, &workflow, now))
+    }
+}
+
+fn fields(asked: &Asked, workflow: &Markup, now: Timestamp) -> Markup {
+    let from = asked.from.clone().unwrap_or_else(|| local(now.checked_sub(USUAL).unwrap_or(now)));
+    let modes = [BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All];
+    html! {
+        form.bar method="get" action="/ui/new-backfill" {
+            (workflow)
+            label { "From " input type="datetime-local" name="from" required value=(from); }
+            label { "before " input type="datetime-local" name="to" required value=(local(now)); " UTC" }
+            label { "open " select name="mode" {
+                @for mode in modes { option value=(mode_name(mode)) { (mode_words(mode)) } }
+            } }
+            label { "priority " input.short type="number" name="priority" value=(USUAL_PRIORITY) required min="-1000000" max="1000000"; }
+            label { "name " input name="name" maxlength="200" placeholder="made of workflow and times" autocomplete="off"; }
+            label { "why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
+            button { "Preview" }
+        }
+        p.soft {
+            "Nothing is opened before you have seen what would be. A priority below 0 goes after current work. One backfill opens at most "
+            (LARGEST_BACKFILL) " slots, and none of the future."
+        }
+    }
+}
+
+/// A moment as an input has it, to the minute.
+fn local(at: Timestamp) -> String {
+    format_full(at)[..16].to_owned()
+}
+
+fn preview(wanted: &Wanted, opened: &Opened, page: usize) -> Markup {
+    let kinds = [
+        ("would be planned: they do not exist yet", &opened.created),
+        ("would be opened again: they have ended", &opened.reopened),
+        ("would be taken over: they are live, and would go sooner", &opened.adopted),
+    ];
+    let touched: usize = kinds.iter().map(|(_, slots)| slots.len()).sum();
+    let longest = kinds.iter().map(|(_, slots)| slots.len()).max().unwrap_or(0);
+    let pages = longest.div_ceil(SHOWN);
+    html! {
+        nav.crumbs aria-label="Place" { a href="/ui/backfills" { "Backfills" } " › " a href=(workflow_href(&wanted.workflow)) { (wanted.workflow) } }
+        h1 { "Backfill of " (wanted.workflow) }
+        p.headline { "It would touch " (words::count(touched as u64, "slot")) ", and leave " (opened.untouched) " as they are." }
+        p.soft {
+            (words::moment(wanted.range.start)) " to before " (words::moment(wanted.range.end)) ", " (mode_words(wanted.mode))
+            ", priority " (wanted.priority) @if let Some(reason) = &wanted.reason { ", because: " (reason) }
+        }
+        div.bar {
+            @if touched > 0 {
+                form method="post" action="/ui/new-backfill" {
+                    @for (name, value) in wanted.fields() { input type="hidden" name=(name) value=(value); }
+                    button.primary { "Backfill " (words::count(touched as u64, "slot")) }
+                }
+            }
+            a.button href=(format!("/ui/new-backfill?workflow={}", segment(wanted.workflow.as_str()))) { "Ask for something else" }
+        }
+        @for (what, slots) in kinds { (kind(what, slots, page)) }
+        @if pages > 1 {
+            nav.bar aria-label="Pages of the preview" {
+                @if page > 0 { a.button rel="prev" href=(wanted.href(page - 1)) { "Earlier times" } }
+                span.soft { "page " (page + 1) " of " (pages) ", with up to " (SHOWN) " slots of each kind" }
+                @if page + 1 < pages { a.button rel="next" href=(wanted.href(page + 1)) { "Later times" } }
+            }
+        }
+    }
+}
+
+/// The slots of a kind, each with the way to it where it exists.
+fn kind(what: &str, slots: &[SlotRef], page: usize) -> Markup {
+    let shown = slots.iter().skip(page.saturating_mul(SHOWN)).take(SHOWN);
+    html! {
+        @if !slots.is_empty() {
+            h2 { (slots.len()) " " (what) }
+            ul.plain.inline.scrolls tabindex="0" aria-label=(what) {
+                @for slot in shown { li { a href=(slot_href(slot)) { (words::moment(slot.key.scheduled_at())) } } }
+            }
+        }
+    }
+}

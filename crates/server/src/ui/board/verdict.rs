@@ -1,0 +1,57 @@
+//! Is it fine? One line that says so before anybody reads a row.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::extract::State;
+use kelos::model::{SlotState, WorkflowId};
+use kelos::stuck::{self, Kind};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::Shown;
+use super::view::View;
+use crate::app::App;
+use crate::ui::page::workflow_href;
+use crate::ui::state::{is_trouble, look};
+use crate::ui::trouble::Trouble;
+use crate::ui::words::count;
+
+/// Workflows that are named.
+const NAMED: usize = 3;
+
+/// How many workflows are in trouble in what is shown, and the first of them. The script says it again as rows change.
+pub(super) fn verdict(view: &View, shown: &Shown) -> Markup {
+    let present = || shown.workflows.iter().filter(|row| row.present);
+    let ids = present().map(|row| &row.id);
+    let troubled: Vec<&WorkflowId> = ids.filter(|id| in_trouble(&shown.rows.of(id).letters)).collect();
+    let (all, paused) = (present().count() as u64, present().filter(|row| row.paused).count());
+    html! {
+        p #verdict.verdict.(if troubled.is_empty() { "good" } else { "bad" }) role="status" data-named=(NAMED) {
+            @if troubled.is_empty() {
+                strong { "All fine" } span { (count(all, "workflow")) }
+            } @else {
+                a.go href=(view.of_trouble().href()) { strong { (troubled.len()) " of " (count(all, "workflow")) " in trouble" } }
+                @for id in troubled.iter().take(NAMED) { a href=(workflow_href(id)) { (id) } }
+                @if troubled.len() > NAMED { span { "and " (troubled.len() - NAMED) " more" } }
+            }
+            @if paused > 0 { span { (paused) " paused" } }
+        }
+    }
+}
+
+/// How many workflows have slots that are late or run for long, which no letter tells: `{"late": 2}`. The script asks for it
+/// once the board is painted.
+pub(super) async fn late(State(app): State<App>) -> Result<Json<Value>, Trouble> {
+    let now = app.handle().now();
+    let found = app.read(move |reader| stuck::read(reader, now)).await?;
+    let late = found.rows.iter().filter(|row| matches!(row.kind, Kind::Late | Kind::Expiring | Kind::Long));
+    let workflows: BTreeSet<&WorkflowId> = late.map(|row| &row.slot.workflow).collect();
+    Ok(Json(json!({ "late": workflows.len() })))
+}
+
+/// A cell shows its worst state, and nothing is worse than trouble.
+fn in_trouble(letters: &str) -> bool {
+    let troubles = SlotState::ALL.into_iter().filter(|state| is_trouble(*state)).map(|state| look(state).letter);
+    troubles.into_iter().any(|letter| letters.contains(letter))
+}

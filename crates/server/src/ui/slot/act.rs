@@ -1,0 +1,169 @@
+//! What a person does with a slot, and what a rerun of all that depends on it would touch.
+
+use axum::Form;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use kelos::core::{Ask, Done, DownstreamRequest};
+use kelos::model::time::format_short;
+use kelos::model::{SlotRef, SlotState};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{Found, list};
+use crate::app::App;
+use crate::ui::neighbours::Neighbour;
+use crate::ui::page::{Page, slot_href, workflow_href};
+use crate::ui::trouble::Trouble;
+use crate::ui::{asked, words};
+
+/// Slots of each kind that a preview names.
+const NAMED: usize = 200;
+
+/// The forms by which a slot is acted on.
+pub(super) fn forms(found: &Found) -> Markup {
+    let is_live = found.slot.as_ref().is_some_and(|slot| !slot.state.is_final());
+    let has_run = found.slot.as_ref().is_some_and(|slot| slot.run_alive);
+    let succeeded = found.slot.as_ref().is_none_or(|slot| slot.state == SlotState::Succeeded);
+    let opens = if found.slot.is_some() {
+        "Opens it again: its trigger is asked anew, then its job runs."
+    } else {
+        "Opens it, although it was not planned."
+    };
+    html! {
+        @if !is_live && found.workflow.present { (form(found, "rerun", "Rerun", opens, "")) }
+        @if is_live { (form(found, "kill", "Kill", "Ends it and its run. It can be rerun.", "danger")) }
+        @if is_live { (form(found, "skip", "Skip", "Passes over it and ends its run. It can be rerun.", "")) }
+        @if !succeeded && !has_run {
+            (form(found, "mark", "Mark as succeeded", "Nothing is run; what waits for its success may go.", ""))
+        }
+    }
+}
+
+fn form(found: &Found, path: &str, name: &str, what: &str, class: &str) -> Markup {
+    html! {
+        details.action {
+            summary.button { (name) "…" }
+            form method="post" action=(format!("{}/{path}", slot_href(&found.id))) {
+                p { (what) }
+                label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
+                @if path == "rerun" && !found.neighbours.downstream.is_empty() {
+                    p { label { input type="checkbox" name="downstream" value="1"; " with all slots that depend on it: you see them first" } }
+                }
+                " " button.primary[class.is_empty()].danger[!class.is_empty()] { (name) }
+            }
+        }
+    }
+}
+
+/// Why somebody acts.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::ui) struct Because {
+    reason: Option<String>,
+    /// With all that depends on it; for a rerun.
+    downstream: Option<String>,
+    /// Whether what that touches has been seen.
+    seen: Option<String>,
+    /// Whether runs that go on are killed for it.
+    kill: Option<String>,
+}
+
+/// Reruns, kills, skips or marks a slot, and leads back to it.
+pub(in crate::ui) async fn act(
+    Path((id, time, action)): Path<(String, String, String)>,
+    State(app): State<App>,
+    headers: HeaderMap,
+    because: Result<Form<Because>, FormRejection>,
+) -> Result<Response, Trouble> {
+    let (slot, because) = (asked::slot(&id, &time)?, asked::form(because)?);
+    let who = asked::who(&headers)?;
+    let reason = asked::filled(because.reason);
+    let ask = match action.as_str() {
+        "rerun" if because.downstream.is_some() && because.seen.is_none() => {
+            return preview(&app, &who, slot, reason.as_deref()).await;
+        }
+        "rerun" if because.downstream.is_some() => {
+            let kill_live = because.kill.is_some();
+            Ask::RerunDownstream(DownstreamRequest { slot: slot.clone(), reason, kill_live, dry_run: false })
+        }
+        "rerun" => Ask::Rerun { slot: slot.clone(), reason },
+        "kill" => Ask::Kill { slot: slot.clone(), reason },
+        "skip" => Ask::Skip { slot: slot.clone(), reason },
+        "mark" => Ask::MarkSucceeded { slot: slot.clone(), reason },
+        _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on slots."))),
+    };
+    app.ask(&who, ask).await?;
+    Ok(asked::back_to(&slot_href(&slot)))
+}
+
+/// What a rerun with all that depends on a slot would touch.
+struct Touched {
+    slot: SlotRef,
+    opened: Vec<Neighbour>,
+    killed: Vec<Neighbour>,
+    more_opened: usize,
+    more_killed: usize,
+    untouched: u32,
+}
+
+/// Shows what a rerun with all that depends on a slot would do.
+async fn preview(app: &App, who: &str, slot: SlotRef, reason: Option<&str>) -> Result<Response, Trouble> {
+    // With `kill_live` nothing is in the way, so that all is named.
+    let request = DownstreamRequest { slot: slot.clone(), reason: None, kill_live: true, dry_run: true };
+    let done = app.ask(who, Ask::RerunDownstream(request)).await?;
+    let Done::Downstream { created, reopened, killed, untouched } = done else {
+        return Err(Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, "The scheduler did not say what it would touch."));
+    };
+    let opened: Vec<SlotRef> = created.into_iter().chain(reopened).collect();
+    let touched = app.read(move |reader| {
+        let with_states = |slots: &[SlotRef]| -> Result<Vec<Neighbour>, kelos::store::StoreError> {
+            let shown = slots.iter().take(NAMED);
+            shown.map(|id| Ok(Neighbour { state: reader.slot(id)?.map(|slot| slot.state), id: id.clone() })).collect()
+        };
+        Ok(Touched {
+            slot,
+            more_opened: opened.len().saturating_sub(NAMED),
+            more_killed: killed.len().saturating_sub(NAMED),
+            opened: with_states(&opened)?,
+            killed: with_states(&killed)?,
+            untouched,
+        })
+    });
+    Ok(Page::new(app, "Rerun").style("pages.css").show(&touched.await?.page(reason)))
+}
+
+impl Touched {
+    fn page(&self, reason: Option<&str>) -> Markup {
+        let time = format_short(self.slot.key.scheduled_at());
+        let (opened, killed) = (self.opened.len() + self.more_opened, self.killed.len() + self.more_killed);
+        html! {
+            nav.crumbs aria-label="Place" {
+                a href="/ui" { "Board" } " › " a href=(workflow_href(&self.slot.workflow)) { (self.slot.workflow) }
+                " › " a href=(slot_href(&self.slot)) { (time) }
+            }
+            h1 { "Rerun of " (self.slot.workflow) "@" (time) " with all that depends on it" }
+            p.headline {
+                "It would open " (words::count(opened as u64, "slot")) " again"
+                @if killed > 0 { ", and " (words::count(killed as u64, "run")) " would be in the way" }
+                @if self.untouched > 0 { "; " (self.untouched) " wait for their triggers anyway" }
+                "."
+            }
+            h2 { "Would be opened" }
+            (list(&self.opened, self.more_opened, "None."))
+            @if killed > 0 {
+                h2 { "Have runs that go on" }
+                (list(&self.killed, self.more_killed, "None."))
+            }
+            form.bar method="post" action=(format!("{}/rerun", slot_href(&self.slot))) {
+                input type="hidden" name="downstream" value="1";
+                input type="hidden" name="seen" value="1";
+                @if let Some(reason) = reason { input type="hidden" name="reason" value=(reason); }
+                @if killed > 0 { label { input type="checkbox" name="kill" value="1" required; " kill these runs first" } }
+                button.primary { "Rerun " (words::count((opened + killed) as u64, "slot")) }
+                a.button href=(slot_href(&self.slot)) { "Back" }
+            }
+        }
+    }
+}

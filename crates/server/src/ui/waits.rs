@@ -1,0 +1,97 @@
+//! What the live slots of a workflow wait for, all together.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos::model::workflow::WorkflowRow;
+use kelos::model::{Answer, Explanation, SlotState, Trigger, WorkflowId};
+use kelos::store::{Reader, SlotFilter, SlotRow, StoreError};
+use kelos::why;
+use maud::{Markup, html};
+
+use super::page::workflow_href;
+use super::state::badge;
+use super::words;
+
+/// Slots that are asked what they wait for, the newest.
+const ASKED: usize = 100;
+
+/// What slots wait for, whatever their time is, and the workflow whose success it is, if any.
+type Reason = (String, Option<WorkflowId>);
+
+/// How many slots in a state wait for the same.
+type Reasons = BTreeMap<(SlotState, String, Option<WorkflowId>), usize>;
+
+/// What slots wait for.
+pub(super) struct Waits {
+    reasons: Reasons,
+    /// Whether there are more live slots than were asked.
+    is_partial: bool,
+}
+
+/// Asks the live slots of a workflow that do not run what they wait for.
+pub(super) fn read(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Result<Waits, StoreError> {
+    let states = SlotState::ALL.into_iter().filter(|state| !state.is_final() && *state != SlotState::Running).collect();
+    let filter = SlotFilter { workflow: Some(row.id.clone()), states, ..SlotFilter::default() };
+    let page = reader.slots(&filter, None, ASKED)?;
+    let mut reasons = Reasons::new();
+    for slot in &page.rows {
+        let state = slot.slot.state;
+        let found = match state {
+            SlotState::Backoff => vec![("its next try".to_owned(), None)],
+            SlotState::Queued => vec![("its turn".to_owned(), None)],
+            _ => asked(reader, row, slot, now)?,
+        };
+        for (told, workflow) in found {
+            *reasons.entry((state, told, workflow)).or_default() += 1;
+        }
+    }
+    Ok(Waits { reasons, is_partial: page.next.is_some() })
+}
+
+/// What a slot waits for by its trigger, or else in its own words.
+fn asked(reader: &dyn Reader, row: &WorkflowRow, slot: &SlotRow, now: Timestamp) -> Result<Vec<Reason>, StoreError> {
+    let why = why::read(reader, &slot.id, now, true, None)?;
+    let open = why.trigger.as_ref().filter(|_| slot.slot.state == SlotState::Waiting);
+    let mut found = Vec::new();
+    open.into_iter().for_each(|open| in_the_way(&row.definition.trigger, open, &mut found));
+    Ok(if found.is_empty() { vec![(why.blockers.join("; "), None)] } else { found })
+}
+
+/// The leaves that are not met, as the definition has them: so that slots of different times agree.
+fn in_the_way(trigger: &Trigger, open: &Explanation, found: &mut Vec<Reason>) {
+    if open.answer != Answer::NotYet {
+        return;
+    }
+    let nested = trigger.nested();
+    // A definition that changed since the slot was looked at may have another form.
+    if nested.is_empty() || nested.len() != open.nested.len() || matches!(trigger, Trigger::Not { .. }) {
+        let (said, workflow) = words::trigger(trigger);
+        found.push((said, workflow.cloned()));
+        return;
+    }
+    nested.iter().zip(&open.nested).for_each(|(trigger, open)| in_the_way(trigger, open, found));
+}
+
+impl Waits {
+    /// The reasons, most slots first; nothing where no slot waits.
+    pub(super) fn show(&self) -> Markup {
+        let mut reasons: Vec<_> = self.reasons.iter().collect();
+        reasons.sort_by_key(|(_, slots)| std::cmp::Reverse(**slots));
+        html! {
+            @if !reasons.is_empty() {
+                h2 { "What its slots wait for" }
+                ul.plain {
+                    @for ((state, told, workflow), slots) in reasons {
+                        li {
+                            b { (slots) } " " (badge(*state))
+                            @if !told.is_empty() { " for " (told) }
+                            @if let Some(id) = workflow { " " a href=(workflow_href(id)) { (id) } }
+                        }
+                    }
+                }
+                @if self.is_partial { p.soft { "Of the newest " (ASKED) " that do not run yet." } }
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The rules of backfills, as scans over all slots.
+
+use jiff::Timestamp;
+use kelos_core::BackfillRequest;
+use kelos_model::workflow::BackfillMode;
+use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
+
+use super::{Spec, SpecSlot};
+
+/// A backfill as the specification sees it.
+pub(super) struct SpecBackfill {
+    workflow: WorkflowId,
+    pub(super) priority: i32,
+    pub(super) paused: bool,
+    cancelled: bool,
+}
+
+impl Spec {
+    /// Whether a slot's backfill is paused; asked about slots that have no run.
+    pub(super) fn is_left_alone(&self, slot: &SpecSlot) -> bool {
+        slot.backfill.as_ref().and_then(|id| self.backfills.get(id)).is_some_and(|backfill| backfill.paused)
+    }
+
+    pub(super) fn backfill(&mut self, request: &BackfillRequest, now: Timestamp) {
+        let schedules = self.schedules();
+        let Some(schedule) = schedules.get(&request.workflow) else { return };
+        if self.backfills.contains_key(&request.id) {
+            return;
+        }
+        let BackfillRequest { id, workflow, priority, mode, .. } = request.clone();
+        for at in schedule.times(request.range.start, request.range.end.min(now)) {
+            let slot = SlotRef::at(workflow.clone(), at);
+            match self.slots.get_mut(&slot) {
+                None => {
+                    self.slots.insert(slot, SpecSlot::waiting(priority, Some(id.clone())));
+                }
+                Some(state) if !state.state.is_final() && priority > state.priority => {
+                    state.priority = priority;
+                    state.backfill = Some(id.clone());
+                }
+                Some(state) => match (mode, state.state) {
+                    (_, live) if !live.is_final() => {}
+                    (BackfillMode::Missing, _) | (BackfillMode::Unsuccessful, SlotState::Succeeded) => {}
+                    _ => state.reopen(priority, Some(id.clone())),
+                },
+            }
+        }
+        self.backfills.insert(id, SpecBackfill { workflow, priority, paused: false, cancelled: false });
+    }
+
+    /// Its slots in some of the states.
+    fn slots_of(&mut self, id: &BackfillId, wanted: impl Fn(SlotState) -> bool) -> Vec<(&SlotRef, &mut SpecSlot)> {
+        let mine = self.slots.iter_mut().filter(|(_, slot)| slot.backfill.as_ref() == Some(id) && wanted(slot.state));
+        mine.collect()
+    }
+
+    /// Changes one that was not cancelled, where it must live only while a slot of it does. Its live slots have its
+    /// priority.
+    pub(super) fn change_backfill(&mut self, id: &BackfillId, must_live: bool, change: impl Fn(&mut SpecBackfill)) {
+        let is_over = self.slots_of(id, |state| !state.is_final()).is_empty();
+        let Some(row) = self.backfills.get_mut(id).filter(|row| !row.cancelled && !(must_live && is_over)) else {
+            return;
+        };
+        change(row);
+        let priority = row.priority;
+        self.slots_of(id, |state| !state.is_final()).into_iter().for_each(|(_, slot)| slot.priority = priority);
+    }
+
+    pub(super) fn rerun_backfill(&mut self, id: &BackfillId) {
+        let schedules = self.schedules();
+        let Some(row) = self.backfills.get(id).filter(|row| !row.cancelled) else { return };
+        let Some(schedule) = schedules.get(&row.workflow) else { return };
+        let priority = row.priority;
+        for (slot, state) in self.slots_of(id, |state| matches!(state, SlotState::Failed | SlotState::Expired)) {
+            if schedule.contains(slot.key.scheduled_at()) {
+                state.reopen(priority, Some(id.clone()));
+            }
+        }
+    }
+
+    pub(super) fn cancel_backfill(&mut self, id: &BackfillId) {
+        let Some(row) = self.backfills.get_mut(id).filter(|row| !row.cancelled) else { return };
+        (row.cancelled, row.paused) = (true, false);
+        for (_, slot) in self.slots_of(id, |state| !state.is_final() && state != SlotState::Running) {
+            (slot.state, slot.retries) = (SlotState::Killed, 0);
+        }
+    }
+}
