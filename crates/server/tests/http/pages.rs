@@ -298,3 +298,15 @@ async fn what_is_not_there_is_told_as_a_page() {
         assert_says(&reply.text, &[said]);
     }
 }
+
+#[tokio::test]
+async fn a_mistyped_address_is_told_of_in_words_of_the_pages() {
+    let server = Server::start("").await;
+    let reply = server.get("/ui/activity?limit=3").await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    assert_says(&reply.text, &["Unknown query parameter `limit`, expected one of `workflow`"]);
+    assert_says(&server.get("/ui/activity?before=x").await.text, &["expected a number of digits only"]);
+
+    let reply = server.get("/ui/").await;
+    assert_eq!((reply.status, reply.header("location")), (StatusCode::PERMANENT_REDIRECT, "/ui"));
+}
