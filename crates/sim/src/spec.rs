@@ -368,7 +368,16 @@ impl SpecSlot {
     }
 
     fn waiting(priority: i32, backfill: Option<BackfillId>) -> SpecSlot {
-        SpecSlot { state: SlotState::Waiting, retries: 0, last_run: 0, alive: false, priority, backfill, due: None, queued_at: Timestamp::MIN }
+        SpecSlot {
+            state: SlotState::Waiting,
+            retries: 0,
+            last_run: 0,
+            alive: false,
+            priority,
+            backfill,
+            due: None,
+            queued_at: Timestamp::MIN,
+        }
     }
 
     fn reopen(&mut self, priority: i32, backfill: Option<BackfillId>) {

@@ -202,7 +202,8 @@ async fn a_slot_shows_what_its_job_is_given_for_it() {
 #[tokio::test]
 async fn runs_lead_to_pages_of_other_systems() {
     let mut server = Server::start(&workflow("w", "startTime: '2015-09-13T12:00Z'")).await;
-    let file = r#"{"links": [{"name": "<b>bold", "url": "https://logs.example/${workflow}?day=${day}&id=${externalId}"}]}"#;
+    let file =
+        r#"{"links": [{"name": "<b>bold", "url": "https://logs.example/${workflow}?day=${day}&id=${externalId}"}]}"#;
     let links = Links::parse(file).unwrap().with_hue("https://hue.example/oozie").unwrap();
     let app = App::new(server.node.clone(), "1.2.3").with_groups(Groups::of_file(file).unwrap()).with_links(links);
     server.router = router(app);

@@ -129,7 +129,8 @@ impl Reader for MemoryDisk {
     fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
         let all = self.state();
         let in_state = |row: &SlotRow| row.slot.state == state;
-        let mut rows: Vec<SlotRow> = (0..all.slots.len()).flat_map(|number| all.rows(number)).filter(in_state).collect();
+        let mut rows: Vec<SlotRow> =
+            (0..all.slots.len()).flat_map(|number| all.rows(number)).filter(in_state).collect();
         rows.sort_by_key(|row| row.id.key.scheduled_at());
         rows.truncate(limit);
         Ok(rows)
