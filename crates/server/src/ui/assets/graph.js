@@ -181,7 +181,7 @@ document.addEventListener("DOMContentLoaded", () => {
     one.classList.remove(...LOOKS);
     one.classList.add(look);
     one.querySelector(".letter").textContent = letter;
-    one.querySelector(".note").textContent = note;
+    one.querySelector(".below").textContent = note;
     one.querySelector("title").textContent = words;
     one.setAttribute("aria-label", words);
   };
