@@ -68,7 +68,8 @@
     const count = row.counts.get(place);
     const letter = row.letters[place];
     if (letter === ".") return "";
-    return count ? `${letter}<small>${count > 99 ? "99+" : count}</small>` : letter;
+    const most = columns.width >= 86_400_000 ? 9999 : 99;
+    return count ? `${letter}<small>${count > most ? `${most}+` : count}</small>` : letter;
   };
 
   // Only letters, digits and names of classes get in here: nothing that anybody else wrote.
