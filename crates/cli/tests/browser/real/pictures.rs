@@ -57,15 +57,8 @@ fn pictures_are_taken_where_they_are_asked_for() {
     take(&house, "activity", "/ui/activity", "true");
     house.pretend("", "dark");
     take(&house, "board-dark", "/ui", painted);
-    take(
-        &house,
-        "slot-dark",
-        &format!("/ui/workflows/ingest-payments/slots/{failed}"),
-        "document.getElementById('log-text')",
-    );
     house.pretend("", "light");
     house.size(PHONE, true);
     take(&house, "board-phone", "/ui", painted);
-    take(&house, "stuck-phone", "/ui/stuck", "true");
     house.size(WINDOW, false);
 }
