@@ -127,6 +127,7 @@ fn summary(shown: &Shown) -> Markup {
             (view.told(view.range.start, form)) " – " (view.told(view.range.end, form)) " " (view.told(view.range.end, "%Z"))
             ": " (words::count(runs.len() as u64, "run"))
             @if !states.is_empty() { " (" (states.join(", ")) ")" }
+            @if shown.more_rows > 0 { " in the rows shown" }
         }
         @if let Some(since) = shown.complete_since {
             p.note {
