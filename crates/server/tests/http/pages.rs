@@ -292,7 +292,7 @@ async fn what_is_not_there_is_told_as_a_page() {
         ("/ui/workflows/none", 404, "No workflow has ever been named \"none\"."),
         ("/ui/workflows/none/slots/2015-09-13T13:00Z", 404, "No workflow has ever been named \"none\"."),
         ("/ui/workflows/w/slots/yesterday", 400, "has no year of four digits"),
-        ("/ui/activity?wokflow=a", 400, "unknown field"),
+        ("/ui/activity?wokflow=a", 400, "Unknown query parameter `wokflow`"),
     ] {
         let reply = server.get(uri).await;
         assert_eq!(reply.status.as_u16(), status, "{reply:?}");
