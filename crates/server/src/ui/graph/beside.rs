@@ -102,7 +102,7 @@ fn tree(upstream: &Upstream) -> Markup {
         ol.path {
             @for (depth, slot, is_new) in &lines {
                 @let step = upstream.step(slot);
-                li class=(format!("depth-{}", depth.min(&MOST_INDENTED))) {
+                li class=(format!("depth-{}", depth.min(MOST_INDENTED))) {
                     @if *depth > 0 { span.soft { "waits for " } }
                     (slot_link(slot, step.and_then(|step| step.state)))
                     @if !is_new { span.soft { " (told above)" } }

@@ -78,7 +78,7 @@ fn navigation(shown: &Shown) -> Markup {
 }
 
 fn hours_name(hours: u32) -> String {
-    if hours < 24 || hours % 24 != 0 { format!("{hours} h") } else { format!("{} d", hours / 24) }
+    if hours < 24 || !hours.is_multiple_of(24) { format!("{hours} h") } else { format!("{} d", hours / 24) }
 }
 
 fn filters(shown: &Shown) -> Markup {
