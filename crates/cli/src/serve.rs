@@ -42,7 +42,7 @@ pub(crate) struct ServeArgs {
 }
 
 /// The options that may be written with one dash.
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 12] = [
     "port",
     "workflows",
     "defaults",
@@ -52,6 +52,7 @@ const OPTIONS: [&str; 11] = [
     "autoSchedule",
     "bind",
     "config",
+    "hue",
     "planning-window",
     "max-running",
 ];

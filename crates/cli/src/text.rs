@@ -53,6 +53,12 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
+/// A word of a command that is to be pasted into a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_.@:".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 /// Prints; a reader that went away ends the program quietly, as it does other filters.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -74,4 +80,16 @@ pub(crate) fn json(value: &Value) {
         serde_json::to_string(value)
     };
     line(text.unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_quoted_words_as_they_are() {
+        assert_eq!(quoted("totals-é.2"), "totals-é.2");
+        assert_eq!(quoted("it's $(here)"), r"'it'\''s $(here)'");
+        assert_eq!(quoted("two words"), "'two words'");
+    }
 }

@@ -128,7 +128,7 @@ fn welcome(node: &kelos::Node, dir: &Path, from: &Path, folders: &Folders, addre
     let there = if dir == from { String::new() } else { format!(", in {}", dir.display()) };
     lines.push(format!("Try, from another terminal{there}:"));
     let mut tries = vec!["kelos ls".to_owned(), "kelos slots".to_owned(), "kelos events -f".to_owned()];
-    tries.extend(example(&rows).map(|(id, at)| format!("kelos why {id} {}", to_the_second(at))));
+    tries.extend(example(&rows).map(|(id, at)| format!("kelos why {} {}", text::quoted(&id), to_the_second(at))));
     if rows.is_empty() && problems.is_empty() {
         tries = vec!["write workflows/first.js; it is picked up within a second".to_owned()];
     }

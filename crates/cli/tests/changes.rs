@@ -123,3 +123,31 @@ fn groups_of_the_board_are_set_and_taken_back() {
     assert!(folder.run(&["groups", "--set", "broken.json"]).fails(2).contains("expected {\"groups\""));
     assert_eq!(folder.run(&["groups", "--reset"]).ok(), by_project);
 }
+
+#[test]
+fn who_holds_the_permits_of_a_pool_is_told() {
+    let at = hour();
+    let pooled = |id: &str| {
+        let script = hourly(id, &at, "celos.alwaysTrigger()", "while [ ! -e go ]; do sleep 0.05; done");
+        script.replace("\"trigger\"", "\"pools\": [celos.pool(\"spark\", 1)], \"trigger\"")
+    };
+    let folder = Folder::with(&[("workflows/a.js", &pooled("a")), ("workflows/b.js", &pooled("b"))]);
+    let _server = Server::up(&folder);
+    reaches(&folder, "a", &at, "running");
+    reaches(&folder, "b", &at, "queued");
+
+    let short = at.replace(":00:00Z", ":00Z");
+    let told = folder.run(&["capacity"]).ok();
+    let words = |line: &str| -> Vec<String> {
+        line.split("  ").map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+    };
+    let rows: Vec<Vec<String>> = told.lines().map(words).collect();
+    assert_eq!(rows[0], ["WHAT", "HELD", "OF", "QUEUED", "HELD BY", "NEXT"], "{told}");
+    assert_eq!(rows[2][..3], ["pool spark", "1", "1"], "{told}");
+    assert!(rows[2][4] == format!("a@{short}") && rows[2][5].starts_with(&format!("b@{short} +1")), "{told}");
+    assert_eq!(folder.json(&["capacity", "--json"])["pools"][0]["held"], 1);
+    let why = folder.run(&["why", "b", &at]).ok();
+    assert!(why.contains(&format!("1 of 1 permits of pool spark are held by a@{short}")), "{why}");
+    folder.write("go", "");
+    reaches(&folder, "b", &at, "succeeded");
+}

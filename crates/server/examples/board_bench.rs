@@ -1,4 +1,4 @@
-//! What the board and the graph cost the server: `cargo run --release -p kelos-server --example board_bench [finished slots]`.
+//! What the board, the graph and the timeline cost the server: `cargo run --release -p kelos-server --example board_bench [finished slots]`.
 //!
 //! 500 hourly workflows with a long past in SQLite. Figures are of the machine they are measured on; nothing asserts them.
 
@@ -17,20 +17,33 @@ use kelos::model::ranges::{Range, RangeSet};
 use kelos::model::time::schedule::Schedule;
 use kelos::model::time::{Cron, CronSchedule};
 use kelos::model::workflow::{Job, Planned, WorkflowRow};
-use kelos::model::{Event, EventRecord, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::model::{
+    Event, EventRecord, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow,
+    WorkflowId,
+};
 use kelos::store::{Columns, Commit, Reader, SlotRow, SqliteStore, Store};
 use kelos::{Node, NodeConfig, Pace};
 use kelos_server::{App, router};
 use tower::ServiceExt;
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+type Answer<T = ()> = Result<T, Box<dyn Error>>;
 
 const WORKFLOWS: usize = 500;
 const ROUNDS: usize = 50;
 const NOW: i64 = 1_763_730_000;
+/// Now, long ago, wide, and of one workflow.
+const TIMELINES: [&str; 7] = [
+    "/ui/timeline",
+    "/ui/timeline?hours=24",
+    "/ui/timeline?hours=168",
+    "/ui/timeline?from=2025-10-01T00:00Z&to=2025-10-01T06:00Z",
+    "/ui/timeline?hours=168&find=workflow-007",
+    "/ui/timeline?hours=24&as=table",
+    "/api/v1/runs?from=2025-10-01T00:00Z&to=2025-10-01T06:00Z",
+];
 
 #[tokio::main]
-async fn main() -> Outcome {
+async fn main() -> Answer {
     let finished = std::env::args().nth(1).map_or(Ok(1_000_000), |count| count.parse())?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("kelos.db");
@@ -54,6 +67,9 @@ async fn main() -> Outcome {
     for uri in ["/ui/graph", "/ui/graph?focus=workflow-250", "/ui/graph?as=list", "/ui/graph/nodes?of=workflow-250"] {
         page(&router, uri).await?;
     }
+    for uri in TIMELINES {
+        page(&router, uri).await?;
+    }
     node.stop().await;
     Ok(())
 }
@@ -72,7 +88,7 @@ fn tell(what: &str, mut taken: Vec<Duration>, size: usize) {
     println!("{what:<40} p50 {:>9.2?}  worst {:>9.2?}  {size}", taken[taken.len() / 2], taken[taken.len() - 1]);
 }
 
-fn time(what: &str, ask: impl Fn() -> Outcome<usize>) -> Outcome {
+fn time(what: &str, ask: impl Fn() -> Answer<usize>) -> Answer {
     let mut taken = Vec::new();
     let mut size = 0;
     for _ in 0..ROUNDS {
@@ -84,7 +100,7 @@ fn time(what: &str, ask: impl Fn() -> Outcome<usize>) -> Outcome {
     Ok(())
 }
 
-async fn page(router: &Router, uri: &str) -> Outcome {
+async fn page(router: &Router, uri: &str) -> Answer {
     let mut taken = Vec::new();
     let mut size = 0;
     for _ in 0..ROUNDS {
@@ -99,7 +115,7 @@ async fn page(router: &Router, uri: &str) -> Outcome {
 }
 
 /// Places for the nodes of the graph by themselves.
-fn places(reader: &dyn Reader) -> Outcome {
+fn places(reader: &dyn Reader) -> Answer {
     let now = Timestamp::from_second(NOW)?;
     let graph = kelos::graph::read(reader, &Wanted::default(), now, 24)?;
     let number = |id: &WorkflowId| graph.nodes.iter().position(|node| node.id == *id);
@@ -117,8 +133,26 @@ fn waits(number: usize) -> Trigger {
     Trigger::And { triggers: before.map(|on| Trigger::Success { workflow: id(on) }).collect() }
 }
 
-/// Writes a past that ends now, with one line of history for each slot. One in a hundred failed.
-fn fill(path: &Path, finished: usize) -> Outcome {
+/// The run of a slot, which takes some minutes; of some workflows hours.
+fn run(slot: &SlotRef, seq: u64, number: usize, failed: bool) -> Run {
+    let later = |seconds: usize| slot.key.scheduled_at() + SignedDuration::from_secs(seconds as i64);
+    let (begun, takes) = (number * 7, if number.is_multiple_of(50) { 10_000 } else { 20 + number * 37 % 600 });
+    Run {
+        id: RunId { slot: slot.clone(), number: 1 },
+        seq,
+        previous: 0,
+        state: if failed { RunState::Killed } else { RunState::Succeeded },
+        executor: "command".to_owned(),
+        external_id: Some(format!("{seq}")),
+        dispatched_at: later(begun),
+        started_at: Some(later(begun + 1)),
+        ended_at: Some(later(begun + takes)),
+        outcome: Some(if failed { Outcome::Killed } else { Outcome::Succeeded }),
+    }
+}
+
+/// Writes a past that ends now, with a run and one line of history for each slot. One in a hundred was killed.
+fn fill(path: &Path, finished: usize) -> Answer {
     let mut store = SqliteStore::open(path)?;
     let lease = store.lease("bench", Timestamp::UNIX_EPOCH, 60_000)?.ok_or("somebody else leads")?;
     let hours = u32::try_from(finished / WORKFLOWS)?;
@@ -132,9 +166,9 @@ fn fill(path: &Path, finished: usize) -> Outcome {
                 0 => (SlotState::Killed, SlotEvent::Killed { by: "bench".to_owned(), reason: None }),
                 _ => (SlotState::Succeeded, SlotEvent::Succeeded { run: 1 }),
             };
-            commit
-                .slots
-                .push(SlotRow { id: slot.clone(), slot: Slot { last_event: seq, ..Slot::new(state, ago(hour)) } });
+            let own = Slot { last_event: seq, last_run: 1, last_run_seq: seq, ..Slot::new(state, ago(hour)) };
+            commit.slots.push(SlotRow { id: slot.clone(), slot: own });
+            commit.runs.push(run(&slot, seq, number, state == SlotState::Killed));
             commit.events.push(EventRecord { seq, at: ago(hour), previous: 0, event: Event::Slot { slot, what } });
         }
         if commit.slots.len() >= 20_000 || hour == 1 {

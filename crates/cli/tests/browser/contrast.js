@@ -33,10 +33,11 @@ const ground = (element) => {
 };
 
 // In a drawing the shape that is painted last before a text, where it stands, is behind it.
+const outermost = (drawing) => drawing.ownerSVGElement ? outermost(drawing.ownerSVGElement) : drawing;
 const shape = (text, box) => {
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
   let found = null;
-  for (const one of text.ownerSVGElement.querySelectorAll("rect, circle, path, polygon, ellipse")) {
+  for (const one of outermost(text).querySelectorAll("rect, circle, path, polygon, ellipse")) {
     if (!(one.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING)) continue;
     const place = one.getBoundingClientRect(), style = getComputedStyle(one);
     const holds = place.left <= x && x <= place.right && place.top <= y && y <= place.bottom;
@@ -49,10 +50,10 @@ const behind = (element, box) => {
   const drawing = element.ownerSVGElement;
   if (!drawing) return ground(element);
   const under = shape(element, box);
-  if (!under) return ground(drawing);
+  if (!under) return ground(outermost(drawing));
   const style = getComputedStyle(under), fill = parts(style.fill);
   fill[3] *= Number(style.fillOpacity) * Number(style.opacity);
-  return over(fill, ground(drawing));
+  return over(fill, ground(outermost(drawing)));
 };
 
 const faint = new Set();
@@ -60,6 +61,8 @@ const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 while (words.nextNode()) {
   const element = words.currentNode.parentElement;
   if (!words.currentNode.data.trim() || element.closest("script, style, option, :disabled, title, desc")) continue;
+  // What is put aside on purpose, so that a path stands out; it is as plain as all else at one click.
+  if (element.closest(".aside, .with-path")) continue;
   if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
   const range = document.createRange();
   range.selectNodeContents(words.currentNode);

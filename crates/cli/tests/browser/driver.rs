@@ -199,7 +199,7 @@ impl Browser {
     pub(crate) fn picture(&self) -> Vec<u8> {
         use base64::Engine as _;
         eventually("still", || {
-            let moves = "return document.getAnimations().filter((one) => one.playState === 'running').length";
+            let moves = "return document.getAnimations().filter((one) => one.playState === 'running' && one.effect.getComputedTiming().endTime < 1e4).length";
             (self.ask(moves) == json!(0)).then_some(())
         });
         let shot = self.get("screenshot");

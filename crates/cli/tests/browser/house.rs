@@ -62,6 +62,14 @@ impl House {
         House { browser: Browser::onto(driver, server.address()), server, folder }
     }
 
+    /// The server dies, and comes back at the same address after something was done.
+    pub(crate) fn away(&mut self, meanwhile: impl FnOnce(&House)) {
+        let port = self.server.address().rsplit(':').next().expect("a port").to_owned();
+        self.server.die();
+        meanwhile(self);
+        self.server = Server::start(self.folder.path(), &["up", "--port", &port], "Stop with Ctrl-C");
+    }
+
     /// Asks the native API.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Value {

@@ -70,8 +70,9 @@ pub(crate) fn world() -> Option<House> {
     house.until_slots("long", "running", 1);
     house.until_slots("next", "queued", 1);
     house.pause("quiet");
+    let from = Timestamp::now() - SignedDuration::from_hours(HOURS as i64 - 1);
     let again = json!({
-        "name": "once-more", "workflow": "source", "from": "2000-01-01T00:00Z", "to": Timestamp::now().to_string(), "mode": "all", "reason": "to see it",
+        "name": "once-more", "workflow": "source", "from": from.to_string(), "to": Timestamp::now().to_string(), "mode": "all", "reason": "to see it",
     });
     house.post("backfills", &again);
     house.until_slots("source", "succeeded", HOURS);

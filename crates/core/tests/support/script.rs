@@ -32,10 +32,9 @@ use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
 use kelos_model::time::{Cron, CronSchedule, Schedule, format_short, parse_instant};
 use kelos_model::trigger::Verdict;
-use kelos_model::workflow::{About, BackfillMode, Job, Keys, Properties, Source};
+use kelos_model::workflow::{BackfillMode, Job, Keys};
 use kelos_model::{
-    BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RetryPolicy, RunId, SlotKey, SlotRef, Trigger, Workflow,
-    WorkflowId,
+    BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
 };
 
 use super::triggers;
@@ -256,24 +255,7 @@ fn pool_use(word: &str) -> Result<PoolUse, String> {
 
 /// Hourly, always ready, one at a time.
 fn plain(id: &WorkflowId) -> Workflow {
-    Workflow {
-        id: id.clone(),
-        project: "scenario".to_owned(),
-        source: Source::default(),
-        keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
-        trigger: Trigger::Always,
-        concurrency: 1,
-        pools: Vec::new(),
-        retry: RetryPolicy::default(),
-        start_time: None,
-        wait_timeout_seconds: None,
-        job: Job {
-            executor: "command".to_owned(),
-            settings: serde_json::Map::new(),
-            properties: Properties::default(),
-        },
-        about: About::default(),
-    }
+    Workflow::new(id.clone(), Schedule::Cron(CronSchedule::hourly()), Job::new("command", serde_json::Map::new()))
 }
 
 fn answer(world: &mut World, words: &mut Script) -> Said {

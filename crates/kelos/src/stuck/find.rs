@@ -241,7 +241,7 @@ fn due_words(slots: usize) -> String {
 fn delay(trigger: &Trigger) -> i64 {
     match trigger {
         Trigger::Delay { seconds } => (*seconds).max(0),
-        other => other.nested().iter().map(|nested| delay(nested)).max().unwrap_or(0),
+        other => other.nested().iter().map(delay).max().unwrap_or(0),
     }
 }
 

@@ -33,7 +33,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-fn bad_query(said: &str) -> Problem {
+/// What is wrong with a query, in words for people.
+pub(crate) fn bad_query(said: &str) -> Problem {
     let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(said);
     // The name of an unknown parameter comes twice, before the message and in it.
     let said = match said.split_once(": ") {

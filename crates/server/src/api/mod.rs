@@ -36,7 +36,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::Problem;
 
-pub(crate) use extract::who;
+pub(crate) use extract::{bad_query, who};
 pub use words::event_words;
 
 /// Largest body: that of a register.

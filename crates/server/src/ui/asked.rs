@@ -30,7 +30,7 @@ pub(super) fn filled(text: Option<String>) -> Option<String> {
 }
 
 pub(super) fn query<T>(query: Result<axum::extract::Query<T>, QueryRejection>) -> Result<T, Trouble> {
-    query.map(|query| query.0).map_err(|rejection| Trouble::bad_request(format!("{}.", rejection.body_text())))
+    query.map(|query| query.0).map_err(|rejection| api::bad_query(&rejection.body_text()).into())
 }
 
 pub(super) fn form<T>(form: Result<axum::Form<T>, FormRejection>) -> Result<T, Trouble> {

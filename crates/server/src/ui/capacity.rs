@@ -60,7 +60,7 @@ fn headline(found: &Capacity) -> Markup {
                     (pools > 0).then(|| format!("for the permits of {}", words::count(pools as u64, "pool"))),
                     (workflows > 0).then(|| format!("for runs of {} to end", words::count(workflows as u64, "workflow"))),
                 ];
-                (waits.into_iter().flatten().collect::<Vec<_>>().join(", ")) "."
+                (waits.into_iter().flatten().collect::<Vec<_>>().join(" and ")) "."
             }
         }
     }
@@ -101,7 +101,7 @@ fn one_pool(pool: &PoolState, now: Timestamp) -> Markup {
             @if pool.queued > 0 {
                 p {
                     (words::count(pool.queued, "slot")) " " (verb(pool.queued)) " in line"
-                    @if let Some(since) = pool.oldest_since { ", the longest since " span title=(words::moment(since)) { (words::ago(since, now)) } }
+                    @if let Some(since) = pool.oldest_since { ", the longest for " span title=(words::moment(since)) { (words::span(now.duration_since(since).as_secs())) } }
                     ":"
                 }
                 (line(&pool.first, now))

@@ -246,7 +246,7 @@ async fn versions_show_what_they_changed_without_secrets() {
     server.step(TIME).await;
     assert!(!page(&server, "/ui/workflows/w").await.contains("versions"));
     server.write("test.js", &settings("new", "hunter2"));
-    server.step("2015-09-13T13:10Z").await;
+    server.post("/clear-cache").await.ok();
     assert_says(&page(&server, "/ui/workflows/w").await, &["2 versions version 2 , since", "version 1 , since"]);
     let second = page(&server, "/ui/workflows/w/versions/2").await;
     assert_harmless(&second);
@@ -292,10 +292,22 @@ async fn what_is_not_there_is_told_as_a_page() {
         ("/ui/workflows/none", 404, "No workflow has ever been named \"none\"."),
         ("/ui/workflows/none/slots/2015-09-13T13:00Z", 404, "No workflow has ever been named \"none\"."),
         ("/ui/workflows/w/slots/yesterday", 400, "has no year of four digits"),
-        ("/ui/activity?wokflow=a", 400, "unknown field"),
+        ("/ui/activity?wokflow=a", 400, "Unknown query parameter `wokflow`"),
     ] {
         let reply = server.get(uri).await;
         assert_eq!(reply.status.as_u16(), status, "{reply:?}");
         assert_says(&reply.text, &[said]);
     }
+}
+
+#[tokio::test]
+async fn a_mistyped_address_is_told_of_in_words_of_the_pages() {
+    let server = Server::start("").await;
+    let reply = server.get("/ui/activity?limit=3").await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    assert_says(&reply.text, &["Unknown query parameter `limit`, expected one of `workflow`"]);
+    assert_says(&server.get("/ui/activity?before=x").await.text, &["expected a number of digits only"]);
+
+    let reply = server.get("/ui/").await;
+    assert_eq!((reply.status, reply.header("location")), (StatusCode::PERMANENT_REDIRECT, "/ui"));
 }

@@ -58,7 +58,7 @@ impl Spec {
     /// priority.
     pub(super) fn change_backfill(&mut self, id: &BackfillId, must_live: bool, change: impl Fn(&mut SpecBackfill)) {
         let is_over = self.slots_of(id, |state| !state.is_final()).is_empty();
-        let Some(row) = self.backfills.get_mut(id).filter(|row| !row.cancelled && !(must_live && is_over)) else {
+        let Some(row) = self.backfills.get_mut(id).filter(|row| !(row.cancelled || must_live && is_over)) else {
             return;
         };
         change(row);

@@ -3,6 +3,7 @@
 mod board;
 mod injection;
 mod keys;
+mod loss;
 mod pages;
 mod pictures;
 mod quickstart;

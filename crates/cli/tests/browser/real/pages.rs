@@ -53,7 +53,7 @@ fn pages(house: &House) -> Vec<String> {
         "/ui/timeline?as=table",
         "/ui/backfills/once-more",
         "/ui/new-backfill",
-        "/ui/new-backfill?workflow=source&from=2000-01-01T00:00Z&to=2100-01-01T00:00Z&mode=all",
+        "/ui/new-backfill?workflow=source&from=2026-01-01T00:00Z&to=2026-01-03T00:00Z&mode=all",
         "/ui?tag=people",
         "/ui/activity?who=*",
     ];

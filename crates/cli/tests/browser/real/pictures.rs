@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::driver::{PHONE, WINDOW};
@@ -28,7 +29,8 @@ fn pictures_are_taken_where_they_are_asked_for() {
     let Some(house) = scene() else { return };
     house.pretend("", "light");
     let (hour, failed) = (&house.slots("sessions", "running")[0], &house.slots("ingest-payments", "failed")[0]);
-    let backfill = json!({"name": "new-shelves", "workflow": "clean-stock", "from": "2000-01-01T00:00Z", "to": hour, "mode": "all", "reason": "shelves were counted twice"});
+    let from = (hour.parse::<Timestamp>().expect("a time") - SignedDuration::from_hours(30)).to_string();
+    let backfill = json!({"name": "new-shelves", "workflow": "clean-stock", "from": from, "to": hour, "mode": "all", "reason": "shelves were counted twice"});
     let painted = "document.querySelector('.cells > i.good')";
     take(&house, "board", "/ui", painted);
     take(&house, "graph", "/ui/graph", "true");
@@ -55,15 +57,8 @@ fn pictures_are_taken_where_they_are_asked_for() {
     take(&house, "activity", "/ui/activity", "true");
     house.pretend("", "dark");
     take(&house, "board-dark", "/ui", painted);
-    take(
-        &house,
-        "slot-dark",
-        &format!("/ui/workflows/ingest-payments/slots/{failed}"),
-        "document.getElementById('log-text')",
-    );
     house.pretend("", "light");
     house.size(PHONE, true);
     take(&house, "board-phone", "/ui", painted);
-    take(&house, "stuck-phone", "/ui/stuck", "true");
     house.size(WINDOW, false);
 }

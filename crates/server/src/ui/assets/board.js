@@ -68,7 +68,8 @@
     const count = row.counts.get(place);
     const letter = row.letters[place];
     if (letter === ".") return "";
-    return count ? `${letter}<small>${count > 99 ? "99+" : count}</small>` : letter;
+    const most = columns.width >= 86_400_000 ? 9999 : 99;
+    return count ? `${letter}<small>${count > most ? `${most}+` : count}</small>` : letter;
   };
 
   // Only letters, digits and names of classes get in here: nothing that anybody else wrote.
@@ -369,7 +370,7 @@
   });
 
   // ---- Live: rows as they change, all of it when more than rows changed or time moves on.
-  let source, boundary, refreshing = false, lost;
+  let source, boundary, refreshing = false;
 
   const refresh = async () => {
     if (refreshing) return;
@@ -420,18 +421,11 @@
     source = new EventSource(grid.dataset.stream);
     let opened = false;
     source.addEventListener("open", () => {
-      clearTimeout(lost);
-      $("offline")?.remove();
       // Whoever was away for a while may have missed more than rows.
       if (opened) refresh();
       opened = true;
     });
-    source.addEventListener("error", () => {
-      clearTimeout(lost);
-      lost = setTimeout(showLost, 1500);
-      // A server that answers with an error closes the stream for good.
-      if (source.readyState === EventSource.CLOSED) setTimeout(refresh, 3000);
-    });
+    Kelos.attend(source, refresh);
     source.addEventListener("rows", (event) => {
       let strange = false;
       for (const [id, letters, counts] of JSON.parse(event.data)) {
@@ -445,15 +439,6 @@
     });
     source.addEventListener("workflows", refresh);
     if (grid.dataset.holds) boundary = setTimeout(refresh, Math.max(250, Number(grid.dataset.holds) + 50));
-  };
-  const showLost = () => {
-    if ($("offline")) return;
-    const sign = document.createElement("p");
-    sign.id = "offline";
-    sign.className = "offline bad";
-    sign.setAttribute("role", "status");
-    sign.textContent = "No word from the server; this may be old";
-    document.body.append(sign);
   };
 
   // ---- What the sheet of keys says of the board.

@@ -8,47 +8,47 @@ document.addEventListener("DOMContentLoaded", () => {
   const form = document.getElementById("choose");
   let picture = document.getElementById("picture");
 
-  // --- What is seen: the corner and the width of the view, in units of the picture. ---
+  // --- What is seen: the corner of the view in units of the picture, and how many pixels a unit has. ---
 
-  let seen = null;
+  // The picture is moved as a whole, as an image is: laying its texts out anew at each step would take far longer.
+  let seen = { x: 0, y: 0, scale: 1 };
+  const room = { width: 1, height: 1 };
   const whole = () => ({ width: Number(picture.getAttribute("width")), height: Number(picture.getAttribute("height")) });
-  const scale = () => picture.clientWidth / seen.width;
 
+  let painted = 0;
+  const paint = () => {
+    painted = 0;
+    picture.style.transform = `scale(${seen.scale}) translate(${-seen.x}px, ${-seen.y}px)`;
+  };
   const look = (next) => {
-    const { width } = whole();
-    const most = Math.max(width, picture.clientWidth) * 4;
-    next.width = Math.min(Math.max(next.width, 150), most);
-    seen = next;
-    const height = (seen.width * picture.clientHeight) / picture.clientWidth;
-    picture.setAttribute("viewBox", `${seen.x} ${seen.y} ${seen.width} ${height}`);
+    seen = { ...next, scale: Math.min(Math.max(next.scale, 0.03), 4) };
+    painted ||= requestAnimationFrame(paint);
   };
 
   // All of it, but no larger than drawn; in the middle.
   const fit = () => {
     const { width, height } = whole();
-    const [room, high] = [picture.clientWidth, picture.clientHeight];
-    const wide = Math.max(width, (height * room) / high, room);
-    look({ x: (width - wide) / 2, y: (height - (wide * high) / room) / 2, width: wide });
+    const scale = Math.min(room.width / width, room.height / height, 1);
+    look({ x: (width - room.width / scale) / 2, y: (height - room.height / scale) / 2, scale });
   };
 
   // Nearer or farther, with the point at these pixels staying where it is.
-  const zoom = (factor, x = picture.clientWidth / 2, y = picture.clientHeight / 2) => {
-    const before = scale();
-    const [px, py] = [seen.x + x / before, seen.y + y / before];
-    look({ ...seen, width: seen.width / factor });
-    look({ x: px - x / scale(), y: py - y / scale(), width: seen.width });
+  const zoom = (factor, x = room.width / 2, y = room.height / 2) => {
+    const [px, py] = [seen.x + x / seen.scale, seen.y + y / seen.scale];
+    look({ ...seen, scale: seen.scale * factor });
+    look({ x: px - x / seen.scale, y: py - y / seen.scale, scale: seen.scale });
     remember();
   };
 
-  const move = (dx, dy) => { look({ x: seen.x - dx / scale(), y: seen.y - dy / scale(), width: seen.width }); remember(); };
+  const move = (dx, dy) => { look({ ...seen, x: seen.x - dx / seen.scale, y: seen.y - dy / seen.scale }); remember(); };
 
   // Brings a node into sight.
   const reveal = (node, far) => {
-    const box = node.querySelector("rect").getBBox();
-    const height = (seen.width * picture.clientHeight) / picture.clientWidth;
-    const inside = box.x > seen.x && box.y > seen.y && box.x + box.width < seen.x + seen.width && box.y + box.height < seen.y + height;
+    const [x, y, wide, high] = ["x", "y", "width", "height"].map((name) => Number(node.querySelector("rect").getAttribute(name)));
+    const [width, height] = [room.width / seen.scale, room.height / seen.scale];
+    const inside = x > seen.x && y > seen.y && x + wide < seen.x + width && y + high < seen.y + height;
     if (inside && !far) return;
-    look({ x: box.x + box.width / 2 - seen.width / 2, y: box.y + box.height / 2 - height / 2, width: seen.width });
+    look({ ...seen, x: x + wide / 2 - width / 2, y: y + high / 2 - height / 2 });
   };
 
   // The address holds the view, so that it can be shared.
@@ -56,23 +56,24 @@ document.addEventListener("DOMContentLoaded", () => {
   const remember = () => {
     clearTimeout(remembers);
     remembers = setTimeout(() => {
-      const said = [seen.x, seen.y, seen.width].map(Math.round).join(",");
+      const said = [seen.x, seen.y, seen.scale * 1000].map(Math.round).join(",");
       history.replaceState(null, "", `${location.pathname}${location.search}#at=${said}`);
     }, BATCH);
   };
   const remembered = () => {
     const at = /^#at=(-?\d+),(-?\d+),(\d+)$/.exec(location.hash);
-    return at && { x: Number(at[1]), y: Number(at[2]), width: Number(at[3]) };
+    return at && { x: Number(at[1]), y: Number(at[2]), scale: Number(at[3]) / 1000 };
   };
 
   // A picture that would be too small to read is shown at reading size, at what matters.
   const begin = () => {
+    [room.width, room.height] = [canvas.clientWidth || 1, canvas.clientHeight || 1];
     const at = remembered();
     fit();
     if (at) { look(at); return; }
     const first = picture.querySelector(".node.focus") ?? picture.querySelector(".node.root") ?? picture.querySelector(".node.bad");
-    if (scale() < 0.45 && first) {
-      look({ ...seen, width: picture.clientWidth / 0.75 });
+    if (seen.scale < 0.45 && first) {
+      look({ ...seen, scale: 0.75 });
       reveal(first, true);
     }
   };
@@ -83,7 +84,7 @@ document.addEventListener("DOMContentLoaded", () => {
   let dragged = 0;
 
   const at = (event) => {
-    const box = picture.getBoundingClientRect();
+    const box = canvas.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
 
@@ -123,14 +124,14 @@ document.addEventListener("DOMContentLoaded", () => {
     dragged += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
     if (dragged < 5) return;
     // Only now: a click must reach the node that it is on.
-    if (!picture.hasPointerCapture(event.pointerId)) picture.setPointerCapture(event.pointerId);
-    picture.classList.add("moves");
+    if (event.isTrusted && !canvas.hasPointerCapture(event.pointerId)) canvas.setPointerCapture(event.pointerId);
+    canvas.classList.add("moves");
     move(now.x - before.x, now.y - before.y);
   };
 
   const onUp = (event) => {
     pointers.delete(event.pointerId);
-    picture.classList.remove("moves");
+    canvas.classList.remove("moves");
   };
 
   const onClick = (event) => { if (dragged >= 5) { event.preventDefault(); event.stopPropagation(); } };
@@ -173,7 +174,15 @@ document.addEventListener("DOMContentLoaded", () => {
   // --- What changes ---
 
   const LOOKS = ["bad", "again", "goes", "waits", "good", "ended", "none", "missing"];
-  const node = (id) => picture?.querySelector(`.node[data-w="${CSS.escape(id)}"]`);
+  const known = new Map();
+  let special = false;
+  const node = (id) => known.get(id);
+  // Which nodes there are, and whether some are in focus or on a path.
+  const learn = () => {
+    known.clear();
+    for (const one of picture?.querySelectorAll(".node") ?? []) known.set(one.getAttribute("data-w"), one);
+    special = [...known.values()].some((one) => one.matches(".focus, .along"));
+  };
 
   const draw = ([id, look, letter, note, words]) => {
     const one = node(id);
@@ -181,7 +190,7 @@ document.addEventListener("DOMContentLoaded", () => {
     one.classList.remove(...LOOKS);
     one.classList.add(look);
     one.querySelector(".letter").textContent = letter;
-    one.querySelector(".note").textContent = note;
+    one.querySelector(".below").textContent = note;
     one.querySelector("title").textContent = words;
     one.setAttribute("aria-label", words);
   };
@@ -201,6 +210,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const held = document.activeElement?.getAttribute("data-w");
     for (const name of ["width", "height", "aria-label"]) picture.setAttribute(name, other.getAttribute(name));
     for (const id of ["edges", "nodes"]) document.getElementById(id).replaceWith(fresh.getElementById(id));
+    learn();
     if (held) node(held)?.focus();
   };
 
@@ -232,14 +242,10 @@ document.addEventListener("DOMContentLoaded", () => {
   const soon = () => { if (!waits) { waits = true; setTimeout(refresh, BATCH); } };
 
   // The words beside the picture are about what is in focus and on the path; without these, about what is in trouble.
-  const told = (id) => {
-    const one = node(id);
-    const special = picture?.querySelector(".node.focus, .node.along");
-    return !special || Boolean(one?.matches(".focus, .along"));
-  };
+  const told = (id) => !special || Boolean(node(id)?.matches(".focus, .along"));
 
   const listen = () => {
-    const stream = new EventSource("/api/v1/events/stream");
+    const stream = new EventSource(`/api/v1/events/stream?after=${document.getElementById("since").dataset.after}`);
     let wasOpen = false;
     stream.addEventListener("slot", (event) => {
       const { workflow, event: what } = JSON.parse(event.data);
@@ -263,20 +269,21 @@ document.addEventListener("DOMContentLoaded", () => {
   const later = () => {
     if (follows) return;
     follows = true;
-    const special = !picture || picture.querySelector(".node.focus, .node.along");
-    setTimeout(() => { follows = false; all = true; soon(); }, special ? 500 : 5000);
+    setTimeout(() => { follows = false; all = true; soon(); }, special || !picture ? 500 : 5000);
   };
 
   if (picture) {
     begin();
-    picture.addEventListener("wheel", onWheel, { passive: false });
-    picture.addEventListener("pointerdown", onDown);
-    picture.addEventListener("pointermove", onMove);
-    for (const name of ["pointerup", "pointercancel"]) picture.addEventListener(name, onUp);
-    picture.addEventListener("click", onClick, true);
-    picture.addEventListener("dragstart", (event) => event.preventDefault());
+    canvas.addEventListener("wheel", onWheel, { passive: false });
+    canvas.addEventListener("pointerdown", onDown);
+    canvas.addEventListener("pointermove", onMove);
+    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, onUp);
+    canvas.addEventListener("click", onClick, true);
+    canvas.addEventListener("dragstart", (event) => event.preventDefault());
+    // Browsers would scroll what has the focus into sight; the picture is moved instead.
+    canvas.addEventListener("scroll", () => canvas.scrollTo(0, 0));
     picture.addEventListener("focusin", (event) => { const one = event.target.closest(".node"); if (one && dragged < 5 && one.matches(":focus-visible")) reveal(one, false); });
-    new ResizeObserver(() => look(seen)).observe(picture);
+    new ResizeObserver(() => { [room.width, room.height] = [canvas.clientWidth || 1, canvas.clientHeight || 1]; }).observe(canvas);
     const zooms = { in: () => zoom(1.25), out: () => zoom(0.8), fit: () => { fit(); remember(); } };
     for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", zooms[button.dataset.zoom]);
   }
@@ -284,5 +291,6 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const field of form?.querySelectorAll("select, .level") ?? []) field.addEventListener("change", () => form.requestSubmit());
   form?.addEventListener("submit", () => { for (const field of form.elements) if (field.value === "") field.disabled = true; });
   tellKeys();
+  learn();
   listen();
 });

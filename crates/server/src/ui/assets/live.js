@@ -41,10 +41,15 @@
     setTimeout(refresh, BATCH);
   };
 
-  const stream = new EventSource("/api/v1/events/stream" + source.dataset.events);
+  let stream;
   let wasOpen = false;
-  for (const subject of ["slot", "workflow", "backfill", "register"]) stream.addEventListener(subject, soon);
-  stream.addEventListener("open", () => { if (wasOpen) soon(); wasOpen = true; });
+  const follow = () => {
+    stream = new EventSource("/api/v1/events/stream" + source.dataset.events);
+    for (const subject of ["slot", "workflow", "backfill", "register"]) stream.addEventListener(subject, soon);
+    stream.addEventListener("open", () => { if (wasOpen) soon(); wasOpen = true; });
+    Kelos.attend(stream, follow);
+  };
+  follow();
   document.addEventListener("visibilitychange", soon);
   const every = Number(source.dataset.every || 0);
   if (every > 0) setInterval(soon, every * 1000);

@@ -10,9 +10,13 @@
   let found = [];
   let here = -1;
 
+  // What terminals would have done with colours, titles and cursors.
+  const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-~])/g;
+  const plain = (text) => text.replace(ESCAPES, "");
+
   const append = (text) => {
     const log = part("log-text");
-    log.append(text);
+    log.append(plain(text));
     log.normalize();
     const over = log.firstChild ? log.firstChild.length - KEPT : 0;
     if (over > 0) log.firstChild.deleteData(0, over);
@@ -81,7 +85,7 @@
     const text = dropped >= from - start ? "" : await answer.text();
     const pre = part("log-text");
     const below = pre.scrollHeight - pre.scrollTop;
-    pre.prepend(text);
+    pre.prepend(plain(text));
     pre.normalize();
     pre.scrollTop = pre.scrollHeight - below;
     log.dataset.from = String(start);
@@ -91,6 +95,7 @@
 
   const begin = () => {
     if (!part("log-text")) return;
+    part("log-text").textContent = plain(part("log-text").textContent);
     part("log-find").addEventListener("input", () => { here = -1; find(); });
     part("log-find").addEventListener("keydown", (event) => {
       if (event.key === "Enter") { event.preventDefault(); go(event.shiftKey ? -1 : 1); }

@@ -21,6 +21,32 @@
     event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null
     || event.target.closest("input, select, textarea, [contenteditable]") !== null;
 
+  let lost;
+
+  const sayLost = () => {
+    if (document.getElementById("offline")) return;
+    const sign = document.createElement("p");
+    sign.id = "offline";
+    sign.className = "offline bad";
+    sign.setAttribute("role", "status");
+    sign.textContent = "No word from the server; this may be old";
+    document.body.append(sign);
+  };
+
+  // For a stream without which a page grows old: says so while the server is not heard from. A server that answers
+  // with an error closes a stream for good; `again` is to open another.
+  const attend = (stream, again) => {
+    stream.addEventListener("open", () => {
+      clearTimeout(lost);
+      document.getElementById("offline")?.remove();
+    });
+    stream.addEventListener("error", () => {
+      clearTimeout(lost);
+      lost = setTimeout(sayLost, 1500);
+      if (stream.readyState === EventSource.CLOSED) setTimeout(again, 3000);
+    });
+  };
+
   let waitsForPlace = false;
 
   const onKey = (event) => {
@@ -39,6 +65,7 @@
   // Times in the reader's own zone where the page asks for it: <time datetime>.
   window.Kelos = {
     typing,
+    attend,
     // Changes something by the native API. Gives what it answered, or throws what went wrong in words.
     async post(path, body) {
       const answer = await fetch(path, {

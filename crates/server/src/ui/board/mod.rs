@@ -14,7 +14,7 @@ mod view;
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use kelos::model::workflow::WorkflowRow;
 use kelos::store::{Reader, StoreError};
@@ -29,6 +29,7 @@ use view::View;
 pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/ui", get(show))
+        .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
         .route("/ui/board/stream", get(stream::follow))
         .route("/ui/board/cell", get(cell::open))
         .route("/ui/board/late", get(verdict::late))

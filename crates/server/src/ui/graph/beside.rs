@@ -15,6 +15,8 @@ use crate::ui::words;
 
 /// Workflows in trouble that are listed.
 const TROUBLED: usize = 15;
+/// Causes that are told in words.
+const CAUSES: usize = 20;
 
 pub(super) fn beside(found: &Found) -> Markup {
     html! {
@@ -35,7 +37,9 @@ fn slot_link(slot: &SlotRef, state: Option<SlotState>) -> Markup {
 
 /// The way from a slot to everything that is in its way.
 fn path(found: &Found, slot: &SlotRef, upstream: &Upstream) -> Markup {
-    let roots: Vec<&Step> = upstream.roots().collect();
+    let mut roots: Vec<&Step> = upstream.roots().collect();
+    // What nobody but a person can mend comes first.
+    roots.sort_by_key(|root| root.obstacles.iter().map(|obstacle| obstacle.kind).min());
     let state = upstream.steps.first().and_then(|step| step.state);
     html! {
         h2 { "What is in the way" }
@@ -44,7 +48,8 @@ fn path(found: &Found, slot: &SlotRef, upstream: &Upstream) -> Markup {
         @else if roots.is_empty() { p { "These slots wait for each other in a circle: none of them will ever go." } }
         @else {
             h3 { @if roots.len() == 1 { "The cause" } @else { "The causes" } }
-            ul.plain.causes { @for root in &roots { li { (cause(root)) } } }
+            ul.plain.causes { @for root in roots.iter().take(CAUSES) { li { (cause(root)) } } }
+            @if roots.len() > CAUSES { p.soft { "and " (roots.len() - CAUSES) " more on the path" } }
         }
         @if upstream.steps.len() > 1 {
             h3 { "The path" }
@@ -97,7 +102,7 @@ fn tree(upstream: &Upstream) -> Markup {
         ol.path {
             @for (depth, slot, is_new) in &lines {
                 @let step = upstream.step(slot);
-                li class=(format!("depth-{}", depth.min(&MOST_INDENTED))) {
+                li class=(format!("depth-{}", depth.min(MOST_INDENTED))) {
                     @if *depth > 0 { span.soft { "waits for " } }
                     (slot_link(slot, step.and_then(|step| step.state)))
                     @if !is_new { span.soft { " (told above)" } }
@@ -126,7 +131,9 @@ fn focus(found: &Found) -> Markup {
                 @for (slot, state) in &found.slots {
                     li {
                         (slot_link(slot, Some(*state)))
-                        div.evidence { a href=(found.view.of_slot(slot).href()) { "What is in its way?" } }
+                        @if matches!(state, SlotState::Waiting | SlotState::Held | SlotState::Expired | SlotState::Skipped) {
+                            div.evidence { a href=(found.view.of_slot(slot).href()) { "What is in its way?" } }
+                        }
                     }
                 }
             }

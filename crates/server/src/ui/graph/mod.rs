@@ -50,22 +50,25 @@ struct Found {
     upstream: Option<Upstream>,
     /// Slots of the focus that have not succeeded, newest first.
     slots: Vec<(SlotRef, SlotState)>,
+    /// The end of the log before all that was read: what comes after it, the script hears of.
+    seq: u64,
 }
 
 async fn find(app: &App, view: View) -> Result<Found, Trouble> {
     let now = app.handle().now();
     let of = view.clone();
     let read = move |reader: &dyn Reader| -> Result<_, StoreError> {
+        let seq = reader.last_seq()?;
         let upstream = of.slot.as_ref().map(|slot| graph::upstream(reader, slot, now)).transpose()?;
         let graph = graph::read(reader, &of.wanted(upstream.as_ref()), now, of.hours)?;
         let slots = match &of.focus {
             Some(focus) if of.slot.is_none() => unfinished(reader, focus)?,
             _ => Vec::new(),
         };
-        Ok((graph, upstream, slots))
+        Ok((graph, upstream, slots, seq))
     };
-    let (graph, upstream, slots) = app.read(read).await?;
-    Ok(Found { view, graph, upstream, slots })
+    let (graph, upstream, slots, seq) = app.read(read).await?;
+    Ok(Found { view, graph, upstream, slots, seq })
 }
 
 /// The newest slots of a workflow that have not succeeded.
@@ -143,6 +146,7 @@ impl Found {
 
     fn page(&self) -> Markup {
         html! {
+            div #since data-after=(self.seq) hidden {}
             @if self.graph.total == 0 { (nothing()) }
             @else if self.is_drawn() { (self.drawn()) }
             @else {

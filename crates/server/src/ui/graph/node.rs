@@ -97,7 +97,7 @@ fn told(node: &Node, hours: u32) -> String {
 
 /// `24 hours`, `7 d`.
 pub(super) fn hours_told(hours: u32) -> String {
-    if hours % 24 == 0 && hours > 24 {
+    if hours.is_multiple_of(24) && hours > 24 {
         words::span(i64::from(hours) * 3600)
     } else {
         words::count(hours.into(), "hour")

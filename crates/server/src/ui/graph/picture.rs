@@ -144,7 +144,7 @@ impl<'a> Picture<'a> {
             // Names may run from right to left, and be wider than was reckoned with.
             svg x=(x + 28.0) y=(y) width=(width - 34.0) height=(HIGH) {
                 text.name y="17" { (shortened(node.id.as_str())) }
-                text.note y="32" { (face.note) }
+                text.below y="32" { (face.note) }
             }
             @if node.hidden_up > 0 { text.more x=(x - 4.0) y=(y + 10.0) text-anchor="end" { "+" (node.hidden_up) } }
             @if node.hidden_down > 0 { text.more x=(x + width + 4.0) y=(y + 10.0) { "+" (node.hidden_down) } }

@@ -78,7 +78,7 @@ fn navigation(shown: &Shown) -> Markup {
 }
 
 fn hours_name(hours: u32) -> String {
-    if hours < 24 || hours % 24 != 0 { format!("{hours} h") } else { format!("{} d", hours / 24) }
+    if hours < 24 || !hours.is_multiple_of(24) { format!("{hours} h") } else { format!("{} d", hours / 24) }
 }
 
 fn filters(shown: &Shown) -> Markup {
@@ -127,6 +127,7 @@ fn summary(shown: &Shown) -> Markup {
             (view.told(view.range.start, form)) " – " (view.told(view.range.end, form)) " " (view.told(view.range.end, "%Z"))
             ": " (words::count(runs.len() as u64, "run"))
             @if !states.is_empty() { " (" (states.join(", ")) ")" }
+            @if shown.more_rows > 0 { " in the rows shown" }
         }
         @if let Some(since) = shown.complete_since {
             p.note {

@@ -137,7 +137,7 @@ fn runs(
         }
     }
     let oldest = runs.last().map(|run: &Run| run.dispatched_at);
-    Ok((runs, cursor.and_then(|_| oldest)))
+    Ok((runs, cursor.and(oldest)))
 }
 
 /// The runs by row: those of the critical path in its order, then the others by name.
