@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::driver::Browser;
-use crate::support::{Folder, PATIENCE, Server, eventually};
+use crate::support::{Folder, Server, eventually};
 
 /// A server with a folder of scripts, and a browser that looks at it.
 pub(crate) struct House {
