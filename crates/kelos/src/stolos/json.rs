@@ -123,7 +123,7 @@ impl<'a> Reading<'a> {
 }
 
 /// What a value is, in words.
-pub(super) fn kind(value: &Value) -> &'static str {
+pub(super) fn kind(value: &Value<'_>) -> &'static str {
     match value {
         Value::StringLit(_) => "a text",
         Value::NumberLit(_) => "a number",

@@ -132,7 +132,7 @@ mod tests {
         let now = Timestamp::from_millisecond(1_000_000).unwrap();
         let rows = [runs.iter().collect::<Vec<_>>()];
         let marks = arrange(&rows, width, now, |run| run.seq == 99).remove(0);
-        let tell = |mark: &Mark| {
+        let tell = |mark: &Mark<'_>| {
             format!("{}-{} lane {} x{} {}", mark.from, mark.until, mark.lane, mark.runs.len(), mark.state().as_str())
         };
         marks.iter().map(tell).collect()

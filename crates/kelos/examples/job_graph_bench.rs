@@ -1,4 +1,4 @@
-//! How fast relations of job ids are read: `cargo run --release -p kelos-model --example job_graph_bench`.
+//! How fast relations of job ids are read: `cargo run --release -p kelos --example job_graph_bench`.
 //!
 //! Figures are of the machine they are measured on; nothing asserts them.
 
