@@ -253,5 +253,5 @@ fn groups_that_are_not_understood_keep_a_server_from_starting() {
     let missing = folder.run(&["up", "--port", "0", "--config", "missing.json"]).fails(2);
     assert!(missing.contains("use missing.json as the file of groups: No such file"), "{missing}");
     let bad = folder.run(&["up", "--port", "0", "--config", "groups.json"]).fails(2);
-    assert!(bad.contains("the workflow \"x\" is in group \"a\" and in group \"a\", expected it once"), "{bad}");
+    assert!(bad.contains("the workflow \"x\" is twice in group \"a\", expected it once"), "{bad}");
 }

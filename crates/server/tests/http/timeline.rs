@@ -68,7 +68,7 @@ async fn what_is_asked_wrongly_is_told_in_words() {
         ("slot=up", "expected a slot such as ID@2015-09-13T13:40Z"),
         ("from=2015-09-13&to=2015-09-12", "must be before"),
         ("as=poem", "expected bars or table"),
-        ("nonsense=1", "unknown field"),
+        ("nonsense=1", "Unknown query parameter `nonsense`, expected one of"),
     ];
     for (query, expected) in wrong {
         let reply = server.get(&format!("/ui/timeline?{query}")).await;
