@@ -42,11 +42,11 @@
   };
 
   let stream;
-  let wasOpen = false;
   const follow = () => {
     stream = new EventSource("/api/v1/events/stream" + source.dataset.events);
     for (const subject of ["slot", "workflow", "backfill", "register"]) stream.addEventListener(subject, soon);
-    stream.addEventListener("open", () => { if (wasOpen) soon(); wasOpen = true; });
+    // Also the first time: what happened since the page was read, nobody else tells.
+    stream.addEventListener("open", soon);
     Kelos.attend(stream, follow);
   };
   follow();
