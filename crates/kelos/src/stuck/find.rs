@@ -78,11 +78,21 @@ fn reason(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<String,
     let words = |blocker: &String| {
         let upstream = slots.iter().find(|(text, _)| text == blocker).and_then(|(_, id)| reader.slot(id).transpose());
         Ok(match upstream.transpose()? {
-            Some(upstream) => format!("{blocker}: it is {}", upstream.state),
+            Some(upstream) => format!("{blocker}: it {}", stands(upstream.state)),
             None => blocker.clone(),
         })
     };
     Ok(why.blockers.iter().map(words).collect::<Result<Vec<_>, StoreError>>()?.join("; "))
+}
+
+/// How a slot stands that another waits for, after "it".
+fn stands(state: SlotState) -> String {
+    match state {
+        SlotState::Succeeded | SlotState::Failed | SlotState::Expired => state.to_string(),
+        SlotState::Killed | SlotState::Skipped => format!("was {state}"),
+        SlotState::Backoff => "waits to be tried again".to_owned(),
+        _ => format!("is {state}"),
+    }
 }
 
 /// The slots that the leaves of a trigger look at, each with the words of its leaf.
