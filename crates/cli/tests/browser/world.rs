@@ -42,7 +42,8 @@ define("sums", "echo added up", {
 });
 define("quiet", "true", { startTime: "LAST" });
 define("next", "true", { startTime: "LAST", trigger: celos.fileCheckTrigger("file:begun"), pools: [celos.pool("people", 1)] });
-define("long", "echo begun | tee begun; until [ -e more ]; do sleep 0.05; done; echo and more; until [ -e go ]; do sleep 0.05; done; echo ended", { startTime: "LAST", pools: [celos.pool("people", 1)] });
+// A run outlives its server; this one ends with its folder, too.
+define("long", "echo begun | tee begun; until [ -e more ] || [ ! -e begun ]; do sleep 0.2; done; echo and more; until [ -e go ] || [ ! -e begun ]; do sleep 0.2; done; echo ended", { startTime: "LAST", pools: [celos.pool("people", 1)] });
 "#;
 
 /// In a file of its own, so that it can go.
