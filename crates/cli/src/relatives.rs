@@ -106,15 +106,12 @@ pub(crate) fn children(args: &RelativesArgs) -> Result<u8, Failure> {
         text::json(&json!({ "workflow": job.workflow, "jobId": job.id, "children": children }));
         return Ok(0);
     }
-    match found.len() {
-        0 => text::line(format!("nothing waits for {} {}", job.workflow, job.id)),
-        count => text::line(format!(
-            "{} for {} {}",
-            if count == 1 { "1 job waits".to_owned() } else { format!("{count} jobs wait") },
-            job.workflow,
-            job.id
-        )),
-    }
+    let jobs = match found.len() {
+        0 => "nothing waits".to_owned(),
+        1 => "1 job waits".to_owned(),
+        count => format!("{count} jobs wait"),
+    };
+    text::line(format!("{jobs} for {} {}", job.workflow, job.id));
     let width = found.iter().map(|(child, _)| child.id.chars().count()).max().unwrap_or(0);
     let group = |child: &Job, group: &str| format!("{}  (group {group})", " ".repeat(width - child.id.chars().count()));
     lines(found.iter().map(|(child, name)| (child, group(child, name)))).for_each(text::line);
