@@ -10,6 +10,7 @@ use kelos_model::{PoolUse, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Workfl
 
 use crate::memory::Task;
 use crate::pools::{POOL_PATIENCE, Pools, Rank, Standing, Sweep};
+use crate::timers::Timer;
 use crate::{Command, Core, Only};
 
 impl Core {
@@ -17,10 +18,8 @@ impl Core {
     /// that something woke.
     pub(crate) fn dispatch(&mut self, woken: &BTreeSet<WorkflowId>, only: &Only) {
         for id in woken {
-            if self.line_up(id)
-                && let Some(task) = self.tasks.get(id)
-            {
-                self.pools.mark(&task.row.definition.pools);
+            if self.line_up(id) {
+                self.mark_pools_of(id);
             }
         }
         // A workflow whose run just ended comes after those that have been waiting for its place.
@@ -62,17 +61,34 @@ impl Core {
         }
     }
 
-    /// Sweeps the lines of pools that something changed for.
+    /// Sweeps the lines of pools that something changed for, until nobody goes any more: whom a start leaves short in more
+    /// pools than before lets others pass that it held back, even further in front.
     fn dispatch_lines(&mut self, only: &Only) {
-        let changed = self.pools.take_changed();
-        let mut sweep = Sweep::of(&self.pools, changed);
-        while let Some(rank) = sweep.next(&self.pools) {
-            if allows(only, &rank.2) {
-                self.serve(&rank, &mut sweep, true);
-            } else if let Some(task) = self.tasks.get(&rank.2) {
-                // It waits for a tick that is about it, and until then is in nobody's way.
-                self.pools.mark(&task.row.definition.pools);
+        let mut put_off = BTreeSet::new();
+        loop {
+            let changed = self.pools.take_changed();
+            if changed.is_empty() {
+                break;
             }
+            let mut sweep = Sweep::of(&self.pools, changed);
+            while let Some(rank) = sweep.next(&self.pools) {
+                if allows(only, &rank.2) {
+                    self.serve(&rank, &mut sweep, true);
+                } else {
+                    put_off.insert(rank.2);
+                }
+            }
+        }
+        // They wait for a tick that is about them, and until then are in nobody's way.
+        for id in &put_off {
+            self.mark_pools_of(id);
+        }
+    }
+
+    /// Has the lines swept that a workflow stands in.
+    pub(crate) fn mark_pools_of(&mut self, id: &WorkflowId) {
+        if let Some(task) = self.tasks.get(id) {
+            self.pools.mark(&task.row.definition.pools);
         }
     }
 
@@ -107,10 +123,22 @@ impl Core {
                     self.start_or_starve(rank);
                 }
             }
-            Standing::Short(_) if self.is_patient(rank, &workflow.pools) => sweep.keep(&workflow.pools),
-            Standing::Short(1) => sweep.keep_short(&workflow.pools),
-            // What it would keep in one pool would lie idle for as long as the others have too little.
-            Standing::Short(_) => {}
+            Standing::Short(pools) => self.wait_in_line(rank, &workflow.pools, pools, sweep),
+        }
+    }
+
+    fn wait_in_line(&mut self, rank: &Rank, uses: &[PoolUse], short: usize, sweep: &mut Sweep) {
+        let patient_from = self.patient_from(rank, uses);
+        if patient_from.is_some_and(|from| from <= self.now) {
+            return sweep.keep(uses);
+        }
+        if let Some(from) = patient_from {
+            // What it keeps from then on may leave others short in more pools, and they let others pass.
+            self.timers.set(Timer::Line(rank.2.clone()), from);
+        }
+        // What it would keep in one pool would lie idle for as long as the others have too little.
+        if short == 1 {
+            sweep.keep_short(uses);
         }
     }
 
@@ -118,16 +146,18 @@ impl Core {
         if self.has_place() {
             self.dispatch_slot(&SlotRef::new(rank.2.clone(), rank.1.clone()));
             self.line_up(&rank.2);
+            self.mark_pools_of(&rank.2);
         } else {
             self.starve(&rank.2);
         }
     }
 
-    /// Whether it has waited long, and nobody is before it: then it is kept all that it needs, lest others who need one
-    /// pool alone always find theirs free sooner than it finds all of its own.
-    fn is_patient(&self, rank: &Rank, uses: &[PoolUse]) -> bool {
-        let since = self.tasks.get(&rank.2).and_then(|task| task.slots.get(&rank.1)).map(|live| live.slot.since);
-        since.is_some_and(|since| has_waited(since, self.now)) && uses.iter().all(|one| self.is_first(rank, one))
+    /// From when on somebody whom nobody is before has waited long: then it is kept all that it needs, lest others who need
+    /// one pool alone always find theirs free sooner than it finds all of its own.
+    fn patient_from(&self, rank: &Rank, uses: &[PoolUse]) -> Option<Timestamp> {
+        let since = self.tasks.get(&rank.2).and_then(|task| task.queued_at)?;
+        let is_first = uses.iter().all(|one| self.is_first(rank, one));
+        is_first.then(|| since.checked_add(POOL_PATIENCE).ok()).flatten()
     }
 
     fn is_first(&self, rank: &Rank, one: &PoolUse) -> bool {
@@ -135,17 +165,21 @@ impl Core {
         self.pools.get(&one.pool).and_then(|pool| pool.line().iter().find(fits)) == Some(rank)
     }
 
-    /// Moves a workflow to where the slot that goes next belongs. Says whether that is another place.
+    /// Moves a workflow to where the slot that goes next belongs. Says whether anything is new about that: the place, or
+    /// since when it waits.
     pub(crate) fn line_up(&mut self, id: &WorkflowId) -> bool {
         let Some(task) = self.tasks.get_mut(id).filter(|task| !task.row.definition.pools.is_empty()) else {
             return false;
         };
         let now = next(task);
-        if now == task.rank {
+        let queued_at = now.as_ref().and_then(|rank| task.slots.get(&rank.1)).map(|live| live.slot.since);
+        if now == task.rank && queued_at == task.queued_at {
             return false;
         }
         self.pools.stand(&task.row.definition.pools, task.rank.as_ref(), now.as_ref());
         task.rank = now;
+        task.queued_at = queued_at;
+        self.timers.clear(&Timer::Line(id.clone()));
         true
     }
 
@@ -154,6 +188,7 @@ impl Core {
         let Some(task) = self.tasks.get_mut(id) else { return };
         let uses = &task.row.definition.pools;
         self.pools.stand(uses, task.rank.take().as_ref(), None);
+        self.timers.clear(&Timer::Line(id.clone()));
         self.pools.hold(id, uses, 0);
         if task.row.present {
             self.pools.unnamed(uses);
@@ -222,8 +257,4 @@ fn next(task: &Task) -> Option<Rank> {
 
 fn could_ever_go(pools: &Pools, task: Option<&Task>) -> bool {
     task.is_some_and(|task| pools.are_large_enough(&task.row.definition.pools))
-}
-
-fn has_waited(since: Timestamp, now: Timestamp) -> bool {
-    now.duration_since(since) >= POOL_PATIENCE
 }

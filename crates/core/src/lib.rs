@@ -159,7 +159,7 @@ impl Core {
             self.timers.shift(jump, |timer| match timer {
                 Timer::Probe(_) | Timer::Run(_) => true,
                 Timer::Slot(slot) => deferred(slot),
-                Timer::Plan(_) => false,
+                Timer::Plan(_) | Timer::Line(_) => false,
             });
         }
     }

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::trigger::Waker;
 use kelos_model::workflow::WorkflowRow;
@@ -22,6 +23,8 @@ pub(crate) struct Task {
     pub(crate) active: u32,
     /// Where it stands in the lines of its pools.
     pub(crate) rank: Option<Rank>,
+    /// Since when the slot that it stands there with is queued.
+    pub(crate) queued_at: Option<Timestamp>,
     /// Whether it is in the line for the limit on all runs.
     pub(crate) starved: bool,
     /// Its backfills that are paused, and who paused them.
@@ -58,6 +61,7 @@ impl Task {
             queue: BTreeSet::new(),
             active: 0,
             rank: None,
+            queued_at: None,
             starved: false,
             pauses: BTreeMap::new(),
         }

@@ -43,6 +43,7 @@ impl Core {
                 }
                 Timer::Run(slot) => self.ask_about(&slot),
                 Timer::Probe(probe) => self.probe_due(&probe),
+                Timer::Line(id) => self.mark_pools_of(&id),
             }
         }
     }

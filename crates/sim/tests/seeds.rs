@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 8] = [
+const FOUND: [(u64, &str); 12] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -13,9 +13,16 @@ const FOUND: [(u64, &str); 8] = [
     (12_254, KILLED_THEN_MARKED),
     (14_570, KILLED_THEN_MARKED),
     (19_455, KILLED_THEN_MARKED),
+    (6357, KEPT_BEFORE),
+    (7706, KEPT_BEFORE),
+    (17_338, KEPT_BEFORE),
+    (19_904, KEPT_BEFORE),
 ];
 
 const KILLED_THEN_MARKED: &str = "the full scan still counted the retries of a slot that was killed and marked later";
+
+const KEPT_BEFORE: &str =
+    "a start left somebody in front short in a second pool, and what it had kept until then stayed idle";
 
 fn hold(seeds: impl Iterator<Item = u64>) {
     let failures: Vec<_> = seeds.filter_map(|seed| kelos_sim::check_seed(seed).err()).collect();

@@ -12,8 +12,7 @@ use super::{Place, Spec};
 type Schedules = BTreeMap<WorkflowId, CronSchedule>;
 
 impl Spec {
-    /// Everybody in line has a turn, from the front to the back: who has all permits goes, who lacks those of one pool
-    /// keeps what is left of it, and who is first everywhere and has waited long keeps all that it needs.
+    /// One sweep after the other, until nobody goes any more: who has started leaves others with less to keep.
     pub(super) fn dispatch_pools(
         &mut self,
         ids: &[WorkflowId],
@@ -21,6 +20,18 @@ impl Spec {
         now: Timestamp,
         started: &mut Vec<RunId>,
     ) {
+        loop {
+            let before = started.len();
+            self.sweep(ids, schedules, now, started);
+            if started.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Everybody in line has a turn, from the front to the back: who has all permits goes, who lacks those of one pool
+    /// keeps what is left of it, and who is first everywhere and has waited long keeps all that it needs.
+    fn sweep(&mut self, ids: &[WorkflowId], schedules: &Schedules, now: Timestamp, started: &mut Vec<RunId>) {
         let mut left = self.left();
         let mut last: Option<Place> = None;
         loop {
