@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos::Pace;
 use kelos::script::Folders;
 use kelos_model::time::resolve;
-use kelos_model::workflow::{Keys, WorkflowRow};
+use kelos_model::workflow::WorkflowRow;
 use serde_json::json;
 
 use crate::client;
@@ -139,10 +139,7 @@ fn welcome(node: &kelos::Node, dir: &Path, from: &Path, folders: &Folders, addre
 
 /// The newest slot of the first workflow that has one.
 fn example(rows: &[WorkflowRow]) -> Option<(String, Timestamp)> {
-    let schedules = rows.iter().map(|row| {
-        let Keys::Schedule(schedule) = &row.definition.keys;
-        (row.id.clone(), schedule)
-    });
+    let schedules = rows.iter().filter_map(|row| Some((row.id.clone(), row.definition.keys.schedule()?)));
     let now = Timestamp::now();
     resolve(&schedules.collect()).into_iter().find_map(|(id, schedule)| {
         let at = schedule.ok()?.previous_before(now)?;

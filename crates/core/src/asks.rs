@@ -83,11 +83,10 @@ impl Core {
     pub(crate) fn check_slot(&self, slot: &SlotRef) -> Result<(), Refusal> {
         let task = self.tasks.get(&slot.workflow).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
-        let SlotKey::Time(at) = slot.key;
-        match &task.schedule {
-            Ok(schedule) if schedule.contains(at) => Ok(()),
-            Ok(_) => Err(Refusal::NotInSchedule(slot.clone())),
-            Err(why) => Err(Refusal::NoSchedule(slot.workflow.clone(), why.clone())),
+        match (&task.schedule, &slot.key) {
+            (Ok(schedule), SlotKey::Time(at)) if schedule.contains(*at) => Ok(()),
+            (Ok(_), _) => Err(Refusal::NotInSchedule(slot.clone())),
+            (Err(why), _) => Err(Refusal::NoSchedule(slot.workflow.clone(), why.clone())),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kelos_model::event::WorkflowEvent;
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::{CronSchedule, resolve};
-use kelos_model::workflow::{Keys, Planned, WorkflowRow};
+use kelos_model::workflow::{Planned, WorkflowRow};
 use kelos_model::{SlotKey, SlotRef, Workflow, WorkflowId};
 
 use crate::Core;
@@ -25,7 +25,7 @@ impl Core {
         for id in gone {
             self.remove(&id);
         }
-        let schedules = all.iter().map(|(id, one)| (id.clone(), schedule_of(one))).collect();
+        let schedules = all.iter().filter_map(|(id, one)| Some((id.clone(), one.keys.schedule()?))).collect();
         let schedules = resolve(&schedules);
         for (id, workflow) in &all {
             let repooled = self.is_repooled(id, workflow);
@@ -125,11 +125,6 @@ impl Core {
         self.to_plan.insert(id.clone());
         self.to_dispatch.insert(id.clone());
     }
-}
-
-fn schedule_of(workflow: &Workflow) -> &kelos_model::time::schedule::Schedule {
-    let Keys::Schedule(schedule) = &workflow.keys;
-    schedule
 }
 
 fn hull(ranges: &RangeSet) -> Option<Range> {

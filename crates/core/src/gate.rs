@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evaluation, Explanation, Facts, Waker, evaluate};
 use kelos_model::{Answer, Probe, ProbeAnswer, SlotEvent, SlotRef, SlotState, WorkflowId};
 
@@ -77,7 +78,8 @@ impl Core {
     fn evaluate(&self, id: &SlotRef) -> Option<Evaluation> {
         let task = self.tasks.get(&id.workflow)?;
         let view = View { now: self.now, tasks: &self.tasks, upstream: &self.upstream, probes: &self.probes };
-        Some(evaluate(&task.row.definition.trigger, &id.workflow, &id.key, &view))
+        let definition = &task.row.definition;
+        Some(evaluate(&definition.trigger, &id.workflow, &KeyValues::of(&definition.keys, &id.key), &view))
     }
 
     fn keep_waiting(&mut self, id: &SlotRef, explanation: Explanation, wakers: Vec<Waker>) {

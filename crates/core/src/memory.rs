@@ -84,6 +84,7 @@ impl Task {
                 Some("its time is not in the workflow's schedule any more".to_owned())
             }
             (Ok(_), SlotKey::Time(_)) => None,
+            (Ok(_), SlotKey::Job(_)) => Some("its workflow has no job ids any more".to_owned()),
         }
     }
 

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::{Recall, SlotEvent, SlotKey, SlotRef, WorkflowId};
+use kelos_model::{Recall, SlotEvent, SlotRef, WorkflowId};
 
 use crate::timers::Timer;
 use crate::{Command, Core, Input};
@@ -53,7 +53,7 @@ impl Core {
             let slot = SlotRef::at(id.clone(), *time);
             if self.live(&slot).is_none() {
                 planned += 1;
-                self.record(&slot, SlotEvent::Planned { origin, priority: 0, backfill: None });
+                self.record(&slot, SlotEvent::Planned { origin: origin.clone(), priority: 0, backfill: None });
             }
         }
         planned
@@ -70,7 +70,7 @@ impl Core {
 
     /// Notes that one slot exists, wherever it lies.
     pub(crate) fn cover_slot(&mut self, slot: &SlotRef) {
-        let SlotKey::Time(at) = slot.key;
+        let Some(at) = slot.key.time() else { return };
         self.cover(&slot.workflow, Range::new(at, at.checked_add(TICK).unwrap_or(Timestamp::MAX)));
     }
 

@@ -2,7 +2,7 @@
 
 use kelos_model::retry::{OnUnknown, scramble};
 use kelos_model::run::Report;
-use kelos_model::{Outcome, Run, RunId, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Outcome, Run, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
 
 use crate::timers::Timer;
 use crate::{Command, Core};
@@ -126,6 +126,9 @@ impl Core {
 #[must_use]
 pub fn jitter_seed(run: &RunId) -> u64 {
     let named = run.slot.workflow.as_str().bytes().fold(0_u64, |hash, byte| scramble(hash ^ u64::from(byte)));
-    let at = run.slot.key.scheduled_at().as_millisecond().cast_unsigned();
-    scramble(named ^ at ^ u64::from(run.number).rotate_left(40))
+    let key = match &run.slot.key {
+        SlotKey::Time(at) => at.as_millisecond().cast_unsigned(),
+        SlotKey::Job(id) => id.bytes().fold(1, |hash, byte| scramble(hash ^ u64::from(byte))),
+    };
+    scramble(named ^ key ^ u64::from(run.number).rotate_left(40))
 }

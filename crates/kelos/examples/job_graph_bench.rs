@@ -64,7 +64,7 @@ fn keys(template: &str, domains: BTreeMap<Arc<str>, Vec<Arc<str>>>, depends_on: 
         ("client".into(), Kind::Integer { min: None, max: None }),
     ]);
     let template = JobTemplate::new(template).expect("a template");
-    JobKeys { template, identifiers, domains, depends_on }
+    JobKeys { identifiers, domains, depends_on, ..JobKeys::new(template) }
 }
 
 fn id(name: &str) -> WorkflowId {

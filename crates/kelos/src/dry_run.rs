@@ -14,8 +14,7 @@ use kelos_model::Recall;
 use kelos_model::run::Report;
 use kelos_model::trigger::Verdict;
 use kelos_model::{
-    Event, EventRecord, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Workflow,
-    WorkflowId,
+    Event, EventRecord, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
 };
 
 use crate::rehearsal::stage::{Past, Stage, ended, from_then_on, resolved};
@@ -185,7 +184,7 @@ impl<'a> World<'a> {
     }
 
     fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
-        let SlotKey::Time(at) = id.key;
+        let at = id.key.time()?;
         if at >= self.suppose.from {
             return self.forecasts.get(&id.workflow)?.slots.get(&at).map(|slot| slot.state);
         }
@@ -196,7 +195,7 @@ impl<'a> World<'a> {
         let Event::Slot { slot, what } = record.event else {
             return;
         };
-        let SlotKey::Time(at) = slot.key;
+        let Some(at) = slot.key.time() else { return };
         let Some(forecast) = self.forecasts.get_mut(&slot.workflow) else {
             return;
         };

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use kelos_model::function::FunctionRef;
+use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
-use kelos_model::{RunId, SlotKey, Workflow, WorkflowId, template};
+use kelos_model::{RunId, SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
 use crate::executor::Start;
@@ -66,8 +67,9 @@ pub fn filled(workflow: &Workflow, key: &SlotKey, functions: &dyn Functions) -> 
         Properties::Fixed(properties) => properties.clone(),
         Properties::Function(function) => functions.properties(function, &workflow.id, key)?,
     };
-    let settings = fill_settings(&workflow.job.settings, key);
-    Ok(Filled { settings, properties: fill_settings(&properties, key) })
+    let values = KeyValues::of(&workflow.keys, key);
+    let settings = fill_settings(&workflow.job.settings, &values);
+    Ok(Filled { settings, properties: fill_settings(&properties, &values) })
 }
 
 /// Fills a job in for a run.
@@ -77,23 +79,23 @@ pub(crate) fn fill(run: &RunId, workflow: &Arc<Workflow>, functions: &dyn Functi
 }
 
 /// Fills every text, but for shell scripts: those get the values as variables, never pasted in.
-fn fill_settings(settings: &Map<String, Value>, key: &SlotKey) -> Map<String, Value> {
-    let mut filled = fill_map(settings, key);
+fn fill_settings(settings: &Map<String, Value>, values: &KeyValues) -> Map<String, Value> {
+    let mut filled = fill_map(settings, values);
     if let (Some(filled), Some(script)) = (filled.get_mut("shell"), settings.get("shell")) {
         filled.clone_from(script);
     }
     filled
 }
 
-fn fill_map(map: &Map<String, Value>, key: &SlotKey) -> Map<String, Value> {
-    map.iter().map(|(name, value)| (name.clone(), fill_value(value, key))).collect()
+fn fill_map(map: &Map<String, Value>, values: &KeyValues) -> Map<String, Value> {
+    map.iter().map(|(name, value)| (name.clone(), fill_value(value, values))).collect()
 }
 
-fn fill_value(value: &Value, key: &SlotKey) -> Value {
+fn fill_value(value: &Value, values: &KeyValues) -> Value {
     match value {
-        Value::String(text) => Value::String(template::fill(text, key).into_owned()),
-        Value::Array(items) => Value::Array(items.iter().map(|item| fill_value(item, key)).collect()),
-        Value::Object(map) => Value::Object(fill_map(map, key)),
+        Value::String(text) => Value::String(values.fill(text).into_owned()),
+        Value::Array(items) => Value::Array(items.iter().map(|item| fill_value(item, values)).collect()),
+        Value::Object(map) => Value::Object(fill_map(map, values)),
         other => other.clone(),
     }
 }

@@ -5,15 +5,8 @@ use std::collections::BTreeMap;
 use kelos_model::WorkflowId;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
-use kelos_model::workflow::{Keys, Workflow, WorkflowRow};
+use kelos_model::workflow::WorkflowRow;
 use kelos_store::{Reader, StoreError};
-
-/// The schedule as it is written.
-#[must_use]
-pub fn of(workflow: &Workflow) -> &Schedule {
-    let Keys::Schedule(schedule) = &workflow.keys;
-    schedule
-}
 
 /// A workflow that is defined now.
 ///
@@ -29,7 +22,7 @@ pub fn defined(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<WorkflowRo
 /// When the store can't be read; a schedule that leads nowhere is the inner error.
 pub fn resolved(reader: &dyn Reader, row: &WorkflowRow) -> Result<Result<CronSchedule, ScheduleProblem>, StoreError> {
     let mut chain = vec![row.definition.clone()];
-    while let Some(Schedule::Dependent(on)) = chain.last().map(|last| of(last)) {
+    while let Some(Schedule::Dependent(on)) = chain.last().and_then(|last| last.keys.schedule()) {
         if chain.iter().any(|known| known.id == *on) {
             break;
         }
@@ -38,7 +31,8 @@ pub fn resolved(reader: &dyn Reader, row: &WorkflowRow) -> Result<Result<CronSch
         };
         chain.push(next.definition);
     }
-    let schedules: BTreeMap<_, _> = chain.iter().map(|one| (one.id.clone(), of(one))).collect();
+    let schedules: BTreeMap<_, _> =
+        chain.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
     let unknown = || Err(ScheduleProblem::Unknown { on: row.id.clone() });
     Ok(resolve(&schedules).remove(&row.id).unwrap_or_else(unknown))
 }

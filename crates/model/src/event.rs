@@ -66,7 +66,7 @@ pub enum Event {
 }
 
 /// Who first asked for a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// Its workflow's schedule.
@@ -75,6 +75,10 @@ pub enum Origin {
     Request,
     /// A backfill.
     Backfill,
+    /// A parent that succeeded: with it the job became possible.
+    Parent(SlotRef),
+    /// A child that waits for it.
+    Child(SlotRef),
 }
 
 /// What happens to slots.

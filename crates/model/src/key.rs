@@ -1,6 +1,7 @@
 //! What makes one slot of a workflow different from the next.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,17 +9,22 @@ use serde::{Deserialize, Serialize};
 use crate::id::WorkflowId;
 use crate::time::text;
 
-/// The key of a slot. Job ids, event generations and flow runs join as further variants; each gets a
+/// The key of a slot. Event generations and flow runs join as further variants; each gets a
 /// text form of its own, told apart by its first character, that sorts within its kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotKey {
     /// A moment that a schedule yields, in whole milliseconds.
     Time(Timestamp),
+    /// A job id in its normal form: `20140601_testID1`. Never empty, without slashes and control characters.
+    Job(Arc<str>),
 }
+
+/// What the text of a job's key begins with: a letter that no address has to escape, and no time begins with.
+const JOB: char = '~';
 
 /// Why a text is not a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is not the key of a slot: expected a time such as 2015-09-13T13:40Z")]
+#[error("\"{text}\" is not the key of a slot: expected a time such as 2015-09-13T13:40Z, or a job id after a ~")]
 pub struct KeyError {
     /// The text as given.
     pub text: String,
@@ -30,14 +36,25 @@ impl SlotKey {
     pub fn time(&self) -> Option<Timestamp> {
         match self {
             SlotKey::Time(at) => Some(*at),
+            SlotKey::Job(_) => None,
         }
     }
 
-    /// Where the slot sorts among all others: the time of a time key.
+    /// The job id of a job's key.
+    #[must_use]
+    pub fn job(&self) -> Option<&Arc<str>> {
+        match self {
+            SlotKey::Time(_) => None,
+            SlotKey::Job(id) => Some(id),
+        }
+    }
+
+    /// Where the slot sorts among all others: the time of a time key. Jobs have none, and come before all of them.
     #[must_use]
     pub fn scheduled_at(&self) -> Timestamp {
         match self {
             SlotKey::Time(at) => *at,
+            SlotKey::Job(_) => Timestamp::UNIX_EPOCH,
         }
     }
 
@@ -46,23 +63,39 @@ impl SlotKey {
     pub fn offset(&self, seconds: i64) -> Option<SlotKey> {
         match self {
             SlotKey::Time(at) => at.checked_add(SignedDuration::from_secs(seconds)).ok().map(SlotKey::Time),
+            SlotKey::Job(_) => None,
+        }
+    }
+
+    /// The form that people read: `2015-09-13T13:40Z`, or the job id.
+    #[must_use]
+    pub fn short(&self) -> String {
+        match self {
+            SlotKey::Time(at) => text::format_short(*at),
+            SlotKey::Job(id) => id.to_string(),
         }
     }
 
     /// Reads the text that [`fmt::Display`] writes, and the shorter forms that people type.
     ///
     /// # Errors
-    /// When the text is not a time.
+    /// When the text is neither a time nor a job id.
     pub fn parse(text: &str) -> Result<SlotKey, KeyError> {
-        text::parse_instant(text).map(SlotKey::Time).map_err(|_| KeyError { text: text.to_owned() })
+        let no_key = || KeyError { text: text.to_owned() };
+        match text.strip_prefix(JOB) {
+            Some(id) if id.is_empty() || id.contains('/') || id.contains(char::is_control) => Err(no_key()),
+            Some(id) => Ok(SlotKey::Job(id.into())),
+            None => text::parse_instant(text).map(SlotKey::Time).map_err(|_| no_key()),
+        }
     }
 }
 
-/// Writes the canonical text, fixed in width: `2015-09-13T13:40:00.000Z`.
+/// Writes the canonical text: `2015-09-13T13:40:00.000Z`, fixed in width, or `~20140601_testID1`.
 impl fmt::Display for SlotKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SlotKey::Time(at) => f.write_str(&text::format_full(*at)),
+            SlotKey::Job(id) => write!(f, "{JOB}{id}"),
         }
     }
 }
@@ -102,12 +135,16 @@ impl SlotRef {
         Self::new(workflow, SlotKey::Time(time))
     }
 
-    /// The short form that people read: `wordcount@2015-09-13T13:40Z`.
+    /// Names a job: the slot of a workflow with a job id, in its normal form.
+    #[must_use]
+    pub fn job(workflow: WorkflowId, id: Arc<str>) -> Self {
+        Self::new(workflow, SlotKey::Job(id))
+    }
+
+    /// The short form that people read: `wordcount@2015-09-13T13:40Z`, `modelBuild@1_purchaseRevenue`.
     #[must_use]
     pub fn short(&self) -> String {
-        match &self.key {
-            SlotKey::Time(at) => format!("{}@{}", self.workflow, text::format_short(*at)),
-        }
+        format!("{}@{}", self.workflow, self.key.short())
     }
 }
 

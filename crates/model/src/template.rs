@@ -1,41 +1,102 @@
 //! One way of filling `${year}` everywhere: paths, properties, arguments, environments.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
 
 use crate::key::SlotKey;
+use crate::workflow::Keys;
 
-/// The named values that a key yields, in a fixed order.
-#[must_use]
-pub fn values(key: &SlotKey) -> Vec<(&'static str, String)> {
-    match key {
-        SlotKey::Time(at) => {
-            let t = at.to_zoned(jiff::tz::TimeZone::UTC).datetime();
-            vec![
-                ("year", format!("{:04}", t.year())),
-                ("month", format!("{:02}", t.month())),
-                ("day", format!("{:02}", t.day())),
-                ("hour", format!("{:02}", t.hour())),
-                ("minute", format!("{:02}", t.minute())),
-                ("second", format!("{:02}", t.second())),
-                ("millisecond", format!("{:03}", t.millisecond())),
-            ]
+/// A key, and the named values that it yields: the parts of its time, and the identifiers of a job id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyValues {
+    key: SlotKey,
+    /// The moment of a time key; of a job the start, in UTC, of the day that one of its identifiers names.
+    time: Option<Timestamp>,
+    identifiers: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl KeyValues {
+    /// The values of a workflow's key. A job id that is none of the workflow's yields nothing.
+    #[must_use]
+    pub fn of(keys: &Keys, key: &SlotKey) -> KeyValues {
+        let read = match (keys, key) {
+            (Keys::Jobs(jobs), SlotKey::Job(id)) => jobs.read(id).ok(),
+            _ => None,
+        };
+        let (identifiers, day) = read.unwrap_or_default();
+        KeyValues { key: key.clone(), time: key.time().or(day), identifiers }
+    }
+
+    /// The values of a moment.
+    #[must_use]
+    pub fn at(time: Timestamp) -> KeyValues {
+        KeyValues { key: SlotKey::Time(time), time: Some(time), identifiers: Vec::new() }
+    }
+
+    /// Whose values these are.
+    #[must_use]
+    pub fn key(&self) -> &SlotKey {
+        &self.key
+    }
+
+    /// The moment that the key stands for.
+    #[must_use]
+    pub fn time(&self) -> Option<Timestamp> {
+        self.time
+    }
+
+    /// The identifiers of a job id, in their order.
+    #[must_use]
+    pub fn identifiers(&self) -> &[(Arc<str>, Arc<str>)] {
+        &self.identifiers
+    }
+
+    /// The same, so many seconds later; none where time ends or there is no time. A job stays the job that it is.
+    #[must_use]
+    pub fn offset(&self, seconds: i64) -> Option<KeyValues> {
+        let time = self.time?.checked_add(SignedDuration::from_secs(seconds)).ok()?;
+        let key = if self.key.job().is_some() { self.key.clone() } else { SlotKey::Time(time) };
+        Some(KeyValues { key, time: Some(time), identifiers: self.identifiers.clone() })
+    }
+
+    /// Names and values, in a fixed order: an identifier goes before a part of the time of the same name.
+    #[must_use]
+    pub fn named(&self) -> Vec<(Cow<'_, str>, String)> {
+        let identifiers = self.identifiers.iter().map(|(name, value)| (Cow::Borrowed(&**name), value.to_string()));
+        let parts = self.time.map(parts).into_iter().flatten();
+        identifiers.chain(parts.map(|(name, value)| (Cow::Borrowed(name), value))).collect()
+    }
+
+    /// Replaces each `${name}` that is known; others stay as they are, because Oozie's own
+    /// expressions use the same form.
+    #[must_use]
+    pub fn fill<'a>(&self, template: &'a str) -> Cow<'a, str> {
+        if !template.contains("${") {
+            return Cow::Borrowed(template);
         }
+        Cow::Owned(fill_from(template, &self.named()))
     }
 }
 
-/// Replaces each `${name}` that the key knows; others stay as they are, because Oozie's own
-/// expressions use the same form.
-#[must_use]
-pub fn fill<'a>(template: &'a str, key: &SlotKey) -> Cow<'a, str> {
-    if !template.contains("${") {
-        return Cow::Borrowed(template);
-    }
-    Cow::Owned(fill_from(template, &values(key)))
+/// The parts of a time, in UTC.
+fn parts(time: Timestamp) -> [(&'static str, String); 7] {
+    let t = time.to_zoned(jiff::tz::TimeZone::UTC).datetime();
+    [
+        ("year", format!("{:04}", t.year())),
+        ("month", format!("{:02}", t.month())),
+        ("day", format!("{:02}", t.day())),
+        ("hour", format!("{:02}", t.hour())),
+        ("minute", format!("{:02}", t.minute())),
+        ("second", format!("{:02}", t.second())),
+        ("millisecond", format!("{:03}", t.millisecond())),
+    ]
 }
 
 /// Replaces each `${name}` found in `values`, in one pass: a value that looks like a template is not filled again.
 #[must_use]
-pub fn fill_from(template: &str, values: &[(&str, String)]) -> String {
+pub fn fill_from<N: AsRef<str>>(template: &str, values: &[(N, String)]) -> String {
     let mut filled = String::with_capacity(template.len() + 16);
     let mut rest = template;
     while let Some(start) = rest.find("${") {
@@ -43,7 +104,7 @@ pub fn fill_from(template: &str, values: &[(&str, String)]) -> String {
         filled.push_str(before);
         let known = from.find('}').and_then(|end| {
             let name = &from[2..end];
-            values.iter().find(|(known, _)| *known == name).map(|(_, value)| (value, end))
+            values.iter().find(|(known, _)| known.as_ref() == name).map(|(_, value)| (value, end))
         });
         match known {
             Some((value, end)) => {
@@ -66,8 +127,8 @@ mod tests {
 
     #[test]
     fn known_names_are_filled_and_others_stay() {
-        let key = SlotKey::parse("2015-09-03T04:05:06.007Z").unwrap();
-        let filled = fill("/x/${year}-${month}-${day}/${hour}${minute}${second}.${millisecond}/${wf:id()}/${", &key);
+        let values = KeyValues::at("2015-09-03T04:05:06.007Z".parse().unwrap());
+        let filled = values.fill("/x/${year}-${month}-${day}/${hour}${minute}${second}.${millisecond}/${wf:id()}/${");
         assert_eq!(filled, "/x/2015-09-03/040506.007/${wf:id()}/${");
     }
 }

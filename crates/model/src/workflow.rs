@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::function::FunctionRef;
 use crate::id::{BackfillId, PoolId, WorkflowId};
+use crate::jobs::JobKeys;
+use crate::key::SlotKey;
 use crate::ranges::{Range, RangeSet};
 use crate::retry::RetryPolicy;
 use crate::time::schedule::Schedule;
@@ -51,11 +53,17 @@ impl Workflow {
     /// A workflow of a project of the same name, always ready, with one run at a time; all else is left unsaid.
     #[must_use]
     pub fn new(id: WorkflowId, schedule: Schedule, job: Job) -> Workflow {
+        Workflow::keyed(id, Keys::Schedule(schedule), job)
+    }
+
+    /// The same with keys of any kind.
+    #[must_use]
+    pub fn keyed(id: WorkflowId, keys: Keys, job: Job) -> Workflow {
         Workflow {
             project: id.to_string(),
             id,
             source: Source::default(),
-            keys: Keys::Schedule(schedule),
+            keys,
             trigger: Trigger::Always,
             concurrency: 1,
             pools: Vec::new(),
@@ -89,13 +97,50 @@ pub struct Source {
     pub line: u32,
 }
 
-/// What makes a workflow's slots: a schedule now; job-id templates, collected events and requests
+/// What makes a workflow's slots: a schedule or job ids; collected events and requests
 /// (flow runs) are further variants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Keys {
     /// A slot at each time of a schedule.
     Schedule(Schedule),
+    /// A slot for each job id that somebody submits, or that its parents and children ask for.
+    Jobs(Box<JobKeys>),
+}
+
+impl Keys {
+    /// The schedule, where there is one.
+    #[must_use]
+    pub fn schedule(&self) -> Option<&Schedule> {
+        match self {
+            Keys::Schedule(schedule) => Some(schedule),
+            Keys::Jobs(_) => None,
+        }
+    }
+
+    /// How its job ids are made, where it has any.
+    #[must_use]
+    pub fn jobs(&self) -> Option<&JobKeys> {
+        match self {
+            Keys::Schedule(_) => None,
+            Keys::Jobs(jobs) => Some(jobs),
+        }
+    }
+
+    /// Reads a key as people write it: a time, or a job id with or without the ~ that marks it. A job id comes back in its
+    /// normal form.
+    ///
+    /// # Errors
+    /// In words, when the text is no key of such a workflow.
+    pub fn read(&self, text: &str) -> Result<SlotKey, String> {
+        match self {
+            Keys::Schedule(_) => SlotKey::parse(text).map_err(|error| error.to_string()),
+            Keys::Jobs(jobs) => {
+                let id = text.strip_prefix('~').unwrap_or(text);
+                jobs.normal(id).map(SlotKey::Job).map_err(|error| error.to_string())
+            }
+        }
+    }
 }
 
 /// What gets executed.

@@ -1,6 +1,6 @@
 //! Which jobs wait for which: one relation, from both sides.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kelos_model::WorkflowId;
@@ -18,10 +18,9 @@ fn texts(list: &[&str]) -> Vec<Arc<str>> {
 
 fn keys(template: &str, domains: &[(&str, &[&str])], depends_on: Vec<Group>) -> JobKeys {
     JobKeys {
-        template: JobTemplate::new(template).unwrap(),
-        identifiers: BTreeMap::new(),
         domains: domains.iter().map(|(name, values)| (Arc::from(*name), texts(values))).collect(),
         depends_on,
+        ..JobKeys::new(JobTemplate::new(template).unwrap())
     }
 }
 

@@ -2,11 +2,15 @@
 
 use jiff::Timestamp;
 use kelos_model::SlotKey;
-use kelos_model::template::{fill, fill_from, values};
+use kelos_model::template::{KeyValues, fill_from};
 use proptest::prelude::*;
 
-fn key(text: &str) -> SlotKey {
-    SlotKey::parse(text).unwrap()
+fn key(text: &str) -> KeyValues {
+    KeyValues::at(SlotKey::parse(text).unwrap().time().unwrap())
+}
+
+fn fill(template: &str, values: &KeyValues) -> String {
+    values.fill(template).into_owned()
 }
 
 #[test]
@@ -48,7 +52,7 @@ proptest! {
 
     #[test]
     fn text_without_a_template_stays(text in "[^$]{0,40}", ms in 0_i64..4_000_000_000_000) {
-        let key = SlotKey::Time(Timestamp::from_millisecond(ms).unwrap());
+        let key = KeyValues::at(Timestamp::from_millisecond(ms).unwrap());
         prop_assert_eq!(fill(&text, &key), text.clone());
     }
 
@@ -57,8 +61,8 @@ proptest! {
         parts in prop::collection::vec(("[a-z/ü$-]{0,6}", 0_usize..7), 0..8),
         ms in 0_i64..4_000_000_000_000,
     ) {
-        let key = SlotKey::Time(Timestamp::from_millisecond(ms).unwrap());
-        let values = values(&key);
+        let key = KeyValues::at(Timestamp::from_millisecond(ms).unwrap());
+        let values = key.named();
         let template: String = parts.iter().map(|(text, name)| format!("{text}${{{}}}", values[*name].0)).collect();
         let wanted: String = parts.iter().map(|(text, name)| format!("{text}{}", values[*name].1)).collect();
         prop_assert_eq!(fill(&template, &key), wanted);

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use kelos_model::function::FunctionRef;
+use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evaluation, Facts, FileSystem, PathCheck, Verdict, Waker, evaluate};
 use kelos_model::{Answer, Explanation, Probe, ProbeAnswer, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
 
@@ -80,8 +81,12 @@ fn success(name: &str) -> Trigger {
     Trigger::Success { workflow: id(name) }
 }
 
+fn slot_time(text: &str) -> Timestamp {
+    SlotKey::parse(text).unwrap().time().unwrap()
+}
+
 fn ask(trigger: &Trigger, facts: &Known) -> Evaluation {
-    evaluate(trigger, &id("mine"), &SlotKey::parse("2016-01-01T04:00Z").unwrap(), facts)
+    evaluate(trigger, &id("mine"), &KeyValues::at("2016-01-01T04:00Z".parse().unwrap()), facts)
 }
 
 fn explain(trigger: &Trigger) -> Explanation {
@@ -184,7 +189,7 @@ fn texts_for_what_celos_does_not_have() {
 fn a_delay_is_strict() {
     let delay = Trigger::Delay { seconds: 3600 };
     let answer =
-        |slot: &str| evaluate(&delay, &id("mine"), &SlotKey::parse(slot).unwrap(), &known()).explanation.answer;
+        |slot: &str| evaluate(&delay, &id("mine"), &KeyValues::at(slot_time(slot)), &known()).explanation.answer;
     assert_eq!(answer("2016-01-01T03:59:59Z"), Answer::Met);
     assert_eq!(answer("2016-01-01T03:59:59.999Z"), Answer::Met);
     assert_eq!(answer("2016-01-01T04:00Z"), Answer::NotYet);

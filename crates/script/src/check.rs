@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::time::{Schedule, resolve};
-use kelos_model::workflow::Keys;
 use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
 use crate::host::Host;
@@ -100,7 +99,7 @@ fn names(users: &[(&Arc<Workflow>, &PoolUse)]) -> String {
 fn unresolved(loaded: &Loaded) -> Vec<Problem> {
     let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
     let schedules: BTreeMap<WorkflowId, &Schedule> =
-        loaded.workflows.iter().map(|one| (one.id.clone(), schedule(one))).collect();
+        loaded.workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
     let mut found = Vec::new();
     for (id, resolved) in resolve(&schedules) {
         if let (Err(problem), Some(workflow)) = (resolved, by_id.get(&id)) {
@@ -108,11 +107,6 @@ fn unresolved(loaded: &Loaded) -> Vec<Problem> {
         }
     }
     found
-}
-
-fn schedule(workflow: &Workflow) -> &Schedule {
-    let Keys::Schedule(schedule) = &workflow.keys;
-    schedule
 }
 
 fn warning(loaded: &Loaded, workflow: &Workflow, message: String, hint: Option<String>) -> Problem {

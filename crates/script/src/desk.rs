@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use kelos_model::template::KeyValues;
 use kelos_model::time::{Cron, Zone, parse_instant};
 use kelos_model::trigger::{FileSystem, PathCheck};
-use kelos_model::{PoolId, SlotKey, SlotState, Workflow, WorkflowId};
+use kelos_model::{PoolId, SlotState, Workflow, WorkflowId};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
 
@@ -197,7 +198,7 @@ impl Desk {
     fn probe(&self, path: String, base: String, millis: i64) -> Result<bool, String> {
         let at = Timestamp::from_millisecond(millis).map_err(|error| error.to_string())?;
         let check = PathCheck::new(FileSystem::Hdfs, &path, &base);
-        let uri = check.uri(&SlotKey::Time(at));
+        let uri = check.uri(&KeyValues::at(at));
         if self.session.dry() {
             self.warn(format!("celos.hdfsCheck of {uri} is taken to be false: checking looks at nothing"), "");
         }

@@ -4,6 +4,7 @@
 //! where a link leads.
 
 use kelos::executor::shown_id;
+use kelos::model::template::KeyValues;
 use kelos::model::{Run, WorkflowId, template};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -112,11 +113,12 @@ impl Link {
 
     fn filled(&self, run: &Run) -> String {
         let encoded = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
-        let mut values = template::values(&run.id.slot.key);
-        values.push(("externalId", encoded(run.external_id.as_deref().map_or("", shown_id))));
-        values.push(("workflow", encoded(run.id.slot.workflow.as_str())));
-        values.push(("run", run.id.number.to_string()));
-        values.push(("executor", encoded(&run.executor)));
+        let parts = run.id.slot.key.time().map(KeyValues::at);
+        let mut values = parts.as_ref().map(KeyValues::named).unwrap_or_default();
+        values.push(("externalId".into(), encoded(run.external_id.as_deref().map_or("", shown_id))));
+        values.push(("workflow".into(), encoded(run.id.slot.workflow.as_str())));
+        values.push(("run".into(), run.id.number.to_string()));
+        values.push(("executor".into(), encoded(&run.executor)));
         template::fill_from(&self.url, &values)
     }
 }

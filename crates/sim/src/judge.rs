@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::Core;
 use kelos_model::event::{BackfillEvent, Event};
+use kelos_model::template::KeyValues;
 use kelos_model::trigger::evaluate;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
@@ -252,7 +253,8 @@ fn is_accounted_for(
             let met = |at| {
                 let state = |slot: &SlotRef| slots.get(slot).map(|slot| slot.state);
                 let facts = Known { now: at, world, state: &state };
-                evaluate(&row.definition.trigger, &id.workflow, &id.key, &facts).explanation.answer != Answer::NotYet
+                let values = KeyValues::of(&row.definition.keys, &id.key);
+                evaluate(&row.definition.trigger, &id.workflow, &values, &facts).explanation.answer != Answer::NotYet
             };
             if met(now) && met(early) { stuck("its trigger has an answer") } else { Ok(()) }
         }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, DownstreamRequest};
 use kelos_model::retry::OnUnknown;
+use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
-use kelos_model::workflow::Keys;
 use kelos_model::{Answer, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::world::{Known, World};
@@ -64,10 +64,7 @@ pub struct Spec {
 /// The resolved schedules of a set of definitions.
 #[must_use]
 pub fn schedules(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedule> {
-    let named = all.iter().map(|one| {
-        let Keys::Schedule(schedule) = &one.keys;
-        (one.id.clone(), schedule)
-    });
+    let named = all.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?)));
     resolve(&named.collect()).into_iter().filter_map(|(id, resolved)| Some((id, resolved.ok()?))).collect()
 }
 
@@ -148,7 +145,8 @@ impl Spec {
             }
             let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
             let seen = Known { now, world, state: &state };
-            let answer = evaluate(&workflow.trigger, id, &slot.key, &seen).explanation.answer;
+            let answer =
+                evaluate(&workflow.trigger, id, &KeyValues::of(&workflow.keys, &slot.key), &seen).explanation.answer;
             let late = workflow.wait_timeout_seconds.is_some_and(|seconds| {
                 now > slot.key.scheduled_at() + SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX))
             });
@@ -289,7 +287,9 @@ impl Spec {
     }
 
     fn looks_at(&self, slot: &SlotRef) -> Vec<SlotRef> {
-        let evaluation = evaluate(&self.workflows[&slot.workflow].trigger, &slot.workflow, &slot.key, &Nothing);
+        let workflow = &self.workflows[&slot.workflow];
+        let values = KeyValues::of(&workflow.keys, &slot.key);
+        let evaluation = evaluate(&workflow.trigger, &slot.workflow, &values, &Nothing);
         let slots = evaluation.wakers.into_iter().filter_map(|waker| match waker {
             Waker::Slot(slot) => Some(slot),
             _ => None,

@@ -41,17 +41,22 @@ impl SlotPlace {
     }
 }
 
-/// What a key says beyond its [`SlotKey::scheduled_at`]: nothing for a time key. With that time it
+/// What a key says beyond its [`SlotKey::scheduled_at`]: nothing for a time key, the whole job id for a job's. With that time it
 /// is the whole key, so that keys are stored and compared as a number and a mostly empty text.
 pub(crate) fn beyond_time(key: &SlotKey) -> &str {
     match key {
         SlotKey::Time(_) => "",
+        SlotKey::Job(id) => id,
     }
 }
 
 /// The key of a time and what [`beyond_time`] kept; none when no key is so.
 pub(crate) fn whole_key(at: Timestamp, beyond: &str) -> Option<SlotKey> {
-    beyond.is_empty().then_some(SlotKey::Time(at))
+    match beyond {
+        "" => Some(SlotKey::Time(at)),
+        id if at == Timestamp::UNIX_EPOCH => Some(SlotKey::Job(id.into())),
+        _ => None,
+    }
 }
 
 /// The position in the log that a cursor over runs names.

@@ -32,8 +32,14 @@ impl Words {
     }
 
     pub(crate) fn slot(&self, slot: &SlotRef) -> String {
-        let SlotKey::Time(at) = slot.key;
-        format!("{}@{}", slot.workflow, self.time(at))
+        format!("{}@{}", slot.workflow, self.key(&slot.key))
+    }
+
+    fn key(&self, key: &SlotKey) -> String {
+        match key {
+            SlotKey::Time(at) => self.time(*at),
+            SlotKey::Job(id) => id.to_string(),
+        }
     }
 
     pub(crate) fn step(&self, step: &Step) -> Vec<String> {
@@ -54,8 +60,7 @@ impl Words {
                 (Some(Line { slot: Some(first), mark, text }), Some(Line { slot: Some(last), .. }))
                     if group.len() > FEW =>
                 {
-                    let SlotKey::Time(until) = last.key;
-                    let range = format!("{}..{}", self.slot(first), self.time(until));
+                    let range = format!("{}..{}", self.slot(first), self.key(&last.key));
                     gathered
                         .push(mark.to_string() + &text.replacen('@', &range, 1) + &format!(" ({} slots)", group.len()));
                 }

@@ -11,8 +11,9 @@ use kelos::clock::{Clock, whole_millis};
 use kelos::core::{Ask, Input};
 use kelos::executor::{CommandExecutor, Executors};
 use kelos::local::{Launcher, Limits, own_shim};
+use kelos::model::template::KeyValues;
 use kelos::model::trigger::{FileSystem, PathCheck, Verdict};
-use kelos::model::{Probe, ProbeAnswer, SlotKey, SlotState, Trigger, Workflow};
+use kelos::model::{Probe, ProbeAnswer, SlotState, Trigger, Workflow};
 
 use crate::support::{
     Engine, INSTANT, Instantly, Moment, Outcome, Seen, Wanted, Watching, command, figures, folder, load, moment,
@@ -168,7 +169,7 @@ fn pushed(engine: &Engine, all: &mut Vec<Workflow>, job: &str, seen: &Receiver<S
     let mut samples = Samples::default();
     for n in 1..=SAMPLES {
         let at = first.as_second() + i64::try_from(n)?;
-        let uri = check.uri(&SlotKey::Time(Timestamp::from_second(at)?));
+        let uri = check.uri(&KeyValues::at(Timestamp::from_second(at)?));
         let answer = ProbeAnswer { verdict: Verdict::Yes, detail: String::new(), at: clock.now() };
         pause(n);
         let begin = Instant::now();

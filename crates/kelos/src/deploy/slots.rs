@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
+use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
-use kelos_model::{Answer, Probe, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Answer, Probe, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_store::{Reader, SlotFilter, StoreError};
-
-use crate::schedule;
 
 /// How far back from now slots are planned where a server is not told otherwise.
 pub const WINDOW: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -51,7 +50,7 @@ impl When {
 }
 
 fn whens(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, When> {
-    let schedules = workflows.iter().map(|one| (one.id.clone(), schedule::of(one))).collect();
+    let schedules = workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
     let starts: BTreeMap<_, _> = workflows.iter().map(|one| (&one.id, one.start_time)).collect();
     let when = |(id, schedule): (WorkflowId, Result<CronSchedule, _>)| {
         let start = starts.get(&id).copied().flatten();
@@ -126,10 +125,7 @@ fn times_of(reader: &dyn Reader, filter: SlotFilter) -> Result<BTreeSet<Timestam
     let mut cursor: Option<String> = None;
     loop {
         let page = reader.slot_states(&filter, cursor.as_deref(), PAGE)?;
-        times.extend(page.rows.into_iter().map(|(slot, _)| {
-            let SlotKey::Time(at) = slot.key;
-            at
-        }));
+        times.extend(page.rows.into_iter().filter_map(|(slot, _)| slot.key.time()));
         cursor = page.next;
         if cursor.is_none() {
             return Ok(times);
@@ -173,7 +169,9 @@ pub fn candidates(
 pub fn questions(candidates: &[Candidate], nothing: &dyn Facts) -> (BTreeSet<SlotRef>, BTreeSet<Probe>) {
     let (mut slots, mut probes) = (BTreeSet::new(), BTreeSet::new());
     for Candidate { slot, workflow } in candidates {
-        for waker in evaluate(&workflow.trigger, &slot.workflow, &slot.key, nothing).wakers {
+        for waker in
+            evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), nothing).wakers
+        {
             match waker {
                 Waker::Slot(slot) => drop(slots.insert(slot)),
                 Waker::Probe(probe) => drop(probes.insert(probe)),
@@ -189,8 +187,8 @@ pub fn questions(candidates: &[Candidate], nothing: &dyn Facts) -> (BTreeSet<Slo
 pub fn unblocked(candidates: &[Candidate], facts: &dyn Facts) -> Times {
     let mut times = Times::new();
     for Candidate { slot, workflow } in candidates {
-        let SlotKey::Time(at) = slot.key;
-        let answer = evaluate(&workflow.trigger, &slot.workflow, &slot.key, facts).explanation.answer;
+        let Some(at) = slot.key.time() else { continue };
+        let answer = evaluate(&workflow.trigger, &slot.workflow, &KeyValues::at(at), facts).explanation.answer;
         if answer == Answer::Met {
             times.entry(slot.workflow.clone()).or_default().insert(at);
         }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelos_model::run::Report;
-use kelos_model::{Outcome, RunId, template};
+use kelos_model::template::KeyValues;
+use kelos_model::{Outcome, RunId};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
@@ -166,12 +167,18 @@ fn seconds(settings: &Map<String, Value>, name: &str) -> Result<Option<Duration>
     seconds.map(Some).ok_or_else(|| format!("`{name}` is {value}, expected a number of seconds"))
 }
 
+/// Whether a value may be a variable of that name: an identifier called PATH must not choose what is executed.
+fn is_ours(name: &str) -> bool {
+    name.contains(|letter: char| letter.is_ascii_lowercase()) && !name.contains('=')
+}
+
 /// The slot's values under their own names (so that `${year}` means the same in a shell text as in a
 /// template), the run's under `KELOS_…`, and then what the job sets.
 fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<String, String>, String> {
     let slot = &start.run.slot;
-    let mut env: BTreeMap<String, String> =
-        template::values(&slot.key).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let values = KeyValues::of(&start.workflow.keys, &slot.key);
+    let named = values.named().into_iter().filter(|(name, _)| is_ours(name));
+    let mut env: BTreeMap<String, String> = named.map(|(name, value)| (name.into_owned(), value)).collect();
     env.insert("KELOS_WORKFLOW".to_owned(), slot.workflow.to_string());
     env.insert("KELOS_SLOT".to_owned(), slot.short());
     env.insert("KELOS_TIME".to_owned(), slot.key.to_string());

@@ -10,14 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::schedule::Schedule;
+use kelos_model::workflow::Keys;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{Columns, Reader, SlotFilter, StoreError};
 
 pub use cut::{Focus, Wanted};
 pub use obstacles::{MOST_STEPS, Obstacle, ObstacleKind, Step, Upstream, upstream};
-
-use crate::schedule;
 
 /// What a node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +60,8 @@ pub enum EdgeKind {
     },
     /// Slots are at the times of the other workflow's.
     Schedule,
+    /// Jobs of the other workflow have to succeed.
+    Jobs,
 }
 
 /// An edge: `to` depends on `from`.
@@ -159,9 +160,13 @@ fn edges(rows: &[WorkflowRow]) -> Vec<Edge> {
         let edge = |from: &WorkflowId, kind| Edge { from: from.clone(), to: row.id.clone(), kind };
         let looks = row.definition.trigger.looks_at();
         edges.extend(looks.into_iter().map(|(on, later_seconds)| edge(on, EdgeKind::Success { later_seconds })));
-        if let Schedule::Dependent(on) = schedule::of(&row.definition) {
-            edges.insert(edge(on, EdgeKind::Schedule));
+        match &row.definition.keys {
+            Keys::Schedule(Schedule::Dependent(on)) => drop(edges.insert(edge(on, EdgeKind::Schedule))),
+            Keys::Schedule(_) => {}
+            Keys::Jobs(jobs) => edges.extend(jobs.parents().map(|on| edge(on, EdgeKind::Jobs))),
         }
+        let jobs = row.definition.trigger.upstream_jobs();
+        edges.extend(jobs.into_iter().map(|on| edge(on, EdgeKind::Jobs)));
     }
     edges.into_iter().collect()
 }

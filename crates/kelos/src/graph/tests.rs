@@ -121,6 +121,7 @@ fn told(graph: &Graph) -> Vec<String> {
     let edges = graph.edges.iter().map(|edge| match edge.kind {
         EdgeKind::Success { later_seconds: 0 } => format!("{} > {}", edge.from, edge.to),
         EdgeKind::Success { later_seconds } => format!("{} > {} {later_seconds}", edge.from, edge.to),
+        EdgeKind::Jobs => format!("{} : {}", edge.from, edge.to),
         EdgeKind::Schedule => format!("{} ~ {}", edge.from, edge.to),
     });
     nodes.chain(edges).collect()

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::template::KeyValues;
 use kelos_model::time::{Cron, CronSchedule, format_short};
-use kelos_model::{SlotKey, Workflow, WorkflowId, template};
+use kelos_model::{Workflow, WorkflowId};
 use kelos_script::{TestInput, TestPaths, TestVerb, closest};
 use serde_json::{Value, json};
 
@@ -80,7 +81,7 @@ pub(super) fn spots(play: &Play<'_>, paths: &TestPaths, workflows: &[Arc<Workflo
         return Ok(times.into_iter().zip(said).filter_map(spot).collect());
     }
     let template = paths.path.as_deref().unwrap_or_default();
-    let path = |at: Timestamp| template::fill(template, &SlotKey::Time(at)).into_owned();
+    let path = |at: Timestamp| KeyValues::at(at).fill(template).into_owned();
     Ok(times.into_iter().map(|at| Spot { at: Some(at), path: path(at) }).collect())
 }
 

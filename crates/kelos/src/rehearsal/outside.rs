@@ -10,8 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, BackfillRequest, Command, Done, Input, Inspection, Reply};
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
+use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
-use kelos_model::{BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, template};
+use kelos_model::{BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, Workflow};
 use kelos_script::{Fake, FakeRun, FakeWrite, TestAction, TestFile, TestPlan, TestVerb};
 use serde_json::{Map, Value, json};
 
@@ -359,8 +360,9 @@ impl Outside<'_> {
         match ending {
             Ending::Fake { outcome, writes } => {
                 let mut inputs = Vec::new();
-                for write in &writes {
-                    inputs.extend(self.put(&written(write, &run.slot.key), now)?);
+                let values = run.slot.key.time().map(KeyValues::at);
+                for write in values.iter().flat_map(|values| writes.iter().map(|write| written(write, values))) {
+                    inputs.extend(self.put(&write, now)?);
                 }
                 inputs.push(ended(run, outcome));
                 Ok(inputs)
@@ -422,8 +424,8 @@ fn outcome_of(fake: &FakeRun, number: u32) -> Outcome {
     }
 }
 
-fn written(write: &FakeWrite, key: &SlotKey) -> Arriving {
-    let path = template::fill(&write.path, key);
+fn written(write: &FakeWrite, values: &KeyValues) -> Arriving {
+    let path = values.fill(&write.path);
     let content = write.content.clone().unwrap_or_default();
     Arriving {
         place: Place::named(&path),

@@ -7,9 +7,7 @@ use jiff::Timestamp;
 use kelos_core::{Command, Input};
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
-use kelos_model::{Outcome, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
-
-use crate::schedule;
+use kelos_model::{Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
 /// A scheduler and what surrounds it.
 pub(crate) trait Stage {
@@ -45,7 +43,7 @@ pub(crate) fn from_then_on(workflow: &Workflow, from: Timestamp) -> Workflow {
 
 /// The schedule that each workflow really has.
 pub(crate) fn resolved(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Result<CronSchedule, ScheduleProblem>> {
-    resolve(&workflows.iter().map(|workflow| (workflow.id.clone(), schedule::of(workflow))).collect())
+    resolve(&workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect())
 }
 
 /// An executor's word that a run has ended.
@@ -73,7 +71,7 @@ impl Past {
 
     /// The state of a slot that lies before the moment.
     pub(crate) fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
-        let SlotKey::Time(at) = id.key;
+        let at = id.key.time()?;
         let (schedule, start) = self.schedules.get(&id.workflow)?;
         (at < self.from && at >= *start && schedule.contains(at)).then_some(SlotState::Succeeded)
     }

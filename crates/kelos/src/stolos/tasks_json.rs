@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         let known = template
             .identifiers()
             .filter_map(|name| Some((name.clone(), self.settings.identifiers.get(name)?.clone())));
-        let keys = JobKeys { identifiers: known.collect(), template, domains, depends_on };
+        let keys = JobKeys { identifiers: known.collect(), domains, depends_on, ..JobKeys::new(template) };
         self.places.insert(id.clone(), (property.range, places));
         Some(Task { id, keys, valid_if_or })
     }

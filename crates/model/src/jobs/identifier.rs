@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 
@@ -61,18 +63,27 @@ impl DateForm {
         }
     }
 
-    fn is_day(self, text: &str) -> bool {
+    fn day(self, text: &str) -> Option<Date> {
         let numbers = match self {
             DateForm::Compact if text.len() == 8 => (text.get(..4), text.get(4..6), text.get(6..)),
             DateForm::Dashed if text.len() == 10 && text.get(4..5) == Some("-") && text.get(7..8) == Some("-") => {
                 (text.get(..4), text.get(5..7), text.get(8..))
             }
-            _ => return false,
+            _ => return None,
         };
-        let (Some(year), Some(month), Some(day)) = numbers else { return false };
+        let (Some(year), Some(month), Some(day)) = numbers else { return None };
         let digits = [year, month, day].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
-        let (Ok(year), Ok(month), Ok(day)) = (year.parse(), month.parse(), day.parse()) else { return false };
-        digits && Date::new(year, month, day).is_ok()
+        let (Ok(year), Ok(month), Ok(day)) = (year.parse(), month.parse(), day.parse()) else { return None };
+        Date::new(year, month, day).ok().filter(|_| digits)
+    }
+
+    /// A day in this form.
+    #[must_use]
+    pub fn write(self, day: Date) -> String {
+        match self {
+            DateForm::Compact => format!("{:04}{:02}{:02}", day.year(), day.month(), day.day()),
+            DateForm::Dashed => format!("{:04}-{:02}-{:02}", day.year(), day.month(), day.day()),
+        }
     }
 }
 
@@ -140,10 +151,17 @@ impl Kind {
         }
     }
 
+    /// The start, in UTC, of the day that a value names; none where it names none.
+    #[must_use]
+    pub fn day(&self, value: &str) -> Option<Timestamp> {
+        let Kind::Date { form } = self else { return None };
+        Some(form.day(value)?.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    }
+
     fn accepts(&self, text: &str) -> bool {
         match self {
             Kind::Text | Kind::Integer { .. } => true,
-            Kind::Date { form } => form.is_day(text),
+            Kind::Date { form } => form.day(text).is_some(),
             Kind::Choice { of } => of.iter().any(|one| **one == *text),
             Kind::Pattern { pattern } => pattern.0.is_match(text),
         }

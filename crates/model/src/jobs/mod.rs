@@ -13,9 +13,12 @@ mod template;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::WorkflowId;
+use crate::function::FunctionRef;
+use crate::time::schedule::Schedule;
 
 pub use compile::Fault;
 pub use identifier::{DateForm, Kind, Pattern};
@@ -37,6 +40,74 @@ pub struct JobKeys {
     /// What a job waits for: all members of one of these groups. Where no group is about a job, it waits for nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Group>,
+    /// Which of its jobs are worth running; the others are skipped as soon as they are opened. None means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid: Option<Validity>,
+    /// The schedule that opens jobs, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed: Option<Feed>,
+}
+
+/// Which jobs are worth running: those to which any of this applies.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Validity {
+    /// An identifier has one of these values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    /// A script's function says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<FunctionRef>,
+}
+
+/// A schedule that opens jobs: at each of its times those whose date is that time's day in the schedule's zone, with every
+/// choice from the domains of the other identifiers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Feed {
+    /// The identifier that ticks; a date.
+    pub identifier: Arc<str>,
+    /// When.
+    pub schedule: Schedule,
+}
+
+/// The identifiers of a job id with their values, and the start of the day that the first date among them names, in UTC.
+pub(crate) type Read = (Vec<(Arc<str>, Arc<str>)>, Option<Timestamp>);
+
+impl JobKeys {
+    /// Keys of a template, with nothing else said.
+    #[must_use]
+    pub fn new(template: JobTemplate) -> JobKeys {
+        JobKeys {
+            template,
+            identifiers: BTreeMap::new(),
+            domains: BTreeMap::new(),
+            depends_on: Vec::new(),
+            valid: None,
+            feed: None,
+        }
+    }
+
+    /// The workflows that it depends on, as they are written, in order.
+    pub fn parents(&self) -> impl Iterator<Item = &WorkflowId> {
+        self.depends_on.iter().flat_map(|group| &group.members).flat_map(|member| &member.workflows)
+    }
+
+    /// A job id in its normal form.
+    ///
+    /// # Errors
+    /// When it is none of these.
+    pub fn normal(&self, id: &str) -> Result<Arc<str>, JobIdError> {
+        let values = self.template.read(&self.identifiers, id)?;
+        Ok(self.template.fill(&values))
+    }
+
+    pub(crate) fn read(&self, id: &str) -> Result<Read, JobIdError> {
+        let values = self.template.read(&self.identifiers, id)?;
+        let named: Vec<_> = self.template.identifiers().cloned().zip(values).collect();
+        let day = named.iter().find_map(|(name, value)| self.identifiers.get(name)?.day(value));
+        Ok((named, day))
+    }
 }
 
 /// Members of which a job waits for all. Several groups are alternatives.

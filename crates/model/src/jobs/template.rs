@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Kind;
 
 /// Longest job id accepted, in bytes: it must fit a file name on every platform once escaped.
-const LONGEST_JOB_ID: usize = 512;
+pub(super) const LONGEST_JOB_ID: usize = 512;
 
 /// How job ids are made of identifiers: identifiers in braces, with texts between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +145,9 @@ impl JobTemplate {
         let refuse = |why: String| JobIdError::Form { id: id.to_owned(), template: self.text.to_string(), why };
         if id.len() > LONGEST_JOB_ID {
             return Err(refuse(format!("it is {} bytes long, expected at most {LONGEST_JOB_ID}", id.len())));
+        }
+        if id.is_empty() {
+            return Err(refuse("it is empty".to_owned()));
         }
         if let Some(odd) = id.chars().find(|c| *c == '/' || c.is_control()) {
             return Err(refuse(format!("it can't contain {odd:?}")));

@@ -5,8 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Answer, Evidence, Explanation, FileSystem, PathCheck, Probe, ProbeAnswer, Trigger, TriggerKind, Verdict};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
-use crate::key::{SlotKey, SlotRef};
+use crate::key::SlotRef;
 use crate::slot::SlotState;
+use crate::template::KeyValues;
 use crate::time::text;
 
 /// What is known when a trigger is asked. An outer none means "not known yet": the question is then
@@ -42,7 +43,7 @@ pub struct Evaluation {
 
 /// Asks a trigger about a slot.
 #[must_use]
-pub fn evaluate(trigger: &Trigger, workflow: &WorkflowId, key: &SlotKey, facts: &dyn Facts) -> Evaluation {
+pub fn evaluate(trigger: &Trigger, workflow: &WorkflowId, key: &KeyValues, facts: &dyn Facts) -> Evaluation {
     let mut asking = Asking { workflow, facts, wakers: Vec::new() };
     let explanation = asking.ask(trigger, key);
     Evaluation { explanation, wakers: asking.wakers }
@@ -55,7 +56,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    fn ask(&mut self, trigger: &Trigger, key: &SlotKey) -> Explanation {
+    fn ask(&mut self, trigger: &Trigger, key: &KeyValues) -> Explanation {
         match trigger {
             Trigger::Always => leaf(TriggerKind::Always, Answer::Met, "Always ready".into(), None),
             Trigger::And { triggers } => self.all(triggers, key),
@@ -64,12 +65,13 @@ impl Asking<'_> {
             Trigger::Offset { seconds, trigger } => self.offset(*seconds, trigger, key),
             Trigger::Delay { seconds } => self.delay(*seconds, key),
             Trigger::Success { workflow } => self.success(workflow, key),
+            Trigger::Job { workflow, job } => self.job(workflow, job, key),
             Trigger::Path(check) => self.path(check, key),
             Trigger::Function { function } => self.function(function, key),
         }
     }
 
-    fn all(&mut self, triggers: &[Trigger], key: &SlotKey) -> Explanation {
+    fn all(&mut self, triggers: &[Trigger], key: &KeyValues) -> Explanation {
         let nested: Vec<_> = triggers.iter().map(|trigger| self.ask(trigger, key)).collect();
         // The worst answer decides: one "never" settles it, one "not yet" delays it.
         let answer = nested.iter().map(|one| one.answer).max().unwrap_or(Answer::Met);
@@ -78,7 +80,7 @@ impl Asking<'_> {
         node(TriggerKind::And, answer, text.into(), nested)
     }
 
-    fn any(&mut self, triggers: &[Trigger], key: &SlotKey) -> Explanation {
+    fn any(&mut self, triggers: &[Trigger], key: &KeyValues) -> Explanation {
         let nested: Vec<_> = triggers.iter().map(|trigger| self.ask(trigger, key)).collect();
         // An empty one stays not-yet: Celos keeps such a slot waiting until its timeout.
         let answer = nested.iter().map(|one| one.answer).min().unwrap_or(Answer::NotYet);
@@ -90,7 +92,7 @@ impl Asking<'_> {
         node(TriggerKind::Or, answer, text.into(), nested)
     }
 
-    fn not(&mut self, trigger: &Trigger, key: &SlotKey) -> Explanation {
+    fn not(&mut self, trigger: &Trigger, key: &KeyValues) -> Explanation {
         let inner = self.ask(trigger, key);
         let (answer, text) = match inner.answer {
             Answer::Met => (Answer::NotYet, "Not ready, nested trigger is ready"),
@@ -101,7 +103,7 @@ impl Asking<'_> {
         node(TriggerKind::Not, answer, text.into(), vec![inner])
     }
 
-    fn offset(&mut self, seconds: i64, trigger: &Trigger, key: &SlotKey) -> Explanation {
+    fn offset(&mut self, seconds: i64, trigger: &Trigger, key: &KeyValues) -> Explanation {
         let Some(shifted) = key.offset(seconds) else {
             return leaf(
                 TriggerKind::Offset,
@@ -116,8 +118,12 @@ impl Asking<'_> {
         node(TriggerKind::Offset, inner.answer, text, vec![inner])
     }
 
-    fn delay(&mut self, seconds: i64, key: &SlotKey) -> Explanation {
-        let Ok(until) = key.scheduled_at().checked_add(SignedDuration::from_secs(seconds)) else {
+    fn delay(&mut self, seconds: i64, key: &KeyValues) -> Explanation {
+        let until = key.time().map(|time| time.checked_add(SignedDuration::from_secs(seconds)));
+        let Some(until) = until else {
+            return leaf(TriggerKind::Delay, Answer::Never, "A job id without a day has no time".into(), None);
+        };
+        let Ok(until) = until else {
             return leaf(
                 TriggerKind::Delay,
                 Answer::Never,
@@ -139,18 +145,35 @@ impl Asking<'_> {
         leaf(TriggerKind::Delay, Answer::NotYet, format!("Delayed until {}", text::format_full(until)), evidence)
     }
 
-    fn success(&mut self, workflow: &WorkflowId, key: &SlotKey) -> Explanation {
-        let slot = SlotRef::new(workflow.clone(), key.clone());
+    fn success(&mut self, workflow: &WorkflowId, key: &KeyValues) -> Explanation {
+        // A job that names a day looks at the slots of that day; any other at the job of the same id.
+        let slot = match key.time() {
+            Some(time) => SlotRef::at(workflow.clone(), time),
+            None => SlotRef::new(workflow.clone(), key.key().clone()),
+        };
+        self.other(TriggerKind::Success, slot)
+    }
+
+    fn job(&mut self, workflow: &WorkflowId, job: &str, key: &KeyValues) -> Explanation {
+        let id = key.fill(job);
+        if id.is_empty() {
+            return leaf(TriggerKind::Job, Answer::Never, format!("No job of {workflow} has an empty id"), None);
+        }
+        self.other(TriggerKind::Job, SlotRef::job(workflow.clone(), (*id).into()))
+    }
+
+    /// Another slot is to have succeeded.
+    fn other(&mut self, kind: TriggerKind, slot: SlotRef) -> Explanation {
         let known = self.facts.slot(&slot);
         let succeeded = known == Some(Some(SlotState::Succeeded));
         let (answer, word) = if succeeded { (Answer::Met, "is ready") } else { (Answer::NotYet, "is not ready") };
         let text = format!("Workflow slot {} {word}", slot.short());
         let evidence = known.map_or(Evidence::Asked, |state| Evidence::Slot { slot: slot.clone(), state });
         self.wakers.push(Waker::Slot(slot));
-        leaf(TriggerKind::Success, answer, text, Some(evidence))
+        leaf(kind, answer, text, Some(evidence))
     }
 
-    fn path(&mut self, check: &PathCheck, key: &SlotKey) -> Explanation {
+    fn path(&mut self, check: &PathCheck, key: &KeyValues) -> Explanation {
         let (uri, conditions) = (check.uri(key), check.conditions(key));
         let (kind, mut subject) = match check.system {
             FileSystem::Hdfs => (TriggerKind::HdfsPath, format!("HDFS path {uri}")),
@@ -163,9 +186,10 @@ impl Asking<'_> {
         self.probe(kind, Probe::Path { uri, conditions }, &subject)
     }
 
-    fn function(&mut self, function: &FunctionRef, key: &SlotKey) -> Explanation {
+    fn function(&mut self, function: &FunctionRef, key: &KeyValues) -> Explanation {
         let subject = format!("Function of {}", function.file);
-        let probe = Probe::Function { function: function.clone(), workflow: self.workflow.clone(), key: key.clone() };
+        let probe =
+            Probe::Function { function: function.clone(), workflow: self.workflow.clone(), key: key.key().clone() };
         self.probe(TriggerKind::Function, probe, &subject)
     }
 

@@ -23,6 +23,14 @@ pub enum TriggerKind {
     LocalPath,
     Path,
     Function,
+    /// A job of a given id.
+    Job,
+    /// The parents of a job: the groups that are about it are nested.
+    Parents,
+    /// A group of parents: those that stand in the way are nested, not more than a few.
+    Group,
+    /// Whether a job is worth running.
+    Valid,
 }
 
 /// What a leaf read to find its answer.

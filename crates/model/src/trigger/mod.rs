@@ -60,10 +60,18 @@ pub enum Trigger {
         /// Seconds.
         seconds: i64,
     },
-    /// Met when the slot of another workflow with the same key has succeeded.
+    /// Met when the slot of another workflow with the same key has succeeded. Of a job that names a day it is the slot at that
+    /// day's start, in UTC.
     Success {
         /// The other workflow.
         workflow: WorkflowId,
+    },
+    /// Met when a job has succeeded: a slot of a workflow that is keyed by job ids.
+    Job {
+        /// Whose job.
+        workflow: WorkflowId,
+        /// A template of its job id: `${year}${month}${day}_1`.
+        job: String,
     },
     /// Met when something is at a path, and is as it should be.
     Path(PathCheck),
@@ -85,7 +93,7 @@ impl Trigger {
         }
     }
 
-    /// The slots that it looks at, in order of appearance: of which workflow, and how many seconds later.
+    /// The slots that it looks at by time, in order of appearance: of which workflow, and how many seconds later.
     #[must_use]
     pub fn looks_at(&self) -> Vec<(&WorkflowId, i64)> {
         match self {
@@ -98,10 +106,22 @@ impl Trigger {
         }
     }
 
-    /// The workflows whose slots it looks at, in order of appearance.
+    /// The workflows whose jobs it looks at, in order of appearance.
+    #[must_use]
+    pub fn upstream_jobs(&self) -> Vec<&WorkflowId> {
+        match self {
+            Trigger::Job { workflow, .. } => vec![workflow],
+            other => other.nested().iter().flat_map(Trigger::upstream_jobs).collect(),
+        }
+    }
+
+    /// The workflows whose slots it looks at, by time or by job id, in order of appearance.
     #[must_use]
     pub fn upstream(&self) -> Vec<&WorkflowId> {
-        self.looks_at().into_iter().map(|(workflow, _)| workflow).collect()
+        match self {
+            Trigger::Success { workflow } | Trigger::Job { workflow, .. } => vec![workflow],
+            other => other.nested().iter().flat_map(Trigger::upstream).collect(),
+        }
     }
 }
 

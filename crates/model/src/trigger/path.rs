@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::key::SlotKey;
-use crate::template;
+use crate::template::KeyValues;
 
 /// A question about a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,8 +64,8 @@ impl Conditions {
     }
 
     /// With its templates filled for a slot.
-    fn filled(&self, key: &SlotKey) -> Self {
-        let glob = self.glob.as_ref().map(|glob| template::fill(glob, key).into_owned());
+    fn filled(&self, values: &KeyValues) -> Self {
+        let glob = self.glob.as_ref().map(|glob| values.fill(glob).into_owned());
         Self { glob, ..self.clone() }
     }
 }
@@ -94,10 +93,10 @@ impl PathCheck {
         Self { system, path: path.to_owned(), base: base.to_owned(), conditions: Conditions::default() }
     }
 
-    /// The whole URI for a slot's key.
+    /// The whole URI for a slot.
     #[must_use]
-    pub fn uri(&self, key: &SlotKey) -> String {
-        let path = template::fill(&self.path, key);
+    pub fn uri(&self, values: &KeyValues) -> String {
+        let path = values.fill(&self.path);
         if has_scheme(&path) {
             return path.into_owned();
         }
@@ -108,10 +107,10 @@ impl PathCheck {
         format!("{base}{path}")
     }
 
-    /// What must hold for a slot's key.
+    /// What must hold for a slot.
     #[must_use]
-    pub fn conditions(&self, key: &SlotKey) -> Conditions {
-        self.conditions.filled(key)
+    pub fn conditions(&self, values: &KeyValues) -> Conditions {
+        self.conditions.filled(values)
     }
 }
 
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
 
     fn uri(path: &str, base: &str) -> String {
-        PathCheck::new(FileSystem::Hdfs, path, base).uri(&SlotKey::parse("2015-09-03T04:00Z").unwrap())
+        PathCheck::new(FileSystem::Hdfs, path, base).uri(&KeyValues::at("2015-09-03T04:00Z".parse().unwrap()))
     }
 
     #[test]

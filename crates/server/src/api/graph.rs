@@ -164,6 +164,7 @@ impl From<Edge> for EdgeDto {
         let (kind, later_seconds) = match edge.kind {
             EdgeKind::Success { later_seconds } => ("success", Some(later_seconds)),
             EdgeKind::Schedule => ("schedule", None),
+            EdgeKind::Jobs => ("jobs", None),
         };
         EdgeDto { from: edge.from.to_string(), to: edge.to.to_string(), kind, later_seconds }
     }

@@ -9,7 +9,7 @@ use kelos::executor::shown_id;
 use kelos::model::ranges::Range;
 use kelos::model::time::{ScheduleProblem, format_full};
 use kelos::model::workflow::{About, WorkflowRow};
-use kelos::model::{Slot, SlotKey, WorkflowId};
+use kelos::model::{Slot, WorkflowId};
 use kelos::store::{Reader, SlotFilter, StoreError};
 use serde::Serialize;
 
@@ -151,10 +151,7 @@ fn stored(reader: &dyn Reader, id: &WorkflowId, range: Range) -> Result<BTreeMap
     let mut from = None;
     loop {
         let page = reader.slots(&filter, from.as_deref(), READ_AT_ONCE)?;
-        slots.extend(page.rows.into_iter().map(|row| {
-            let SlotKey::Time(time) = row.id.key;
-            (time, row.slot)
-        }));
+        slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))));
         match page.next {
             Some(next) => from = Some(next),
             None => return Ok(slots),

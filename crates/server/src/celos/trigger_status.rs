@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use kelos::model::template::KeyValues;
 use kelos::model::trigger::{Evidence, TriggerKind, Waker, evaluate};
 use kelos::model::{Answer, Explanation, SlotRef, Workflow};
 use serde::Serialize;
@@ -55,6 +56,10 @@ fn class_of(kind: TriggerKind) -> &'static str {
         TriggerKind::LocalPath => "FileCheckTrigger",
         TriggerKind::Path => "PathTrigger",
         TriggerKind::Function => "FunctionTrigger",
+        TriggerKind::Job => "JobTrigger",
+        TriggerKind::Parents => "ParentsTrigger",
+        TriggerKind::Group => "GroupTrigger",
+        TriggerKind::Valid => "ValidTrigger",
     }
 }
 
@@ -65,14 +70,16 @@ pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Res
     let row = app.read(move |reader| schedule::defined(reader, &id)).await?;
     let row = row.ok_or_else(|| Fault::not_found(format!("Workflow not found: {}", slot.workflow)))?;
     let known = look(&app, &slot, &row.definition).await?;
-    let evaluation = evaluate(&row.definition.trigger, &slot.workflow, &slot.key, &known);
+    let evaluation =
+        evaluate(&row.definition.trigger, &slot.workflow, &KeyValues::of(&row.definition.keys, &slot.key), &known);
     Ok(as_json(&Status::from(evaluation.explanation)))
 }
 
 async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<Known, Fault> {
     let nothing = Known::nothing(app.handle().now());
     let (mut upstream, mut probes) = (Vec::new(), Vec::new());
-    for waker in evaluate(&workflow.trigger, &slot.workflow, &slot.key, &nothing).wakers {
+    for waker in evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &nothing).wakers
+    {
         match waker {
             Waker::Slot(slot) => upstream.push(slot),
             Waker::Probe(probe) => probes.push(probe),

@@ -96,6 +96,7 @@ pub(super) fn trigger(node: &Trigger) -> (String, Option<&WorkflowId>) {
         Trigger::Offset { seconds, .. } => format!("for the slot {} later", span(*seconds)),
         Trigger::Delay { seconds } => format!("{} after its time", span(*seconds)),
         Trigger::Success { workflow } => return ("success of the same slot of".to_owned(), Some(workflow)),
+        Trigger::Job { workflow, job } => return (format!("success of the job {job} of"), Some(workflow)),
         Trigger::Path(check) => path(check),
         Trigger::Function { function } => format!("a function of {} says so", function.file),
     };

@@ -10,7 +10,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos::core::Ask;
 use kelos::model::time::schedule::Schedule;
-use kelos::model::workflow::{PoolUse, Properties, Workflow, WorkflowRow};
+use kelos::model::workflow::{Keys, PoolUse, Properties, Workflow, WorkflowRow};
 use kelos::model::{Run, RunState, SlotState, WorkflowId};
 use kelos::schedule;
 use kelos::script::Problem;
@@ -169,7 +169,7 @@ impl Found {
         let about = &definition.about;
         html! {
             dl.facts {
-                dt { "Schedule" } dd { (schedule_words(schedule::of(definition))) }
+                dt { "Schedule" } dd { (schedule_words(&definition.keys)) }
                 dt { "Trigger" } dd { (tree::defined(&definition.trigger)) }
                 dt { "At a time" } dd { (words::count(u64::from(definition.concurrency), "slot")) }
                 @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
@@ -210,10 +210,11 @@ impl Found {
     }
 }
 
-fn schedule_words(schedule: &Schedule) -> Markup {
-    match schedule {
-        Schedule::Dependent(on) => html! { "that of " a href=(workflow_href(on)) { (on) } },
-        Schedule::Cron(_) => html! { (words::cron(schedule).unwrap_or_default()) },
+fn schedule_words(keys: &Keys) -> Markup {
+    match keys {
+        Keys::Schedule(Schedule::Dependent(on)) => html! { "that of " a href=(workflow_href(on)) { (on) } },
+        Keys::Schedule(schedule) => html! { (words::cron(schedule).unwrap_or_default()) },
+        Keys::Jobs(jobs) => html! { "job ids " code { (jobs.template.as_str()) } },
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use kelos_model::{RunId, template};
+use kelos_model::RunId;
+use kelos_model::template::KeyValues;
 use serde_json::{Map, Value};
 
 use crate::executor::Start;
@@ -59,8 +60,9 @@ impl Order {
         }
         properties.entry(USER.to_owned()).or_insert_with(|| place.user.clone());
         let slot = &start.run.slot;
-        let parts = template::values(&slot.key).into_iter().filter(|(name, _)| PARTS.contains(name));
-        properties.extend(parts.map(|(name, value)| (name.to_owned(), value)));
+        let values = KeyValues::of(&start.workflow.keys, &slot.key);
+        let parts = values.named().into_iter().filter(|(name, _)| PARTS.contains(&&**name));
+        properties.extend(parts.map(|(name, value)| (name.into_owned(), value)));
         properties.insert(SLOT.to_owned(), slot.short());
         properties.insert(EXTERNAL_ID.to_owned(), external_id.to_owned());
         Ok(Order { place, properties })

@@ -49,7 +49,7 @@ pub(crate) struct EventDto {
     /// Why, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Who first asked for the slot: `schedule`, `request` or `backfill`.
+    /// Who first asked for the slot: `schedule`, `request`, `backfill`, `parent` or `child`.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
     /// Larger goes first.
@@ -165,7 +165,7 @@ fn of_slot(what: SlotEvent) -> EventDto {
     };
     match what {
         SlotEvent::Planned { origin, priority, backfill } => EventDto {
-            origin: Some(origin_name(origin)),
+            origin: Some(origin_name(&origin)),
             priority: Some(priority),
             backfill: backfill.map(String::from),
             ..named("planned")
@@ -250,8 +250,10 @@ fn of_backfill(what: BackfillEvent) -> EventDto {
     }
 }
 
-fn origin_name(origin: Origin) -> &'static str {
+fn origin_name(origin: &Origin) -> &'static str {
     match origin {
+        Origin::Parent(_) => "parent",
+        Origin::Child(_) => "child",
         Origin::Schedule => "schedule",
         Origin::Request => "request",
         Origin::Backfill => "backfill",

@@ -11,15 +11,18 @@ use super::Instant;
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TriggerDto {
-    /// `always`, `and`, `or`, `not`, `offset`, `delay`, `success`, `hdfs-path`, `local-path`, `path` or `function`.
+    /// `always`, `and`, `or`, `not`, `offset`, `delay`, `success`, `job`, `hdfs-path`, `local-path`, `path` or `function`.
     #[serde(rename = "type")]
     kind: &'static str,
     /// Of `offset` and `delay`.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
-    /// Of `success`: the other workflow.
+    /// Of `success` and `job`: the other workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     workflow: Option<String>,
+    /// Of `job`: a template of its job id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// Of `hdfs-path`, `local-path` and `path`: a template.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
@@ -76,6 +79,9 @@ impl From<&Trigger> for TriggerDto {
             Trigger::Delay { seconds } => TriggerDto { seconds: Some(*seconds), ..of(TriggerKind::Delay) },
             Trigger::Success { workflow } => {
                 TriggerDto { workflow: Some(workflow.to_string()), ..of(TriggerKind::Success) }
+            }
+            Trigger::Job { workflow, job } => {
+                TriggerDto { workflow: Some(workflow.to_string()), job: Some(job.clone()), ..of(TriggerKind::Job) }
             }
             Trigger::Path(check) => {
                 let kind = match check.system {
@@ -217,5 +223,9 @@ fn kind_name(kind: TriggerKind) -> &'static str {
         TriggerKind::LocalPath => "local-path",
         TriggerKind::Path => "path",
         TriggerKind::Function => "function",
+        TriggerKind::Job => "job",
+        TriggerKind::Parents => "parents",
+        TriggerKind::Group => "group",
+        TriggerKind::Valid => "valid",
     }
 }

@@ -2,7 +2,7 @@
 
 use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos::model::time::schedule::{Fold, Gap, Schedule};
-use kelos::model::workflow::{Contact, PoolUse, Properties, Source, Workflow, WorkflowRow};
+use kelos::model::workflow::{Contact, Keys, PoolUse, Properties, Source, Workflow, WorkflowRow};
 use kelos::script::{Problem, Severity};
 use kelos::store::PastDefinition;
 use serde::Serialize;
@@ -11,7 +11,6 @@ use utoipa::ToSchema;
 
 use super::trigger::TriggerDto;
 use super::{Counts, Instant};
-use kelos::schedule;
 
 /// A workflow in short.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,7 +49,7 @@ impl From<&WorkflowRow> for WorkflowDto {
             present: row.present,
             paused: row.paused,
             version: row.version,
-            schedule: schedule::of(definition).into(),
+            schedule: (&definition.keys).into(),
             executor: definition.job.executor.clone(),
             description: definition.about.description.clone(),
             url: definition.about.url.clone(),
@@ -80,7 +79,7 @@ pub(crate) struct WorkflowDetailDto {
     pub(crate) problems: Vec<ProblemDto>,
 }
 
-/// When the slots of a workflow are: at the times of a cron expression, or at those of another workflow.
+/// What makes the slots of a workflow: the times of a cron expression, or those of another workflow, or job ids.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ScheduleDto {
@@ -99,6 +98,20 @@ pub(crate) struct ScheduleDto {
     /// The workflow whose schedule it borrows.
     #[serde(skip_serializing_if = "Option::is_none")]
     depends_on: Option<String>,
+    /// How its job ids are made of identifiers: `{date}_{client_id}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<String>,
+}
+
+impl From<&Keys> for ScheduleDto {
+    fn from(keys: &Keys) -> ScheduleDto {
+        match keys {
+            Keys::Schedule(schedule) => schedule.into(),
+            Keys::Jobs(jobs) => {
+                ScheduleDto { job_id: Some(jobs.template.as_str().to_owned()), ..ScheduleDto::default() }
+            }
+        }
+    }
 }
 
 impl From<&Schedule> for ScheduleDto {
@@ -118,6 +131,7 @@ impl From<&Schedule> for ScheduleDto {
                     Fold::Auto | Fold::First => "first",
                 }),
                 depends_on: None,
+                job_id: None,
             },
         }
     }
@@ -196,7 +210,7 @@ impl From<&Workflow> for DefinitionDto {
         DefinitionDto {
             project: workflow.project.clone(),
             source: (&workflow.source).into(),
-            schedule: schedule::of(workflow).into(),
+            schedule: (&workflow.keys).into(),
             trigger: (&workflow.trigger).into(),
             concurrency: workflow.concurrency,
             pools: workflow.pools.iter().map(PoolUseDto::from).collect(),

@@ -170,6 +170,7 @@ fn edges(found: &Found, node: &Node, up: bool) -> Markup {
                             EdgeKind::Success { later_seconds: 0 } => {}
                             EdgeKind::Success { later_seconds } => span.soft { ": " (later_told(later_seconds)) },
                             EdgeKind::Schedule => span.soft { ": the times" },
+                            EdgeKind::Jobs => span.soft { ": jobs" },
                         }
                     }
                 }

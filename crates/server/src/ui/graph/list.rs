@@ -51,6 +51,7 @@ fn looked_at(edge: &Edge) -> Markup {
                 EdgeKind::Success { later_seconds: 0 } => {}
                 EdgeKind::Success { later_seconds } => span.soft { ": " (later_told(later_seconds)) },
                 EdgeKind::Schedule => span.soft { ": the times" },
+                EdgeKind::Jobs => span.soft { ": jobs" },
             }
         }
     }

@@ -220,6 +220,7 @@ fn bundles(edges: &[Edge]) -> Vec<Bundle<'_>> {
     for edge in edges {
         let (is_schedule, later) = match edge.kind {
             EdgeKind::Schedule => (true, None),
+            EdgeKind::Jobs => (false, None),
             EdgeKind::Success { later_seconds } => (false, Some(later_seconds)),
         };
         match bundles.last_mut() {
