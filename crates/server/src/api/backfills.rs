@@ -379,6 +379,17 @@ pub(crate) async fn make(app: &App, by: &str, request: Request) -> Result<Opened
     Ok(Opened { id, dry_run, created, reopened, adopted, untouched })
 }
 
+/// Asks for something to be done to a backfill, and shows what it is then.
+async fn asked(
+    app: &App,
+    by: &str,
+    id: BackfillId,
+    ask: impl FnOnce(BackfillId) -> Ask,
+) -> Result<Json<ProgressDto>, Problem> {
+    app.ask(by, ask(id.clone())).await?;
+    shown(app, id).await.map(Json)
+}
+
 /// Leaves its slots alone that have no run; what runs goes on. Pausing twice is fine.
 #[utoipa::path(post, path = "/backfills/{id}/pause", tag = "backfills", params(BackfillPath), request_body = Because, responses(
     (status = 200, description = "It is paused", body = ProgressDto),
@@ -391,9 +402,7 @@ pub(super) async fn pause(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    let backfill = path.id.clone();
-    app.ask(&by, Ask::PauseBackfill { backfill, reason: because.reason }).await?;
-    shown(&app, path.id).await.map(Json)
+    asked(&app, &by, path.id, |backfill| Ask::PauseBackfill { backfill, reason: because.reason }).await
 }
 
 /// Ends a pause. Resuming what is not paused is fine.
@@ -408,9 +417,7 @@ pub(super) async fn resume(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    let backfill = path.id.clone();
-    app.ask(&by, Ask::ResumeBackfill { backfill, reason: because.reason }).await?;
-    shown(&app, path.id).await.map(Json)
+    asked(&app, &by, path.id, |backfill| Ask::ResumeBackfill { backfill, reason: because.reason }).await
 }
 
 /// What is to change of a backfill.
@@ -435,9 +442,7 @@ pub(super) async fn change(
     State(app): State<App>,
     Body(Change { priority, reason }): Body<Change>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    let backfill = path.id.clone();
-    app.ask(&by, Ask::PrioritiseBackfill { backfill, priority, reason }).await?;
-    shown(&app, path.id).await.map(Json)
+    asked(&app, &by, path.id, |backfill| Ask::PrioritiseBackfill { backfill, priority, reason }).await
 }
 
 /// Opens the slots of a backfill again that failed or expired; they stay its own.
@@ -452,9 +457,7 @@ pub(super) async fn rerun(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    let backfill = path.id.clone();
-    app.ask(&by, Ask::RerunBackfill { backfill, reason: because.reason }).await?;
-    shown(&app, path.id).await.map(Json)
+    asked(&app, &by, path.id, |backfill| Ask::RerunBackfill { backfill, reason: because.reason }).await
 }
 
 /// Kills what a backfill has waiting. What runs goes on; cancelling twice is fine.
@@ -469,7 +472,5 @@ pub(super) async fn cancel(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    let backfill = path.id.clone();
-    app.ask(&by, Ask::CancelBackfill { backfill, reason: because.reason }).await?;
-    shown(&app, path.id).await.map(Json)
+    asked(&app, &by, path.id, |backfill| Ask::CancelBackfill { backfill, reason: because.reason }).await
 }

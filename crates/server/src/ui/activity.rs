@@ -1,4 +1,4 @@
-//! What happened, newest first: the log in words.
+//! What happened, newest first: the log in words. What is said of many one after the other is one line.
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -10,8 +10,10 @@ use serde::Deserialize;
 
 use super::page::{Page, Tab, segment};
 use super::trouble::Trouble;
-use super::{asked, events, words};
+use super::{asked, events};
 use crate::app::App;
+
+mod alike;
 
 /// Events of a page.
 const SHOWN: usize = 100;
@@ -134,7 +136,7 @@ fn page(filter: &Filter, before: Option<u64>, found: &Found) -> Markup {
                     @else { "Nothing of that has happened lately." }
                 }
             }
-            ol.activity reversed { @for record in &found.rows { (line(record)) } }
+            ol.activity reversed { @for group in alike::groups(&found.rows) { (alike::lines(group)) } }
             nav.bar aria-label="Pages of the log" {
                 @if before.is_some() { a.button href=(filter.href(None)) { "Newest" } }
                 @if found.down_to > 1 { a.button rel="next" href=(filter.href(Some(found.down_to))) { "Earlier" } }
@@ -151,17 +153,6 @@ fn form(filter: &Filter) -> Markup {
             label { input type="checkbox" name="looks" value="1" checked[filter.looks]; " looks of waiting slots too" }
             button { "Show" }
             @if filter.workflow.is_some() || filter.who.is_some() || filter.looks { a href="/ui/activity" { "everything" } }
-        }
-    }
-}
-
-fn line(record: &EventRecord) -> Markup {
-    html! {
-        li {
-            span.when { (words::moment(record.at)) }
-            span.subject { (events::subject(record)) }
-            (events::what(record))
-            @if let Some(who) = events::by(record) { a.who href=(events::by_href(&who)) { (who) } }
         }
     }
 }

@@ -9,10 +9,19 @@ use crate::api;
 
 /// What happened: its name, and what there is to say of it.
 pub(super) fn what(record: &EventRecord) -> Markup {
+    html! { span.what { (said(record)) } }
+}
+
+/// The same, as a part of something else.
+pub(super) fn said(record: &EventRecord) -> Markup {
+    let (name, words) = told(record);
+    html! { b .(class(&name)) { (name) } @if !words.is_empty() { " " (words) } }
+}
+
+/// The same without form: its name, and what there is to say of it.
+pub(super) fn told(record: &EventRecord) -> (String, String) {
     let told = api::event_json(record.clone());
-    let words = api::event_words(&told);
-    let name = told["event"].as_str().unwrap_or_default();
-    html! { span.what { b .(class(name)) { (name) } @if !words.is_empty() { " " (words) } } }
+    (told["event"].as_str().unwrap_or_default().to_owned(), api::event_words(&told))
 }
 
 /// What it happened to.

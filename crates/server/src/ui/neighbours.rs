@@ -29,11 +29,11 @@ pub(super) struct Neighbours {
 
 /// The slots on both sides of a slot.
 pub(super) fn of_slot(reader: &dyn Reader, row: &WorkflowRow, key: &SlotKey) -> Result<Neighbours, StoreError> {
-    let looked_at = |(workflow, offset): (WorkflowId, i64)| Some(SlotRef::new(workflow, key.offset(offset)?));
+    let looked_at = |(workflow, offset): (&WorkflowId, i64)| Some(SlotRef::new(workflow.clone(), key.offset(offset)?));
     let upstream: Vec<SlotRef> = looks(&row.definition.trigger).into_iter().filter_map(looked_at).collect();
     let mut downstream = Vec::new();
     for other in reader.workflows()?.iter().filter(|other| other.present) {
-        for (_, offset) in looks(&other.definition.trigger).iter().filter(|(on, _)| *on == row.id) {
+        for (_, offset) in looks(&other.definition.trigger).iter().filter(|(on, _)| **on == row.id) {
             let Some(key) = offset.checked_neg().and_then(|offset| key.offset(offset)) else { continue };
             downstream.extend(in_schedule(reader, other, key)?);
         }
@@ -56,21 +56,12 @@ fn with_states(reader: &dyn Reader, slots: Vec<SlotRef>) -> Result<Vec<Neighbour
     slots.into_iter().take(SHOWN).map(with_state).collect()
 }
 
-/// The workflows whose slots a trigger looks at, each with how much later than its own slot that one is, in seconds.
-fn looks(trigger: &Trigger) -> Vec<(WorkflowId, i64)> {
-    let mut found = Vec::new();
-    collect(trigger, 0, &mut found);
+/// The workflows whose slots a trigger looks at, each with how many seconds later, ascending and without repetition.
+fn looks(trigger: &Trigger) -> Vec<(&WorkflowId, i64)> {
+    let mut found = trigger.looks_at();
     found.sort();
     found.dedup();
     found
-}
-
-fn collect(trigger: &Trigger, offset: i64, found: &mut Vec<(WorkflowId, i64)>) {
-    match trigger {
-        Trigger::Success { workflow } => found.push((workflow.clone(), offset)),
-        Trigger::Offset { seconds, trigger } => collect(trigger, offset.saturating_add(*seconds), found),
-        other => other.nested().iter().for_each(|nested| collect(nested, offset, found)),
-    }
 }
 
 /// The workflows that a workflow waits for, and those that wait for it, ascending.
@@ -94,7 +85,8 @@ mod tests {
         let of = |id: &str| Trigger::Success { workflow: WorkflowId::new(id).unwrap() };
         let at = |seconds, trigger| Trigger::Offset { seconds, trigger: Box::new(trigger) };
         let both = Trigger::And { triggers: vec![of("a"), at(-60, of("b")), of("a")] };
-        let found = looks(&at(3600, Trigger::Not { trigger: Box::new(both) }));
+        let trigger = at(3600, Trigger::Not { trigger: Box::new(both) });
+        let found = looks(&trigger);
         let found: Vec<_> = found.iter().map(|(id, offset)| (id.as_str(), *offset)).collect();
         assert_eq!(found, [("a", 3600), ("b", 3540)]);
     }

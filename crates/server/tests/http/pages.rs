@@ -277,6 +277,8 @@ async fn the_activity_is_filtered_and_paged() {
     let all = page(&server, "/ui/activity").await;
     assert_eq!(all.matches("<li>").count(), 100);
     assert!(all.contains("Earlier"), "{all}");
+    // What is said of many slots one after the other is one line, with all of them in it.
+    assert!(all.contains("<summary>96 × <b class=\"plain-text\">trigger-met</b></summary>"), "{all}");
     let mine = page(&server, "/ui/activity?workflow=a&who=").await;
     assert!(mine.contains("a@2015-") && !mine.contains("b@2015-"));
     let oldest = page(&server, "/ui/activity?before=3").await;

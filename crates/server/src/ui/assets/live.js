@@ -14,9 +14,15 @@
   const busy = (part) => part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")
     || part.querySelector("details.action[open]") !== null;
 
+  // What somebody has opened stays open.
+  const keepOpen = (part, fresh) => {
+    for (const opened of part.querySelectorAll("details[id][open]")) fresh.getElementById(opened.id)?.setAttribute("open", "");
+  };
+
   const swap = (fresh) => {
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = fresh.getElementById(part.id);
+      keepOpen(part, fresh);
       if (!other || other.innerHTML === part.innerHTML || busy(part)) continue;
       part.replaceChildren(...other.childNodes);
     }
