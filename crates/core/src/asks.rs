@@ -16,6 +16,7 @@ impl Core {
             return;
         }
         let reply = match ask {
+            Ask::Submit(request) => self.submit(request, by),
             Ask::Rerun { slot, reason } => self.rerun(&slot, by, reason),
             Ask::Kill { slot, reason } => self.kill(&slot, by, reason),
             Ask::MarkSucceeded { slot, reason } => self.mark_succeeded(&slot, by, reason),

@@ -222,9 +222,9 @@ impl Core {
         debug_assert_eq!(live.slot.state, SlotState::Queued, "only queued slots are in the queue");
         let number = live.slot.last_run + 1;
         let workflow = task.row.definition.clone();
-        if self.record(slot, SlotEvent::Dispatched { run: number }) {
+        if self.record(slot, SlotEvent::Dispatched { run: number, worker: None }) {
             let run = RunId { slot: slot.clone(), number };
-            self.command(Command::StartRun { run, workflow });
+            self.command(Command::StartRun { run, workflow, worker: None });
         }
     }
 }

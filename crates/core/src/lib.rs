@@ -19,7 +19,9 @@ mod definitions;
 mod dispatch;
 mod downstream;
 mod gate;
+mod jobs;
 mod memory;
+mod offers;
 mod plan;
 mod pools;
 mod port;
@@ -39,8 +41,8 @@ use kelos_model::{BackfillId, EventRecord, Recall, Run, SlotRef, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
-    Ask, BackfillRequest, Command, Config, Done, DownstreamRequest, Input, Inspection, Only, Refusal, Reply, Restored,
-    Rows, Step,
+    Ask, BackfillRequest, Command, Config, Done, DownstreamRequest, Input, Inspection, Offer, Only, Refusal, Reply,
+    Restored, Rows, Step, SubmitRequest, Submitted, WORKER,
 };
 
 pub use backfills::LARGEST_BACKFILL;
@@ -138,6 +140,7 @@ impl Core {
             Input::ProbeAnswered { probe, answer } => self.probe_answered(&probe, answer),
             Input::RunReported { run, report } => self.run_reported(&run, report),
             Input::Asked { token, by, ask } => self.asked(token, by, ask),
+            Input::Offered { worker, offer } => self.offered(worker, offer),
             Input::Recalled { recall, rows } => self.recalled(recall, rows),
         }
         std::mem::take(&mut self.turn.step)

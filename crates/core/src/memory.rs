@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::time::schedule::CronSchedule;
@@ -38,13 +39,15 @@ pub(crate) struct Live {
     pub(crate) wakers: Vec<Waker>,
     /// Its latest run, while that is alive. Most slots in memory wait, so room for it is made when it is there.
     pub(crate) run: Option<Box<Run>>,
+    /// The worker that its run was given to.
+    pub(crate) worker: Option<Arc<str>>,
     /// Why the executor put off the start, and how often it did.
     pub(crate) deferred: Option<(String, u32)>,
 }
 
 impl Live {
     pub(crate) fn new(slot: Slot) -> Live {
-        Live { slot, wakers: Vec::new(), run: None, deferred: None }
+        Live { slot, wakers: Vec::new(), run: None, worker: None, deferred: None }
     }
 
     pub(crate) fn place(&self, key: &SlotKey) -> (Reverse<i32>, SlotKey) {

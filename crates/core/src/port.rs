@@ -14,6 +14,9 @@ use serde_json::Value;
 
 use crate::capacity::{Capacity, PoolPlace};
 
+/// Under this name runs are recorded that workers do: the executor that they were handed to.
+pub const WORKER: &str = "worker";
+
 /// What an operator may tune.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -27,6 +30,8 @@ pub struct Config {
     pub max_running: u32,
     /// A run that has not been heard of for this long is asked about, and so is a probe without an answer.
     pub patience: SignedDuration,
+    /// Whether jobs are run by workers only: a job that may go waits for one that has offered to do it.
+    pub by_workers: bool,
 }
 
 impl Default for Config {
@@ -37,6 +42,7 @@ impl Default for Config {
             probe_longest: SignedDuration::from_secs(30),
             max_running: 256,
             patience: SignedDuration::from_mins(5),
+            by_workers: false,
         }
     }
 }
@@ -84,6 +90,13 @@ pub enum Input {
         /// What.
         ask: Ask,
     },
+    /// A worker says how much more it would do now. What it offered before is forgotten, and so is what was given to it meanwhile.
+    Offered {
+        /// Its name, of its own for each process.
+        worker: Arc<str>,
+        /// What it offers; none when it is gone.
+        offer: Option<Offer>,
+    },
     /// The store answered.
     Recalled {
         /// What was asked.
@@ -93,9 +106,24 @@ pub enum Input {
     },
 }
 
+/// What a worker would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Jobs of these workflows.
+    pub workflows: BTreeSet<WorkflowId>,
+    /// Only this one; none means any.
+    pub job: Option<SlotRef>,
+    /// So many more.
+    pub free: u32,
+    /// How often a job that it does is attempted in all, where that differs from what its workflow says.
+    pub attempts: Option<u32>,
+}
+
 /// What somebody may ask for.
 #[derive(Debug, Clone)]
 pub enum Ask {
+    /// Open jobs, with the ancestors that are missing.
+    Submit(SubmitRequest),
     /// Open a final slot again, or open one that was never planned.
     Rerun {
         /// Which.
@@ -184,6 +212,33 @@ pub enum Ask {
     Capacity,
 }
 
+/// Jobs that somebody submits.
+#[derive(Debug, Clone)]
+pub struct SubmitRequest {
+    /// Which; their ids in the normal form.
+    pub jobs: Vec<SlotRef>,
+    /// Larger goes first.
+    pub priority: i32,
+    /// Open those again that have ended, with all that depends on them and has ended; otherwise what exists is left as it is.
+    pub readd: bool,
+    /// Why, in their words.
+    pub reason: Option<String>,
+}
+
+/// What became of a job that was submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submitted {
+    /// It was opened.
+    Opened,
+    /// It had ended, and was opened again, with so many that depend on it.
+    Reopened {
+        /// How many others.
+        descendants: u32,
+    },
+    /// It exists, and was left as it is.
+    Existed(SlotState),
+}
+
 /// A rerun of a slot with all that depends on it, which somebody asks for.
 #[derive(Debug, Clone)]
 pub struct DownstreamRequest {
@@ -221,6 +276,8 @@ pub struct BackfillRequest {
 pub enum Done {
     /// It was done.
     Plainly,
+    /// What became of each job, in the order in which they were given.
+    Submitted(Vec<Submitted>),
     /// The slots of a backfill.
     Backfill {
         /// Never planned before.
@@ -273,6 +330,8 @@ pub enum Refusal {
     NoWorkflow(WorkflowId),
     /// Its schedule has no such time.
     NotInSchedule(SlotRef),
+    /// Its workflow has no such job ids: why, in words.
+    NoJobId(SlotRef, String),
     /// Its schedule can't be resolved.
     NoSchedule(WorkflowId, String),
     /// Only final slots can be opened again.
@@ -313,6 +372,7 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Refusal::NoWorkflow(id) => write!(f, "no workflow is named \"{id}\""),
+            Refusal::NoJobId(slot, why) => write!(f, "\"{}\" is no job of {}: {why}", slot.key.short(), slot.workflow),
             Refusal::NotInSchedule(slot) => write!(f, "{} is not a time of its workflow's schedule", slot.short()),
             Refusal::NoSchedule(id, why) => write!(f, "the schedule of \"{id}\" can't be resolved: {why}"),
             Refusal::StillLive(slot, state) => {
@@ -368,6 +428,8 @@ pub enum Command {
         run: RunId,
         /// Whose job.
         workflow: Arc<Workflow>,
+        /// The worker that is to do it; none where the scheduler's own executor does.
+        worker: Option<Arc<str>>,
     },
     /// Find out how a run stands that another process started.
     CheckRun {

@@ -1,10 +1,12 @@
 //! The one door through which state changes: an event is applied, logged, and all indices follow.
 
+use std::sync::Arc;
+
 use kelos_model::event::{BackfillEvent, Event, SlotEvent, WorkflowEvent};
 use kelos_model::trigger::Waker;
 use kelos_model::{BackfillId, EventRecord, Run, RunId, RunState, SlotRef, SlotState, WorkflowId, slot};
 
-use crate::Core;
+use crate::{Core, WORKER};
 use crate::memory::Live;
 use crate::timers::Timer;
 
@@ -141,7 +143,9 @@ fn follow_run(
     now: jiff::Timestamp,
     seq: u64,
 ) -> Option<Run> {
-    if let SlotEvent::Dispatched { run: number } = what {
+    if let SlotEvent::Dispatched { run: number, worker } = what {
+        let executor = if worker.is_some() { WORKER } else { executor };
+        live.worker = worker.as_deref().map(Arc::from);
         live.run = Some(Box::new(Run {
             id: RunId { slot: id.clone(), number: *number },
             seq,

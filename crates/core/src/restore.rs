@@ -6,7 +6,7 @@ use kelos_model::{RunId, SlotRef, SlotState};
 
 use crate::memory::{Live, Task};
 use crate::timers::Timer;
-use crate::{Command, Config, Core, Restored};
+use crate::{Command, Config, Core, Restored, WORKER};
 
 impl Core {
     /// A scheduler that goes on where the store's log ends. The commands ask the executors about the
@@ -32,6 +32,8 @@ impl Core {
             let slot = run.id.slot.clone();
             let live = core.tasks.get_mut(&slot.workflow).and_then(|task| task.slots.get_mut(&slot.key));
             if let Some(live) = live.filter(|live| live.slot.last_run == run.id.number) {
+                // Which worker had it is not remembered; any may go on with it.
+                live.worker = (run.executor == WORKER).then(|| "".into());
                 live.run = Some(Box::new(run));
             }
         }

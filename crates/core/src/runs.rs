@@ -37,7 +37,8 @@ impl Core {
         let Some(live) = task.slots.get(&slot.key) else { return };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run };
         let workflow = task.row.definition.clone();
-        self.command(Command::StartRun { run, workflow });
+        let worker = live.worker.clone();
+        self.command(Command::StartRun { run, workflow, worker });
     }
 
     /// The executor can't start it now: log the reason where it is a new one, and ask again later.

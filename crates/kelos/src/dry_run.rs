@@ -125,6 +125,7 @@ impl<'a> World<'a> {
             probe_longest: never,
             patience: never,
             max_running: suppose.max_running,
+            by_workers: false,
         };
         let mut world = World {
             suppose,

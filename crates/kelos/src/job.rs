@@ -75,7 +75,7 @@ pub fn filled(workflow: &Workflow, key: &SlotKey, functions: &dyn Functions) -> 
 /// Fills a job in for a run.
 pub(crate) fn fill(run: &RunId, workflow: &Arc<Workflow>, functions: &dyn Functions) -> Result<Start, String> {
     let Filled { settings, properties } = filled(workflow, &run.slot.key, functions)?;
-    Ok(Start { run: run.clone(), workflow: workflow.clone(), settings, properties })
+    Ok(Start { run: run.clone(), workflow: workflow.clone(), settings, properties, worker: None })
 }
 
 /// Fills every text, but for shell scripts: those get the values as variables, never pasted in.

@@ -294,10 +294,10 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
         }
         SlotEvent::TriggerMet { .. } if why.blockers.is_empty() => format!("queued since {since}"),
         SlotEvent::TriggerMet { .. } => format!("queued since {since}: {}", why.blockers.join("; ")),
-        SlotEvent::Dispatched { run } if !why.blockers.is_empty() => {
+        SlotEvent::Dispatched { run, .. } if !why.blockers.is_empty() => {
             format!("run {run} was dispatched at {since} and could not be started yet: {}", why.blockers.join("; "))
         }
-        SlotEvent::Dispatched { run } => {
+        SlotEvent::Dispatched { run, .. } => {
             format!("run {run} was dispatched at {since}; its executor has not confirmed the start")
         }
         SlotEvent::Started { run, external_id } => {

@@ -122,6 +122,9 @@ pub enum SlotEvent {
     Dispatched {
         /// Number of the run.
         run: u32,
+        /// The worker that is to do it; none where the scheduler's own executor does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
     },
     /// The executor could not start it now; it is asked again.
     Deferred {

@@ -197,7 +197,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
     };
     let state = slot.state.after(event).filter(|_| fits_run(&slot, event))?;
     match event {
-        SlotEvent::Dispatched { run } => {
+        SlotEvent::Dispatched { run, .. } => {
             slot.last_run = *run;
             slot.last_run_seq = seq;
             slot.run_alive = true;
@@ -249,7 +249,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
 /// up one by one, and all else about the latest run and while that is alive.
 fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
     match event {
-        SlotEvent::Dispatched { run } => !slot.run_alive && *run == slot.last_run + 1,
+        SlotEvent::Dispatched { run, .. } => !slot.run_alive && *run == slot.last_run + 1,
         SlotEvent::Deferred { run, .. }
         | SlotEvent::Started { run, .. }
         | SlotEvent::Succeeded { run }

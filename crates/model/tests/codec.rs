@@ -146,7 +146,7 @@ fn gating() -> impl Strategy<Value = SlotEvent> {
 /// What happens to its runs.
 fn running() -> impl Strategy<Value = SlotEvent> {
     prop_oneof![
-        any::<u32>().prop_map(|run| SlotEvent::Dispatched { run }),
+        any::<u32>().prop_map(|run| SlotEvent::Dispatched { run, worker: None }),
         (any::<u32>(), text()).prop_map(|(run, reason)| SlotEvent::Deferred { run, reason }),
         (any::<u32>(), text()).prop_map(|(run, external_id)| SlotEvent::Started { run, external_id }),
         any::<u32>().prop_map(|run| SlotEvent::Succeeded { run }),

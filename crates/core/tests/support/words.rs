@@ -1,7 +1,7 @@
 //! What came out, in words.
 
 use jiff::Timestamp;
-use kelos_core::{Capacity, Command, Done, Inspection, PoolState, Reply, Step, Waiter};
+use kelos_core::{Capacity, Command, Done, Inspection, PoolState, Reply, Step, Waiter, Submitted};
 use kelos_model::event::{BackfillEvent, Event};
 use kelos_model::time::format_short;
 use kelos_model::{EventRecord, Explanation, Outcome, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent};
@@ -112,7 +112,7 @@ impl Words {
                 format!("waited more than {timeout_seconds} s: {}", blockers(explanation))
             }
             SlotEvent::Skipped { explanation } => format!("will never go: {}", blockers(explanation)),
-            SlotEvent::Dispatched { run } => format!("dispatched #{run}"),
+            SlotEvent::Dispatched { run, .. } => format!("dispatched #{run}"),
             SlotEvent::Deferred { run, reason } => format!("#{run} deferred: {reason}"),
             SlotEvent::Started { run, external_id } => format!("#{run} started as {external_id}"),
             SlotEvent::Succeeded { run } => format!("#{run} succeeded"),
@@ -176,6 +176,10 @@ impl Words {
     fn reply(&self, reply: &Reply) -> String {
         match reply {
             Ok(Done::Plainly) => "done".to_owned(),
+            Ok(Done::Submitted(each)) => {
+                let each: Vec<String> = each.iter().map(|one| submitted(*one)).collect();
+                format!("submitted: {}", each.join(", "))
+            }
             Ok(Done::Backfill { created, reopened, adopted, untouched }) => format!(
                 "done: {} created, {} reopened, {} adopted, {untouched} untouched",
                 created.len(),
@@ -255,4 +259,12 @@ fn weight(priority: i32) -> String {
 
 fn json_word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn submitted(one: Submitted) -> String {
+    match one {
+        Submitted::Opened => "opened".to_owned(),
+        Submitted::Reopened { descendants } => format!("reopened with {descendants}"),
+        Submitted::Existed(state) => format!("{state} already"),
+    }
 }

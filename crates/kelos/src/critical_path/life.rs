@@ -48,7 +48,7 @@ impl Life {
         for (index, (at, event)) in events.iter().enumerate().skip(1) {
             let Some(last) = phases.last_mut() else { break };
             let Some(state) = last.state.after(event).filter(|state| *state != last.state) else { continue };
-            let run = if let SlotEvent::Dispatched { run } = event { *run } else { last.run };
+            let run = if let SlotEvent::Dispatched { run, .. } = event { *run } else { last.run };
             (last.until, last.events.end) = (Some(*at), index);
             phases.push(Phase { state, from: *at, until: None, events: index..events.len(), run });
         }

@@ -36,7 +36,12 @@ pub struct Start {
     pub settings: Map<String, Value>,
     /// The job's properties, templates filled.
     pub properties: Map<String, Value>,
+    /// The worker that offered to do it, where one did.
+    pub worker: Option<Arc<str>>,
 }
+
+/// Name of the executor that hands runs to workers.
+pub const WORKER: &str = kelos_core::WORKER;
 
 impl Start {
     /// The settings of the job: those of its definition, or for a job that is a function of the slot what that returned.

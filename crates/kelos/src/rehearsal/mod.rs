@@ -172,6 +172,7 @@ impl Play<'_> {
             probe_longest: never,
             patience: never,
             max_running: plan.max_running.unwrap_or(Config::default().max_running),
+            by_workers: false,
         }
     }
 

@@ -169,7 +169,7 @@ impl Stage for Outside<'_> {
     fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
-            Command::StartRun { run, workflow } => self.start(now, run, &workflow),
+            Command::StartRun { run, workflow, .. } => self.start(now, run, &workflow),
             Command::CancelRun { run, .. } => {
                 self.live.remove(&run);
                 Ok(vec![ended(run, Outcome::Killed)])

@@ -92,7 +92,7 @@ impl World {
 
     fn runs(&mut self, slot: &SlotRef, moment: Timestamp) {
         let run = self.slots[slot].last_run + 1;
-        self.happens(slot, moment, SlotEvent::Dispatched { run });
+        self.happens(slot, moment, SlotEvent::Dispatched { run, worker: None });
         self.happens(slot, moment, SlotEvent::Started { run, external_id: "x".to_owned() });
     }
 

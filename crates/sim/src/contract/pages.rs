@@ -27,7 +27,7 @@ fn populate(store: &mut dyn Store, lease: Lease) -> World {
                 2 => {
                     world.plan(&id);
                     world.happen(&id, SlotEvent::TriggerMet { explanation: explanation("go") });
-                    world.happen(&id, SlotEvent::Dispatched { run: 1 });
+                    world.happen(&id, SlotEvent::Dispatched { run: 1, worker: None });
                     if draw.below(2) == 0 {
                         world.happen(&id, SlotEvent::Killed { by: "me".to_owned(), reason: None });
                     }

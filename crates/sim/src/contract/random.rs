@@ -73,7 +73,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::TriggerMet { explanation: explanation.clone() },
         SlotEvent::TriggerMet { explanation: explanation.clone() },
         SlotEvent::Skipped { explanation },
-        SlotEvent::Dispatched { run: next },
+        SlotEvent::Dispatched { run: next, worker: None },
         SlotEvent::Started { run, external_id: format!("x{run}") },
         SlotEvent::Succeeded { run },
         SlotEvent::BackedOff { run, outcome: outcome.clone(), due },

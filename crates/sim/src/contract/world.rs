@@ -167,7 +167,7 @@ impl World {
     fn happen_to_run(&mut self, id: &SlotRef, before: Option<&Slot>, what: &SlotEvent) {
         let (seq, at) = (self.next_seq(), self.now());
         let last = before.map_or(0, |slot| slot.last_run_seq);
-        if let SlotEvent::Dispatched { run } = what {
+        if let SlotEvent::Dispatched { run, .. } = what {
             let id = RunId { slot: id.clone(), number: *run };
             let run = Run {
                 id,
@@ -221,7 +221,7 @@ impl World {
         self.plan(id);
         let number = self.slots[id].last_run + 1;
         self.happen(id, SlotEvent::TriggerMet { explanation: explanation("ready") })
-            && self.happen(id, SlotEvent::Dispatched { run: number })
+            && self.happen(id, SlotEvent::Dispatched { run: number, worker: None })
             && self.happen(id, SlotEvent::Started { run: number, external_id: format!("pid {number}") })
             && match outcome {
                 Outcome::Succeeded => self.happen(id, SlotEvent::Succeeded { run: number }),

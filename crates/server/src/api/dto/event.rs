@@ -198,7 +198,7 @@ fn of_slot(what: SlotEvent) -> EventDto {
             there: Some(there),
             ..named("imported")
         },
-        SlotEvent::Dispatched { run } => of_run("dispatched", run),
+        SlotEvent::Dispatched { run, .. } => of_run("dispatched", run),
         SlotEvent::Deferred { run, reason } => EventDto { reason: Some(reason), ..of_run("deferred", run) },
         SlotEvent::Started { run, external_id } => {
             EventDto { external_id: Some(shown_id(&external_id).to_owned()), ..of_run("started", run) }

@@ -165,7 +165,7 @@ mod tests {
             (0, SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None }),
             (5, SlotEvent::Looked { explanation: explanation.clone() }),
             (9, SlotEvent::TriggerMet { explanation }),
-            (10, SlotEvent::Dispatched { run: 1 }),
+            (10, SlotEvent::Dispatched { run: 1, worker: None }),
             (11, SlotEvent::Started { run: 1, external_id: "x".to_owned() }),
             (71, SlotEvent::Failed { run: 1, outcome: failed }),
             (1000, reopened),
