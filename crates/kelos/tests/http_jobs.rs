@@ -116,7 +116,13 @@ fn start(settings: Value) -> Start {
         Job::new("http", settings.clone()),
     );
     let slot = SlotRef::new(workflow.id.clone(), SlotKey::Time(parse_instant("2016-01-01T05:00Z").unwrap()));
-    Start { run: RunId { slot, number: 1 }, workflow: Arc::new(workflow), settings, properties: Map::new() }
+    Start {
+        run: RunId { slot, number: 1 },
+        workflow: Arc::new(workflow),
+        settings,
+        properties: Map::new(),
+        worker: None,
+    }
 }
 
 /// A job that is polled as fast as it goes.

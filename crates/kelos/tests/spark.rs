@@ -83,7 +83,13 @@ fn start(settings: Value) -> Start {
         Job::new("spark", settings.clone()),
     );
     let slot = SlotRef::new(workflow.id.clone(), SlotKey::Time(parse_instant("2016-01-01T05:00Z").unwrap()));
-    Start { run: RunId { slot, number: 1 }, workflow: Arc::new(workflow), settings, properties: Map::new() }
+    Start {
+        run: RunId { slot, number: 1 },
+        workflow: Arc::new(workflow),
+        settings,
+        properties: Map::new(),
+        worker: None,
+    }
 }
 
 fn path(path: PathBuf) -> String {

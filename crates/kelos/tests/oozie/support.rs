@@ -39,6 +39,7 @@ pub(crate) fn start_with(url: &str, run: RunId, properties: Value) -> Start {
         workflow: Arc::new(workflow(run.slot.workflow.clone())),
         settings: object(json!({ "url": url })),
         properties: object(properties),
+        worker: None,
         run,
     }
 }
