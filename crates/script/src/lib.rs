@@ -21,6 +21,7 @@ mod scan;
 mod scripts;
 mod session;
 mod similar;
+pub mod stolos;
 mod test_case;
 mod test_file;
 mod worker;

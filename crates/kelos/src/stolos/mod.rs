@@ -1,15 +1,3 @@
-//! What users of Stolos bring: a `tasks.json`, read into keyed workflows.
-//!
-//! The words of that file stay in here. It is read as a whole, and everything that is wrong with it is told at once, with its place.
+//! What users of Stolos bring. Reading a `tasks.json` is the room of definitions' work; the rest is in here.
 
-mod depends_on;
-mod json;
-mod settings;
-mod tasks_json;
-
-#[cfg(test)]
-mod tests;
-
-pub use json::{Mistake, Place};
-pub use settings::{Settings, SettingsError};
-pub use tasks_json::{Task, Tasks, read};
+pub use kelos_script::stolos::*;

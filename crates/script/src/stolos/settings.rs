@@ -1,6 +1,7 @@
 //! What a `tasks.json` does not say itself: the usual template, and what the identifiers are.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kelos_model::jobs::{JobTemplate, Kind, Pattern, TemplateError};
@@ -13,6 +14,10 @@ pub struct Settings {
     pub template: Option<JobTemplate>,
     /// What may stand for each identifier; any text where nothing is said.
     pub identifiers: BTreeMap<Arc<str>, Kind>,
+    /// Where own kinds of jobs are looked for, in its folder `plugins`; none where that can't be known.
+    pub folder: Option<PathBuf>,
+    /// Whether it is a script that describes the apps: it can say more.
+    pub(crate) of_a_script: bool,
 }
 
 /// Why settings are not understood. Messages complete "failed to …".
@@ -77,7 +82,7 @@ impl Settings {
         let template = template.map(JobTemplate::new).transpose()?;
         let written: BTreeMap<Arc<str>, Written> = identifiers.map_or(Ok(BTreeMap::new()), serde_json::from_str)?;
         let identifiers = written.into_iter().map(|(name, kind)| (name, kind.kind())).collect();
-        Ok(Settings { template, identifiers })
+        Ok(Settings { template, identifiers, folder: None, of_a_script: false })
     }
 }
 

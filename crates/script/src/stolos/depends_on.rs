@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 
 use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::{Range, Ranged};
+use jsonc_parser::common::Ranged;
 use kelos_model::WorkflowId;
 use kelos_model::jobs::{Group, Member, Wanted};
 
-use super::json::{Reading, kind};
+use super::json::{Place, Reading, kind};
 
 /// The name of a group that has none.
 const UNNAMED: &str = "default";
 
 /// Where each group stands, and its members.
-pub(super) type Places = BTreeMap<String, (Range, Vec<Range>)>;
+pub(super) type Places = BTreeMap<String, (Place, Vec<Place>)>;
 
 /// Reads `depends_on`: one group without a name, or groups by name.
 pub(super) fn depends_on<'a>(reading: &mut Reading<'a>, value: &Value<'a>) -> (Vec<Group>, Places) {
     let (mut groups, mut places) = (Vec::new(), Places::new());
     let Some(object) = reading.object(value, "depends_on") else { return (groups, places) };
     let mut add = |reading: &mut Reading<'a>, name: &str, value: &Value<'a>| {
-        let (members, ranges) = group(reading, name, value);
-        places.insert(name.to_owned(), (value.range(), ranges));
+        let (members, within) = group(reading, name, value);
+        places.insert(name.to_owned(), (reading.place(value.range()), within));
         groups.push(Group { name: name.to_owned(), members });
     };
     if object.get("app_name").is_some() {
@@ -42,20 +42,20 @@ pub(super) fn depends_on<'a>(reading: &mut Reading<'a>, value: &Value<'a>) -> (V
 }
 
 /// A group: one member, or a list of them.
-fn group<'a>(reading: &mut Reading<'a>, name: &str, value: &Value<'a>) -> (Vec<Member>, Vec<Range>) {
+fn group<'a>(reading: &mut Reading<'a>, name: &str, value: &Value<'a>) -> (Vec<Member>, Vec<Place>) {
     let values: Vec<&Value<'a>> = match value {
         Value::Array(array) => array.elements.iter().collect(),
         one => vec![one],
     };
     let mut members = Vec::new();
-    let mut ranges = Vec::new();
+    let mut places = Vec::new();
     for value in values {
         if let Some(object) = reading.object(value, &format!("a part of group {name}")) {
             members.extend(member(reading, object));
-            ranges.push(value.range());
+            places.push(reading.place(value.range()));
         }
     }
-    (members, ranges)
+    (members, places)
 }
 
 fn member<'a>(reading: &mut Reading<'a>, object: &Object<'a>) -> Option<Member> {

@@ -1,14 +1,17 @@
 //! JSON whose every value knows where it stands.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 
 /// Where something stands in a file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// From 1.
     pub line: usize,
@@ -34,16 +37,30 @@ impl fmt::Display for Mistake {
 /// Reads the text of one file, and gathers what is wrong with it.
 pub(super) struct Reading<'a> {
     text: &'a str,
+    /// Where each line begins.
+    lines: Vec<usize>,
     pub(super) mistakes: Vec<Mistake>,
+    /// What is odd but harmless.
+    pub(super) warnings: Vec<Mistake>,
+    /// What is odd about how jobs are run: nothing to those who only ask about them.
+    pub(super) remarks: Vec<Mistake>,
+    /// What hinders the jobs of the file from being run, but not from being asked about.
+    pub(super) hindrances: Vec<Mistake>,
 }
 
 impl<'a> Reading<'a> {
     pub(super) fn new(text: &'a str) -> Reading<'a> {
-        Reading { text, mistakes: Vec::new() }
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let (mistakes, warnings, remarks, hindrances) = Default::default();
+        Reading { text, lines, mistakes, warnings, remarks, hindrances }
     }
 
-    pub(super) fn source(&self) -> &'a str {
-        self.text
+    /// Where a part of the text begins.
+    pub(super) fn place(&self, range: Range) -> Place {
+        let start = range.start.min(self.text.len());
+        let line = self.lines.partition_point(|begin| *begin <= start).max(1);
+        let before = &self.text[self.lines.get(line - 1).copied().unwrap_or(0)..start];
+        Place { line, column: before.chars().count() + 1 }
     }
 
     /// The value that the whole text is. Commas may be missing and comments are passed over, for the examples that people copy
@@ -71,10 +88,19 @@ impl<'a> Reading<'a> {
     }
 
     pub(super) fn mistake(&mut self, range: Range, what: impl Into<String>) {
-        let before = &self.text[..range.start.min(self.text.len())];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
-        self.mistakes.push(Mistake { place: Place { line, column }, what: what.into() });
+        self.mistakes.push(Mistake { place: self.place(range), what: what.into() });
+    }
+
+    pub(super) fn warn(&mut self, range: Range, what: impl Into<String>) {
+        self.warnings.push(Mistake { place: self.place(range), what: what.into() });
+    }
+
+    pub(super) fn remark(&mut self, range: Range, what: impl Into<String>) {
+        self.remarks.push(Mistake { place: self.place(range), what: what.into() });
+    }
+
+    pub(super) fn hinder(&mut self, range: Range, what: impl Into<String>) {
+        self.hindrances.push(Mistake { place: self.place(range), what: what.into() });
     }
 
     /// The value as an object, each of whose names stands once.
@@ -83,9 +109,10 @@ impl<'a> Reading<'a> {
             self.mistake(value.range(), format!("{what} is {}, expected an object", kind(value)));
             return None;
         };
-        for (at, property) in object.properties.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for property in &object.properties {
             let name = property.name.as_str();
-            if object.properties[..at].iter().any(|before| before.name.as_str() == name) {
+            if !names.insert(name) {
                 self.mistake(property.range, format!("{what} has \"{name}\" twice"));
             }
         }
@@ -112,6 +139,22 @@ impl<'a> Reading<'a> {
         None
     }
 
+    /// A whole number, at least `least`.
+    pub(super) fn count(&mut self, value: &Value<'a>, what: &str, least: u32) -> Option<u32> {
+        let number = value.as_number_lit().and_then(|number| number.value.parse::<u32>().ok());
+        let number = number.filter(|number| *number >= least);
+        if number.is_none() {
+            self.mistake(value.range(), format!("{what} is {}, expected a whole number >= {least}", shown(value)));
+        }
+        number
+    }
+
+    /// A value that serde reads; what is wrong with it is told at its beginning.
+    pub(super) fn data<T: DeserializeOwned>(&mut self, value: &Value<'a>, what: &str, such: &str) -> Option<T> {
+        let read = serde_json::from_value(plain(value));
+        read.map_err(|error| self.mistake(value.range(), format!("{what}: {error}; expected {such}"))).ok()
+    }
+
     /// A list of texts and numbers.
     pub(super) fn list(&mut self, value: &Value<'a>, what: &str) -> Option<Vec<Arc<str>>> {
         let Some(array) = value.as_array() else {
@@ -131,5 +174,28 @@ pub(super) fn kind(value: &Value<'_>) -> &'static str {
         Value::Object(_) => "an object",
         Value::Array(_) => "a list",
         Value::NullKeyword(_) => "null",
+    }
+}
+
+/// A value in words: numbers and texts as they are written.
+fn shown(value: &Value<'_>) -> String {
+    match value {
+        Value::StringLit(text) => format!("\"{}\"", text.value),
+        Value::NumberLit(number) => number.value.to_owned(),
+        other => kind(other).to_owned(),
+    }
+}
+
+/// A value as plain data.
+pub(super) fn plain(value: &Value<'_>) -> Json {
+    match value {
+        Value::StringLit(text) => Json::String(text.value.to_string()),
+        Value::NumberLit(number) => number.value.parse().map(Json::Number).unwrap_or_default(),
+        Value::BooleanLit(one) => Json::Bool(one.value),
+        Value::Object(object) => Json::Object(
+            object.properties.iter().map(|one| (one.name.as_str().to_owned(), plain(&one.value))).collect(),
+        ),
+        Value::Array(array) => Json::Array(array.elements.iter().map(plain).collect()),
+        Value::NullKeyword(_) => Json::Null,
     }
 }

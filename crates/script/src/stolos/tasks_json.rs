@@ -1,0 +1,327 @@
+//! Apps of a `tasks.json`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::common::{Range, Ranged};
+use kelos_model::jobs::{Fault, JobGraph, JobKeys, JobTemplate, Validity};
+use kelos_model::workflow::{Keys, Source};
+use kelos_model::{Workflow, WorkflowId};
+
+use super::depends_on::{Places, depends_on};
+use super::json::{Mistake, Place, Reading, kind};
+use super::run_by::{App, BUILT_IN};
+use super::settings::Settings;
+use crate::similar::closest;
+
+/// What a file says, checked as a whole.
+#[derive(Debug)]
+pub struct Tasks {
+    /// The apps, in the order of the file.
+    pub workflows: Vec<Workflow>,
+    /// Which of their jobs wait for which.
+    pub graph: JobGraph,
+    /// What is odd but harmless.
+    pub warnings: Vec<Mistake>,
+}
+
+/// What a file says, each app looked at by itself.
+#[derive(Debug, Default)]
+pub struct Apps {
+    /// The apps, in the order of the file.
+    pub workflows: Vec<Workflow>,
+    /// What is odd but harmless.
+    pub warnings: Vec<Mistake>,
+    hindrances: Vec<Mistake>,
+    /// Where each app stands, and its groups.
+    places: BTreeMap<WorkflowId, (Place, Places)>,
+}
+
+impl Apps {
+    /// Where a fault between apps stands.
+    #[must_use]
+    pub fn place(&self, fault: &Fault) -> Option<Place> {
+        let (app, places) = self.places.get(&fault.workflow)?;
+        let group = fault.group.as_ref().and_then(|group| places.get(group));
+        let member = fault.member.and_then(|member| group?.1.get(member - 1));
+        Some(*member.or(group.map(|(place, _)| place)).unwrap_or(app))
+    }
+}
+
+/// Keys of an app with what each has to be.
+const KINDS: [(&str, &str); 9] = [
+    ("job_type", "a text"),
+    ("bash_cmd", "a text"),
+    ("pymodule", "a text"),
+    ("spark_conf", "an object"),
+    ("env", "an object"),
+    ("env_from_os", "a list"),
+    ("uris", "a list"),
+    ("read_fp", "a text"),
+    ("write_fp", "a text"),
+];
+
+/// The other keys of an app.
+const OTHERS: [&str; 11] = [
+    "job_id",
+    "job_id_template",
+    "autofill_values",
+    "depends_on",
+    "valid_if_or",
+    "minPartitions",
+    "concurrency",
+    "max_retry",
+    "timeout",
+    "pools",
+    "feed",
+];
+
+/// What only a script can say of an app.
+const OF_SCRIPTS: [&str; 3] = ["externalService", "trigger", "valid"];
+
+/// Reads a file as one whole, for its jobs to be asked about.
+///
+/// # Errors
+/// Everything that is wrong with it, in the order of the file.
+pub fn read(text: &str, settings: &Settings) -> Result<Tasks, Vec<Mistake>> {
+    let mut reader = Reader::new(text, "tasks.json", settings);
+    let apps = reader.apps();
+    let keyed = keyed(&apps.workflows);
+    let graph = JobGraph::new(keyed).unwrap_or_else(|faults| {
+        let nowhere = Place { line: 1, column: 1 };
+        let mistake = |fault: Fault| Mistake { place: apps.place(&fault).unwrap_or(nowhere), what: fault.to_string() };
+        reader.reading.mistakes.extend(faults.into_iter().map(mistake));
+        JobGraph::default()
+    });
+    let Apps { workflows, warnings, .. } = apps;
+    in_order(reader.reading.mistakes, Tasks { workflows, graph, warnings })
+}
+
+/// Reads a file for its apps to be run; they may depend on those of others. `file` is what it is called.
+///
+/// # Errors
+/// Everything that is wrong with its apps, or hinders them from being run, in the order of the file.
+pub fn apps(text: &str, file: &str, settings: &Settings) -> Result<Apps, Vec<Mistake>> {
+    let mut reader = Reader::new(text, file, settings);
+    let mut apps = reader.apps();
+    apps.warnings.append(&mut reader.reading.remarks);
+    apps.warnings.sort_by_key(|warning| warning.place);
+    let mut mistakes = reader.reading.mistakes;
+    mistakes.append(&mut apps.hindrances);
+    in_order(mistakes, apps)
+}
+
+/// Those of workflows that have job ids, as a graph is put together of them.
+pub(crate) fn keyed<'w>(workflows: impl IntoIterator<Item = &'w Workflow>) -> Vec<(WorkflowId, JobKeys)> {
+    let keyed = workflows.into_iter().filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone())));
+    keyed.collect()
+}
+
+fn in_order<T>(mut mistakes: Vec<Mistake>, whole: T) -> Result<T, Vec<Mistake>> {
+    mistakes.sort_by_key(|mistake| mistake.place);
+    mistakes.dedup();
+    if mistakes.is_empty() { Ok(whole) } else { Err(mistakes) }
+}
+
+struct Reader<'a> {
+    reading: Reading<'a>,
+    file: &'a str,
+    settings: &'a Settings,
+    places: BTreeMap<WorkflowId, (Place, Places)>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, file: &'a str, settings: &'a Settings) -> Reader<'a> {
+        Reader { reading: Reading::new(text), file, settings, places: BTreeMap::new() }
+    }
+
+    fn apps(&mut self) -> Apps {
+        let workflows = self.workflows();
+        Apps {
+            workflows,
+            warnings: std::mem::take(&mut self.reading.warnings),
+            hindrances: std::mem::take(&mut self.reading.hindrances),
+            places: std::mem::take(&mut self.places),
+        }
+    }
+
+    fn workflows(&mut self) -> Vec<Workflow> {
+        let Some(root) = self.reading.root() else {
+            if self.reading.mistakes.is_empty() {
+                self.reading
+                    .mistake(Range { start: 0, end: 0 }, "the file is empty, expected an object of apps by name");
+            }
+            return Vec::new();
+        };
+        let Some(apps) = self.reading.object(&root, "the file") else { return Vec::new() };
+        apps.properties.iter().filter_map(|property| self.workflow(property)).collect()
+    }
+
+    fn workflow(&mut self, property: &ObjectProp<'a>) -> Option<Workflow> {
+        let name = property.name.as_str();
+        let object = self.reading.object(&property.value, name)?;
+        let id = WorkflowId::new(name).map_err(|error| self.reading.mistake(property.range, error.to_string())).ok()?;
+        let own = is_own(object);
+        for property in &object.properties {
+            self.key(&id, property, own);
+        }
+        let (keys, places) = self.keys(&id, property.range, object)?;
+        let place = self.reading.place(property.range);
+        self.places.insert(id.clone(), (place, places));
+        let folder = self.settings.folder.as_deref();
+        let app = App { name, property, object, keys: &keys, folder, of_a_script: self.settings.of_a_script };
+        let reading = &mut self.reading;
+        let (job, feed, trigger) = (app.job(reading), app.feed(reading), app.trigger(reading));
+        let (concurrency, pools, retry) = (app.concurrency(reading), app.pools(reading), app.retry(reading));
+        let keys = Keys::Jobs(Box::new(JobKeys { feed, ..keys }));
+        Some(Workflow {
+            project: self.file.rsplit_once('.').map_or(self.file, |(stem, _)| stem).to_owned(),
+            source: Source { file: self.file.to_owned(), line: u32::try_from(place.line).unwrap_or(0) },
+            trigger,
+            concurrency,
+            pools,
+            retry,
+            ..Workflow::keyed(id, keys, job)
+        })
+    }
+
+    fn keys(&mut self, id: &WorkflowId, range: Range, app: &Object<'a>) -> Option<(JobKeys, Places)> {
+        let template = self.template(id, range, app)?;
+        let mut domains = BTreeMap::new();
+        if let Some(values) = app.get("autofill_values") {
+            domains = self.autofill_values(&values.value)?;
+        }
+        let (depends_on, places) =
+            app.get("depends_on").map(|on| depends_on(&mut self.reading, &on.value)).unwrap_or_default();
+        let mut valid = app.get("valid_if_or").and_then(|valid| self.valid_if_or(&template, &valid.value));
+        if let Some(function) = app.get("valid").filter(|_| self.settings.of_a_script) {
+            valid.get_or_insert_default().function = self.reading.data(&function.value, "valid", "a function");
+        }
+        let known = template
+            .identifiers()
+            .filter_map(|name| Some((name.clone(), self.settings.identifiers.get(name)?.clone())));
+        let keys = JobKeys { identifiers: known.collect(), domains, depends_on, valid, ..JobKeys::new(template) };
+        Some((keys, places))
+    }
+
+    /// A key of an app: known, and of the right kind. Kinds of jobs that are people's `own` read what they like.
+    fn key(&mut self, id: &WorkflowId, property: &ObjectProp<'a>, own: bool) {
+        let name = property.name.as_str();
+        if let Some((_, expected)) = KINDS.iter().find(|(known, _)| *known == name) {
+            let found = kind(&property.value);
+            if found != *expected {
+                self.reading.mistake(property.value.range(), format!("{name} of {id} is {found}, expected {expected}"));
+            }
+        } else if !own && !OTHERS.contains(&name) && !(self.settings.of_a_script && OF_SCRIPTS.contains(&name)) {
+            let known = KINDS.iter().map(|(name, _)| *name).chain(OTHERS);
+            let close = closest(name, known).map(|close| format!("; did you mean {close}?")).unwrap_or_default();
+            self.reading.warn(property.range, format!("{id} has the key \"{name}\", which nothing reads{close}"));
+        }
+    }
+
+    fn template(&mut self, id: &WorkflowId, range: Range, app: &Object<'a>) -> Option<JobTemplate> {
+        let written = app.get("job_id").or(app.get("job_id_template"));
+        if let (Some(_), Some(second)) = (app.get("job_id"), app.get("job_id_template")) {
+            self.reading.mistake(second.range, format!("{id} has both job_id and job_id_template, expected one"));
+        }
+        let Some(written) = written else {
+            let usual = self.settings.template.clone();
+            if usual.is_none() {
+                self.reading.mistake(range, format!("{id} has no job_id, and no default template was given"));
+            }
+            return usual;
+        };
+        let text = self.reading.text(&written.value, "the template of job ids")?;
+        let template = JobTemplate::new(&text);
+        template.map_err(|error| self.reading.mistake(written.value.range(), error.to_string())).ok()
+    }
+
+    fn autofill_values(&mut self, value: &Value<'a>) -> Option<BTreeMap<Arc<str>, Vec<Arc<str>>>> {
+        let object = self.reading.object(value, "autofill_values")?;
+        let mut domains = BTreeMap::new();
+        for property in &object.properties {
+            let name = property.name.as_str();
+            let values = match &property.value {
+                Value::StringLit(text) => range(&text.value)
+                    .map_err(|what| self.reading.mistake(text.range, format!("{name} is \"{}\", {what}", text.value)))
+                    .ok(),
+                other => self.reading.list(other, name),
+            };
+            domains.insert(name.into(), values.unwrap_or_default());
+        }
+        Some(domains)
+    }
+
+    fn valid_if_or(&mut self, template: &JobTemplate, value: &Value<'a>) -> Option<Validity> {
+        let object = self.reading.object(value, "valid_if_or")?;
+        let mut valid = Validity::default();
+        for property in &object.properties {
+            let name = property.name.as_str();
+            if name == "_func" {
+                self.reading.text(&property.value, "_func");
+                let what = "valid_if_or calls a function of Python, which can't be done: list the values, or define the app in a script";
+                self.reading.hinder(property.range, what);
+                continue;
+            }
+            if template.position(name).is_none() {
+                let what = format!("valid_if_or has {name}, which is no part of {}", template.as_str());
+                self.reading.mistake(property.range, what);
+            }
+            let Some(values) = self.reading.list(&property.value, name) else { continue };
+            let kind = self.settings.identifiers.get(name).cloned().unwrap_or_default();
+            for value in &values {
+                if let Err(expected) = kind.normal(value) {
+                    self.reading
+                        .mistake(property.value.range(), format!("{name} lists \"{value}\", expected {expected}"));
+                }
+            }
+            valid.values.insert(name.into(), values.iter().filter_map(|value| kind.normal(value).ok()).collect());
+        }
+        Some(valid)
+    }
+}
+
+/// Whether a program of people's own does the jobs of an app.
+fn is_own(app: &Object<'_>) -> bool {
+    app.get("job_type").and_then(|one| one.value.as_string_lit()).is_some_and(|one| !BUILT_IN.contains(&&*one.value))
+}
+
+/// The whole numbers of a range such as `10:20:2`, its end excluded.
+fn range(text: &str) -> Result<Vec<Arc<str>>, String> {
+    let expected = "expected a list, or whole numbers as END, START:END or START:END:STEP".to_owned();
+    let numbers: Vec<i64> = text.split(':').map(str::parse).collect::<Result<_, _>>().map_err(|_| expected.clone())?;
+    let (start, end, step) = match numbers[..] {
+        [end] => (0, end, 1),
+        [start, end] => (start, end, 1),
+        [start, end, step] if step > 0 => (start, end, step),
+        [_, _, _] => return Err("expected a step above 0".to_owned()),
+        _ => return Err(expected),
+    };
+    const MOST: i64 = 1_000_000;
+    if end <= start {
+        return Err("which is empty: the end is excluded".to_owned());
+    }
+    if (end - start) / step >= MOST {
+        return Err(format!("expected at most {MOST} values"));
+    }
+    let step = usize::try_from(step).unwrap_or(usize::MAX);
+    Ok((start..end).step_by(step).map(|number| number.to_string().into()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_exclude_their_end() {
+        let told = |text: &str| range(text).map(|all| all.join(" "));
+        assert_eq!(told("10:20:2").as_deref(), Ok("10 12 14 16 18"));
+        assert_eq!(told("3").as_deref(), Ok("0 1 2"));
+        assert_eq!(told("-1:2").as_deref(), Ok("-1 0 1"));
+        assert_eq!(told("5:5").unwrap_err(), "which is empty: the end is excluded");
+        assert_eq!(told("1:9:0").unwrap_err(), "expected a step above 0");
+        assert!(told("1:2:3:4").unwrap_err().starts_with("expected a list, or whole numbers"));
+        assert!(told("0:9000000000000000000").unwrap_err().starts_with("expected at most"));
+    }
+}
