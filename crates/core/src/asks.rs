@@ -4,6 +4,7 @@ use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
 use kelos_model::{Recall, RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
 
+use crate::memory::place;
 use crate::plan::range_recall;
 use crate::{Ask, Command, Core, Done, Input, Inspection, Refusal, Reply};
 
@@ -16,7 +17,7 @@ impl Core {
             return;
         }
         let reply = match ask {
-            Ask::Submit(request) => self.submit(request, by),
+            Ask::Submit(request) => self.submit(&request, &by),
             Ask::Rerun { slot, reason } => self.rerun(&slot, by, reason),
             Ask::Kill { slot, reason } => self.kill(&slot, by, reason),
             Ask::MarkSucceeded { slot, reason } => self.mark_succeeded(&slot, by, reason),
@@ -61,6 +62,7 @@ impl Core {
             | Ask::MarkSucceeded { slot, .. }
             | Ask::Skip { slot, .. } => (!self.is_known(slot)).then(|| Recall::Slots(vec![slot.clone()])),
             Ask::RerunDownstream(request) => self.missing_downstream(&request.slot),
+            Ask::Submit(request) => self.missing_submitted(request),
             Ask::Backfill(request) => self.missing_range(&request.workflow, request.range),
             Ask::RerunBackfill { backfill, .. } => {
                 let row = self.backfills.get(backfill)?;
@@ -85,6 +87,10 @@ impl Core {
         let task = self.tasks.get(&slot.workflow).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
         match (&task.schedule, &slot.key) {
+            (_, SlotKey::Job(id)) => match task.no_job(id) {
+                None => Ok(()),
+                Some(why) => Err(Refusal::NoJobId(slot.clone(), why)),
+            },
             (Ok(schedule), SlotKey::Time(at)) if schedule.contains(*at) => Ok(()),
             (Ok(_), _) => Err(Refusal::NotInSchedule(slot.clone())),
             (Err(why), _) => Err(Refusal::NoSchedule(slot.workflow.clone(), why.clone())),
@@ -179,7 +185,7 @@ impl Core {
     fn inspect(&self, slot: &SlotRef) -> Inspection {
         let Some(task) = self.tasks.get(&slot.workflow) else { return Inspection::default() };
         let live = task.slots.get(&slot.key);
-        let place = live.filter(|live| live.slot.state == SlotState::Queued).map(|live| live.place(&slot.key));
+        let place = live.filter(|live| live.slot.state == SlotState::Queued).map(|live| place(&live.slot, &slot.key));
         let ahead = place.map_or(0, |place| task.queue.range(..place).count());
         Inspection {
             next_look: live.and_then(|live| self.next_look(slot, &live.wakers)),
@@ -188,6 +194,7 @@ impl Core {
             at_global_limit: self.running >= self.config.max_running,
             pools: self.places_in_pools(slot),
             dormant: task.dormant(&slot.key),
+            no_worker: self.is_by_workers(task) && !self.offers.serves(&slot.workflow),
         }
     }
 }

@@ -6,7 +6,7 @@ use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause};
 use kelos_model::{BackfillId, SlotEvent, SlotRef, SlotState, WorkflowId};
 
-use crate::memory::Live;
+use crate::memory::{Live, place};
 use crate::{BackfillRequest, Core, Done, Refusal, Reply};
 
 /// Slots that one backfill may touch: they are all planned in one turn.
@@ -164,7 +164,7 @@ impl Core {
         let Some(task) = self.tasks.get_mut(&row.workflow) else { return };
         for slot in &idle {
             let Some(live) = task.slots.get(&slot.key) else { continue };
-            let place = live.place(&slot.key);
+            let place = place(&live.slot, &slot.key);
             if task.is_in_line(&live.slot) {
                 task.queue.insert(place)
             } else {

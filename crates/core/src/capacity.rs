@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kelos_model::{PoolId, PoolUse, RunId, SlotKey, SlotRef, SlotState, WorkflowId};
 
 use crate::Core;
-use crate::memory::{Live, Task};
+use crate::memory::{Live, Task, place};
 use crate::pools::{Pool, Rank};
 
 /// Holders of a pool's permits that are named; of the others there is a number.
@@ -164,7 +164,7 @@ impl Core {
         let Some(live) = task.slots.get(&slot.key).filter(|live| live.slot.state == SlotState::Queued) else {
             return Vec::new();
         };
-        let (priority, key) = live.place(&slot.key);
+        let (priority, _, key) = place(&live.slot, &slot.key);
         let rank = (priority, key, slot.workflow.clone());
         let place = |one: &PoolUse| {
             let pool = self.pools.get(&one.pool)?;
@@ -179,7 +179,9 @@ impl Core {
         let slots = before.filter_map(|other| {
             let task = self.tasks.get(&other.2)?;
             Some(
-                task.queue.iter().take_while(|(priority, key)| (*priority, key, &other.2) < (rank.0, &rank.1, &rank.2)),
+                task.queue
+                    .iter()
+                    .take_while(|(priority, _, key)| (*priority, key, &other.2) < (rank.0, &rank.1, &rank.2)),
             )
         });
         slots.map(|slots| slots.count() as u64).sum()
@@ -212,7 +214,7 @@ fn permits(task: &Task, pool: &PoolId) -> Option<u32> {
 
 /// The slot of a workflow that goes next.
 fn waiter(task: &Task, permits: u32) -> Option<Waiter> {
-    let (_, key) = task.queue.first()?;
+    let (_, _, key) = task.queue.first()?;
     Some(waiting(task, key, task.slots.get(key)?, permits))
 }
 

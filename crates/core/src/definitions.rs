@@ -25,8 +25,10 @@ impl Core {
         for id in gone {
             self.remove(&id);
         }
-        let schedules = all.iter().filter_map(|(id, one)| Some((id.clone(), one.keys.schedule()?))).collect();
+        let schedules = all.iter().filter_map(|(id, one)| Some((id.clone(), one.keys.ticks()?))).collect();
         let schedules = resolve(&schedules);
+        let keyed = self.is_keyed_otherwise(&all);
+        let mut faulty = if keyed { self.define_jobs(&all) } else { BTreeMap::new() };
         for (id, workflow) in &all {
             let repooled = self.is_repooled(id, workflow);
             if repooled {
@@ -40,8 +42,9 @@ impl Core {
                 || Err("it has no schedule".to_owned()),
                 |resolved| resolved.map_err(|problem| problem.to_string()),
             );
+            let rekeyed = keyed && self.rekey(id, faulty.remove(id));
             let rescheduled = self.reschedule(id, schedule);
-            if changed || rescheduled {
+            if changed || rekeyed || rescheduled {
                 self.wake_all(id);
             }
         }
@@ -57,6 +60,7 @@ impl Core {
         self.leave_pools(id);
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.row.present = false;
+        task.jobs = None;
         self.join_pools(id);
         self.record_workflow(id, WorkflowEvent::Removed);
         self.wake_all(id);
@@ -95,14 +99,39 @@ impl Core {
         true
     }
 
+    /// Whether what definitions say of job ids is something else than before.
+    fn is_keyed_otherwise(&self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> bool {
+        let differs = |(id, one): (&WorkflowId, &Arc<Workflow>)| {
+            let task = self.tasks.get(id).filter(|task| task.row.present);
+            let known = task.and_then(|task| task.jobs.as_ref().and(task.row.definition.keys.jobs()));
+            one.keys.jobs() != known
+        };
+        all.iter().any(differs) || self.tasks.iter().any(|(id, task)| task.jobs.is_some() && !all.contains_key(id))
+    }
+
+    /// Notes whether the jobs of a workflow make sense. Says whether that is something else than before.
+    fn rekey(&mut self, id: &WorkflowId, fault: Option<String>) -> bool {
+        let Some(task) = self.tasks.get_mut(id) else { return false };
+        let jobs = task.row.definition.keys.jobs().map(|_| fault.map_or(Ok(()), Err));
+        let changed = task.jobs != jobs;
+        task.jobs = jobs;
+        changed
+    }
+
     /// Says whether the resolved schedule is another one than before, or was not known before.
     fn reschedule(&mut self, id: &WorkflowId, schedule: Result<CronSchedule, String>) -> bool {
         let Some(task) = self.tasks.get_mut(id) else { return false };
-        if task.schedule == schedule {
+        // What ticks for jobs is no schedule of slots.
+        let (schedule, feed) = match task.jobs {
+            Some(_) => (Err("its slots are jobs, named by job ids".to_owned()), schedule.ok()),
+            None => (schedule, None),
+        };
+        if task.schedule == schedule && task.feed == feed {
             return false;
         }
         task.schedule = schedule;
-        let Ok(schedule) = &task.schedule else { return true };
+        task.feed = feed;
+        let Some(schedule) = task.ticks() else { return true };
         let words = serde_json::to_string(schedule).unwrap_or_default();
         if task.row.planned.schedule == words {
             return true;

@@ -1,14 +1,13 @@
 //! Permits: which queued slots may run now. A run needs a place in its workflow's concurrency, the permits of its pools,
 //! and a place among all runs; it gets all of them or none.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{PoolUse, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{PoolUse, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
-use crate::memory::Task;
+use crate::memory::{Place, Task, place};
 use crate::pools::{POOL_PATIENCE, Pools, Rank, Standing, Sweep};
 use crate::timers::Timer;
 use crate::{Command, Core, Only};
@@ -27,6 +26,7 @@ impl Core {
         for id in woken {
             self.dispatch_free(id);
         }
+        self.dispatch_to_workers(woken);
         self.dispatch_lines(only);
     }
 
@@ -38,20 +38,34 @@ impl Core {
             let Some(id) = next.and_then(|next| waiting.remove(next)) else { break };
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             task.starved = false;
-            if task.row.definition.pools.is_empty() { self.dispatch_free(&id) } else { self.take_turn(&id, only) }
+            self.dispatch_again(&id, only);
         }
         // Those that still wait come before those that had a turn and want another.
         waiting.append(&mut self.starved);
         self.starved = waiting;
     }
 
+    fn dispatch_again(&mut self, id: &WorkflowId, only: &Only) {
+        let Some(task) = self.tasks.get(id) else { return };
+        if !task.row.definition.pools.is_empty() {
+            self.take_turn(id, only);
+        } else if self.is_by_workers(task) {
+            self.dispatch_to_workers(&BTreeSet::from([id.clone()]));
+        } else {
+            self.dispatch_free(id);
+        }
+    }
+
     /// Dispatches what the concurrency of a workflow without pools allows.
     fn dispatch_free(&mut self, id: &WorkflowId) {
         let Some(task) = self.tasks.get(id).filter(|task| task.row.definition.pools.is_empty()) else { return };
+        if self.is_by_workers(task) {
+            return;
+        }
         let free = self.config.max_running.saturating_sub(self.running);
         // One more than there is room for tells whether the limit on all runs holds anything back.
-        let wanted: Vec<_> = going(task).take(places(task).min(free.saturating_add(1)) as usize).collect();
-        let wanted: Vec<_> = wanted.into_iter().map(|(_, key)| key.clone()).collect();
+        let wanted: Vec<_> = going(task).take(self.places(task).min(free.saturating_add(1)) as usize).collect();
+        let wanted: Vec<_> = wanted.into_iter().map(|(_, _, key)| key.clone()).collect();
         let starved = wanted.len() > free as usize;
         for key in wanted.into_iter().take(free as usize) {
             self.dispatch_slot(&SlotRef::new(id.clone(), key));
@@ -168,10 +182,11 @@ impl Core {
     /// Moves a workflow to where the slot that goes next belongs. Says whether anything is new about that: the place, or
     /// since when it waits.
     pub(crate) fn line_up(&mut self, id: &WorkflowId) -> bool {
+        let task = self.tasks.get(id).filter(|task| !task.row.definition.pools.is_empty());
+        let now = task.and_then(|task| self.next(task));
         let Some(task) = self.tasks.get_mut(id).filter(|task| !task.row.definition.pools.is_empty()) else {
             return false;
         };
-        let now = next(task);
         let queued_at = now.as_ref().and_then(|rank| task.slots.get(&rank.1)).map(|live| live.slot.since);
         if now == task.rank && queued_at == task.queued_at {
             return false;
@@ -216,16 +231,85 @@ impl Core {
         }
     }
 
+    /// Stores the intent to run a slot, and has it started: by a worker, where workers run it and one offers to.
     fn dispatch_slot(&mut self, slot: &SlotRef) {
         let Some(task) = self.tasks.get(&slot.workflow) else { return };
         let Some(live) = task.slots.get(&slot.key) else { return };
         debug_assert_eq!(live.slot.state, SlotState::Queued, "only queued slots are in the queue");
         let number = live.slot.last_run + 1;
         let workflow = task.row.definition.clone();
-        if self.record(slot, SlotEvent::Dispatched { run: number, worker: None }) {
+        let taker = if self.is_by_workers(task) {
+            let Some(taker) = self.offers.take(slot) else { return };
+            Some(taker)
+        } else {
+            None
+        };
+        let worker = taker.as_ref().map(|taker| taker.worker.clone());
+        if self.record(slot, SlotEvent::Dispatched { run: number, worker: worker.as_deref().map(str::to_owned) }) {
+            if let Some(live) = self.tasks.get_mut(&slot.workflow).and_then(|task| task.slots.get_mut(&slot.key)) {
+                live.attempts = taker.and_then(|taker| taker.attempts);
+            }
             let run = RunId { slot: slot.clone(), number };
-            self.command(Command::StartRun { run, workflow, worker: None });
+            self.command(Command::StartRun { run, workflow, worker });
         }
+    }
+
+    /// Whether the jobs of a workflow are for workers to run.
+    pub(crate) fn is_by_workers(&self, task: &Task) -> bool {
+        self.config.by_workers && task.jobs.is_some()
+    }
+
+    /// How many more runs its concurrency allows a workflow, and its workers offer.
+    fn places(&self, task: &Task) -> u32 {
+        if task.row.paused || !task.row.present {
+            return 0;
+        }
+        let allowed = task.row.definition.concurrency.saturating_sub(task.active);
+        if self.is_by_workers(task) { allowed.min(self.offers.free_for(&task.row.id)) } else { allowed }
+    }
+
+    /// The slot of a workflow that goes next, as long as there is a place for it.
+    fn next(&self, task: &Task) -> Option<Rank> {
+        let (priority, _, key) = going(task).next().filter(|_| self.places(task) > 0)?;
+        Some((*priority, key.clone(), task.row.id.clone()))
+    }
+
+    /// Gives jobs to the workers that offer to do them: across workflows by priority, then the one that was queued first.
+    fn dispatch_to_workers(&mut self, woken: &BTreeSet<WorkflowId>) {
+        if !self.config.by_workers {
+            return;
+        }
+        let named: Vec<SlotRef> = self.offers.named().filter(|job| woken.contains(&job.workflow)).cloned().collect();
+        for job in named {
+            if self.may_go_now(&job) {
+                self.dispatch_slot(&job);
+            }
+        }
+        let mut heads: BTreeSet<(Place, WorkflowId)> = woken.iter().filter_map(|id| self.head(id)).collect();
+        while let Some((place, id)) = heads.pop_first() {
+            if !self.has_place() {
+                self.starve(&id);
+                continue;
+            }
+            self.dispatch_slot(&SlotRef::new(id.clone(), place.2.clone()));
+            heads.extend(self.head(&id).filter(|(next, _)| *next != place));
+        }
+    }
+
+    /// The job of a workflow without pools that goes next to a worker.
+    fn head(&self, id: &WorkflowId) -> Option<(Place, WorkflowId)> {
+        let task =
+            self.tasks.get(id).filter(|task| task.row.definition.pools.is_empty() && self.is_by_workers(task))?;
+        let place = going(task).next().filter(|_| self.places(task) > 0)?;
+        Some((place.clone(), id.clone()))
+    }
+
+    /// Whether a job that a worker asks for by name is queued, and its workflow has room for it.
+    fn may_go_now(&self, job: &SlotRef) -> bool {
+        let Some(task) = self.tasks.get(&job.workflow) else { return false };
+        let queued = task.slots.get(&job.key).is_some_and(|live| task.queue.contains(&place(&live.slot, &job.key)));
+        let free = !task.row.paused && task.row.present && task.active < task.row.definition.concurrency;
+        queued && free && self.has_place() && going(task).any(|(_, _, key)| *key == job.key)
     }
 }
 
@@ -233,26 +317,12 @@ fn allows(only: &Only, id: &WorkflowId) -> bool {
     only.as_ref().is_none_or(|only| only.contains(id))
 }
 
-/// How many more runs its concurrency allows a workflow.
-fn places(task: &Task) -> u32 {
-    if task.row.paused || !task.row.present {
-        return 0;
-    }
-    task.row.definition.concurrency.saturating_sub(task.active)
-}
-
 /// The queued slots of a workflow that may go, in the order in which they do.
-fn going(task: &Task) -> impl Iterator<Item = &(Reverse<i32>, SlotKey)> {
+fn going(task: &Task) -> impl Iterator<Item = &Place> {
     // A killed run that is still dying holds its slot back; so does a time that left the schedule.
-    task.queue
-        .iter()
-        .filter(|(_, key)| task.slots.get(key).is_some_and(|live| !live.slot.run_alive) && task.dormant(key).is_none())
-}
-
-/// The slot of a workflow that goes next, as long as its concurrency leaves it a place.
-fn next(task: &Task) -> Option<Rank> {
-    let (priority, key) = going(task).next().filter(|_| places(task) > 0)?;
-    Some((*priority, key.clone(), task.row.id.clone()))
+    task.queue.iter().filter(|(_, _, key)| {
+        task.slots.get(key).is_some_and(|live| !live.slot.run_alive) && task.dormant(key).is_none()
+    })
 }
 
 fn could_ever_go(pools: &Pools, task: Option<&Task>) -> bool {

@@ -20,11 +20,11 @@ type Lookers = BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>;
 
 /// What was found of a slot and all that depends on it.
 #[derive(Default)]
-struct Found {
+pub(crate) struct Found {
     /// Those that exist, the first one first.
-    slots: Vec<SlotRef>,
+    pub(crate) slots: Vec<SlotRef>,
     /// Those of which only the store knows whether they exist.
-    unknown: Vec<SlotRef>,
+    pub(crate) unknown: Vec<SlotRef>,
 }
 
 impl Core {
@@ -36,7 +36,7 @@ impl Core {
 
     /// Follows who looks at whom, from a slot on. Through slots that are not known, and whose time has come, it goes
     /// on as if they existed, as far as is worth one question.
-    fn downstream(&self, root: &SlotRef) -> Found {
+    pub(crate) fn downstream(&self, root: &SlotRef) -> Found {
         let lookers = self.lookers();
         let mut found = Found::default();
         let mut seen = BTreeSet::from([root.clone()]);
@@ -75,7 +75,10 @@ impl Core {
     fn dependents<'a>(&'a self, lookers: &'a Lookers, slot: &'a SlotRef) -> impl Iterator<Item = SlotRef> + 'a {
         let of = lookers.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
         let key = |seconds: &i64| slot.key.offset(seconds.checked_neg()?);
-        let all = of.iter().filter_map(move |(id, seconds)| Some(SlotRef::new(id.clone(), key(seconds)?)));
+        let by_time = of.iter().filter_map(move |(id, seconds)| Some(SlotRef::new(id.clone(), key(seconds)?)));
+        let children = slot.key.job().and_then(|id| self.jobs.graph().children(&slot.workflow, id).ok());
+        let children = children.unwrap_or_default().into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id));
+        let all = by_time.chain(children);
         // What its workflow has no time for lies dormant, and is left alone.
         all.filter(|dependent| self.check_slot(dependent).is_ok())
     }
@@ -93,12 +96,12 @@ impl Core {
         if let Some((slot, state)) = tree.killed.first().filter(|_| !request.kill_live) {
             return Err(Refusal::DownstreamLive(slot.clone(), *state, tree.killed.len()));
         }
-        self.open_tree(&tree, request, by);
+        self.open_tree(&tree, request, 0, by);
         Ok(tree.done())
     }
 
     /// Sorts a slot and what depends on it by what is done with them.
-    fn sort_tree(&self, slots: Vec<SlotRef>) -> Tree {
+    pub(crate) fn sort_tree(&self, slots: Vec<SlotRef>) -> Tree {
         let mut tree = Tree::default();
         for slot in slots {
             match self.live(&slot).map(|live| live.slot.state) {
@@ -112,7 +115,7 @@ impl Core {
         tree
     }
 
-    fn open_tree(&mut self, tree: &Tree, request: &DownstreamRequest, by: &str) {
+    pub(crate) fn open_tree(&mut self, tree: &Tree, request: &DownstreamRequest, priority: i32, by: &str) {
         if let Some(slot) = &tree.created {
             self.plan_asked(slot);
         }
@@ -122,7 +125,7 @@ impl Core {
             if self.live(slot).is_some_and(|live| !live.slot.state.is_final()) {
                 self.end(slot, SlotEvent::Killed { by: by.to_owned(), reason: reason.clone() });
             }
-            self.record(slot, SlotEvent::Reopened { by: by.to_owned(), reason, priority: 0, backfill: None });
+            self.record(slot, SlotEvent::Reopened { by: by.to_owned(), reason, priority, backfill: None });
         }
     }
 }
@@ -137,10 +140,10 @@ fn reason_for(slot: &SlotRef, request: &DownstreamRequest) -> Option<String> {
 }
 
 #[derive(Default)]
-struct Tree {
+pub(crate) struct Tree {
     created: Option<SlotRef>,
-    reopened: Vec<SlotRef>,
-    killed: Vec<(SlotRef, SlotState)>,
+    pub(crate) reopened: Vec<SlotRef>,
+    pub(crate) killed: Vec<(SlotRef, SlotState)>,
     untouched: u32,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::{Evaluation, Explanation, Facts, Waker, evaluate};
+use kelos_model::trigger::{Evaluation, Explanation, Facts, TriggerKind, Waker, evaluate};
 use kelos_model::{Answer, Probe, ProbeAnswer, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::Core;
@@ -46,6 +46,7 @@ impl Core {
         }
         match live.slot.state {
             SlotState::Backoff => self.look_at_backoff(id, live.slot.due),
+            SlotState::Waiting if id.key.job().is_some() => self.look_at_job(id),
             SlotState::Waiting => self.look_at_trigger(id),
             SlotState::Dispatched if live.deferred.is_some() => self.start_again(id),
             _ => {}
@@ -62,8 +63,27 @@ impl Core {
     }
 
     fn look_at_trigger(&mut self, id: &SlotRef) {
-        let Some(evaluation) = self.evaluate(id) else { return };
-        let Evaluation { explanation, wakers } = evaluation;
+        let Some(Evaluation { explanation, wakers }) = self.evaluate(id) else { return };
+        self.decide(id, explanation, wakers);
+    }
+
+    /// Looks at the trigger of a job whose parents have succeeded.
+    pub(crate) fn look_beyond_parents(&mut self, id: &SlotRef, parents: Explanation) {
+        let Some(Evaluation { explanation, wakers }) = self.evaluate(id) else { return };
+        if explanation.kind == TriggerKind::Always {
+            return self.decide(id, parents, wakers);
+        }
+        let both = Explanation {
+            kind: TriggerKind::And,
+            answer: explanation.answer,
+            text: "Its parents and its trigger".to_owned(),
+            evidence: None,
+            nested: vec![parents, explanation],
+        };
+        self.decide(id, both, wakers);
+    }
+
+    fn decide(&mut self, id: &SlotRef, explanation: Explanation, wakers: Vec<Waker>) {
         match explanation.answer {
             Answer::Met => {
                 self.record(id, SlotEvent::TriggerMet { explanation });
@@ -71,7 +91,10 @@ impl Core {
             Answer::Never => {
                 self.record(id, SlotEvent::Skipped { explanation });
             }
-            Answer::NotYet => self.keep_waiting(id, explanation, wakers),
+            Answer::NotYet => {
+                self.pull_awaited(id, &wakers);
+                self.keep_waiting(id, explanation, wakers);
+            }
         }
     }
 
@@ -82,7 +105,7 @@ impl Core {
         Some(evaluate(&definition.trigger, &id.workflow, &KeyValues::of(&definition.keys, &id.key), &view))
     }
 
-    fn keep_waiting(&mut self, id: &SlotRef, explanation: Explanation, wakers: Vec<Waker>) {
+    pub(crate) fn keep_waiting(&mut self, id: &SlotRef, explanation: Explanation, wakers: Vec<Waker>) {
         let expiry = self.expiry(id);
         // A question that is on its way is answered first: a slot that is ready never expires.
         let mut pending = explanation.is_pending();
@@ -106,7 +129,8 @@ impl Core {
     fn expiry(&self, id: &SlotRef) -> Option<(u64, Timestamp)> {
         let seconds = self.tasks.get(&id.workflow)?.row.definition.wait_timeout_seconds?;
         let wait = SignedDuration::from_secs(i64::try_from(seconds).ok()?);
-        let at = id.key.scheduled_at().checked_add(wait).ok()?;
+        // A job has no time to count from.
+        let at = id.key.time()?.checked_add(wait).ok()?;
         Some((seconds, at.checked_add(SignedDuration::from_millis(1)).ok()?))
     }
 

@@ -1,9 +1,438 @@
-//! Jobs that are named by ids.
+//! Jobs: slots that are named by job ids, and open each other. Opening one opens its missing ancestors, and the success
+//! of one opens the children that became possible.
 
-use crate::{Core, Done, Reply, SubmitRequest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kelos_model::event::Origin;
+use kelos_model::jobs::{Fault, JobGraph, JobKeys};
+use kelos_model::template::KeyValues;
+use kelos_model::trigger::{Evidence, Explanation, TriggerKind, Verdict, Waker};
+use kelos_model::{Answer, Probe, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+
+use crate::Core;
+use crate::awaited::{Awaited, AwaitedGroup, Standing};
+
+/// Parents of a group that an explanation names; of the others there is a number.
+const NAMED: usize = 5;
+
+/// Jobs that are not open, and of which some parent has succeeded: so many are remembered. What is forgotten is found again
+/// when the next of its parents succeeds.
+const MOST_PROSPECTS: usize = 200_000;
+
+/// What is known of jobs beside their slots.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    graph: JobGraph,
+    /// What jobs wait for: those that are open, and prospects.
+    awaited: BTreeMap<SlotRef, Awaited>,
+    /// Jobs that are not open, and may have become possible.
+    prospects: BTreeSet<SlotRef>,
+    /// Jobs that succeeded.
+    succeeded: BTreeSet<SlotRef>,
+    /// How many of `awaited` are not open.
+    closed: usize,
+}
+
+/// What a job's news meant to one that watches it.
+enum Heard {
+    /// It is not one of its parents.
+    NoParent,
+    /// Nothing changes by it.
+    Nothing,
+    /// It is to be looked at.
+    News,
+}
+
+impl Jobs {
+    pub(crate) fn graph(&self) -> &JobGraph {
+        &self.graph
+    }
+
+    /// Whether a job waits for another as for a parent.
+    pub(crate) fn awaits(&self, child: &SlotRef, parent: &SlotRef) -> bool {
+        self.awaited.get(child).is_some_and(|awaited| awaited.has(parent))
+    }
+
+    fn hear(&mut self, child: &SlotRef, parent: &SlotRef, standing: Standing) -> Heard {
+        match self.awaited.get_mut(child) {
+            Some(awaited) if awaited.has(parent) => {
+                // What the store tells of it is no news of now.
+                if standing == Standing::Done && awaited.is_known() {
+                    awaited.opened_by = Some(parent.clone());
+                }
+                if awaited.learn(parent, standing) { Heard::News } else { Heard::Nothing }
+            }
+            _ => Heard::NoParent,
+        }
+    }
+}
 
 impl Core {
-    pub(crate) fn submit(&mut self, _request: SubmitRequest, _by: String) -> Reply {
-        Ok(Done::Submitted(Vec::new()))
+    /// Takes what definitions say of job ids: what makes sense together. Of the others, why they lie dormant.
+    pub(crate) fn define_jobs(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> BTreeMap<WorkflowId, String> {
+        let keyed = all.values().filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone())));
+        let (graph, faulty) = sound(keyed.collect());
+        let waiting: Vec<SlotRef> = std::mem::take(&mut self.jobs.awaited)
+            .into_iter()
+            .map(|(child, awaited)| {
+                awaited.parents().for_each(|parent| self.upstream.unwatch(parent, &child));
+                child
+            })
+            .collect();
+        self.jobs.graph = graph;
+        self.jobs.closed = 0;
+        for job in waiting {
+            let open = self.live(&job).is_some();
+            if open {
+                self.dirty.insert(job)
+            } else {
+                self.jobs.prospects.insert(job)
+            };
+        }
+        faulty
+    }
+
+    /// Tells those that watch a slot where it stands.
+    pub(crate) fn tell(&mut self, slot: &SlotRef, state: Option<SlotState>) {
+        for dependent in self.upstream.learn(slot, state) {
+            let open = self.live(&dependent).is_some();
+            match self.jobs.hear(&dependent, slot, Standing::of(Some(state))) {
+                Heard::Nothing => {}
+                Heard::News if !open => drop(self.jobs.prospects.insert(dependent)),
+                Heard::News | Heard::NoParent => drop(self.dirty.insert(dependent)),
+            }
+        }
+    }
+
+    /// Notes that a job succeeded: its children are looked at in the next tick.
+    pub(crate) fn note_success(&mut self, slot: &SlotRef) {
+        if slot.key.job().is_some() {
+            self.jobs.succeeded.insert(slot.clone());
+        }
+    }
+
+    /// Stops a job from listening to its parents.
+    pub(crate) fn stop_awaiting(&mut self, child: &SlotRef) {
+        let Some(awaited) = self.jobs.awaited.remove(child) else { return };
+        for parent in awaited.parents() {
+            self.upstream.unwatch(parent, child);
+        }
+    }
+
+    /// Opens what became possible. Says whether anything was opened.
+    pub(crate) fn push(&mut self) -> bool {
+        for parent in std::mem::take(&mut self.jobs.succeeded) {
+            // It may have been opened again meanwhile.
+            if self.live(&parent).is_some_and(|live| live.slot.state == SlotState::Succeeded) {
+                self.find_prospects(&parent);
+            }
+        }
+        let mut opened = false;
+        for job in std::mem::take(&mut self.jobs.prospects) {
+            opened |= self.look_at_prospect(job);
+        }
+        if self.jobs.closed > MOST_PROSPECTS {
+            self.forget_prospects();
+        }
+        opened
+    }
+
+    fn find_prospects(&mut self, parent: &SlotRef) {
+        let Some(id) = parent.key.job() else { return };
+        let children = self.jobs.graph.children(&parent.workflow, id).unwrap_or_default();
+        for (job, _) in children {
+            let child = SlotRef::job(job.workflow, job.id);
+            if self.live(&child).is_none() && !self.jobs.awaited.contains_key(&child) {
+                self.await_parents(&child);
+                if let Some(awaited) = self.jobs.awaited.get_mut(&child) {
+                    awaited.opened_by = Some(parent.clone());
+                    self.jobs.closed += 1;
+                    self.jobs.prospects.insert(child);
+                }
+            }
+        }
+    }
+
+    fn look_at_prospect(&mut self, job: SlotRef) -> bool {
+        if self.live(&job).is_some() {
+            self.drop_prospect(&job);
+            return false;
+        }
+        if !self.jobs.awaited.contains_key(&job) {
+            // The definitions changed: its parents are others now.
+            self.await_parents(&job);
+            self.jobs.closed += usize::from(self.jobs.awaited.contains_key(&job));
+        }
+        let Some(awaited) = self.jobs.awaited.get(&job) else { return false };
+        if !awaited.is_met() || awaited.groups().is_empty() {
+            return false;
+        }
+        if !self.is_known(&job) {
+            self.turn.to_recall.insert(job.clone());
+            self.jobs.prospects.insert(job);
+            return false;
+        }
+        let by = awaited.opened_by.clone();
+        self.jobs.closed = self.jobs.closed.saturating_sub(1);
+        by.is_some_and(|by| self.open_job(&job, Origin::Parent(by), 0))
+    }
+
+    /// A prospect turned out to exist. If it waits, it goes on listening.
+    fn drop_prospect(&mut self, job: &SlotRef) {
+        let waits = self.live(job).is_some_and(|live| live.slot.state == SlotState::Waiting);
+        if self.jobs.awaited.contains_key(job) && !waits {
+            self.stop_awaiting(job);
+            self.jobs.closed = self.jobs.closed.saturating_sub(1);
+        }
+    }
+
+    fn forget_prospects(&mut self) {
+        let closed: Vec<SlotRef> = self.jobs.awaited.keys().filter(|job| self.live(job).is_none()).cloned().collect();
+        for job in closed {
+            self.stop_awaiting(&job);
+        }
+        self.jobs.closed = 0;
+    }
+
+    fn open_job(&mut self, job: &SlotRef, origin: Origin, priority: i32) -> bool {
+        self.record(job, SlotEvent::Planned { origin, priority, backfill: None })
+    }
+
+    /// Sees to it that a job listens to its parents. Where its id makes no sense, or what its workflow says, it doesn't.
+    fn await_parents(&mut self, job: &SlotRef) {
+        if self.jobs.awaited.contains_key(job) {
+            return;
+        }
+        let Some(id) = job.key.job() else { return };
+        let Ok(groups) = self.jobs.graph.parents(&job.workflow, id) else { return };
+        let mut awaited = Awaited::new(groups);
+        let parents: Vec<SlotRef> = awaited.parents().cloned().collect();
+        for parent in parents {
+            let state = self.live(&parent).map(|live| live.slot.state);
+            if self.upstream.watch(&parent, job, state) {
+                self.turn.to_recall.insert(parent);
+            } else {
+                awaited.learn(&parent, Standing::of(self.upstream.known(&parent)));
+            }
+        }
+        self.jobs.awaited.insert(job.clone(), awaited);
+    }
+
+    /// Looks at a job that is open and waits: is it worth running, have its parents succeeded?
+    pub(crate) fn look_at_job(&mut self, id: &SlotRef) {
+        match self.validity(id) {
+            Some(Validity::No(explanation)) => {
+                self.record(id, SlotEvent::Skipped { explanation });
+                return;
+            }
+            Some(Validity::NotKnown(explanation, probe)) => {
+                return self.keep_waiting(id, explanation, vec![Waker::Probe(probe)]);
+            }
+            Some(Validity::Yes) => self.note_valid(id),
+            None => {}
+        }
+        self.await_parents(id);
+        let Some(awaited) = self.jobs.awaited.get(id) else { return };
+        if awaited.is_met() {
+            let explanation = explained(awaited);
+            self.look_beyond_parents(id, explanation);
+        } else if awaited.is_known() {
+            self.pull(id);
+            if let Some(awaited) = self.jobs.awaited.get(id) {
+                let explanation = explained(awaited);
+                self.keep_waiting(id, explanation, Vec::new());
+            }
+        }
+    }
+
+    /// Opens the parents that are missing on the way by which a job goes on.
+    fn pull(&mut self, id: &SlotRef) {
+        let priority = self.live(id).map_or(0, |live| live.slot.priority);
+        let Some(awaited) = self.jobs.awaited.get(id) else { return };
+        let Some(way) = awaited.way() else { return };
+        let missing = awaited.of_group(way).filter(|(_, standing)| *standing == Standing::Absent);
+        let missing: Vec<SlotRef> = missing.map(|(parent, _)| parent.clone()).collect();
+        for parent in missing {
+            self.open_job(&parent, Origin::Child(id.clone()), priority);
+        }
+    }
+
+    /// Opens a job that a slot's trigger waits for.
+    pub(crate) fn pull_awaited(&mut self, id: &SlotRef, wakers: &[Waker]) {
+        for waker in wakers {
+            if let Waker::Slot(job) = waker
+                && job.key.job().is_some()
+                && self.upstream.known(job) == Some(None)
+                && self.check_slot(job).is_ok()
+            {
+                let job = job.clone();
+                self.open_job(&job, Origin::Child(id.clone()), 0);
+            }
+        }
+    }
+
+    /// Whether a job is worth running; none where nothing is said of that, or it is known already.
+    fn validity(&self, id: &SlotRef) -> Option<Validity> {
+        let definition = &self.tasks.get(&id.workflow)?.row.definition;
+        let valid = definition.keys.jobs()?.valid.as_ref()?;
+        if self.live(id)?.valid {
+            return None;
+        }
+        let values = KeyValues::of(&definition.keys, &id.key);
+        let has = |(name, value): &(Arc<str>, Arc<str>)| valid.values.get(name).is_some_and(|all| all.contains(value));
+        if values.identifiers().iter().any(has) {
+            return Some(Validity::Yes);
+        }
+        let Some(function) = &valid.function else { return Some(Validity::No(no_value(valid))) };
+        let probe = Probe::Function { function: function.clone(), workflow: id.workflow.clone(), key: id.key.clone() };
+        Some(self.said_of_validity(probe))
+    }
+
+    fn said_of_validity(&self, probe: Probe) -> Validity {
+        let leaf = |answer, text, evidence| Explanation {
+            kind: TriggerKind::Valid,
+            answer,
+            text,
+            evidence: Some(evidence),
+            nested: Vec::new(),
+        };
+        let Some(said) = self.probes.answer(&probe) else {
+            let text = "its workflow is asked whether the job is valid".to_owned();
+            return Validity::NotKnown(leaf(Answer::NotYet, text, Evidence::Asked), probe);
+        };
+        let evidence = |probe: &Probe| Evidence::Probe {
+            probe: probe.clone(),
+            verdict: said.verdict,
+            detail: said.detail.clone(),
+            looked_at: said.at,
+        };
+        match said.verdict {
+            Verdict::Yes => Validity::Yes,
+            Verdict::No | Verdict::Never => {
+                let text = "the job is not valid: the function of its workflow says so".to_owned();
+                Validity::No(leaf(Answer::Never, text, evidence(&probe)))
+            }
+            Verdict::Failed => {
+                let text = format!("whether the job is valid can't be asked: {}", said.detail);
+                let explanation = leaf(Answer::NotYet, text, evidence(&probe));
+                Validity::NotKnown(explanation, probe)
+            }
+        }
+    }
+
+    fn note_valid(&mut self, id: &SlotRef) {
+        if let Some(live) = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key)) {
+            live.valid = true;
+        }
+    }
+}
+
+/// Whether a job is worth running.
+enum Validity {
+    Yes,
+    No(Explanation),
+    NotKnown(Explanation, Probe),
+}
+
+fn no_value(valid: &kelos_model::jobs::Validity) -> Explanation {
+    let lists = valid.values.iter().map(|(name, values)| format!("{name} to be one of {}", values.join(", ")));
+    let lists: Vec<String> = lists.collect();
+    let expected = if lists.is_empty() { "nothing is".to_owned() } else { format!("expected {}", lists.join(", or ")) };
+    Explanation {
+        kind: TriggerKind::Valid,
+        answer: Answer::Never,
+        text: format!("the job is not valid: {expected}"),
+        evidence: None,
+        nested: Vec::new(),
+    }
+}
+
+/// Puts together the workflows that make sense together; of the others, why they don't.
+fn sound(mut all: Vec<(WorkflowId, JobKeys)>) -> (JobGraph, BTreeMap<WorkflowId, String>) {
+    let mut faulty: BTreeMap<WorkflowId, String> = BTreeMap::new();
+    loop {
+        let faults: Vec<Fault> = match JobGraph::new(all.clone()) {
+            Ok(graph) => return (graph, faulty),
+            Err(faults) => faults,
+        };
+        for fault in faults {
+            let text = fault.to_string();
+            faulty.entry(fault.workflow).and_modify(|known| *known = format!("{known}; {text}")).or_insert(text);
+        }
+        let before = all.len();
+        all.retain(|(id, _)| !faulty.contains_key(id));
+        if all.len() == before {
+            // A fault of nobody would be found again for ever.
+            return (JobGraph::default(), faulty);
+        }
+    }
+}
+
+/// What a job waits for, in words. Counts are left out where they would make each step of a parent a new line of the log.
+fn explained(awaited: &Awaited) -> Explanation {
+    let groups = awaited.groups();
+    let is_met = awaited.is_met();
+    let text = match (is_met, awaited.way()) {
+        (true, _) if groups.is_empty() => "it has no parents".to_owned(),
+        (true, _) => "its parents have succeeded".to_owned(),
+        (false, Some(way)) => format!("it waits for its parents{}", by_way(groups, way)),
+        (false, None) => "it is blocked: parents ended without success".to_owned(),
+    };
+    Explanation {
+        kind: TriggerKind::Parents,
+        answer: if is_met { Answer::Met } else { Answer::NotYet },
+        text,
+        evidence: None,
+        nested: groups.iter().enumerate().map(|(at, group)| explained_group(awaited, at, group)).collect(),
+    }
+}
+
+/// Which of several groups is meant.
+fn by_way(groups: &[AwaitedGroup], way: usize) -> String {
+    match groups.get(way) {
+        Some(group) if groups.len() > 1 => format!(" of group {}", group.name),
+        _ => String::new(),
+    }
+}
+
+fn explained_group(awaited: &Awaited, at: usize, group: &AwaitedGroup) -> Explanation {
+    let is_met = group.missing == 0;
+    let parents = if group.total == 1 { "1 parent".to_owned() } else { format!("{} parents", group.total) };
+    let text = match (is_met, group.dead) {
+        (true, _) => format!("{parents} of group {} succeeded", group.name),
+        (false, 0) => format!("group {}: {parents} must succeed", group.name),
+        (false, _) => format!("group {} is blocked: {parents} must succeed", group.name),
+    };
+    // Who blocks it comes first.
+    let rank = |standing: Standing| match standing {
+        Standing::Dead(_) => 0,
+        Standing::Absent | Standing::Unknown => 1,
+        Standing::Live(_) => 2,
+        Standing::Done => 3,
+    };
+    let mut named: Vec<_> = awaited.of_group(at).filter(|(_, standing)| *standing != Standing::Done).collect();
+    named.sort_by_key(|(_, standing)| rank(*standing));
+    let nested = named.into_iter().take(NAMED).map(|(slot, standing)| Explanation {
+        kind: TriggerKind::Job,
+        answer: Answer::NotYet,
+        text: told(slot, standing),
+        evidence: Some(Evidence::Slot { slot: slot.clone(), state: standing.state() }),
+        nested: Vec::new(),
+    });
+    Explanation {
+        kind: TriggerKind::Group,
+        answer: if is_met { Answer::Met } else { Answer::NotYet },
+        text,
+        evidence: None,
+        nested: nested.collect(),
+    }
+}
+
+fn told(slot: &SlotRef, standing: Standing) -> String {
+    match standing {
+        Standing::Dead(state) => format!("{} {state}", slot.short()),
+        Standing::Absent => format!("{} was never opened", slot.short()),
+        _ => format!("{} has not succeeded yet", slot.short()),
     }
 }

@@ -13,6 +13,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod asks;
+mod awaited;
 mod backfills;
 mod capacity;
 mod definitions;
@@ -29,6 +30,7 @@ mod probes;
 mod record;
 mod restore;
 mod runs;
+mod submit;
 mod tick;
 mod timers;
 mod upstream;
@@ -50,7 +52,9 @@ pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter}
 pub use pools::POOL_PATIENCE;
 pub use runs::jitter_seed;
 
+use jobs::Jobs;
 use memory::{Live, Task};
+use offers::Offers;
 use pools::Pools;
 use probes::Probes;
 use timers::{Timer, Timers};
@@ -68,6 +72,8 @@ pub struct Core {
     timers: Timers,
     probes: Probes,
     upstream: Upstream,
+    jobs: Jobs,
+    offers: Offers,
     /// Slots to be looked at.
     dirty: BTreeSet<SlotRef>,
     /// Workflows whose schedule may have new times.
@@ -117,6 +123,8 @@ impl Core {
             timers: Timers::default(),
             probes: Probes::default(),
             upstream: Upstream::default(),
+            jobs: Jobs::default(),
+            offers: Offers::default(),
             dirty: BTreeSet::new(),
             to_plan: BTreeSet::new(),
             to_dispatch: BTreeSet::new(),
@@ -143,6 +151,9 @@ impl Core {
             Input::Offered { worker, offer } => self.offered(worker, offer),
             Input::Recalled { recall, rows } => self.recalled(recall, rows),
         }
+        // Together with what made it possible, so that no crash comes between.
+        self.push();
+        self.recall_upstream();
         std::mem::take(&mut self.turn.step)
     }
 

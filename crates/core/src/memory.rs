@@ -18,8 +18,12 @@ pub(crate) struct Task {
     /// Its schedule after following what it depends on, or why that can't be done.
     pub(crate) schedule: Result<CronSchedule, String>,
     pub(crate) slots: BTreeMap<SlotKey, Live>,
-    /// Queued slots in the order in which they go: priority, then oldest first.
-    pub(crate) queue: BTreeSet<(Reverse<i32>, SlotKey)>,
+    /// Whether its jobs make sense together with those of others, and why not; none where its slots are no jobs.
+    pub(crate) jobs: Option<Result<(), String>>,
+    /// The schedule that opens its jobs.
+    pub(crate) feed: Option<CronSchedule>,
+    /// Queued slots in the order in which they go.
+    pub(crate) queue: BTreeSet<Place>,
     /// Live runs.
     pub(crate) active: u32,
     /// Where it stands in the lines of its pools.
@@ -32,6 +36,10 @@ pub(crate) struct Task {
     pub(crate) pauses: BTreeMap<BackfillId, String>,
 }
 
+/// A place in the queue of a workflow: the largest priority goes first, then of slots by time the oldest, and of jobs the
+/// one that was queued first.
+pub(crate) type Place = (Reverse<i32>, u64, SlotKey);
+
 /// A slot in memory: live, or recalled for this turn.
 pub(crate) struct Live {
     pub(crate) slot: Slot,
@@ -39,20 +47,26 @@ pub(crate) struct Live {
     pub(crate) wakers: Vec<Waker>,
     /// Its latest run, while that is alive. Most slots in memory wait, so room for it is made when it is there.
     pub(crate) run: Option<Box<Run>>,
+    /// Whether it is known to be worth running.
+    pub(crate) valid: bool,
     /// The worker that its run was given to.
     pub(crate) worker: Option<Arc<str>>,
+    /// How often it is attempted in all, where the worker said so.
+    pub(crate) attempts: Option<u32>,
     /// Why the executor put off the start, and how often it did.
     pub(crate) deferred: Option<(String, u32)>,
 }
 
 impl Live {
     pub(crate) fn new(slot: Slot) -> Live {
-        Live { slot, wakers: Vec::new(), run: None, worker: None, deferred: None }
+        Live { slot, wakers: Vec::new(), run: None, valid: false, worker: None, attempts: None, deferred: None }
     }
+}
 
-    pub(crate) fn place(&self, key: &SlotKey) -> (Reverse<i32>, SlotKey) {
-        (Reverse(self.slot.priority), key.clone())
-    }
+/// The place of a queued slot.
+pub(crate) fn place(slot: &Slot, key: &SlotKey) -> Place {
+    let order = if key.job().is_some() { slot.last_event } else { 0 };
+    (Reverse(slot.priority), order, key.clone())
 }
 
 impl Task {
@@ -60,6 +74,8 @@ impl Task {
         Task {
             row,
             schedule: Err("it has not been loaded yet".to_owned()),
+            jobs: None,
+            feed: None,
             slots: BTreeMap::new(),
             queue: BTreeSet::new(),
             active: 0,
@@ -81,13 +97,32 @@ impl Task {
         if let Some((backfill, by)) = self.slots.get(key).and_then(|live| self.pause_of(&live.slot)) {
             return Some(format!("its backfill {backfill} is paused by {by}"));
         }
-        match (&self.schedule, key) {
-            (Err(why), _) => Some(why.clone()),
-            (Ok(schedule), SlotKey::Time(at)) if !schedule.contains(*at) => {
-                Some("its time is not in the workflow's schedule any more".to_owned())
-            }
-            (Ok(_), SlotKey::Time(_)) => None,
-            (Ok(_), SlotKey::Job(_)) => Some("its workflow has no job ids any more".to_owned()),
+        match key {
+            SlotKey::Time(at) => match &self.schedule {
+                Err(why) => Some(why.clone()),
+                Ok(schedule) if schedule.contains(*at) => None,
+                Ok(_) => Some("its time is not in the workflow's schedule any more".to_owned()),
+            },
+            SlotKey::Job(id) => self.no_job(id),
+        }
+    }
+
+    /// What yields times: its schedule, or what opens its jobs.
+    pub(crate) fn ticks(&self) -> Option<&CronSchedule> {
+        self.feed.as_ref().or(self.schedule.as_ref().ok())
+    }
+
+    /// Why a text is no job of this workflow, in words; none where it is one.
+    pub(crate) fn no_job(&self, id: &str) -> Option<String> {
+        match (&self.jobs, self.row.definition.keys.jobs()) {
+            (Some(Ok(())), Some(jobs)) => match jobs.normal(id) {
+                Ok(normal) if *normal == *id => None,
+                Ok(normal) => Some(format!("its job id is written {normal} now")),
+                Err(error) => Some(error.to_string()),
+            },
+            (Some(Err(why)), _) => Some(why.clone()),
+            (None, Some(_)) => Some("it has not been loaded yet".to_owned()),
+            (_, None) => Some("its workflow has no job ids".to_owned()),
         }
     }
 

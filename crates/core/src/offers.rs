@@ -1,9 +1,83 @@
-//! Workers, and what they offer to do.
+//! Workers, and what they offer to do. Only memory knows: whoever leads next hears from them again.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use kelos_model::{SlotRef, WorkflowId};
 
 use crate::{Core, Offer};
 
+/// What all workers would do now.
+#[derive(Default)]
+pub(crate) struct Offers {
+    by_worker: BTreeMap<Arc<str>, Offer>,
+    by_workflow: BTreeMap<WorkflowId, BTreeSet<Arc<str>>>,
+}
+
+/// A worker that takes a job.
+pub(crate) struct Taker {
+    pub(crate) worker: Arc<str>,
+    pub(crate) attempts: Option<u32>,
+}
+
+impl Offers {
+    fn forget(&mut self, worker: &Arc<str>) {
+        let Some(offer) = self.by_worker.remove(worker) else { return };
+        for id in &offer.workflows {
+            if let Some(workers) = self.by_workflow.get_mut(id) {
+                workers.remove(worker);
+                if workers.is_empty() {
+                    self.by_workflow.remove(id);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, worker: Arc<str>, offer: Offer) {
+        for id in &offer.workflows {
+            self.by_workflow.entry(id.clone()).or_default().insert(worker.clone());
+        }
+        self.by_worker.insert(worker, offer);
+    }
+
+    fn of(&self, id: &WorkflowId) -> impl Iterator<Item = (&Arc<str>, &Offer)> {
+        let workers = self.by_workflow.get(id).into_iter().flatten();
+        workers.filter_map(|worker| Some((worker, self.by_worker.get(worker)?)))
+    }
+
+    /// Whether any worker serves a workflow, be it busy.
+    pub(crate) fn serves(&self, id: &WorkflowId) -> bool {
+        self.by_workflow.contains_key(id)
+    }
+
+    /// How many more jobs of a workflow workers would do, whichever they are.
+    pub(crate) fn free_for(&self, id: &WorkflowId) -> u32 {
+        self.of(id).filter(|(_, offer)| offer.job.is_none()).fold(0, |sum, (_, offer)| sum.saturating_add(offer.free))
+    }
+
+    /// The jobs that workers offer to do and no others.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &SlotRef> {
+        self.by_worker.values().filter(|offer| offer.free > 0).filter_map(|offer| offer.job.as_ref())
+    }
+
+    /// Gives a job to a worker: to one that waits for this very job, or to the one with most room.
+    pub(crate) fn take(&mut self, slot: &SlotRef) -> Option<Taker> {
+        let fits =
+            |(_, offer): &(&Arc<str>, &Offer)| offer.free > 0 && offer.job.as_ref().is_none_or(|job| job == slot);
+        let best = self.of(&slot.workflow).filter(fits).max_by_key(|(_, offer)| (offer.job.is_some(), offer.free));
+        let (worker, attempts) = best.map(|(worker, offer)| (worker.clone(), offer.attempts))?;
+        let offer = self.by_worker.get_mut(&worker)?;
+        offer.free -= 1;
+        Some(Taker { worker, attempts })
+    }
+}
+
 impl Core {
-    pub(crate) fn offered(&mut self, _worker: Arc<str>, _offer: Option<Offer>) {}
+    /// Takes what a worker offers now for all that it offers.
+    pub(crate) fn offered(&mut self, worker: Arc<str>, offer: Option<Offer>) {
+        self.offers.forget(&worker);
+        let Some(offer) = offer else { return };
+        self.to_dispatch.extend(offer.workflows.iter().filter(|id| self.tasks.contains_key(*id)).cloned());
+        self.offers.note(worker, offer);
+    }
 }

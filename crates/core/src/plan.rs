@@ -1,5 +1,7 @@
 //! Planning: which times of a schedule become slots.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
@@ -15,7 +17,7 @@ impl Core {
     /// Plans what the window holds and is not planned yet, and sets the timer for the next time.
     pub(crate) fn plan(&mut self, id: &WorkflowId) {
         let Some(task) = self.tasks.get(id) else { return };
-        let Ok(schedule) = task.schedule.clone() else { return };
+        let Some(schedule) = task.ticks().cloned() else { return };
         if !task.row.present || task.row.paused {
             return;
         }
@@ -38,6 +40,9 @@ impl Core {
 
     /// Plans the times of one gap. Says no where the store must first be asked which slots exist.
     fn plan_gap(&mut self, id: &WorkflowId, gap: Range, times: &[Timestamp]) -> bool {
+        if self.tasks.get(id).is_some_and(|task| task.feed.is_some()) {
+            return self.feed_gap(id, gap, times);
+        }
         if !self.have_range(id, gap) {
             return false;
         }
@@ -45,6 +50,31 @@ impl Core {
         self.cover(id, gap);
         self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots });
         true
+    }
+
+    /// Opens the jobs that the times of a gap stand for. Says no where the store must first be asked which of them exist.
+    fn feed_gap(&mut self, id: &WorkflowId, gap: Range, times: &[Timestamp]) -> bool {
+        let jobs = self.fed_jobs(id, times);
+        let unknown: Vec<SlotRef> = jobs.iter().filter(|job| !self.is_known(job)).cloned().collect();
+        if !unknown.is_empty() {
+            self.to_plan.insert(id.clone());
+            self.command(Command::Recall(Recall::Slots(unknown)));
+            return false;
+        }
+        let mut opened = 0;
+        for job in jobs.iter().filter(|job| self.live(job).is_none()).cloned().collect::<Vec<_>>() {
+            opened += 1;
+            self.record(&job, SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None });
+        }
+        self.cover(id, gap);
+        self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots: opened });
+        true
+    }
+
+    fn fed_jobs(&self, id: &WorkflowId, times: &[Timestamp]) -> BTreeSet<SlotRef> {
+        let jobs = self.tasks.get(id).and_then(|task| task.row.definition.keys.jobs());
+        let ids = times.iter().flat_map(|time| jobs.map(|jobs| jobs.fed_at(*time)).unwrap_or_default());
+        ids.map(|job| SlotRef::job(id.clone(), job)).collect()
     }
 
     fn plan_times(&mut self, id: &WorkflowId, times: &[Timestamp], origin: Origin) -> u32 {
@@ -102,8 +132,7 @@ impl Core {
         if let Recall::Slots(slots) = &recall {
             for slot in slots {
                 let state = self.live(slot).map(|live| live.slot.state);
-                let dependents = self.upstream.learn(slot, state);
-                self.dirty.extend(dependents);
+                self.tell(slot, state);
             }
         }
         self.turn.recalled.push(recall.clone());

@@ -321,6 +321,8 @@ pub struct Inspection {
     pub pools: Vec<PoolPlace>,
     /// Why the scheduler leaves it alone, in words: paused, removed, not in the schedule any more.
     pub dormant: Option<String>,
+    /// Whether it is for workers to run, and none of them serves its workflow.
+    pub no_worker: bool,
 }
 
 /// Why something was not done.

@@ -6,9 +6,9 @@ use kelos_model::event::{BackfillEvent, Event, SlotEvent, WorkflowEvent};
 use kelos_model::trigger::Waker;
 use kelos_model::{BackfillId, EventRecord, Run, RunId, RunState, SlotRef, SlotState, WorkflowId, slot};
 
-use crate::{Core, WORKER};
-use crate::memory::Live;
+use crate::memory::{Live, place};
 use crate::timers::Timer;
+use crate::{Core, WORKER};
 
 impl Core {
     fn log(&mut self, previous: u64, event: Event) {
@@ -49,11 +49,11 @@ impl Core {
             self.to_dispatch.insert(id.workflow.clone());
         }
         if let Some(before) = before.filter(|slot| slot.state == SlotState::Queued) {
-            task.queue.remove(&(std::cmp::Reverse(before.priority), id.key.clone()));
+            task.queue.remove(&place(before, &id.key));
             self.to_dispatch.insert(id.workflow.clone());
         }
         if task.is_in_line(after) {
-            task.queue.insert((std::cmp::Reverse(after.priority), id.key.clone()));
+            task.queue.insert(place(after, &id.key));
             self.to_dispatch.insert(id.workflow.clone());
         }
         if was_alive != after.run_alive {
@@ -71,8 +71,10 @@ impl Core {
 
     /// What entering a state entails: whoever waits for this slot hears of it, and what can wake it changes.
     fn enter(&mut self, id: &SlotRef, after: &slot::Slot) {
-        let dependents = self.upstream.learn(id, Some(after.state));
-        self.dirty.extend(dependents);
+        self.tell(id, Some(after.state));
+        if after.state == SlotState::Succeeded {
+            self.note_success(id);
+        }
         match after.state {
             SlotState::Waiting => {
                 self.dirty.insert(id.clone());
@@ -85,6 +87,7 @@ impl Core {
                 self.dirty.remove(id);
                 self.forget_deferral(id);
                 self.unsubscribe(id);
+                self.stop_awaiting(id);
             }
         }
     }
@@ -107,6 +110,8 @@ impl Core {
     pub(crate) fn unlisten(&mut self, waker: &Waker, id: &SlotRef) {
         match waker {
             Waker::At(_) => {}
+            // It may be a parent, too.
+            Waker::Slot(upstream) if self.jobs.awaits(id, upstream) => {}
             Waker::Slot(upstream) => self.upstream.unwatch(upstream, id),
             Waker::Probe(probe) => self.unwatch_probe(probe, id),
         }

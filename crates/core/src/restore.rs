@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kelos_model::trigger::Waker;
 use kelos_model::{RunId, SlotRef, SlotState};
 
-use crate::memory::{Live, Task};
+use crate::memory::{Live, Task, place};
 use crate::timers::Timer;
 use crate::{Command, Config, Core, Restored, WORKER};
 
@@ -49,7 +49,7 @@ impl Core {
             self.running += 1;
         }
         if task.is_in_line(&live.slot) {
-            task.queue.insert(live.place(&id.key));
+            task.queue.insert(place(&live.slot, &id.key));
         }
         let alive = live.slot.run_alive;
         task.slots.insert(id.key.clone(), live);

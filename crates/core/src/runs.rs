@@ -114,7 +114,8 @@ impl Core {
         let policy = task.row.definition.retry;
         let retry = live.slot.retries + 1;
         let given_up = matches!(outcome, Outcome::Unknown { .. }) && policy.on_unknown == OnUnknown::Fail;
-        if retry > policy.count || given_up {
+        let retries = live.attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
+        if retry > retries || given_up {
             self.record(&run.slot, SlotEvent::Failed { run: number, outcome });
             return;
         }

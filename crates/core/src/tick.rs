@@ -18,9 +18,14 @@ impl Core {
             self.plan(&id);
         }
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
-        while let Some(slots) = self.take_dirty(only) {
-            for slot in slots {
-                self.look(&slot);
+        loop {
+            while let Some(slots) = self.take_dirty(only) {
+                for slot in slots {
+                    self.look(&slot);
+                }
+            }
+            if !self.push() {
+                break;
             }
         }
         self.recall_upstream();
@@ -62,7 +67,7 @@ impl Core {
     }
 
     /// Asks the store for upstream slots that looking came across, all in one question.
-    fn recall_upstream(&mut self) {
+    pub(crate) fn recall_upstream(&mut self) {
         let wanted = std::mem::take(&mut self.turn.to_recall);
         if !wanted.is_empty() {
             self.command(Command::Recall(Recall::Slots(wanted.into_iter().collect())));

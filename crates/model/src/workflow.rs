@@ -118,6 +118,15 @@ impl Keys {
         }
     }
 
+    /// What yields times: the schedule, or that which opens jobs.
+    #[must_use]
+    pub fn ticks(&self) -> Option<&Schedule> {
+        match self {
+            Keys::Schedule(schedule) => Some(schedule),
+            Keys::Jobs(jobs) => jobs.feed.as_ref().map(|feed| &feed.schedule),
+        }
+    }
+
     /// How its job ids are made, where it has any.
     #[must_use]
     pub fn jobs(&self) -> Option<&JobKeys> {

@@ -58,7 +58,11 @@ fn applying_agrees_with_the_table() {
             // Only what has not run yet can be imported.
             let ran = u32::from(!matches!(event, SlotEvent::Imported { .. }));
             let before = Slot { run_alive: ends || slot(state).run_alive, last_run: ran, ..slot(state) };
-            let event = if let SlotEvent::Dispatched { .. } = event { SlotEvent::Dispatched { run: 2, worker: None } } else { event };
+            let event = if let SlotEvent::Dispatched { .. } = event {
+                SlotEvent::Dispatched { run: 2, worker: None }
+            } else {
+                event
+            };
             let after = apply(Some(before), &event, Timestamp::UNIX_EPOCH, 2).map(|slot| slot.state);
             assert_eq!(after, state.after(&event), "{state} {}", name(&event));
         }

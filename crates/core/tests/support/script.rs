@@ -26,7 +26,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, DownstreamRequest, Input, Only};
+use kelos_core::{Ask, BackfillRequest, DownstreamRequest, Input, Only, SubmitRequest};
+use kelos_model::jobs::{Feed, JobKeys};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
@@ -37,6 +38,7 @@ use kelos_model::{
     BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
 };
 
+use super::jobs;
 use super::triggers;
 use super::words::Words;
 use super::world::World;
@@ -72,6 +74,12 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "mark" => world.ask(Ask::MarkSucceeded { slot: words.slot(world)?, reason: None }),
         "skip" => world.ask(Ask::Skip { slot: words.slot(world)?, reason: None }),
         "downstream" => downstream(world, &mut words)?,
+        "submit" => submit(world, &mut words)?,
+        "offer" => offer(world, &mut words)?,
+        "workers" => {
+            world.config.by_workers = words.next("on or off")? == "on";
+            world.restart()
+        }
         "capacity" => world.ask(Ask::Capacity),
         "inspect" => world.ask(Ask::Inspect(words.slot(world)?)),
         "backfill" => backfill(world, &mut words)?,
@@ -172,6 +180,9 @@ impl Script {
 fn slot(world: &World, word: &str) -> Result<SlotRef, String> {
     let (workflow, at) = word.split_once('@').ok_or("expected workflow@time")?;
     let workflow = WorkflowId::new(workflow).map_err(|error| error.to_string())?;
+    if world.jobs.contains(&workflow) {
+        return Ok(SlotRef::job(workflow, at.into()));
+    }
     Ok(SlotRef::new(workflow, SlotKey::Time(time(world, at)?)))
 }
 
@@ -224,6 +235,22 @@ fn define(world: &mut World, words: &mut Script) -> Said {
                 let cron = Cron::parse(&words.next("a cron expression")?).map_err(|error| error.to_string())?;
                 workflow.keys = Keys::Schedule(Schedule::Cron(CronSchedule::utc(cron)));
             }
+            "jobs" => {
+                workflow.keys = Keys::Jobs(Box::new(jobs::template(&words.next("a template")?)?));
+                workflow.concurrency = u32::MAX;
+                world.jobs.insert(id.clone());
+            }
+            "values" => keys(&mut workflow)?.domains.extend([jobs::values(&words.next("values")?)?]),
+            "after" => {
+                let group = jobs::group(&words.next("a group")?)?;
+                keys(&mut workflow)?.depends_on.push(group);
+            }
+            "valid" => jobs::valid(keys(&mut workflow)?, &words.next("values")?)?,
+            "fed" => {
+                let cron = Cron::parse(&words.next("a cron expression")?).map_err(|error| error.to_string())?;
+                let schedule = Schedule::Cron(CronSchedule::utc(cron));
+                keys(&mut workflow)?.feed = Some(Feed { identifier: "date".into(), schedule });
+            }
             "like" => workflow.keys = Keys::Schedule(Schedule::Dependent(words.workflow()?)),
             "when" => workflow.trigger = triggers::parse(&words.next("a trigger")?)?,
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
@@ -242,6 +269,31 @@ fn define(world: &mut World, words: &mut Script) -> Said {
     }
     world.defined.insert(id, Arc::new(workflow));
     Ok(world.define())
+}
+
+fn keys(workflow: &mut Workflow) -> Result<&mut JobKeys, String> {
+    match &mut workflow.keys {
+        Keys::Jobs(keys) => Ok(keys),
+        Keys::Schedule(_) => Err("expected jobs before it".to_owned()),
+    }
+}
+
+fn submit(world: &mut World, words: &mut Script) -> Said {
+    let mut request = SubmitRequest { jobs: Vec::new(), priority: 0, readd: false, reason: None };
+    while let Ok(word) = words.next("") {
+        match word.as_str() {
+            "priority" => request.priority = words.number()?,
+            "readd" => request.readd = true,
+            job => request.jobs.push(slot(world, job)?),
+        }
+    }
+    Ok(world.ask(Ask::Submit(request)))
+}
+
+fn offer(world: &mut World, words: &mut Script) -> Said {
+    let worker = words.next("a worker")?.into();
+    let offer = jobs::offer(&std::mem::take(&mut words.words).into_iter().collect::<Vec<_>>())?;
+    Ok(world.turn(vec![Input::Offered { worker, offer }]))
 }
 
 /// `pool:8` or `pool:8x2`

@@ -37,6 +37,11 @@ impl<'a> Reader<'a> {
                 let workflow = WorkflowId::new(self.word()).map_err(|error| error.to_string())?;
                 Trigger::Success { workflow }
             }
+            "job" => {
+                let workflow = WorkflowId::new(self.word()).map_err(|error| error.to_string())?;
+                self.expect(",")?;
+                Trigger::Job { workflow, job: self.word().to_owned() }
+            }
             "path" => {
                 let path = self.word().to_owned();
                 Trigger::Path(PathCheck::new(FileSystem::Local, &path, "file:///"))

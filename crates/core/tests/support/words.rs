@@ -1,8 +1,8 @@
 //! What came out, in words.
 
 use jiff::Timestamp;
-use kelos_core::{Capacity, Command, Done, Inspection, PoolState, Reply, Step, Waiter, Submitted};
-use kelos_model::event::{BackfillEvent, Event};
+use kelos_core::{Capacity, Command, Done, Inspection, PoolState, Reply, Step, Submitted, Waiter};
+use kelos_model::event::{BackfillEvent, Event, Origin};
 use kelos_model::time::format_short;
 use kelos_model::{EventRecord, Explanation, Outcome, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent};
 
@@ -104,7 +104,7 @@ impl Words {
     fn slot_event(&self, what: &SlotEvent) -> String {
         match what {
             SlotEvent::Planned { origin, priority, .. } => {
-                format!("planned by {}{}", json_word(origin), weight(*priority))
+                format!("planned by {}{}", self.origin(origin), weight(*priority))
             }
             SlotEvent::Looked { explanation } => format!("waits: {}", blockers(explanation)),
             SlotEvent::TriggerMet { .. } => "trigger met".to_owned(),
@@ -112,7 +112,8 @@ impl Words {
                 format!("waited more than {timeout_seconds} s: {}", blockers(explanation))
             }
             SlotEvent::Skipped { explanation } => format!("will never go: {}", blockers(explanation)),
-            SlotEvent::Dispatched { run, .. } => format!("dispatched #{run}"),
+            SlotEvent::Dispatched { run, worker: None } => format!("dispatched #{run}"),
+            SlotEvent::Dispatched { run, worker: Some(worker) } => format!("dispatched #{run} to {worker}"),
             SlotEvent::Deferred { run, reason } => format!("#{run} deferred: {reason}"),
             SlotEvent::Started { run, external_id } => format!("#{run} started as {external_id}"),
             SlotEvent::Succeeded { run } => format!("#{run} succeeded"),
@@ -131,6 +132,14 @@ impl Words {
             }
             SlotEvent::Prioritised { priority, .. } => format!("has priority {priority}"),
             SlotEvent::Imported { from, there, .. } => format!("imported from {from}, {there} there"),
+        }
+    }
+
+    fn origin(&self, origin: &Origin) -> String {
+        match origin {
+            Origin::Parent(job) => format!("its parent {}", self.slot(job)),
+            Origin::Child(job) => format!("its child {}", self.slot(job)),
+            other => json_word(other),
         }
     }
 
@@ -156,7 +165,10 @@ impl Words {
         let named = |id: &Option<String>| id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
         match command {
             Command::Probe(probe) => plain(format!("look at {probe}")),
-            Command::StartRun { run, .. } => about(run, format!("start @#{}", run.number)),
+            Command::StartRun { run, worker, .. } => {
+                let by = worker.as_ref().map(|worker| format!(" by {worker:?}")).unwrap_or_default();
+                about(run, format!("start @#{}{by}", run.number))
+            }
             Command::CheckRun { run, external_id, .. } => {
                 about(run, format!("check @#{}{}", run.number, named(external_id)))
             }

@@ -1,6 +1,6 @@
 //! The scheduler in tiny surroundings: a store in memory, and executors that confirm each start at once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) disk: Disk,
     pub(crate) defined: BTreeMap<WorkflowId, Arc<Workflow>>,
+    /// Workflows whose slots are jobs.
+    pub(crate) jobs: BTreeSet<WorkflowId>,
     /// Whether executors confirm a start at once.
     pub(crate) prompt: bool,
     /// Whether reports are followed by a tick.
@@ -46,6 +48,7 @@ impl World {
             now: Timestamp::UNIX_EPOCH,
             disk: Disk::default(),
             defined: BTreeMap::new(),
+            jobs: BTreeSet::new(),
             prompt: true,
             ticks: true,
             day: None,

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::WorkflowId;
 use crate::function::FunctionRef;
+use crate::time::Zone;
 use crate::time::schedule::Schedule;
 
 pub use compile::Fault;
@@ -100,6 +101,32 @@ impl JobKeys {
     pub fn normal(&self, id: &str) -> Result<Arc<str>, JobIdError> {
         let values = self.template.read(&self.identifiers, id)?;
         Ok(self.template.fill(&values))
+    }
+
+    /// The job ids that its feed opens at a time, with every choice from the domains of the other identifiers.
+    #[must_use]
+    pub fn fed_at(&self, time: Timestamp) -> Vec<Arc<str>> {
+        let Some(feed) = &self.feed else { return Vec::new() };
+        let zone = match &feed.schedule {
+            Schedule::Cron(cron) => cron.zone().clone(),
+            Schedule::Dependent(_) => Zone::utc(),
+        };
+        let form = match self.identifiers.get(&feed.identifier) {
+            Some(Kind::Date { form }) => *form,
+            _ => DateForm::default(),
+        };
+        let day: [Arc<str>; 1] = [form.write(time.to_zoned(zone.rules().clone()).date()).into()];
+        let values = |name: &Arc<str>| match self.domains.get(name) {
+            _ if *name == feed.identifier => &day[..],
+            known => known.map_or(&[][..], Vec::as_slice),
+        };
+        let lists: Vec<&[Arc<str>]> = self.template.identifiers().map(values).collect();
+        let mut ids = Vec::new();
+        cross::cross(&lists, |choice| {
+            let values: Vec<Arc<str>> = choice.iter().map(|value| Arc::clone(value)).collect();
+            ids.push(self.template.fill(&values));
+        });
+        ids
     }
 
     pub(crate) fn read(&self, id: &str) -> Result<Read, JobIdError> {

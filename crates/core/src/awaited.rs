@@ -1,0 +1,153 @@
+//! What a job waits for: counted, so that a parent that moves costs the same however many there are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelos_model::jobs::Parents;
+use kelos_model::{SlotRef, SlotState};
+
+/// Where a parent stands, as far as its children care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The store is being asked.
+    Unknown,
+    /// It was never opened.
+    Absent,
+    /// It has not ended.
+    Live(SlotState),
+    /// It succeeded.
+    Done,
+    /// It ended otherwise, and will not succeed unless it is opened again.
+    Dead(SlotState),
+}
+
+impl Standing {
+    pub(crate) fn of(known: Option<Option<SlotState>>) -> Standing {
+        match known {
+            None => Standing::Unknown,
+            Some(None) => Standing::Absent,
+            Some(Some(SlotState::Succeeded)) => Standing::Done,
+            Some(Some(state)) if state.is_final() => Standing::Dead(state),
+            Some(Some(state)) => Standing::Live(state),
+        }
+    }
+
+    fn is_dead(self) -> bool {
+        matches!(self, Standing::Dead(_))
+    }
+
+    pub(crate) fn state(self) -> Option<SlotState> {
+        match self {
+            Standing::Unknown | Standing::Absent => None,
+            Standing::Done => Some(SlotState::Succeeded),
+            Standing::Live(state) | Standing::Dead(state) => Some(state),
+        }
+    }
+}
+
+/// A group of parents that is about a job.
+#[derive(Debug)]
+pub(crate) struct AwaitedGroup {
+    pub(crate) name: Arc<str>,
+    /// How many parents it has.
+    pub(crate) total: usize,
+    /// How many of them have not succeeded.
+    pub(crate) missing: usize,
+    /// How many of them won't by themselves.
+    pub(crate) dead: usize,
+}
+
+#[derive(Debug)]
+struct AwaitedParent {
+    standing: Standing,
+    groups: Vec<usize>,
+}
+
+/// What a job waits for: all parents of any one group.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    groups: Vec<AwaitedGroup>,
+    parents: BTreeMap<SlotRef, AwaitedParent>,
+    unknown: usize,
+    /// The parent whose success made somebody look, while the job itself was not opened.
+    pub(crate) opened_by: Option<SlotRef>,
+}
+
+impl Awaited {
+    pub(crate) fn new(groups: Vec<Parents>) -> Awaited {
+        let mut parents: BTreeMap<SlotRef, AwaitedParent> = BTreeMap::new();
+        let mut counted = Vec::with_capacity(groups.len());
+        for (at, group) in groups.into_iter().enumerate() {
+            let total = group.jobs.len();
+            counted.push(AwaitedGroup { name: group.group, total, missing: total, dead: 0 });
+            for job in group.jobs {
+                let parent = parents
+                    .entry(SlotRef::job(job.workflow, job.id))
+                    .or_insert_with(|| AwaitedParent { standing: Standing::Unknown, groups: Vec::with_capacity(1) });
+                parent.groups.push(at);
+            }
+        }
+        Awaited { groups: counted, unknown: parents.len(), parents, opened_by: None }
+    }
+
+    pub(crate) fn groups(&self) -> &[AwaitedGroup] {
+        &self.groups
+    }
+
+    pub(crate) fn parents(&self) -> impl Iterator<Item = &SlotRef> {
+        self.parents.keys()
+    }
+
+    pub(crate) fn has(&self, parent: &SlotRef) -> bool {
+        self.parents.contains_key(parent)
+    }
+
+    /// The parents of a group, and where they stand.
+    pub(crate) fn of_group(&self, group: usize) -> impl Iterator<Item = (&SlotRef, Standing)> {
+        let of = move |(_, parent): &(&SlotRef, &AwaitedParent)| parent.groups.contains(&group);
+        self.parents.iter().filter(of).map(|(slot, parent)| (slot, parent.standing))
+    }
+
+    /// Notes where a parent stands. Says whether the job is to be looked at because of that.
+    pub(crate) fn learn(&mut self, parent: &SlotRef, now: Standing) -> bool {
+        let Some(known) = self.parents.get_mut(parent) else { return false };
+        let before = std::mem::replace(&mut known.standing, now);
+        let mut news = false;
+        if before == Standing::Unknown && now != Standing::Unknown {
+            self.unknown = self.unknown.saturating_sub(1);
+            news |= self.unknown == 0;
+        }
+        for group in &known.groups {
+            let Some(group) = self.groups.get_mut(*group) else { continue };
+            let (missing, dead) = (group.missing, group.dead);
+            group.missing = changed(missing, before != Standing::Done, now != Standing::Done);
+            group.dead = changed(dead, before.is_dead(), now.is_dead());
+            news |= (missing == 0) != (group.missing == 0) || (dead == 0) != (group.dead == 0);
+        }
+        // One that vanished has to be opened again.
+        news || now == Standing::Absent && before != Standing::Unknown
+    }
+
+    /// Whether it waits for nothing any more.
+    pub(crate) fn is_met(&self) -> bool {
+        self.groups.is_empty() || self.groups.iter().any(|group| group.missing == 0)
+    }
+
+    /// Whether it is known where all parents stand.
+    pub(crate) fn is_known(&self) -> bool {
+        self.unknown == 0
+    }
+
+    /// The group by which it goes on: the first of which no parent has failed it.
+    pub(crate) fn way(&self) -> Option<usize> {
+        self.groups.iter().position(|group| group.dead == 0)
+    }
+}
+
+fn changed(count: usize, was: bool, is: bool) -> usize {
+    match (was, is) {
+        (true, false) => count.saturating_sub(1),
+        (false, true) => count + 1,
+        _ => count,
+    }
+}
