@@ -1,0 +1,114 @@
+//! Jobs as people ask about them: what a job waits for and what waits for it, what keeps it, and what would run if it were
+//! submitted.
+//!
+//! All of it is read from the definitions and the slots that are stored. What is *absent*: opening and running jobs, which
+//! the core does.
+
+mod matrix;
+mod outlook;
+mod relatives;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelos_model::jobs::{JobGraph, JobKeys};
+use kelos_model::template::KeyValues;
+use kelos_model::workflow::{Workflow, WorkflowRow};
+use kelos_model::{SlotRef, WorkflowId};
+use kelos_store::{Reader, StoreError};
+
+pub use matrix::{Axis, Cell, MOST_READ, Matrix, MatrixWanted, matrix};
+pub use outlook::{Asked, Expected, Fate, MOST_JOBS, Outlook, Role, outlook};
+pub use relatives::{Relative, RelativeGroup, children, parents};
+
+/// The workflows that are keyed by job ids, and the relation between their jobs.
+#[derive(Debug, Clone, Default)]
+pub struct Jobs {
+    /// Which job waits for which.
+    pub graph: JobGraph,
+    /// The definitions.
+    pub workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
+    /// What is wrong with those that are left out of the relation.
+    pub faulty: BTreeMap<WorkflowId, String>,
+}
+
+/// Whether a job is worth running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Validity {
+    /// It is.
+    Yes,
+    /// It is not: it is skipped as soon as it is opened.
+    No,
+    /// A function of its workflow says so, when it is opened.
+    Asked,
+}
+
+impl Jobs {
+    /// Reads what is defined now.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn read(reader: &dyn Reader) -> Result<Jobs, StoreError> {
+        Ok(Jobs::of(&reader.workflows()?))
+    }
+
+    /// Puts together what these rows define. Workflows that make no sense together are left out, as the scheduler does.
+    #[must_use]
+    pub fn of(rows: &[WorkflowRow]) -> Jobs {
+        let keyed = rows.iter().filter(|row| row.present && row.definition.keys.jobs().is_some());
+        let workflows: BTreeMap<WorkflowId, Arc<Workflow>> =
+            keyed.map(|row| (row.id.clone(), row.definition.clone())).collect();
+        let mut faulty = BTreeMap::new();
+        let graph = loop {
+            let sound = workflows.values().filter(|one| !faulty.contains_key(&one.id));
+            let sound: Vec<(WorkflowId, JobKeys)> =
+                sound.filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone()))).collect();
+            let before = faulty.len();
+            match JobGraph::new(sound) {
+                Ok(graph) => break graph,
+                Err(faults) => faults.into_iter().for_each(|fault| {
+                    let text = fault.to_string();
+                    faulty.entry(fault.workflow).or_insert(text);
+                }),
+            }
+            if faulty.len() == before {
+                break JobGraph::default();
+            }
+        };
+        Jobs { graph, workflows, faulty }
+    }
+
+    /// Whether a job is worth running, by its definition.
+    #[must_use]
+    pub fn validity(&self, job: &SlotRef) -> Validity {
+        let Some(workflow) = self.workflows.get(&job.workflow) else { return Validity::Yes };
+        let Some(valid) = workflow.keys.jobs().and_then(|keys| keys.valid.as_ref()) else { return Validity::Yes };
+        let values = KeyValues::of(&workflow.keys, &job.key);
+        let has = |(name, value): &(Arc<str>, Arc<str>)| valid.values.get(name).is_some_and(|all| all.contains(value));
+        match &valid.function {
+            _ if values.identifiers().iter().any(has) => Validity::Yes,
+            Some(_) => Validity::Asked,
+            None => Validity::No,
+        }
+    }
+
+    /// The groups of jobs that a job waits for: all of any one of them. None where it waits for nothing, or is no job.
+    fn groups(&self, job: &SlotRef) -> Vec<(Arc<str>, Vec<SlotRef>)> {
+        let Some(id) = job.key.job() else { return Vec::new() };
+        let groups = self.graph.parents(&job.workflow, id).unwrap_or_default();
+        let named = |group: kelos_model::jobs::Parents| {
+            (group.group, group.jobs.into_iter().map(|job| SlotRef::job(job.workflow, job.id)).collect())
+        };
+        groups.into_iter().map(named).collect()
+    }
+
+    /// The jobs that wait for a job, each with the group by which it does.
+    fn waiting_for(&self, job: &SlotRef) -> Vec<(SlotRef, Arc<str>)> {
+        let Some(id) = job.key.job() else { return Vec::new() };
+        let children = self.graph.children(&job.workflow, id).unwrap_or_default();
+        children.into_iter().map(|(job, group)| (SlotRef::job(job.workflow, job.id), group)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,426 @@
+//! What would run if jobs were submitted: the ancestors that would be opened, the jobs, and the descendants that become
+//! possible when those succeed. Every job and every edge is looked at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelos_model::{SlotRef, SlotState};
+use kelos_store::{Reader, StoreError};
+
+use super::{Jobs, Validity};
+
+/// Jobs that are looked at for one answer.
+pub const MOST_JOBS: usize = 100_000;
+
+/// Blockers that are named; of the others there is a number.
+const NAMED: usize = 5;
+
+/// Jobs that somebody might submit.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Which.
+    pub jobs: Vec<SlotRef>,
+    /// Whether those that have ended are to be opened again, with all that depends on them and has ended.
+    pub readd: bool,
+}
+
+/// What would happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outlook {
+    /// Each job once, after those that it waits for.
+    pub jobs: Vec<Expected>,
+    /// Whether there are more than [`MOST_JOBS`].
+    pub is_cut: bool,
+}
+
+/// What would become of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// Which.
+    pub job: SlotRef,
+    /// Where it stands now; none where it was never opened.
+    pub state: Option<SlotState>,
+    /// What it is to those that were asked for.
+    pub role: Role,
+    /// What would become of it.
+    pub fate: Fate,
+    /// Whether a function of its workflow has the last word on whether it is worth running.
+    pub is_asked: bool,
+    /// Who stands in its way for good, where it is blocked: the first of them.
+    pub blocked_by: Vec<SlotRef>,
+    /// How many more do.
+    pub more_blockers: usize,
+}
+
+/// What a job is to those that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// One of them waits for it, or for something that waits for it.
+    Ancestor,
+    /// It is one of them.
+    Asked,
+    /// It becomes possible through them.
+    Descendant,
+}
+
+/// What would become of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It would be opened, or waits already, and would run.
+    Runs,
+    /// It goes on anyway.
+    UnderWay,
+    /// It has ended, and would be left as it is.
+    Ended,
+    /// It would wait for what does not succeed by itself.
+    Blocked,
+    /// It would be skipped: it is not worth running.
+    Skipped,
+}
+
+impl Role {
+    /// Its name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Ancestor => "ancestor",
+            Role::Asked => "asked",
+            Role::Descendant => "descendant",
+        }
+    }
+}
+
+impl Fate {
+    /// Its name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fate::Runs => "runs",
+            Fate::UnderWay => "under-way",
+            Fate::Ended => "ended",
+            Fate::Blocked => "blocked",
+            Fate::Skipped => "skipped",
+        }
+    }
+}
+
+/// Says what would happen if jobs were submitted now and all that runs succeeded.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn outlook(jobs: &Jobs, reader: &dyn Reader, asked: &Asked) -> Result<Outlook, StoreError> {
+    look(jobs, asked, &mut |job| Ok(reader.slot(job)?.map(|slot| slot.state)))
+}
+
+/// The same for any source of states.
+pub(super) fn look<E>(
+    jobs: &Jobs,
+    asked: &Asked,
+    state: &mut dyn FnMut(&SlotRef) -> Result<Option<SlotState>, E>,
+) -> Result<Outlook, E> {
+    let mut look = Look {
+        jobs,
+        state,
+        states: BTreeMap::new(),
+        asked: asked.jobs.iter().cloned().collect(),
+        reopened: BTreeSet::new(),
+        fates: BTreeMap::new(),
+        found: Vec::new(),
+        stack: Vec::new(),
+        counts: BTreeMap::new(),
+        pushed: BTreeSet::new(),
+    };
+    if asked.readd {
+        look.reopen(&asked.jobs)?;
+    }
+    for job in &asked.jobs {
+        look.settle(job)?;
+    }
+    look.push()?;
+    Ok(look.close())
+}
+
+/// How the parents of a job stand that is looked at from one of them: of each group, how many have not succeeded.
+struct Counts {
+    groups: BTreeMap<std::sync::Arc<str>, usize>,
+    /// The parent that made it be looked at, which is counted already.
+    first: SlotRef,
+}
+
+/// A job whose ancestors are being looked at.
+struct Frame {
+    job: SlotRef,
+    groups: Vec<Vec<SlotRef>>,
+    /// The group by which it would go on, and how many of its parents are settled.
+    group: usize,
+    settled: usize,
+}
+
+/// A job will not go on by a group.
+struct NoWay;
+
+struct Look<'a, E> {
+    jobs: &'a Jobs,
+    state: &'a mut dyn FnMut(&SlotRef) -> Result<Option<SlotState>, E>,
+    states: BTreeMap<SlotRef, Option<SlotState>>,
+    asked: BTreeSet<SlotRef>,
+    /// What has ended and would be opened again.
+    reopened: BTreeSet<SlotRef>,
+    /// What is settled.
+    fates: BTreeMap<SlotRef, Fate>,
+    found: Vec<Expected>,
+    stack: Vec<Frame>,
+    counts: BTreeMap<SlotRef, Counts>,
+    /// Whose children have been told that it succeeds.
+    pushed: BTreeSet<SlotRef>,
+}
+
+impl<E> Look<'_, E> {
+    fn stored(&mut self, job: &SlotRef) -> Result<Option<SlotState>, E> {
+        if let Some(known) = self.states.get(job) {
+            return Ok(*known);
+        }
+        let found = (self.state)(job)?;
+        self.states.insert(job.clone(), found);
+        Ok(found)
+    }
+
+    /// Where a job stands once what was asked for is done: none where it was never opened.
+    fn standing(&mut self, job: &SlotRef) -> Result<Option<SlotState>, E> {
+        let stored = self.stored(job)?;
+        Ok(if self.reopened.contains(job) { Some(SlotState::Waiting) } else { stored })
+    }
+
+    fn is_full(&self) -> bool {
+        self.states.len() >= MOST_JOBS
+    }
+
+    /// Notes what would be opened again: what has ended of the jobs and of all that depends on them.
+    fn reopen(&mut self, jobs: &[SlotRef]) -> Result<(), E> {
+        let mut queue: Vec<SlotRef> = Vec::new();
+        for job in jobs {
+            if self.stored(job)?.is_some_and(SlotState::is_final) && self.reopened.insert(job.clone()) {
+                queue.push(job.clone());
+            }
+        }
+        let mut seen: BTreeSet<SlotRef> = queue.iter().cloned().collect();
+        while let Some(job) = queue.pop() {
+            for (child, _) in self.jobs.waiting_for(&job) {
+                if self.is_full() || !seen.insert(child.clone()) {
+                    continue;
+                }
+                if let Some(state) = self.stored(&child)? {
+                    if state.is_final() {
+                        self.reopened.insert(child.clone());
+                    }
+                    queue.push(child);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out what becomes of a job, its ancestors first.
+    fn settle(&mut self, job: &SlotRef) -> Result<(), E> {
+        self.begin(job)?;
+        while let Some(mut frame) = self.stack.pop() {
+            match self.advance(&mut frame)? {
+                Some(parent) => {
+                    self.stack.push(frame);
+                    self.begin(&parent)?;
+                }
+                None => self.decide(frame)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles a job at once, or begins with its ancestors.
+    fn begin(&mut self, job: &SlotRef) -> Result<(), E> {
+        if self.fates.contains_key(job) {
+            return Ok(());
+        }
+        match self.standing(job)? {
+            Some(SlotState::Waiting) | None if self.jobs.validity(job) == Validity::No => {
+                self.note(job, Fate::Skipped, &[])
+            }
+            Some(SlotState::Waiting) | None if self.is_full() => self.note(job, Fate::Runs, &[]),
+            Some(SlotState::Waiting) | None => {
+                let groups = self.jobs.groups(job).into_iter().map(|(_, parents)| parents).collect();
+                self.stack.push(Frame { job: job.clone(), groups, group: 0, settled: 0 });
+            }
+            Some(state) if state.is_final() => self.note(job, Fate::Ended, &[]),
+            Some(_) => self.note(job, Fate::UnderWay, &[]),
+        }
+        Ok(())
+    }
+
+    /// The next parent to be settled on the way by which a job goes on; none when it can be decided.
+    fn advance(&mut self, frame: &mut Frame) -> Result<Option<SlotRef>, E> {
+        if frame.group == 0 && frame.settled == 0 && self.has_all_of_some(&frame.groups)? {
+            return Ok(None);
+        }
+        while let Some(group) = frame.groups.get(frame.group) {
+            let is_way = frame.settled > 0 || !self.is_dead(group)?;
+            match if is_way { self.unsettled(group, &mut frame.settled) } else { Err(NoWay) } {
+                Ok(next) => return Ok(next),
+                Err(NoWay) => (frame.group, frame.settled) = (frame.group + 1, 0),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first parent from a position on that is not settled, unless one was settled in vain.
+    fn unsettled(&self, group: &[SlotRef], from: &mut usize) -> Result<Option<SlotRef>, NoWay> {
+        while let Some(parent) = group.get(*from) {
+            match self.fates.get(parent) {
+                None => return Ok(Some(parent.clone())),
+                Some(Fate::Skipped) => return Err(NoWay),
+                Some(_) => *from += 1,
+            }
+        }
+        Ok(None)
+    }
+
+    fn has_all_of_some(&mut self, groups: &[Vec<SlotRef>]) -> Result<bool, E> {
+        for group in groups {
+            let mut all = true;
+            for parent in group {
+                all &= self.standing(parent)? == Some(SlotState::Succeeded);
+            }
+            if all {
+                return Ok(true);
+            }
+        }
+        Ok(groups.is_empty())
+    }
+
+    fn is_dead(&mut self, group: &[SlotRef]) -> Result<bool, E> {
+        for parent in group {
+            if self.is_dead_end(parent)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a job has ended without success, or would.
+    fn is_dead_end(&mut self, job: &SlotRef) -> Result<bool, E> {
+        let ended = self.standing(job)?.is_some_and(|state| state.is_final() && state != SlotState::Succeeded);
+        Ok(ended || self.fates.get(job) == Some(&Fate::Skipped))
+    }
+
+    fn decide(&mut self, frame: Frame) -> Result<(), E> {
+        if self.has_all_of_some(&frame.groups)? {
+            self.note(&frame.job, Fate::Runs, &[]);
+            return Ok(());
+        }
+        let mut blockers = Vec::new();
+        match frame.groups.get(frame.group) {
+            Some(way) => {
+                let blocked = |parent: &&SlotRef| self.fates.get(*parent) == Some(&Fate::Blocked);
+                blockers.extend(way.iter().filter(blocked).cloned());
+            }
+            None => {
+                for parent in frame.groups.iter().flatten() {
+                    if self.is_dead_end(parent)? && !blockers.contains(parent) {
+                        blockers.push(parent.clone());
+                    }
+                }
+            }
+        }
+        let fate = if blockers.is_empty() { Fate::Runs } else { Fate::Blocked };
+        self.note(&frame.job, fate, &blockers);
+        Ok(())
+    }
+
+    fn note(&mut self, job: &SlotRef, fate: Fate, blockers: &[SlotRef]) {
+        let role = if self.asked.contains(job) { Role::Asked } else { Role::Ancestor };
+        self.list(job, role, fate, blockers);
+    }
+
+    fn list(&mut self, job: &SlotRef, role: Role, fate: Fate, blockers: &[SlotRef]) {
+        self.fates.insert(job.clone(), fate);
+        self.found.push(Expected {
+            state: self.states.get(job).copied().flatten(),
+            role,
+            fate,
+            is_asked: fate == Fate::Runs && self.jobs.validity(job) == Validity::Asked,
+            blocked_by: blockers.iter().take(NAMED).cloned().collect(),
+            more_blockers: blockers.len().saturating_sub(NAMED),
+            job: job.clone(),
+        });
+    }
+
+    /// Follows what becomes possible when what runs succeeds.
+    fn push(&mut self) -> Result<(), E> {
+        let runs = |one: &&Expected| one.fate == Fate::Runs;
+        let mut queue: std::collections::VecDeque<SlotRef> =
+            self.found.iter().filter(runs).map(|one| one.job.clone()).collect();
+        while let Some(parent) = queue.pop_front() {
+            if !self.pushed.insert(parent.clone()) {
+                continue;
+            }
+            for (child, group) in self.jobs.waiting_for(&parent) {
+                if !self.is_full() && self.is_released(&parent, &child, &group)? {
+                    let fate = if self.jobs.validity(&child) == Validity::No { Fate::Skipped } else { Fate::Runs };
+                    self.list(&child, Role::Descendant, fate, &[]);
+                    if fate == Fate::Runs {
+                        queue.push_back(child);
+                    }
+                }
+            }
+        }
+        self.list_held_back();
+        Ok(())
+    }
+
+    /// Whether a child becomes possible with the success of this parent.
+    fn is_released(&mut self, parent: &SlotRef, child: &SlotRef, group: &str) -> Result<bool, E> {
+        if self.fates.contains_key(child) || !matches!(self.standing(child)?, None | Some(SlotState::Waiting)) {
+            return Ok(false);
+        }
+        if !self.counts.contains_key(child) {
+            let counts = self.count(parent, child)?;
+            self.counts.insert(child.clone(), counts);
+        }
+        let Some(counts) = self.counts.get_mut(child) else { return Ok(false) };
+        let Some(missing) = counts.groups.get_mut(group) else { return Ok(false) };
+        if counts.first != *parent {
+            *missing = missing.saturating_sub(1);
+        }
+        Ok(*missing == 0)
+    }
+
+    /// How many parents of each group have not succeeded, and are not under way to.
+    fn count(&mut self, first: &SlotRef, child: &SlotRef) -> Result<Counts, E> {
+        let mut groups = BTreeMap::new();
+        for (name, parents) in self.jobs.groups(child) {
+            let mut missing = 0;
+            for parent in &parents {
+                let is_there = self.pushed.contains(parent)
+                    || match self.standing(parent)? {
+                        Some(SlotState::Succeeded) => true,
+                        // What runs anyway is taken to succeed; what waits is told of when it is found to run.
+                        Some(state) => !state.is_final() && state != SlotState::Waiting,
+                        None => false,
+                    };
+                missing += usize::from(!is_there);
+            }
+            groups.insert(name, missing);
+        }
+        Ok(Counts { groups, first: first.clone() })
+    }
+
+    /// What would be opened again and does not run by what is asked for.
+    fn list_held_back(&mut self) {
+        let rest: Vec<SlotRef> = self.reopened.iter().filter(|job| !self.fates.contains_key(*job)).cloned().collect();
+        for job in rest {
+            let fate = if self.jobs.validity(&job) == Validity::No { Fate::Skipped } else { Fate::Blocked };
+            self.list(&job, Role::Descendant, fate, &[]);
+        }
+    }
+
+    fn close(self) -> Outlook {
+        Outlook { is_cut: self.is_full(), jobs: self.found }
+    }
+}
