@@ -10,6 +10,7 @@ mod app;
 mod celos;
 mod groups;
 mod guard;
+mod key;
 mod known;
 mod links;
 mod problem;

@@ -7,7 +7,7 @@ use kelos::engine::AskError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::dto::Instant;
+use super::dto::{Instant, job, time};
 use super::extract::{NoParameters, Query};
 use crate::app::App;
 use crate::problem::Problem;
@@ -84,8 +84,12 @@ struct PoolDto {
 struct HolderDto {
     /// Whose slot.
     workflow: String,
-    /// Its scheduled time.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// The number of the run.
     run: u32,
     /// How many permits.
@@ -100,8 +104,12 @@ struct HolderDto {
 struct WaiterDto {
     /// Whose slot.
     workflow: String,
-    /// Its scheduled time.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// How many permits its run takes.
     permits: u32,
     /// Larger goes first.
@@ -171,7 +179,8 @@ impl From<Holder> for HolderDto {
         let slot = holder.run.slot;
         HolderDto {
             workflow: slot.workflow.to_string(),
-            time: slot.key.scheduled_at().into(),
+            time: time(&slot.key),
+            job: job(&slot.key),
             run: holder.run.number,
             permits: holder.permits,
             since: holder.since.into(),
@@ -183,7 +192,8 @@ impl From<Waiter> for WaiterDto {
     fn from(waiter: Waiter) -> WaiterDto {
         WaiterDto {
             workflow: waiter.slot.workflow.to_string(),
-            time: waiter.slot.key.scheduled_at().into(),
+            time: time(&waiter.slot.key),
+            job: job(&waiter.slot.key),
             permits: waiter.permits,
             priority: waiter.priority,
             since: waiter.since.into(),

@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 
 use super::{LARGEST_BODY, LARGEST_PROJECT};
+use crate::app::App;
+use crate::key;
 use crate::problem::Problem;
 
 /// Rows on a page when nothing else is asked for.
@@ -280,14 +282,14 @@ pub(super) struct SlotPath {
     /// The id of the workflow.
     #[param(value_type = String)]
     pub(super) id: WorkflowId,
-    /// The time of the slot, such as `2015-09-13T13:40Z`.
-    #[param(value_type = String)]
-    pub(super) time: At,
+    /// The time of the slot, such as `2015-09-13T13:40Z`; a job id, with or without a `~` before it, where the workflow
+    /// is keyed by job ids.
+    pub(super) time: String,
 }
 
 impl SlotPath {
-    pub(super) fn slot(self) -> SlotRef {
-        SlotRef::at(self.id, self.time.0)
+    pub(super) async fn slot(&self, app: &App) -> Result<SlotRef, Problem> {
+        key::slot(app, &self.id, &self.time).await
     }
 }
 
@@ -298,16 +300,16 @@ pub(super) struct RunPath {
     /// The id of the workflow.
     #[param(value_type = String)]
     id: WorkflowId,
-    /// The time of the slot, such as `2015-09-13T13:40Z`.
-    #[param(value_type = String)]
-    time: At,
+    /// The time of the slot, such as `2015-09-13T13:40Z`; a job id, with or without a `~` before it, where the workflow
+    /// is keyed by job ids.
+    time: String,
     /// The number of the run, from 1.
     pub(super) number: u32,
 }
 
 impl RunPath {
-    pub(super) fn slot(&self) -> SlotRef {
-        SlotRef::at(self.id.clone(), self.time.0)
+    pub(super) async fn slot(&self, app: &App) -> Result<SlotRef, Problem> {
+        key::slot(app, &self.id, &self.time).await
     }
 }
 

@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use kelos::graph::{self, Edge, EdgeKind, Focus, Graph, Node, NodeKind, Obstacle, Step, Upstream, Wanted};
-use kelos::model::{SlotRef, SlotState, WorkflowId};
+use kelos::model::{SlotState, WorkflowId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::dto::{Counts, Instant, counts};
+use super::dto::{Counts, Instant, SlotNameDto, counts, job, time};
 use super::extract::{NoParameters, Path, Query, SlotPath};
 use crate::app::App;
 use crate::problem::Problem;
@@ -106,8 +106,12 @@ struct NodeDto {
 /// The newest slot of a workflow.
 #[derive(Serialize, ToSchema)]
 struct NewestDto {
-    /// Its scheduled time.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// Its state.
     state: &'static str,
 }
@@ -140,8 +144,11 @@ impl From<Graph> for GraphDto {
 
 impl From<Node> for NodeDto {
     fn from(node: Node) -> NodeDto {
-        let newest =
-            node.newest.map(|(slot, state)| NewestDto { time: slot.key.scheduled_at().into(), state: state.as_str() });
+        let newest = node.newest.map(|(slot, state)| NewestDto {
+            time: time(&slot.key),
+            job: job(&slot.key),
+            state: state.as_str(),
+        });
         NodeDto {
             id: node.id.to_string(),
             kind: match node.kind {
@@ -221,8 +228,12 @@ pub(super) struct UpstreamDto {
 struct StepDto {
     /// Whose slot.
     workflow: String,
-    /// Its scheduled time.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// Its state; none where it does not exist.
     state: Option<&'static str>,
     /// How far up it is; 0 is the slot that was asked about.
@@ -233,15 +244,6 @@ struct StepDto {
     waits_for: Vec<SlotNameDto>,
     /// What is in its way beside those: where there is any, the way ends.
     obstacles: Vec<ObstacleDto>,
-}
-
-/// The name of a slot.
-#[derive(Serialize, ToSchema)]
-struct SlotNameDto {
-    /// Whose slot.
-    workflow: String,
-    /// Its scheduled time.
-    time: Instant,
 }
 
 /// Something that is in a slot's way and no other slot.
@@ -262,16 +264,15 @@ impl From<Upstream> for UpstreamDto {
 
 impl From<Step> for StepDto {
     fn from(step: Step) -> StepDto {
-        let name =
-            |slot: SlotRef| SlotNameDto { workflow: slot.workflow.to_string(), time: slot.key.scheduled_at().into() };
         let told = |Obstacle { kind, words }| ObstacleDto { kind: kind.as_str(), text: words };
         StepDto {
             workflow: step.slot.workflow.to_string(),
-            time: step.slot.key.scheduled_at().into(),
+            time: time(&step.slot.key),
+            job: job(&step.slot.key),
             state: step.state.map(SlotState::as_str),
             level: step.level,
             headline: step.words,
-            waits_for: step.waits_for.into_iter().map(name).collect(),
+            waits_for: step.waits_for.iter().map(SlotNameDto::from).collect(),
             obstacles: step.obstacles.into_iter().map(told).collect(),
         }
     }
@@ -287,7 +288,7 @@ pub(super) async fn upstream(
     _: Query<NoParameters>,
     State(app): State<App>,
 ) -> Result<Json<UpstreamDto>, Problem> {
-    let (slot, now) = (path.slot(), app.handle().now());
+    let (slot, now) = (path.slot(&app).await?, app.handle().now());
     let read = app.read(move |reader| {
         let is_known = reader.workflow(&slot.workflow)?.is_some();
         Ok((graph::upstream(reader, &slot, now)?, is_known, slot.workflow))

@@ -142,13 +142,12 @@ pub(super) async fn stream(
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
-    let follower = Follower { app, path, run: run.id, offset, carried: Vec::new(), over: false, closing };
+    let follower = Follower { app, run: run.id, offset, carried: Vec::new(), over: false, closing };
     Ok(sse(follower, Follower::next).into_response())
 }
 
 struct Follower {
     app: App,
-    path: RunPath,
     run: RunId,
     /// Everything up to here was read.
     offset: u64,
@@ -163,7 +162,7 @@ impl Follower {
     async fn next(mut self) -> Option<(Event, Follower)> {
         while !self.over {
             // In this order: what was written before the end is in the files by the time the end is seen.
-            let run = super::runs::found(&self.app, &self.path).await;
+            let run = super::runs::numbered(&self.app, &self.run.slot, self.run.number).await;
             let chunk = read_piece(&self.app, &self.run, self.offset, USUAL_PIECE).await;
             match (run, chunk) {
                 (_, Ok(chunk)) if !chunk.bytes.is_empty() => match self.output(chunk) {

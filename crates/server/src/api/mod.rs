@@ -10,6 +10,7 @@ pub(crate) mod follow;
 mod graph;
 mod groups;
 mod health;
+mod jobs;
 mod logs;
 mod projects;
 mod registers;
@@ -57,6 +58,7 @@ const LARGEST_PROJECT: usize = 64 << 20;
         (name = "workflows", description = "Definitions"),
         (name = "projects", description = "Units of deployment, which own workflows"),
         (name = "slots", description = "The units of state: a workflow at a time"),
+        (name = "jobs", description = "Slots that are named by job ids, and open each other"),
         (name = "runs", description = "Attempts to execute the job of a slot"),
         (name = "events", description = "The log of everything that happened"),
         (name = "backfills", description = "Named requests over past slots"),
@@ -88,6 +90,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(slots::history))
         .routes(routes!(slots::explain))
         .routes(routes!(slots::critical_path))
+        .routes(routes!(jobs::list, jobs::submit))
+        .routes(routes!(jobs::parents))
+        .routes(routes!(jobs::children))
         .routes(routes!(stuck::stuck))
         .routes(routes!(capacity::capacity))
         .routes(routes!(rerun::rerun))

@@ -7,7 +7,7 @@ use kelos::model::SlotRef;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::dto::{Instant, SlotDto};
+use super::dto::{SlotDto, SlotNameDto};
 use super::extract::{Body, NoParameters, Path, Query, SlotPath, Who};
 use super::slots;
 use crate::app::App;
@@ -78,24 +78,12 @@ pub(super) struct Touched {
     /// How many.
     count: usize,
     /// Which, each after one that it depends on; the first 1000.
-    slots: Vec<Named>,
-}
-
-/// A slot by its name.
-#[derive(Serialize, ToSchema)]
-#[schema(as = NamedSlot)]
-struct Named {
-    /// Whose slot.
-    workflow: String,
-    /// Its scheduled time.
-    time: Instant,
+    slots: Vec<SlotNameDto>,
 }
 
 impl From<Vec<SlotRef>> for Touched {
     fn from(slots: Vec<SlotRef>) -> Touched {
-        let named =
-            |slot: &SlotRef| Named { workflow: slot.workflow.to_string(), time: slot.key.scheduled_at().into() };
-        Touched { count: slots.len(), slots: slots.iter().take(SLOTS_LISTED).map(named).collect() }
+        Touched { count: slots.len(), slots: slots.iter().take(SLOTS_LISTED).map(SlotNameDto::from).collect() }
     }
 }
 
@@ -119,7 +107,7 @@ pub(super) async fn rerun(
     Body(request): Body<Request>,
 ) -> Result<Json<Reran>, Problem> {
     request.check()?;
-    let slot = path.slot();
+    let slot = path.slot(&app).await?;
     if request.downstream {
         return downstream(&app, &by, slot, request).await.map(Reran::Downstream).map(Json);
     }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::model::{Run, RunState, WorkflowId};
+use kelos::model::{Run, RunState, SlotRef, WorkflowId};
 use kelos::store::RunFilter;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -64,7 +64,7 @@ pub(super) async fn of_slot(
     _: Query<NoParameters>,
     State(app): State<App>,
 ) -> Result<Json<ListDto<RunDto>>, Problem> {
-    let slot = path.slot();
+    let slot = path.slot(&app).await?;
     let id = slot.clone();
     let found = app.read(move |reader| Ok((reader.slot(&id)?, reader.slot_runs(&id)?))).await?;
     match found {
@@ -87,10 +87,12 @@ pub(super) async fn one(
 }
 
 pub(super) async fn found(app: &App, path: &RunPath) -> Result<Run, Problem> {
-    let slot = path.slot();
+    numbered(app, &path.slot(app).await?, path.number).await
+}
+
+pub(super) async fn numbered(app: &App, slot: &SlotRef, number: u32) -> Result<Run, Problem> {
     let id = slot.clone();
     let runs = app.read(move |reader| reader.slot_runs(&id)).await?;
-    let number = path.number;
     runs.into_iter().find(|run| run.id.number == number).ok_or_else(|| {
         let detail = format!("slot {} has no run number {number}", slot.short());
         Problem::not_found("run-not-found", detail)

@@ -95,7 +95,7 @@ pub(super) async fn one(
     _: Query<NoParameters>,
     State(app): State<App>,
 ) -> Result<Json<SlotDto>, Problem> {
-    found(&app, path.slot()).await.map(Json)
+    found(&app, path.slot(&app).await?).await.map(Json)
 }
 
 /// Lists everything that happened to a slot, oldest first.
@@ -108,7 +108,7 @@ pub(super) async fn history(
     _: Query<NoParameters>,
     State(app): State<App>,
 ) -> Result<Json<ListDto<EventDto>>, Problem> {
-    let slot = path.slot();
+    let slot = path.slot(&app).await?;
     let id = slot.clone();
     let history = app.read(move |reader| reader.history(&id)).await?;
     if history.is_empty() {
@@ -137,7 +137,7 @@ pub(super) async fn explain(
     Query(moment): Query<Moment>,
     State(app): State<App>,
 ) -> Result<Json<WhyDto>, Problem> {
-    let slot = path.slot();
+    let slot = path.slot(&app).await?;
     let why = kelos::why::why(app.handle(), &slot, moment.at.map(|at| at.0)).await?;
     if why.state.is_none() {
         let id = slot.workflow.clone();
@@ -158,7 +158,7 @@ pub(super) async fn critical_path(
     _: Query<NoParameters>,
     State(app): State<App>,
 ) -> Result<Json<CriticalPathDto>, Problem> {
-    let (slot, now) = (path.slot(), app.handle().now());
+    let (slot, now) = (path.slot(&app).await?, app.handle().now());
     let id = slot.clone();
     let found = app.read(move |reader| kelos::critical_path::read(reader, &id, now)).await?;
     found.map(|path| Json(path.into())).ok_or_else(|| unknown(&slot))
@@ -191,7 +191,7 @@ pub(super) async fn kill(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<SlotDto>, Problem> {
-    let slot = path.slot();
+    let slot = path.slot(&app).await?;
     app.ask(&by, Ask::Kill { slot: slot.clone(), reason: because.reason }).await?;
     found(&app, slot).await.map(Json)
 }
@@ -215,7 +215,7 @@ pub(super) async fn skip(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<SlotDto>, Problem> {
-    let slot = path.slot();
+    let slot = path.slot(&app).await?;
     app.ask(&by, Ask::Skip { slot: slot.clone(), reason: because.reason }).await?;
     found(&app, slot).await.map(Json)
 }
@@ -257,7 +257,7 @@ pub(super) async fn mark(
     State(app): State<App>,
     Body(mark): Body<Mark>,
 ) -> Result<Json<SlotDto>, Problem> {
-    let slot = path.slot();
+    let slot = path.slot(&app).await?;
     let ask = match mark.state {
         Marked::Succeeded => Ask::MarkSucceeded { slot: slot.clone(), reason: mark.reason },
     };

@@ -7,7 +7,7 @@ use kelos::stuck::{Found, Stuck};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::dto::Instant;
+use super::dto::{Instant, job, time};
 use super::extract::{NoParameters, Query};
 use crate::app::App;
 use crate::problem::Problem;
@@ -18,8 +18,12 @@ use crate::problem::Problem;
 struct StuckDto {
     /// Whose slot.
     workflow: String,
-    /// Its scheduled time.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// `expiring` (its time to wait is nearly over), `late`, `backoff` (it is to be tried again), `long` (its run goes on
     /// for long), `failed` (and nothing later has succeeded) or `paused` (it is due and its workflow is paused).
     kind: &'static str,
@@ -43,7 +47,8 @@ impl From<Stuck> for StuckDto {
     fn from(stuck: Stuck) -> StuckDto {
         StuckDto {
             workflow: stuck.slot.workflow.to_string(),
-            time: stuck.slot.key.scheduled_at().into(),
+            time: time(&stuck.slot.key),
+            job: job(&stuck.slot.key),
             kind: stuck.kind.as_str(),
             state: stuck.state.map(SlotState::as_str),
             since: stuck.since.into(),

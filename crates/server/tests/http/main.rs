@@ -10,6 +10,7 @@ mod described;
 mod graph;
 mod groups;
 mod guard;
+mod jobs;
 mod logs;
 mod native;
 mod pages;

@@ -5,7 +5,7 @@ use kelos::model::SlotState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Instant;
+use super::{Instant, job, time};
 
 /// What determined when a slot ended, or keeps it from ending.
 #[derive(Debug, Serialize, ToSchema)]
@@ -13,8 +13,12 @@ use super::Instant;
 pub(crate) struct CriticalPathDto {
     /// Whose slot.
     workflow: String,
-    /// Its scheduled time.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// When the path begins: when the first of its slots was planned, or opened again.
     from: Instant,
     /// When the slot ended; the present where it has not.
@@ -35,8 +39,12 @@ pub(crate) struct CriticalPathDto {
 struct LinkDto {
     /// Whose slot.
     workflow: String,
-    /// Its scheduled time.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// Its state when the path leaves it; none where it did not exist.
     state: Option<&'static str>,
     /// From when on the path is at this slot.
@@ -65,8 +73,12 @@ struct LinkDto {
 struct WaitedDto {
     /// Whose slot it waited for.
     workflow: String,
-    /// The time of that slot.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// Since when.
     from: Instant,
     /// Until when.
@@ -95,7 +107,8 @@ impl From<CriticalPath> for CriticalPathDto {
     fn from(path: CriticalPath) -> CriticalPathDto {
         CriticalPathDto {
             workflow: path.slot.workflow.to_string(),
-            time: path.slot.key.scheduled_at().into(),
+            time: time(&path.slot.key),
+            job: job(&path.slot.key),
             from: path.from.into(),
             until: path.until.into(),
             is_over: path.is_over,
@@ -110,7 +123,8 @@ impl LinkDto {
     fn of(path: &CriticalPath, link: &Link) -> LinkDto {
         LinkDto {
             workflow: link.slot.workflow.to_string(),
-            time: link.slot.key.scheduled_at().into(),
+            time: time(&link.slot.key),
+            job: job(&link.slot.key),
             state: link.state.map(SlotState::as_str),
             from: link.from.into(),
             until: link.until.into(),
@@ -129,7 +143,8 @@ impl From<&Waited> for WaitedDto {
     fn from(waited: &Waited) -> WaitedDto {
         WaitedDto {
             workflow: waited.on.workflow.to_string(),
-            time: waited.on.key.scheduled_at().into(),
+            time: time(&waited.on.key),
+            job: job(&waited.on.key),
             from: waited.from.into(),
             until: waited.until.into(),
         }

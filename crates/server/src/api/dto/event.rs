@@ -4,14 +4,15 @@ use kelos::executor::shown_id;
 use kelos::model::event::{BackfillEvent, Origin};
 use kelos::model::ranges::Range;
 use kelos::model::workflow::BackfillMode;
-use kelos::model::{Event, EventRecord, Outcome, SlotEvent, WorkflowEvent};
+use kelos::model::{Event, EventRecord, Outcome, SlotEvent, SlotRef, WorkflowEvent};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::Instant;
 use super::run::OutcomeDto;
+use super::slot::SlotNameDto;
 use super::trigger::ExplanationDto;
+use super::{Instant, job, time};
 
 /// One line of the log. Which of the optional fields are there depends on `subject` and `event`.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -31,6 +32,9 @@ pub(crate) struct EventDto {
     /// The time of the slot.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<Instant>,
+    /// The job id of the slot, where it is a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// Number of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<u32>,
@@ -52,6 +56,12 @@ pub(crate) struct EventDto {
     /// Who first asked for the slot: `schedule`, `request`, `backfill`, `parent` or `child`.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
+    /// The parent or child that opened the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened_by: Option<SlotNameDto>,
+    /// The worker that is to do the run, where workers do; empty where that is not settled yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<String>,
     /// Larger goes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<i32>,
@@ -123,7 +133,8 @@ impl From<EventRecord> for EventDto {
             Event::Slot { slot, what } => EventDto {
                 subject: "slot",
                 workflow: Some(slot.workflow.to_string()),
-                time: slot.key.time().map(Instant),
+                time: time(&slot.key),
+                job: job(&slot.key),
                 ..of_slot(what)
             },
             Event::Workflow { workflow, what } => {
@@ -166,6 +177,7 @@ fn of_slot(what: SlotEvent) -> EventDto {
     match what {
         SlotEvent::Planned { origin, priority, backfill } => EventDto {
             origin: Some(origin_name(&origin)),
+            opened_by: opener(&origin).map(SlotNameDto::from),
             priority: Some(priority),
             backfill: backfill.map(String::from),
             ..named("planned")
@@ -198,7 +210,7 @@ fn of_slot(what: SlotEvent) -> EventDto {
             there: Some(there),
             ..named("imported")
         },
-        SlotEvent::Dispatched { run, .. } => of_run("dispatched", run),
+        SlotEvent::Dispatched { run, worker } => EventDto { worker, ..of_run("dispatched", run) },
         SlotEvent::Deferred { run, reason } => EventDto { reason: Some(reason), ..of_run("deferred", run) },
         SlotEvent::Started { run, external_id } => {
             EventDto { external_id: Some(shown_id(&external_id).to_owned()), ..of_run("started", run) }
@@ -247,6 +259,13 @@ fn of_backfill(what: BackfillEvent) -> EventDto {
         BackfillEvent::Reopened { slots, by, reason } => {
             EventDto { by: Some(by), reason, slots: Some(slots), ..named("reopened") }
         }
+    }
+}
+
+fn opener(origin: &Origin) -> Option<&SlotRef> {
+    match origin {
+        Origin::Parent(slot) | Origin::Child(slot) => Some(slot),
+        Origin::Schedule | Origin::Request | Origin::Backfill => None,
     }
 }
 

@@ -11,8 +11,8 @@ mod workflow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos::model::SlotState;
 use kelos::model::time::format_full;
+use kelos::model::{SlotKey, SlotState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,7 +20,7 @@ pub(super) use critical_path::CriticalPathDto;
 pub(super) use event::{EventDto, mode_name};
 pub(super) use project::{DeploymentDto, ProjectDto};
 pub(super) use run::RunDto;
-pub(super) use slot::{SlotDto, WhyDto};
+pub(super) use slot::{SlotDto, SlotNameDto, WhyDto};
 pub(super) use workflow::{PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto};
 
 /// A moment in UTC, to the millisecond: `2015-09-13T13:40:00.000Z`.
@@ -38,6 +38,16 @@ impl From<Timestamp> for Instant {
     fn from(at: Timestamp) -> Instant {
         Instant(at)
     }
+}
+
+/// The scheduled time of a slot; none of a job.
+pub(super) fn time(key: &SlotKey) -> Option<Instant> {
+    key.time().map(Instant)
+}
+
+/// The job id of a job; none of a slot by time.
+pub(super) fn job(key: &SlotKey) -> Option<String> {
+    key.job().map(|id| id.to_string())
 }
 
 /// A page of a list.

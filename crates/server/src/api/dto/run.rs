@@ -5,7 +5,7 @@ use kelos::model::{Outcome, Run};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Instant;
+use super::{Instant, job, time};
 
 /// One attempt to execute the job of a slot.
 #[derive(Debug, Serialize, ToSchema)]
@@ -13,8 +13,12 @@ use super::Instant;
 pub(crate) struct RunDto {
     /// Whose run.
     workflow: String,
-    /// The time of its slot.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// Which attempt, from 1; never reset.
     number: u32,
     /// `dispatched`, `running`, `succeeded`, `failed`, `killed` or `unknown`.
@@ -64,7 +68,8 @@ impl From<Run> for RunDto {
     fn from(run: Run) -> RunDto {
         RunDto {
             workflow: run.id.slot.workflow.to_string(),
-            time: run.id.slot.key.scheduled_at().into(),
+            time: time(&run.id.slot.key),
+            job: job(&run.id.slot.key),
             number: run.id.number,
             state: run.state.as_str(),
             executor: run.executor,

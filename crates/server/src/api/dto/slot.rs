@@ -7,19 +7,42 @@ use kelos::why::Why;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Instant;
 use super::event::EventDto;
 use super::run::RunDto;
 use super::trigger::ExplanationDto;
+use super::{Instant, job, time};
 
-/// A slot: a workflow at a time, the unit of state.
+/// The name of a slot.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SlotNameDto {
+    /// Whose slot.
+    workflow: String,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
+}
+
+impl From<&SlotRef> for SlotNameDto {
+    fn from(slot: &SlotRef) -> SlotNameDto {
+        SlotNameDto { workflow: slot.workflow.to_string(), time: time(&slot.key), job: job(&slot.key) }
+    }
+}
+
+/// A slot: a workflow at a time, or one of its jobs; the unit of state.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SlotDto {
     /// Whose slot.
     workflow: String,
-    /// Its scheduled time.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// `waiting`, `held`, `queued`, `dispatched`, `running`, `backoff`, `succeeded`, `failed`, `expired`,
     /// `skipped` or `killed`.
     state: &'static str,
@@ -45,7 +68,8 @@ impl SlotDto {
     pub(crate) fn new(id: &SlotRef, slot: Slot) -> SlotDto {
         SlotDto {
             workflow: id.workflow.to_string(),
-            time: id.key.scheduled_at().into(),
+            time: time(&id.key),
+            job: job(&id.key),
             state: slot.state.as_str(),
             since: slot.since.into(),
             retries: slot.retries,
@@ -71,8 +95,12 @@ impl From<SlotRow> for SlotDto {
 pub(crate) struct WhyDto {
     /// Whose slot.
     workflow: String,
-    /// Its scheduled time.
-    time: Instant,
+    /// Its scheduled time; not there for a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<Instant>,
+    /// Its job id; only there for a job, the slot of a workflow that is keyed by job ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// The moment that this is about.
     at: Instant,
     /// The state then; none where the slot did not exist.
@@ -99,7 +127,8 @@ impl From<Why> for WhyDto {
     fn from(why: Why) -> WhyDto {
         WhyDto {
             workflow: why.slot.workflow.to_string(),
-            time: why.slot.key.scheduled_at().into(),
+            time: time(&why.slot.key),
+            job: job(&why.slot.key),
             at: why.at.into(),
             state: why.state.map(SlotState::as_str),
             since: why.since.map(Instant),

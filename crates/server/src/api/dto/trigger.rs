@@ -5,7 +5,7 @@ use kelos::model::{Answer, Explanation, Trigger};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Instant;
+use super::{Instant, job, time};
 
 /// A trigger: a tree over leaves that look at the clock, at other slots, or at the outside world.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -139,6 +139,9 @@ pub(crate) struct EvidenceDto {
     /// The time of the slot that was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<Instant>,
+    /// The job id of the slot that was read, where it is a job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
     /// The state of that slot; none where it does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
@@ -184,7 +187,8 @@ impl From<Evidence> for EvidenceDto {
             Evidence::Slot { slot, state } => EvidenceDto {
                 read: "slot",
                 workflow: Some(slot.workflow.to_string()),
-                time: slot.key.time().map(Instant),
+                time: time(&slot.key),
+                job: job(&slot.key),
                 state: state.map(kelos::model::SlotState::as_str),
                 ..EvidenceDto::default()
             },

@@ -1,0 +1,174 @@
+//! Jobs over HTTP: submitting them, naming them, what they wait for, and why.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelos::model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member};
+use kelos::model::workflow::{Job, Keys};
+use kelos::model::{SlotRef, Workflow, WorkflowId};
+use serde_json::{Value, json};
+
+use crate::support::{NOW, Server, at};
+
+fn id(name: &str) -> WorkflowId {
+    WorkflowId::new(name).unwrap()
+}
+
+/// A workflow with jobs `{date}_{client}`, where the client is a number.
+pub(crate) fn keyed(name: &str, parents: &[&str]) -> Arc<Workflow> {
+    let identifiers = BTreeMap::from([
+        ("date".into(), Kind::Date { form: DateForm::Compact }),
+        ("client".into(), Kind::Integer { min: None, max: None }),
+    ]);
+    let members = vec![Member { workflows: parents.iter().map(|parent| id(parent)).collect(), ..Member::default() }];
+    let depends_on = if parents.is_empty() { Vec::new() } else { vec![Group { name: "default".to_owned(), members, functions: None }] };
+    let template = JobTemplate::new("{date}_{client}").unwrap();
+    let keys = JobKeys { identifiers, depends_on, ..JobKeys::new(template) };
+    let job = Job::new("oozie", serde_json::Map::new());
+    Arc::new(Workflow { concurrency: 9, ..Workflow::keyed(id(name), Keys::Jobs(Box::new(keys)), job) })
+}
+
+pub(crate) fn job(name: &str, text: &str) -> SlotRef {
+    SlotRef::job(id(name), text.into())
+}
+
+/// `a` and `b`, then `c` for both, then `d`.
+pub(crate) async fn diamond() -> Server {
+    let server = Server::start("").await;
+    let all = vec![keyed("a", &[]), keyed("b", &[]), keyed("c", &["a", "b"]), keyed("d", &["c"])];
+    server.node.handle().define(all, BTreeMap::new()).unwrap();
+    step(&server).await;
+    server
+}
+
+pub(crate) async fn step(server: &Server) {
+    server.node.handle().step(at(NOW), None).await.unwrap();
+}
+
+async fn submit(server: &Server, body: Value) -> Value {
+    server.post_json("/api/v1/jobs", &body.to_string()).await.ok().json()
+}
+
+fn one(name: &str, text: &str) -> Value {
+    json!([{ "workflow": name, "job": text }])
+}
+
+async fn state(server: &Server, name: &str) -> Value {
+    let slot = server.get(&format!("/api/v1/workflows/{name}/slots/20140601_7")).await.json();
+    slot["state"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_submitted_once_and_its_ancestors_run_first() {
+    let server = diamond().await;
+    let opened = submit(&server, json!({ "jobs": one("d", "20140601_007"), "priority": 1, "reason": "try" })).await;
+    assert_eq!(opened, json!({ "items": [{ "workflow": "d", "job": "20140601_7", "result": "opened" }] }));
+    let again = submit(&server, json!({ "jobs": one("d", "20140601_7") })).await;
+    assert_eq!(
+        again["items"][0],
+        json!({ "workflow": "d", "job": "20140601_7", "result": "existed", "state": "waiting" })
+    );
+    step(&server).await;
+    assert_eq!([state(&server, "a").await, state(&server, "b").await], ["running", "running"]);
+    for name in ["a", "b", "c", "d"] {
+        server.end(&job(name, "20140601_7"), 1, true).await;
+        step(&server).await;
+    }
+    assert_eq!(state(&server, "d").await, "succeeded");
+    let readded = submit(&server, json!({ "jobs": one("c", "20140601_7"), "readd": true })).await;
+    assert_eq!(
+        readded["items"][0],
+        json!({ "workflow": "c", "job": "20140601_7", "result": "reopened", "descendants": 1 })
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_run_is_told_and_nothing_is_done() {
+    let server = diamond().await;
+    let would = submit(&server, json!({ "jobs": one("c", "20140601_7"), "dryRun": true })).await;
+    let told: Vec<String> = would["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| format!("{}@{} {} {}", one["workflow"], one["job"], one["role"], one["fate"]).replace('"', ""))
+        .collect();
+    let expected = [
+        "a@20140601_7 ancestor runs",
+        "b@20140601_7 ancestor runs",
+        "c@20140601_7 asked runs",
+        "d@20140601_7 descendant runs",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!((&would["dryRun"], &would["counts"]), (&json!(true), &json!({ "runs": 4 })));
+    assert_eq!(server.get("/api/v1/jobs").await.ok().json()["items"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_submits_are_told_what_was_expected_and_do_nothing() {
+    let server = diamond().await;
+    let mut told = Vec::new();
+    for body in [
+        json!({ "jobs": [] }),
+        json!({ "jobs": one("x", "20140601_7") }),
+        json!({ "jobs": [{ "workflow": "a", "job": "20140601_7" }, { "workflow": "a", "job": "20140601_x" }] }),
+        json!({ "jobs": one("a", "20140641_7") }),
+        json!({ "jobs": one("a", "20140601") }),
+        json!({ "jobs": one("a", "") }),
+        json!({ "jobs": one("a", "20140601_7"), "priority": 0 }),
+        json!({ "jobs": one("a", "20140601_7"), "priority": 101 }),
+        json!({ "jobs": one("a", "20140601_7"), "redo": true }),
+    ] {
+        let problem = server.post_json("/api/v1/jobs", &body.to_string()).await.json();
+        let kind = problem["type"].as_str().unwrap().rsplit(':').next().unwrap().to_owned();
+        told.push(format!("{} {kind}: {}", problem["status"], problem["detail"].as_str().unwrap()));
+    }
+    let bad = server.get("/api/v1/workflows/a/slots/~nonsense/why").await.json();
+    told.push(bad["detail"].as_str().unwrap().to_owned());
+    insta::assert_snapshot!(told.join("\n"));
+    assert_eq!(server.get("/api/v1/jobs").await.ok().json()["items"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_about_a_slot_is_there_for_a_job() {
+    let server = diamond().await;
+    submit(&server, json!({ "jobs": one("c", "20140601_7") })).await;
+    step(&server).await;
+    server.end(&job("a", "20140601_7"), 1, false).await;
+    step(&server).await;
+    for path in ["20140601_7", "~20140601_7", "20140601_007"] {
+        let slot = server.get(&format!("/api/v1/workflows/a/slots/{path}")).await.ok().json();
+        assert_eq!((&slot["job"], &slot["time"]), (&json!("20140601_7"), &Value::Null), "{path}");
+    }
+    let slot = "/api/v1/workflows/a/slots/20140601_7";
+    for what in ["why", "history", "runs", "critical-path", "upstream", "runs/1"] {
+        let reply = server.get(&format!("{slot}/{what}")).await.ok();
+        assert!(reply.text.contains("\"job\":\"20140601_7\"") && !reply.text.contains("1970"), "{what}: {reply:?}");
+    }
+    let listed = server.get("/api/v1/jobs?workflow=c").await.ok().json();
+    assert_eq!(listed["items"][0]["job"], "20140601_7");
+    let parents = server.get("/api/v1/jobs/c/20140601_7/parents").await.ok().json();
+    let expected = json!({ "workflow": "c", "job": "20140601_7", "anyOf": [{
+        "group": "default", "total": 2, "succeeded": 0, "endedWithoutSuccess": 0,
+        "jobs": [
+            { "workflow": "a", "job": "20140601_7", "state": "running" },
+            { "workflow": "b", "job": "20140601_7", "state": "running" },
+        ],
+    }]});
+    let failed = parents["anyOf"][0]["jobs"][0]["state"].clone();
+    let mut expected = expected;
+    expected["anyOf"][0]["jobs"][0]["state"] = failed.clone();
+    expected["anyOf"][0]["endedWithoutSuccess"] = json!(u8::from(failed == "failed"));
+    assert_eq!(parents, expected);
+    let children = server.get("/api/v1/jobs/a/20140601_7/children").await.ok().json();
+    let child = json!({ "workflow": "c", "job": "20140601_7", "state": "waiting", "group": "default" });
+    assert_eq!((&children["total"], &children["children"]), (&json!(1), &json!([child])));
+    for (verb, body, expected) in [
+        ("kill", "", "killed"),
+        ("rerun", "", "waiting"),
+        ("skip", "", "skipped"),
+        ("mark", r#"{"state":"succeeded"}"#, "succeeded"),
+    ] {
+        let after = server.post_json(&format!("/api/v1/workflows/c/slots/20140601_7/{verb}"), body).await.ok().json();
+        assert_eq!(after["state"], expected, "{verb}");
+    }
+}
