@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kelos_model::time::{Schedule, resolve};
 use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
+use crate::apps_file::AppsSource;
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
 use crate::problem::{Loaded, Problem, Severity};
@@ -16,7 +17,15 @@ use crate::scripts::Scripts;
 /// # Errors
 /// When the system refuses a thread.
 pub fn check(folders: Folders, limits: Limits) -> std::io::Result<Loaded> {
-    let scripts = Scripts::start(folders, limits, Host::dry())?;
+    check_with(folders, limits, None)
+}
+
+/// The same of a folder and the apps that are described beside it.
+///
+/// # Errors
+/// When the system refuses a thread.
+pub fn check_with(folders: Folders, limits: Limits, apps: Option<AppsSource>) -> std::io::Result<Loaded> {
+    let scripts = Scripts::start(folders, limits, Host::dry().with_apps(apps))?;
     let mut loaded = scripts.load();
     let warnings = warnings(&loaded);
     loaded.problems.extend(warnings);
@@ -44,8 +53,23 @@ pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
             found.push(warning(loaded, workflow, words, hint));
         }
     }
+    found.extend(without_jobs(loaded, &by_id));
     found.extend(unresolved(loaded));
     found.extend(disputed(loaded));
+    found
+}
+
+/// Triggers that wait for a job of a workflow that has none.
+fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for workflow in &loaded.workflows {
+        let upstream = workflow.trigger.upstream_jobs();
+        for id in upstream.into_iter().filter(|id| by_id.get(id).is_some_and(|one| one.keys.jobs().is_none())) {
+            let words = format!("the trigger of \"{}\" waits for a job of \"{id}\", which has a schedule and no jobs", workflow.id);
+            let hint = Some("use celos.successTrigger".to_owned());
+            found.push(warning(loaded, workflow, words, hint));
+        }
+    }
     found
 }
 

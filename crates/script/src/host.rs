@@ -6,6 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::apps_file::AppsSource;
+
 /// The JSON values that people and jobs leave for scripts, in buckets.
 pub trait Registers: Send + Sync {
     /// One value, or none where there is none.
@@ -58,6 +60,8 @@ pub struct Host {
     pub(crate) sandbox: Option<Sandbox>,
     /// Whether nothing is to be asked: scripts are only checked.
     pub(crate) dry: bool,
+    /// Where apps are described beside the scripts.
+    pub(crate) apps: Option<AppsSource>,
 }
 
 impl Host {
@@ -66,7 +70,7 @@ impl Host {
         registers: Arc<dyn Registers>,
         look: impl Fn(&str) -> Result<bool, String> + Send + Sync + 'static,
     ) -> Host {
-        Host { registers, look: Arc::new(look), clock: Arc::new(Timestamp::now), sandbox: None, dry: false }
+        Host { registers, look: Arc::new(look), clock: Arc::new(Timestamp::now), sandbox: None, dry: false, apps: None }
     }
 
     /// Reads the time from `clock` instead of the machine's.
@@ -80,6 +84,13 @@ impl Host {
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: Sandbox) -> Host {
         self.sandbox = Some(sandbox);
+        self
+    }
+
+    /// Loads apps that are described elsewhere together with the scripts.
+    #[must_use]
+    pub fn with_apps(mut self, apps: Option<AppsSource>) -> Host {
+        self.apps = apps;
         self
     }
 

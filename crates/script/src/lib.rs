@@ -8,11 +8,13 @@
 //! A file is all or nothing: an error anywhere in it keeps the file's last good version, whole.
 //! That differs from Celos, which keeps what stood before the error.
 
+mod apps_file;
 mod check;
 mod desk;
 mod draft;
 mod fault;
 mod host;
+mod keyed;
 mod library;
 mod limits;
 mod problem;
@@ -26,7 +28,8 @@ mod test_case;
 mod test_file;
 mod worker;
 
-pub use check::{check, warnings};
+pub use apps_file::AppsSource;
+pub use check::{check, check_with, warnings};
 pub use host::{Host, NoRegisters, Registers, Sandbox};
 pub use limits::{Folders, Limits};
 pub use problem::{Loaded, Problem, Severity};

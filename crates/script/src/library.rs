@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use kelos_model::jobs::Fault;
+use kelos_model::workflow::Source;
 use kelos_model::{Workflow, WorkflowId};
 
+use crate::apps_file::AppsFile;
 use crate::desk::{Kept, Uses};
 use crate::host::Host;
+use crate::keyed::KeyedSet;
 use crate::limits::{Folders, Limits};
 use crate::problem::{Loaded, Problem};
 use crate::realm::{Evaluated, Recipe, Role};
@@ -49,15 +53,23 @@ pub(crate) struct Library {
     limits: Limits,
     host: Host,
     entries: BTreeMap<String, Entry>,
+    apps: Option<AppsFile>,
+    keyed: KeyedSet,
     recipes: u64,
 }
 
 impl Library {
     pub(crate) fn new(folders: Folders, limits: Limits, host: Host) -> Library {
-        Library { folders, limits, host, entries: BTreeMap::new(), recipes: 0 }
+        let apps = host.apps.clone().map(AppsFile::new);
+        Library { folders, limits, host, entries: BTreeMap::new(), apps, keyed: KeyedSet::default(), recipes: 0 }
     }
 
     pub(crate) fn remember(&mut self, file: &str, workflows: Vec<Arc<Workflow>>) {
+        self.keyed.remember(&workflows);
+        if let Some(apps) = self.apps.as_mut().filter(|apps| apps.source.name() == file) {
+            apps.workflows = workflows;
+            return;
+        }
         let entry = self.entries.entry(file.to_owned()).or_default();
         if entry.good.is_none() {
             entry.good = Some(Arc::new(Good { recipe: None, kept: Vec::new(), workflows }));
@@ -91,6 +103,10 @@ impl Library {
         loaded.unchanged = names.len() - due.len();
         for (number, evaluated) in evaluate(&due, workers) {
             self.settle(&due[number], evaluated);
+        }
+        if let Some(evaluated) = self.apps.as_mut().and_then(AppsFile::load) {
+            loaded.evaluated += usize::from(evaluated);
+            loaded.unchanged += usize::from(!evaluated);
         }
         self.merge(&mut loaded);
         loaded
@@ -157,7 +173,7 @@ impl Library {
         entry.good = Some(Arc::new(Good { recipe: Some(recipe.clone()), kept: evaluated.kept, workflows }));
     }
 
-    fn merge(&self, loaded: &mut Loaded) {
+    fn merge(&mut self, loaded: &mut Loaded) {
         let mut by_id: BTreeMap<WorkflowId, Arc<Workflow>> = BTreeMap::new();
         for (name, entry) in &self.entries {
             if let Some(recipe) = &entry.recipe {
@@ -170,13 +186,57 @@ impl Library {
             }
             loaded.problems.extend(entry.problems.iter().cloned());
             for workflow in entry.good.iter().flat_map(|good| &good.workflows) {
-                match by_id.entry(workflow.id.clone()) {
-                    btree_map::Entry::Vacant(place) => drop(place.insert(workflow.clone())),
-                    btree_map::Entry::Occupied(first) => loaded.problems.push(duplicate(first.get(), workflow, entry)),
-                }
+                let text = entry.recipe.as_ref().map(|recipe| &recipe.text);
+                loaded.problems.extend(add(&mut by_id, workflow, text));
             }
         }
+        if let Some(apps) = &self.apps {
+            let text = apps.text();
+            loaded.sources.extend(text.map(|text| (apps.source.name().to_owned(), text.clone())));
+            loaded.problems.extend(apps.problems.iter().cloned());
+            loaded.problems.extend(apps.workflows.iter().filter_map(|workflow| add(&mut by_id, workflow, text)));
+        }
+        self.fit(&mut by_id, loaded);
         loaded.workflows = by_id.into_values().collect();
+    }
+
+    /// Leaves out of the workflows with job ids what does not fit, and says why.
+    fn fit(&mut self, by_id: &mut BTreeMap<WorkflowId, Arc<Workflow>>, loaded: &mut Loaded) {
+        let (faults, kept_last_good) = self.keyed.settle(by_id);
+        for (fault, source) in faults {
+            let of_apps = self.apps.as_ref().filter(|apps| apps.source.name() == source.file);
+            let problem = of_apps.and_then(|apps| apps.fault(fault));
+            let problem = problem.unwrap_or_else(|| of_script(fault, source, loaded));
+            loaded.problems.push(Problem { kept_last_good, ..problem });
+        }
+    }
+}
+
+/// Takes a workflow in; where there is one of that name already, that is the problem.
+fn add(
+    by_id: &mut BTreeMap<WorkflowId, Arc<Workflow>>,
+    workflow: &Arc<Workflow>,
+    text: Option<&Arc<str>>,
+) -> Option<Problem> {
+    match by_id.entry(workflow.id.clone()) {
+        btree_map::Entry::Vacant(place) => {
+            place.insert(workflow.clone());
+            None
+        }
+        btree_map::Entry::Occupied(first) => Some(duplicate(first.get(), workflow, text)),
+    }
+}
+
+/// A fault of a workflow that a script defines.
+fn of_script(fault: &Fault, source: &Source, loaded: &Loaded) -> Problem {
+    let line = usize::try_from(source.line).unwrap_or(0).saturating_sub(1);
+    let text = loaded.sources.get(&source.file).and_then(|text| text.lines().nth(line));
+    Problem {
+        line: source.line,
+        column: u32::from(source.line > 0),
+        workflow: Some(fault.workflow.clone()),
+        source_line: text.map(str::to_owned),
+        ..Problem::error(&source.file, fault.to_string())
     }
 }
 
@@ -208,14 +268,14 @@ fn same_or_new(before: &[Arc<Workflow>], workflow: Workflow) -> Arc<Workflow> {
     }
 }
 
-fn duplicate(first: &Workflow, second: &Workflow, entry: &Entry) -> Problem {
+fn duplicate(first: &Workflow, second: &Workflow, text: Option<&Arc<str>>) -> Problem {
     let (a, b) = (&first.source, &second.source);
     let message = format!(
         "Workflow with this ID already exists: {} is defined in {}:{} and in {}:{}; the first one is used",
         first.id, a.file, a.line, b.file, b.line
     );
     let line = usize::try_from(b.line).unwrap_or(0).saturating_sub(1);
-    let text = entry.recipe.as_ref().and_then(|recipe| recipe.text.lines().nth(line));
+    let text = text.and_then(|text| text.lines().nth(line));
     Problem {
         line: b.line,
         column: u32::from(b.line > 0),

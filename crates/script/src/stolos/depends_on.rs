@@ -22,7 +22,7 @@ pub(super) fn depends_on<'a>(reading: &mut Reading<'a>, value: &Value<'a>) -> (V
     let mut add = |reading: &mut Reading<'a>, name: &str, value: &Value<'a>| {
         let (members, within) = group(reading, name, value);
         places.insert(name.to_owned(), (reading.place(value.range()), within));
-        groups.push(Group { name: name.to_owned(), members });
+        groups.push(Group { name: name.to_owned(), members, functions: None });
     };
     if object.get("app_name").is_some() {
         add(reading, UNNAMED, value);

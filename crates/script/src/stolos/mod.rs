@@ -16,4 +16,5 @@ pub use json::{Mistake, Place};
 pub use placeholder::{Piece, Placeholders};
 pub use run_by::plugin;
 pub use settings::{Settings, SettingsError};
+pub(crate) use tasks_json::keyed;
 pub use tasks_json::{Apps, Tasks, apps, read};

@@ -1,0 +1,201 @@
+//! Apps that are described beside the scripts, in a `tasks.json` or what is kept like one.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kelos_model::Workflow;
+use kelos_model::jobs::Fault;
+
+use crate::problem::{Problem, Severity};
+use crate::scan;
+use crate::stolos::{Apps, Mistake, Place, Settings, apps};
+
+/// Longest text that describes apps.
+const LONGEST: u64 = 64 << 20;
+
+/// The file that says what identifiers are, beside that of the apps.
+const IDENTIFIERS: &str = "identifiers.json";
+
+type Text = Arc<dyn Fn() -> Result<Option<Arc<str>>, String> + Send + Sync>;
+
+/// Where apps are described.
+#[derive(Clone)]
+pub struct AppsSource {
+    /// What it is called where something is wrong.
+    name: String,
+    text: Text,
+    /// Where `identifiers.json` and own kinds of jobs are.
+    folder: PathBuf,
+    template: Option<String>,
+}
+
+impl AppsSource {
+    /// A file; where it is not there are no apps. Apps without a template of job ids have `template`.
+    #[must_use]
+    pub fn of_file(path: &Path, template: Option<String>) -> AppsSource {
+        let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let path = path.to_owned();
+        let text = move || match path.try_exists() {
+            Ok(false) => Ok(None),
+            _ => scan::read_text(&path, LONGEST).map(Some).map_err(|why| format!("the file {why}")),
+        };
+        AppsSource { name, text: Arc::new(text), folder, template }
+    }
+
+    /// What something else keeps: `text` gives it, none where there are no apps, or says what is wrong.
+    pub fn of(
+        name: &str,
+        folder: &Path,
+        template: Option<String>,
+        text: impl Fn() -> Result<Option<Arc<str>>, String> + Send + Sync + 'static,
+    ) -> AppsSource {
+        AppsSource { name: name.to_owned(), text: Arc::new(text), folder: folder.to_owned(), template }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder whose files say more about its apps.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether there is anything.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        !matches!((self.text)(), Ok(None))
+    }
+
+    fn identifiers(&self) -> Result<Option<Arc<str>>, String> {
+        let path = self.folder.join(IDENTIFIERS);
+        match path.try_exists() {
+            Ok(false) => Ok(None),
+            _ => scan::read_text(&path, LONGEST).map(Some).map_err(|why| format!("the file {why}")),
+        }
+    }
+}
+
+impl fmt::Debug for AppsSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppsSource").field("name", &self.name).field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+/// The texts that apps are read from.
+#[derive(Clone, PartialEq, Eq)]
+struct Texts {
+    apps: Arc<str>,
+    identifiers: Option<Arc<str>>,
+}
+
+/// What is known of described apps.
+pub(crate) struct AppsFile {
+    pub(crate) source: AppsSource,
+    texts: Option<Texts>,
+    /// What is wrong with the latest texts.
+    pub(crate) problems: Vec<Problem>,
+    failed: bool,
+    /// Of the last good version.
+    pub(crate) workflows: Vec<Arc<Workflow>>,
+    read: Apps,
+}
+
+impl AppsFile {
+    pub(crate) fn new(source: AppsSource) -> AppsFile {
+        AppsFile { source, texts: None, problems: Vec::new(), failed: false, workflows: Vec::new(), read: Apps::default() }
+    }
+
+    /// The text of the apps, where it could be read.
+    pub(crate) fn text(&self) -> Option<&Arc<str>> {
+        self.texts.as_ref().map(|texts| &texts.apps)
+    }
+
+    /// Reads what has changed; says whether anything had to be read anew, none where there are no apps.
+    pub(crate) fn load(&mut self) -> Option<bool> {
+        let (apps, identifiers) = match ((self.source.text)(), self.source.identifiers()) {
+            (Ok(None), _) => {
+                *self = AppsFile::new(self.source.clone());
+                return None;
+            }
+            (Ok(Some(apps)), Ok(identifiers)) => (apps, identifiers),
+            (Err(why), _) => {
+                self.fail(vec![Problem::error(&self.source.name, why)]);
+                return Some(true);
+            }
+            (_, Err(why)) => {
+                self.fail(vec![Problem::error(IDENTIFIERS, why)]);
+                return Some(true);
+            }
+        };
+        let texts = Texts { apps, identifiers };
+        // What is wrong may be a program that is not there yet.
+        if !self.failed && self.texts.as_ref() == Some(&texts) {
+            return Some(false);
+        }
+        self.texts = Some(texts.clone());
+        self.read(&texts);
+        Some(true)
+    }
+
+    fn read(&mut self, texts: &Texts) {
+        let settings = match Settings::new(self.source.template.as_deref(), texts.identifiers.as_deref()) {
+            Ok(settings) => Settings { folder: Some(self.source.folder.clone()), ..settings },
+            Err(error) => return self.fail(vec![Problem::error(IDENTIFIERS, format!("failed to {error}"))]),
+        };
+        match apps(&texts.apps, &self.source.name, &settings) {
+            Err(mistakes) => self.fail(mistakes.iter().map(|mistake| self.problem(mistake)).collect()),
+            Ok(mut apps) => {
+                self.failed = false;
+                let warned = apps.warnings.iter().map(|one| self.problem(one));
+                self.problems = warned.map(|one| Problem { severity: Severity::Warning, ..one }).collect();
+                let read = std::mem::take(&mut apps.workflows);
+                self.workflows = same_or_new(&self.workflows, read);
+                self.read = apps;
+            }
+        }
+    }
+
+    fn fail(&mut self, mut problems: Vec<Problem>) {
+        for problem in &mut problems {
+            problem.kept_last_good = !self.workflows.is_empty();
+        }
+        self.problems = problems;
+        self.failed = true;
+    }
+
+    fn problem(&self, mistake: &Mistake) -> Problem {
+        self.at(mistake.place, mistake.what.clone())
+    }
+
+    fn at(&self, place: Place, what: String) -> Problem {
+        let text = self.text().and_then(|text| text.lines().nth(place.line.saturating_sub(1)));
+        Problem {
+            line: u32::try_from(place.line).unwrap_or(0),
+            column: u32::try_from(place.column).unwrap_or(0),
+            source_line: text.map(str::to_owned),
+            ..Problem::error(&self.source.name, what)
+        }
+    }
+
+    /// A fault between apps as a problem, where one of these has it.
+    pub(crate) fn fault(&self, fault: &Fault) -> Option<Problem> {
+        let problem = self.at(self.read.place(fault)?, fault.to_string());
+        Some(Problem { workflow: Some(fault.workflow.clone()), ..problem })
+    }
+}
+
+/// Definitions that did not change stay the very same.
+fn same_or_new(before: &[Arc<Workflow>], now: Vec<Workflow>) -> Vec<Arc<Workflow>> {
+    let known: std::collections::BTreeMap<_, _> = before.iter().map(|one| (&one.id, one)).collect();
+    let kept = |workflow: Workflow| match known.get(&workflow.id) {
+        Some(old) if ***old == workflow => (*old).clone(),
+        _ => Arc::new(workflow),
+    };
+    now.into_iter().map(kept).collect()
+}

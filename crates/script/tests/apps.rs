@@ -1,0 +1,127 @@
+//! Apps of a `tasks.json` beside scripts: loaded together, watched live, checked as a whole.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use kelos_model::Workflow;
+use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Scripts};
+use support::{ids, words, workflow};
+use tempfile::TempDir;
+
+struct House {
+    folder: TempDir,
+    scripts: Scripts,
+}
+
+impl House {
+    fn new() -> House {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("workflows")).unwrap();
+        let scripts = House::scripts(folder.path());
+        House { folder, scripts }
+    }
+
+    fn scripts(folder: &Path) -> Scripts {
+        let apps = AppsSource::of_file(&folder.join("tasks.json"), Some("{date}_{n}".to_owned()));
+        let folders = Folders { workflows: folder.join("workflows"), defaults: folder.join("defaults") };
+        Scripts::start(folders, Limits::default(), Host::dry().with_apps(Some(apps))).unwrap()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    fn tasks(&self, text: &str) -> Loaded {
+        self.write("tasks.json", text);
+        self.scripts.load()
+    }
+}
+
+const TWO: &str = r#"{"a": {"bash_cmd": "true"}, "b": {"bash_cmd": "true", "depends_on": {"app_name": ["a"]}}}"#;
+
+#[test]
+fn apps_and_scripts_make_one_set_of_workflows() {
+    let house = House::new();
+    assert_eq!(ids(&house.scripts.load()), [""; 0]);
+    house.write("workflows/hourly.js", &workflow("hourly"));
+    let loaded = house.tasks(TWO);
+    assert_eq!(words(&loaded), [""; 0]);
+    assert_eq!(ids(&loaded), ["a", "b", "hourly"]);
+    assert_eq!(&*loaded.sources["tasks.json"], TWO);
+    let again = house.scripts.load();
+    assert!(loaded.workflows.iter().zip(&again.workflows).all(|(a, b)| Arc::ptr_eq(a, b)));
+    assert_eq!((again.evaluated, again.unchanged), (0, 2));
+    fs::remove_file(house.folder.path().join("tasks.json")).unwrap();
+    assert_eq!(ids(&house.scripts.load()), ["hourly"]);
+}
+
+#[test]
+fn a_broken_file_keeps_its_last_good_version() {
+    let house = House::new();
+    let good = house.tasks(TWO);
+    let broken = house.tasks("{\"a\": {\"bash_cmd\": \"echo {x}\"},\n \"b\": 5}");
+    assert_eq!(ids(&broken), ["a", "b"]);
+    assert!(Arc::ptr_eq(&good.workflows[0], &broken.workflows[0]));
+    let expected = [
+        "tasks.json:1:20: bash_cmd of a has {x}, expected one of date, n, app_name, job_id: write {{ and }} for braces that are \
+         meant as they are",
+        "tasks.json:2:7: b is a number, expected an object",
+    ];
+    assert_eq!(words(&broken), expected);
+    assert!(broken.problems.iter().all(|problem| problem.kept_last_good));
+    assert_eq!(broken.problems[1].source_line.as_deref(), Some(" \"b\": 5}"));
+    house.write("identifiers.json", "{\"date\": \"dat\"}");
+    let worse = house.tasks(TWO);
+    assert!(words(&worse)[0].starts_with("identifiers.json: failed to read the kinds of identifiers"));
+    assert_eq!(ids(&worse), ["a", "b"]);
+    house.write("identifiers.json", "{\"date\": \"date\"}");
+    assert_eq!(words(&house.scripts.load()), [""; 0]);
+}
+
+#[test]
+fn what_does_not_fit_together_leaves_what_did_in_force() {
+    let house = House::new();
+    let good = house.tasks(TWO);
+    let without = house.tasks(r#"{"b": {"bash_cmd": "true", "depends_on": {"app_name": ["a"]}}, "c": {"bash_cmd": "true"}}"#);
+    assert_eq!(words(&without), ["tasks.json:1:42: b, group default, member 1: no workflow is named \"a\""]);
+    assert_eq!(without.workflows, good.workflows);
+    assert!(without.problems[0].kept_last_good);
+    let fresh = House::scripts(house.folder.path());
+    let first = fresh.load();
+    assert_eq!(ids(&first), ["c"]);
+    assert!(!first.problems[0].kept_last_good);
+    let remembered = House::scripts(house.folder.path());
+    remembered.remember("tasks.json", good.workflows.clone());
+    assert_eq!(ids(&remembered.load()), ["a", "b"]);
+    assert_eq!(ids(&house.tasks(TWO)), ["a", "b"]);
+}
+
+#[test]
+fn a_name_that_is_there_twice_is_told_with_both_places() {
+    let house = House::new();
+    house.write("workflows/one.js", &workflow("c"));
+    let loaded = house.tasks("{\n \"c\": {\"bash_cmd\": \"true\"}}");
+    let expected = "tasks.json:2:1: Workflow with this ID already exists: c is defined in one.js:1 and in tasks.json:2; the first \
+                    one is used";
+    assert_eq!(words(&loaded), [expected]);
+    assert!(loaded.workflows[0].keys.schedule().is_some());
+}
+
+#[test]
+fn ten_thousand_apps_are_read() {
+    let mut text = "{\"app0\": {\"bash_cmd\": \"true\"}".to_owned();
+    for n in 1..10_000 {
+        let before = n - 1;
+        text += &format!(",\n\"app{n}\": {{\"bash_cmd\": \"echo {{n}}\", \"depends_on\": {{\"app_name\": [\"app{before}\"]}}}}");
+    }
+    let house = House::new();
+    let began = std::time::Instant::now();
+    let loaded = house.tasks(&(text + "}"));
+    eprintln!("10,000 apps: {:?}", began.elapsed());
+    assert_eq!(words(&loaded), [""; 0]);
+    let lines = |workflow: &Arc<Workflow>| (workflow.id.as_str() == "app77").then_some(workflow.source.line);
+    assert_eq!(loaded.workflows.iter().find_map(lines), Some(78));
+}
