@@ -27,6 +27,7 @@ pub mod stolos;
 pub mod stuck;
 pub mod turn;
 pub mod why;
+pub mod workers;
 
 pub use engine::{AskError, EngineParts, Handle, Pace, Status};
 pub use node::{Node, NodeConfig, NodeError};

@@ -6,19 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos_core::Config;
-use kelos_script::{Folders, Limits, Problem};
+use kelos_script::{AppsSource, Folders, Limits, Problem};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Reader, Store, StoreError};
 use tokio::runtime::Handle as Runtime;
 
 use crate::clock::{Clock, system_clock};
 use crate::engine::{self, AskError, EngineParts, Handle, Pace};
-use crate::executor::{CommandExecutor, Executors, HttpExecutor, NodeRecords, OozieExecutor, SparkExecutor};
+use crate::executor::{Executors, HttpExecutor, NodeRecords, OozieExecutor, WORKER, local_executors};
 use crate::http::Http;
 use crate::job::{Functions, NoFunctions};
 use crate::local::{self, Launcher, LocalError};
 use crate::prober::is_there;
 use crate::scripts::ScriptFolder;
+use crate::workers::{self, Desk};
 
 /// Why a node could not be started. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,8 @@ pub struct NodeConfig {
     pub shim: Vec<OsString>,
     /// Where the scripts are; none for a node that gets its definitions otherwise.
     pub folders: Option<Folders>,
+    /// Where apps are described beside the scripts; none for a node without scripts, too.
+    pub apps: Option<AppsSource>,
     /// How often the scripts are looked at for changes.
     pub reload_every: Duration,
     /// Who moves the clock.
@@ -58,6 +61,8 @@ pub struct NodeConfig {
     pub executors: Executors,
     /// Where paths are looked at.
     pub storage: Storage,
+    /// How long a worker may be silent before its runs are taken from it.
+    pub worker_lease: Duration,
 }
 
 impl NodeConfig {
@@ -68,12 +73,14 @@ impl NodeConfig {
             runs,
             shim,
             folders: None,
+            apps: None,
             reload_every: Duration::from_secs(1),
             pace: Pace::ByItself,
             core: Config::default(),
             clock: system_clock(),
             executors: Executors::default(),
             storage: Storage::new(StorageConfig::from_env()),
+            worker_lease: workers::LEASE,
         }
     }
 }
@@ -86,6 +93,7 @@ pub struct Node {
     functions: Arc<dyn Functions>,
     launcher: Launcher,
     storage: Storage,
+    desk: Desk,
 }
 
 impl Node {
@@ -103,7 +111,7 @@ impl Node {
         };
         let scripts = config
             .folders
-            .map(|folders| ScriptFolder::open(folders, Limits::default(), reader.clone(), look))
+            .map(|folders| ScriptFolder::open(folders, config.apps, Limits::default(), reader.clone(), look))
             .transpose()?;
         let functions: Arc<dyn Functions> = match &scripts {
             Some(scripts) => Arc::new(scripts.clone()),
@@ -111,12 +119,11 @@ impl Node {
         };
         let http = Http::default();
         let records = Arc::new(NodeRecords::new(reader.clone(), functions.clone()));
-        let commands = CommandExecutor::new(launcher.clone(), runtime.clone());
-        let executors = Executors::default()
+        let desk = Desk::new(launcher.clone(), runtime.clone(), config.worker_lease, config.core.by_workers)?;
+        let executors = local_executors(&launcher, &runtime)
             .with("oozie", OozieExecutor::new(http.clone(), records.clone(), runtime.clone()))
             .with("http", HttpExecutor::new(http, records.clone(), config.clock.clone(), runtime.clone()))
-            .with("spark", SparkExecutor::new(commands.clone()))
-            .with("command", commands)
+            .with(WORKER, desk.clone())
             .and(config.executors);
         let handle = engine::start(EngineParts {
             store,
@@ -131,11 +138,12 @@ impl Node {
             lease: LEASE,
         })?;
         records.connect(handle.clone());
+        desk.connect(handle.clone());
         if let Some(scripts) = &scripts {
             scripts.reload(&handle);
             scripts.watch(handle.clone(), config.reload_every)?;
         }
-        Ok(Node { handle, scripts, functions, launcher, storage })
+        Ok(Node { handle, scripts, functions, launcher, storage, desk })
     }
 
     /// The engine.
@@ -154,6 +162,12 @@ impl Node {
     #[must_use]
     pub fn launcher(&self) -> &Launcher {
         &self.launcher
+    }
+
+    /// Where workers come to; one of a node that runs jobs itself takes none.
+    #[must_use]
+    pub fn desk(&self) -> &Desk {
+        &self.desk
     }
 
     /// Where paths are looked at.

@@ -26,6 +26,7 @@ pub struct App {
     groups: Arc<Groups>,
     links: Arc<Links>,
     deploying: Arc<tokio::sync::Mutex<()>>,
+    worker_token: Option<Arc<str>>,
 }
 
 impl App {
@@ -47,6 +48,7 @@ impl App {
             groups: Arc::default(),
             links: Arc::default(),
             deploying: Arc::default(),
+            worker_token: None,
         }
     }
 
@@ -76,6 +78,16 @@ impl App {
     #[must_use]
     pub fn with_links(self, links: Links) -> App {
         App { links: Arc::new(links), ..self }
+    }
+
+    /// The same, taking workers that show this token.
+    #[must_use]
+    pub fn with_worker_token(self, token: Option<Arc<str>>) -> App {
+        App { worker_token: token, ..self }
+    }
+
+    pub(crate) fn worker_token(&self) -> Option<&Arc<str>> {
+        self.worker_token.as_ref()
     }
 
     pub(crate) fn links(&self) -> &Links {

@@ -116,7 +116,7 @@ impl Executor for CommandExecutor {
 
 /// Tries until the files of a run can be read: its command may go on all the while, so trouble with
 /// files is no reason to take the run for over.
-async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(run: &RunId, look: impl Fn() -> F) -> T {
+pub(crate) async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(run: &RunId, look: impl Fn() -> F) -> T {
     loop {
         match look().await {
             Ok(found) => return found,
@@ -126,7 +126,7 @@ async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(run: &RunId
     }
 }
 
-fn outcome_of(exit: Exit) -> Outcome {
+pub(crate) fn outcome_of(exit: Exit) -> Outcome {
     let failed = |reason: String, exit_status| Outcome::Failed { reason, exit_status };
     match exit.outcome {
         local::Outcome::Exited { code: 0 } => Outcome::Succeeded,

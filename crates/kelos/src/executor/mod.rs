@@ -18,9 +18,13 @@ use kelos_model::run::Report;
 use kelos_model::workflow::Properties;
 use kelos_model::{RunId, Workflow};
 use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+
+use crate::local::Launcher;
 
 pub use absent::AbsentExecutor;
 pub use command::{CommandExecutor, run_ref};
+pub(crate) use command::{insist, outcome_of};
 pub use http::HttpExecutor;
 pub use oozie::{NodeRecords, OozieExecutor, OozieWaits, Records};
 pub use spark::SparkExecutor;
@@ -103,6 +107,13 @@ pub trait Executor: Send + Sync {
         let _ = run;
         None
     }
+}
+
+/// The executors that need nothing but this machine: those of a worker, and of every node.
+#[must_use]
+pub fn local_executors(launcher: &Launcher, runtime: &Handle) -> Executors {
+    let commands = CommandExecutor::new(launcher.clone(), runtime.clone());
+    Executors::default().with("spark", SparkExecutor::new(commands.clone())).with("command", commands)
 }
 
 /// Executors by name.

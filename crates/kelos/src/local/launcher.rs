@@ -330,7 +330,7 @@ async fn last_words(errors: Option<ChildStderr>) -> String {
 }
 
 /// Waits until a process has ended, whoever's child it is.
-async fn gone(process: ProcessId) {
+pub(crate) async fn gone(process: ProcessId) {
     match process.open() {
         Ok(Some(handle)) => {
             if let Ok(handle) = watch(handle)

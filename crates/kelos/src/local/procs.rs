@@ -14,10 +14,11 @@ use super::records::TAG_VARIABLE;
 
 /// One process for ever: a process id alone is used again, together with the start time it isn't.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct ProcessId {
-    pub(crate) pid: i32,
+pub struct ProcessId {
+    /// Its number.
+    pub pid: i32,
     /// Clock ticks from boot to the start of the process.
-    pub(crate) started: u64,
+    pub started: u64,
 }
 
 /// The line of `/proc/<pid>/stat` that matters here.
@@ -69,13 +70,17 @@ fn parse_stat(pid: i32, line: &str) -> Option<Stat> {
 
 impl ProcessId {
     /// This very process.
-    pub(crate) fn current() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Where `/proc` is not there.
+    pub fn current() -> io::Result<Self> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         Stat::of(pid).map(|stat| stat.id).ok_or_else(|| io::Error::other("/proc is not mounted"))
     }
 
     /// Whether it still runs; one that ended and was not reaped does not.
-    pub(crate) fn is_alive(self) -> bool {
+    #[must_use]
+    pub fn is_alive(self) -> bool {
         Stat::of(self.pid).is_some_and(|stat| stat.id == self && !stat.dead)
     }
 

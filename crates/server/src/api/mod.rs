@@ -19,6 +19,7 @@ mod runs;
 mod slots;
 mod stuck;
 mod words;
+mod workers;
 mod workflows;
 
 use axum::Json;
@@ -63,6 +64,7 @@ const LARGEST_PROJECT: usize = 64 << 20;
         (name = "events", description = "The log of everything that happened"),
         (name = "backfills", description = "Named requests over past slots"),
         (name = "board", description = "How workflows stand together on the board"),
+        (name = "workers", description = "Processes that do runs for a server"),
         (name = "registers", description = "Small JSON values that scripts read"),
     )
 )]
@@ -114,6 +116,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(backfills::rerun))
         .routes(routes!(backfills::cancel))
         .routes(routes!(groups::get, groups::put, groups::delete))
+        .routes(routes!(workers::list))
+        .routes(routes!(workers::offer))
         .routes(routes!(registers::list))
         .routes(routes!(registers::get, registers::put, registers::delete))
 }

@@ -1,0 +1,380 @@
+//! The leader's side: an executor whose runs are done by workers.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use kelos_core::{Ask, Input};
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId, SlotRef, WorkflowId};
+use tokio::runtime::Handle as Runtime;
+use tokio::sync::watch;
+
+use super::state::{Cancelled, Entry, Place, State};
+use super::{Answer, Seen, Word, verdict};
+use crate::engine::Handle;
+use crate::executor::{Executor, Reports, Start};
+use crate::local::{Launcher, LocalError, gone, unique};
+
+/// How often a desk looks whom it has not heard of: so many times in a lease.
+const LOOKS: u32 = 10;
+
+/// How old the list of workflows may be that workers get who take all.
+const APPS_AGE: Duration = Duration::from_secs(1);
+
+/// Why a desk does not listen to a worker. Messages complete "failed to …".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// It was silent for too long, or its process ended.
+    #[error("go on with this session: the worker was not heard of for too long, and its runs were taken from it")]
+    GivenUp,
+    /// The leader ends.
+    #[error("hear a worker: this leader is ending")]
+    Closing,
+    /// The server does its jobs itself.
+    #[error("take a worker on: this server runs jobs itself, expected one that hands them to workers")]
+    ByItself,
+}
+
+/// Hands runs to workers, and hears of them. Cheap to clone.
+#[derive(Clone)]
+pub struct Desk {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    launcher: Launcher,
+    runtime: Runtime,
+    lease: Duration,
+    takes: bool,
+    engine: OnceLock<Handle>,
+    apps_at: Mutex<Option<Instant>>,
+    closing: watch::Sender<bool>,
+}
+
+impl Desk {
+    /// A desk for runs whose folders a launcher has. One that takes no workers only settles what others left.
+    ///
+    /// # Errors
+    /// When the system gives no name that nobody else has.
+    pub fn new(launcher: Launcher, runtime: Runtime, lease: Duration, takes: bool) -> Result<Desk, LocalError> {
+        let own = unique().map_err(|source| LocalError::Process { doing: "name", run: "a desk".to_owned(), source })?;
+        let inner = Arc::new(Inner {
+            state: Mutex::new(State::new(own)),
+            launcher,
+            runtime,
+            lease,
+            takes,
+            engine: OnceLock::new(),
+            apps_at: Mutex::default(),
+            closing: watch::Sender::new(false),
+        });
+        inner.runtime.spawn(look_around(Arc::downgrade(&inner), lease / LOOKS));
+        Ok(Desk { inner })
+    }
+
+    /// Tells whose runs these are, and who hears of offers.
+    pub(crate) fn connect(&self, engine: Handle) {
+        let _ = self.inner.engine.set(engine);
+    }
+
+    /// How long a worker may be silent.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        self.inner.lease
+    }
+
+    /// Those who are there.
+    #[must_use]
+    pub fn workers(&self) -> Vec<Seen> {
+        self.inner.state().seen()
+    }
+
+    /// Looks as if it were a later moment.
+    #[cfg(test)]
+    pub(super) fn look(&self, now: Instant) {
+        self.inner.look(now);
+    }
+
+    /// Answers everyone who waits, and nobody from now on.
+    pub fn close(&self) {
+        let _ = self.inner.closing.send_replace(true);
+    }
+
+    /// Hears a worker, and answers once there is something to do or its wait is over. What it reported is committed by then.
+    ///
+    /// # Errors
+    /// When it is not to be listened to.
+    pub async fn hear(&self, worker: &str, word: Word) -> Result<Answer, NotTaken> {
+        let (inner, worker) = (&self.inner, Arc::<str>::from(worker));
+        if !inner.takes {
+            return Err(NotTaken::ByItself);
+        }
+        if *inner.closing.borrow() {
+            return Err(NotTaken::Closing);
+        }
+        if word.workflows.is_empty() {
+            inner.look_for_apps().await;
+        }
+        let (session, refused) = inner.take_in(&worker, &word)?;
+        if !word.reports.is_empty() || word.leaves {
+            inner.settle().await;
+        }
+        inner.wait_for_orders(&worker, Duration::from_millis(word.wait_millis)).await;
+        inner.answer(&worker, session, &word, refused)
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_in(self: &Arc<Self>, worker: &Arc<str>, word: &Word) -> Result<(String, Vec<RunId>), NotTaken> {
+        let mut state = self.state();
+        let (session, is_new) = state.session(worker, word, Instant::now()).ok_or(NotTaken::GivenUp)?;
+        let (id, process) = (session.id.clone(), session.process.clone());
+        let mut refused = state.reported(worker, &word.reports);
+        refused.extend(state.offered(worker, word));
+        state.assign_waiting();
+        self.tell(&mut state);
+        drop(state);
+        if is_new {
+            tracing::info!(worker = &**worker, "a worker came");
+            if let Some(process) = process.filter(super::Process::is_here) {
+                let (desk, worker, id) = (Arc::downgrade(self), worker.clone(), id.clone());
+                self.runtime.spawn(async move {
+                    gone(process.id).await;
+                    if let Some(desk) = desk.upgrade() {
+                        desk.give_up_session(&worker, &id, &format!("its worker {worker} ended"));
+                    }
+                });
+            }
+        }
+        Ok((id, refused))
+    }
+
+    /// Waits until there is something to do for a worker, though not for long.
+    async fn wait_for_orders(&self, worker: &Arc<str>, wait: Duration) {
+        let wake = self.state().sessions.get(worker).map(|session| session.wake.clone());
+        let Some(wake) = wake else { return };
+        let (wait, mut closing) = (wait.min(self.lease / 3), self.closing.subscribe());
+        let waits = async {
+            loop {
+                let woken = wake.notified();
+                tokio::pin!(woken);
+                // From here on no word is missed, whether it comes before the look or after.
+                woken.as_mut().enable();
+                if self.state().has_orders(worker) {
+                    return;
+                }
+                woken.await;
+            }
+        };
+        tokio::select! {
+            () = waits => {}
+            _ = closing.wait_for(|closing| *closing) => {}
+            () = tokio::time::sleep(wait) => self.state().say_again(worker),
+        }
+    }
+
+    fn answer(&self, worker: &Arc<str>, id: String, word: &Word, refused: Vec<RunId>) -> Result<Answer, NotTaken> {
+        let mut state = self.state();
+        if state.sessions.get(worker).is_none_or(|session| session.id != id) {
+            return Err(NotTaken::GivenUp);
+        }
+        // Words of reports don't wait, and may overtake each other: only the one that waits gets something to do.
+        let (starts, cancels) =
+            if word.wait_millis > 0 || word.leaves { state.orders(worker) } else { Default::default() };
+        let has_nothing = state.sessions.get(worker).is_some_and(|session| session.runs().is_empty());
+        if word.leaves && has_nothing {
+            state.give_up(worker);
+            tracing::info!(worker = &**worker, "a worker left");
+        }
+        let lease_millis = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);
+        Ok(Answer { session: id, lease_millis, starts, cancels, refused })
+    }
+
+    /// Tells the core what has become of offers.
+    fn tell(&self, state: &mut State) {
+        let news = state.news();
+        if let Some(engine) = self.engine.get() {
+            for input in news {
+                // An engine that ended needs no offers.
+                let _ = engine.deliver(input);
+            }
+        }
+    }
+
+    /// Waits until what was reported is committed.
+    async fn settle(&self) {
+        let Some(engine) = self.engine.get() else { return };
+        // The engine answers in order, after the commit; what it is asked for does not matter.
+        let Ok(nobody) = WorkflowId::new("-") else { return };
+        let _ = engine.ask("desk", Ask::Inspect(SlotRef::at(nobody, jiff::Timestamp::UNIX_EPOCH))).await;
+    }
+
+    /// The workflows whose jobs are done by workers that take all.
+    async fn look_for_apps(&self) {
+        let Some(engine) = self.engine.get() else { return };
+        let is_fresh = |at: &Option<Instant>| at.is_some_and(|at| at.elapsed() < APPS_AGE);
+        if is_fresh(&self.apps_at.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let reader = engine.reader().clone();
+        if let Ok(Ok(rows)) = tokio::task::spawn_blocking(move || reader.workflows()).await {
+            let keyed = rows.into_iter().filter(|row| row.present && row.definition.keys.jobs().is_some());
+            let apps: BTreeSet<WorkflowId> = keyed.map(|row| row.id).collect();
+            self.state().apps = apps;
+            *self.apps_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+    }
+
+    fn give_up_session(self: &Arc<Self>, worker: &Arc<str>, id: &str, why: &str) {
+        let mut state = self.state();
+        if state.sessions.get(worker).is_none_or(|session| session.id != id) {
+            return;
+        }
+        let had = state.give_up(worker).unwrap_or_default();
+        if let Some(engine) = self.engine.get() {
+            let _ = engine.deliver(Input::Offered { worker: worker.clone(), offer: None });
+        }
+        drop(state);
+        tracing::warn!(worker = &**worker, runs = had.len(), "{why}: what it had is ended");
+        for run in had {
+            let (desk, why) = (self.clone(), why.to_owned());
+            self.runtime.spawn(async move {
+                let report = verdict::end(&desk.launcher, &run, &why).await;
+                desk.conclude(&run, report);
+            });
+        }
+    }
+
+    /// Says the last word on a run that is in nobody's hands.
+    fn conclude(&self, run: &RunId, report: Report) {
+        let Some(entry) = self.state().runs.remove(run) else { return };
+        let report = match report {
+            Report::Ended { outcome: Outcome::Unknown { .. } } | Report::NeverStarted if entry.cancelled => {
+                Report::Ended { outcome: Outcome::Killed }
+            }
+            other => other,
+        };
+        entry.reports.run(run, report);
+    }
+
+    /// Gives up whoever was silent for too long, and what nobody came for.
+    fn look(self: &Arc<Self>, now: Instant) {
+        let state = self.state();
+        let silent = state.sessions.iter().filter(|(_, session)| now.duration_since(session.heard) > self.lease);
+        let silent: Vec<_> = silent.map(|(name, session)| (name.clone(), session.id.clone())).collect();
+        let is_over = |entry: &Entry| matches!(entry.place, Place::Unclaimed(until) if until <= now);
+        let left: Vec<RunId> =
+            state.runs.iter().filter(|(_, entry)| is_over(entry)).map(|(run, _)| run.clone()).collect();
+        drop(state);
+        for (worker, id) in silent {
+            let why = format!("its worker {worker} was not heard of for {:?}", self.lease);
+            self.give_up_session(&worker, &id, &why);
+        }
+        for run in left {
+            self.take_over(&run, "its worker did not come back");
+        }
+    }
+
+    /// Ends a run that another leader gave away, unless somebody came for it meanwhile.
+    fn take_over(self: &Arc<Self>, run: &RunId, why: &str) {
+        let mut state = self.state();
+        let unclaimed = |entry: &&mut Entry| matches!(entry.place, Place::Unclaimed(_));
+        let Some(entry) = state.runs.get_mut(run).filter(unclaimed) else { return };
+        entry.place = Place::Ending;
+        let was_confirmed = entry.external_id.is_some();
+        drop(state);
+        let (desk, run, why) = (self.clone(), run.clone(), why.to_owned());
+        self.runtime.spawn(async move {
+            let report = verdict::unclaimed(&desk.launcher, &run, was_confirmed, &why).await;
+            desk.conclude(&run, report);
+        });
+    }
+
+    /// Looks at once at a run that another leader gave away: it may have ended, and its worker with it.
+    async fn look_at(self: Arc<Self>, run: RunId, external_id: Option<String>) {
+        if let Some(report) = verdict::found(&self.launcher, &run).await {
+            let is_unclaimed =
+                |state: &State| state.runs.get(&run).is_some_and(|entry| matches!(entry.place, Place::Unclaimed(_)));
+            if is_unclaimed(&self.state()) {
+                self.conclude(&run, report);
+            }
+            return;
+        }
+        let process = external_id.as_deref().and_then(verdict::process_of);
+        if process.is_some_and(|process| process.is_here() && !process.id.is_alive()) {
+            self.take_over(&run, "its worker ended");
+        }
+    }
+}
+
+/// Looks again and again. A desk that was itself held up has heard nobody meanwhile, and gives everybody another lease.
+async fn look_around(desk: Weak<Inner>, every: Duration) {
+    let every = every.max(Duration::from_millis(20));
+    let mut looked = Instant::now();
+    loop {
+        tokio::time::sleep(every).await;
+        let Some(desk) = desk.upgrade() else { return };
+        let now = Instant::now();
+        if now.duration_since(looked) > desk.lease / 2 {
+            desk.state().sessions.values_mut().for_each(|session| session.heard = now);
+        }
+        looked = now;
+        desk.look(now);
+    }
+}
+
+impl Executor for Desk {
+    fn start(&self, start: Start, reports: Reports) {
+        let mut state = self.inner.state();
+        state.start(start, reports);
+        self.inner.tell(&mut state);
+    }
+
+    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        let mut state = self.inner.state();
+        if let Some(entry) = state.runs.get_mut(run) {
+            entry.reports = reports;
+            if let Some(external_id) = entry.external_id.clone() {
+                entry.reports.run(run, Report::Started { external_id });
+            }
+            return;
+        }
+        let until = Instant::now() + self.inner.lease;
+        let external_id = external_id.map(str::to_owned);
+        state.runs.insert(run.clone(), Entry::unclaimed(reports, until, external_id.clone()));
+        drop(state);
+        self.inner.runtime.spawn(self.inner.clone().look_at(run.clone(), external_id));
+    }
+
+    fn cancel(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {
+        let cancelled = self.inner.state().cancel(run, reports.clone());
+        match cancelled {
+            Cancelled::Noted => {}
+            Cancelled::NeverBegan => reports.run(run, Report::Ended { outcome: Outcome::Killed }),
+            Cancelled::Unknown => {
+                let (launcher, run) = (self.inner.launcher.clone(), run.clone());
+                self.inner.runtime.spawn(async move {
+                    let ended = verdict::end(&launcher, &run, "killed").await;
+                    let killed = matches!(ended, Report::Ended { outcome: Outcome::Unknown { .. } });
+                    reports.run(&run, if killed { Report::Ended { outcome: Outcome::Killed } } else { ended });
+                });
+            }
+        }
+    }
+
+    fn note(&self, run: &RunId) -> Option<String> {
+        let state = self.inner.state();
+        match &state.runs.get(run)?.place {
+            Place::Waiting => Some("it waits for a worker with room that takes such jobs".to_owned()),
+            Place::Given(worker) => Some(format!("worker {worker} does it")),
+            Place::Unclaimed(_) => Some("it waits for its worker to come back".to_owned()),
+            Place::Ending => Some("its worker is gone, and what is left of it is being ended".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What becomes of a run whose worker is gone: its command is ended, and its folder says what can be known.
+
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId};
+use serde::Deserialize;
+
+use super::Process;
+use crate::executor::{insist, outcome_of, run_ref};
+use crate::local::{self, Check, Launcher};
+
+/// Ends what is left of a run of a worker that is gone.
+pub(super) async fn end(launcher: &Launcher, run: &RunId, why: &str) -> Report {
+    let exit = insist(run, || async { launcher.cancel(&run_ref(run)).await }).await;
+    let outcome = match exit.outcome {
+        // It is nobody's wish that it ended, and whoever looked after it can't say more.
+        local::Outcome::Killed | local::Outcome::Unknown { .. } => Outcome::Unknown { reason: why.to_owned() },
+        _ => outcome_of(exit),
+    };
+    Report::Ended { outcome }
+}
+
+/// How a run ended, where its folder says so.
+pub(super) async fn found(launcher: &Launcher, run: &RunId) -> Option<Report> {
+    match insist(run, || async { launcher.check(&run_ref(run)).await }).await {
+        Check::Ended(exit) => Some(Report::Ended { outcome: outcome_of(exit) }),
+        Check::NotStarted | Check::Running { .. } => None,
+    }
+}
+
+/// What to say of a run that no worker came for.
+pub(super) async fn unclaimed(launcher: &Launcher, run: &RunId, was_confirmed: bool, why: &str) -> Report {
+    match insist(run, || async { launcher.check(&run_ref(run)).await }).await {
+        Check::NotStarted if !was_confirmed => Report::NeverStarted,
+        Check::Ended(exit) => Report::Ended { outcome: outcome_of(exit) },
+        Check::NotStarted | Check::Running { .. } => end(launcher, run, why).await,
+    }
+}
+
+/// The process of the worker that a desk wrote into an external id.
+pub(super) fn process_of(external_id: &str) -> Option<Process> {
+    #[derive(Deserialize)]
+    struct Kept {
+        process: Option<Process>,
+    }
+    let (_, kept) = external_id.split_once(" {")?;
+    serde_json::from_str::<Kept>(&format!("{{{kept}")).ok()?.process
+}
