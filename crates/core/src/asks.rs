@@ -194,6 +194,7 @@ impl Core {
             at_global_limit: self.running >= self.config.max_running,
             pools: self.places_in_pools(slot),
             dormant: task.dormant(&slot.key),
+            finishing: self.finishing(slot),
             no_worker: self.is_by_workers(task) && !self.offers.serves(&slot.workflow),
         }
     }

@@ -12,6 +12,7 @@ use kelos_model::{Answer, Probe, SlotEvent, SlotRef, SlotState, Workflow, Workfl
 
 use crate::Core;
 use crate::awaited::{Awaited, AwaitedGroup, Standing};
+use crate::relations::Knowledge;
 
 /// Parents of a group that an explanation names; of the others there is a number.
 const NAMED: usize = 5;
@@ -26,8 +27,8 @@ pub(crate) struct Jobs {
     graph: JobGraph,
     /// What jobs wait for: those that are open, and prospects.
     awaited: BTreeMap<SlotRef, Awaited>,
-    /// Jobs that are not open, and may have become possible.
-    prospects: BTreeSet<SlotRef>,
+    /// Jobs that are not open, and may have become possible, each with the parent whose success made somebody look.
+    prospects: BTreeMap<SlotRef, SlotRef>,
     /// Jobs that succeeded.
     succeeded: BTreeSet<SlotRef>,
     /// How many of `awaited` are not open.
@@ -49,6 +50,11 @@ impl Jobs {
         &self.graph
     }
 
+    /// Whether it is counted what a job waits for.
+    pub(crate) fn is_awaiting(&self, child: &SlotRef) -> bool {
+        self.awaited.contains_key(child)
+    }
+
     /// Whether a job waits for another as for a parent.
     pub(crate) fn awaits(&self, child: &SlotRef, parent: &SlotRef) -> bool {
         self.awaited.get(child).is_some_and(|awaited| awaited.has(parent))
@@ -57,11 +63,11 @@ impl Jobs {
     fn hear(&mut self, child: &SlotRef, parent: &SlotRef, standing: Standing) -> Heard {
         match self.awaited.get_mut(child) {
             Some(awaited) if awaited.has(parent) => {
-                // What the store tells of it is no news of now.
-                if standing == Standing::Done && awaited.is_known() {
-                    awaited.opened_by = Some(parent.clone());
+                if awaited.learn(parent, standing) {
+                    Heard::News
+                } else {
+                    Heard::Nothing
                 }
-                if awaited.learn(parent, standing) { Heard::News } else { Heard::Nothing }
             }
             _ => Heard::NoParent,
         }
@@ -73,22 +79,22 @@ impl Core {
     pub(crate) fn define_jobs(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> BTreeMap<WorkflowId, String> {
         let keyed = all.values().filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone())));
         let (graph, faulty) = sound(keyed.collect());
-        let waiting: Vec<SlotRef> = std::mem::take(&mut self.jobs.awaited)
+        let waiting: Vec<(SlotRef, Option<SlotRef>)> = std::mem::take(&mut self.jobs.awaited)
             .into_iter()
             .map(|(child, awaited)| {
                 awaited.parents().for_each(|parent| self.upstream.unwatch(parent, &child));
-                child
+                (child, awaited.opened_by)
             })
             .collect();
         self.jobs.graph = graph;
         self.jobs.closed = 0;
-        for job in waiting {
-            let open = self.live(&job).is_some();
-            if open {
-                self.dirty.insert(job)
-            } else {
-                self.jobs.prospects.insert(job)
-            };
+        self.forget_relations();
+        for (job, opened_by) in waiting {
+            if self.live(&job).is_some() {
+                self.dirty.insert(job);
+            } else if let Some(by) = opened_by {
+                self.jobs.prospects.insert(job, by);
+            }
         }
         faulty
     }
@@ -99,7 +105,7 @@ impl Core {
             let open = self.live(&dependent).is_some();
             match self.jobs.hear(&dependent, slot, Standing::of(Some(state))) {
                 Heard::Nothing => {}
-                Heard::News if !open => drop(self.jobs.prospects.insert(dependent)),
+                Heard::News if !open => drop(self.jobs.prospects.insert(dependent, slot.clone())),
                 Heard::News | Heard::NoParent => drop(self.dirty.insert(dependent)),
             }
         }
@@ -124,13 +130,14 @@ impl Core {
     pub(crate) fn push(&mut self) -> bool {
         for parent in std::mem::take(&mut self.jobs.succeeded) {
             // It may have been opened again meanwhile.
-            if self.live(&parent).is_some_and(|live| live.slot.state == SlotState::Succeeded) {
+            let succeeded = self.live(&parent).is_some_and(|live| live.slot.state == SlotState::Succeeded);
+            if succeeded && self.know_children(&parent) {
                 self.find_prospects(&parent);
             }
         }
         let mut opened = false;
-        for job in std::mem::take(&mut self.jobs.prospects) {
-            opened |= self.look_at_prospect(job);
+        for (job, by) in std::mem::take(&mut self.jobs.prospects) {
+            opened |= self.look_at_prospect(job, by);
         }
         if self.jobs.closed > MOST_PROSPECTS {
             self.forget_prospects();
@@ -138,23 +145,24 @@ impl Core {
         opened
     }
 
-    fn find_prospects(&mut self, parent: &SlotRef) {
+    pub(crate) fn find_prospects(&mut self, parent: &SlotRef) {
         let Some(id) = parent.key.job() else { return };
-        let children = self.jobs.graph.children(&parent.workflow, id).unwrap_or_default();
-        for (job, _) in children {
-            let child = SlotRef::job(job.workflow, job.id);
+        let listed = self.jobs.graph.children(&parent.workflow, id).unwrap_or_default();
+        let listed = listed.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id));
+        let children: Vec<SlotRef> = listed.chain(self.take_children(parent)).collect();
+        for child in children {
             if self.live(&child).is_none() && !self.jobs.awaited.contains_key(&child) {
                 self.await_parents(&child);
                 if let Some(awaited) = self.jobs.awaited.get_mut(&child) {
                     awaited.opened_by = Some(parent.clone());
                     self.jobs.closed += 1;
-                    self.jobs.prospects.insert(child);
+                    self.jobs.prospects.insert(child, parent.clone());
                 }
             }
         }
     }
 
-    fn look_at_prospect(&mut self, job: SlotRef) -> bool {
+    fn look_at_prospect(&mut self, job: SlotRef, by: SlotRef) -> bool {
         if self.live(&job).is_some() {
             self.drop_prospect(&job);
             return false;
@@ -164,18 +172,23 @@ impl Core {
             self.await_parents(&job);
             self.jobs.closed += usize::from(self.jobs.awaited.contains_key(&job));
         }
-        let Some(awaited) = self.jobs.awaited.get(&job) else { return false };
+        let Some(awaited) = self.jobs.awaited.get_mut(&job) else {
+            if self.is_asking_for(&job) {
+                self.jobs.prospects.insert(job, by);
+            }
+            return false;
+        };
+        awaited.opened_by = Some(by.clone());
         if !awaited.is_met() || awaited.groups().is_empty() {
             return false;
         }
         if !self.is_known(&job) {
             self.turn.to_recall.insert(job.clone());
-            self.jobs.prospects.insert(job);
+            self.jobs.prospects.insert(job, by);
             return false;
         }
-        let by = awaited.opened_by.clone();
         self.jobs.closed = self.jobs.closed.saturating_sub(1);
-        by.is_some_and(|by| self.open_job(&job, Origin::Parent(by), 0))
+        self.open_job(&job, Origin::Parent(by), 0)
     }
 
     /// A prospect turned out to exist. If it waits, it goes on listening.
@@ -205,7 +218,11 @@ impl Core {
             return;
         }
         let Some(id) = job.key.job() else { return };
-        let Ok(groups) = self.jobs.graph.parents(&job.workflow, id) else { return };
+        let Ok(mut groups) = self.jobs.graph.parents(&job.workflow, id) else { return };
+        if !matches!(self.know_parents(job), Knowledge::Whole) {
+            return;
+        }
+        groups.extend(self.take_parents(job));
         let mut awaited = Awaited::new(groups);
         let parents: Vec<SlotRef> = awaited.parents().cloned().collect();
         for parent in parents {
@@ -233,7 +250,10 @@ impl Core {
             None => {}
         }
         self.await_parents(id);
-        let Some(awaited) = self.jobs.awaited.get(id) else { return };
+        let Some(awaited) = self.jobs.awaited.get(id) else {
+            let known = self.know_parents(id);
+            return self.wait_for_functions(id, known);
+        };
         if awaited.is_met() {
             let explanation = explained(awaited);
             self.look_beyond_parents(id, explanation);

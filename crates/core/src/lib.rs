@@ -28,6 +28,7 @@ mod pools;
 mod port;
 mod probes;
 mod record;
+mod relations;
 mod restore;
 mod runs;
 mod submit;
@@ -57,6 +58,7 @@ use memory::{Live, Task};
 use offers::Offers;
 use pools::Pools;
 use probes::Probes;
+use relations::Relations;
 use timers::{Timer, Timers};
 use upstream::Upstream;
 
@@ -73,6 +75,7 @@ pub struct Core {
     probes: Probes,
     upstream: Upstream,
     jobs: Jobs,
+    relations: Relations,
     offers: Offers,
     /// Slots to be looked at.
     dirty: BTreeSet<SlotRef>,
@@ -124,6 +127,7 @@ impl Core {
             probes: Probes::default(),
             upstream: Upstream::default(),
             jobs: Jobs::default(),
+            relations: Relations::default(),
             offers: Offers::default(),
             dirty: BTreeSet::new(),
             to_plan: BTreeSet::new(),
@@ -149,6 +153,7 @@ impl Core {
             Input::RunReported { run, report } => self.run_reported(&run, report),
             Input::Asked { token, by, ask } => self.asked(token, by, ask),
             Input::Offered { worker, offer } => self.offered(worker, offer),
+            Input::Related { relation, answer } => self.related(relation, answer),
             Input::Recalled { recall, rows } => self.recalled(recall, rows),
         }
         // Together with what made it possible, so that no crash comes between.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
@@ -96,6 +97,13 @@ pub enum Input {
         worker: Arc<str>,
         /// What it offers; none when it is gone.
         offer: Option<Offer>,
+    },
+    /// A function of a script said which jobs belong together.
+    Related {
+        /// What was asked.
+        relation: Relation,
+        /// What it said, or in words why it didn't.
+        answer: Result<NamedJobs, String>,
     },
     /// The store answered.
     Recalled {
@@ -323,6 +331,8 @@ pub struct Inspection {
     pub dormant: Option<String>,
     /// Whether it is for workers to run, and none of them serves its workflow.
     pub no_worker: bool,
+    /// What holds up the success of its run, which has ended, in words.
+    pub finishing: Option<String>,
 }
 
 /// Why something was not done.
@@ -451,6 +461,8 @@ pub enum Command {
         /// What the executor calls it, where that was recorded.
         external_id: Option<String>,
     },
+    /// Ask a function of a script which jobs belong together.
+    Relate(Relation),
     /// Ask the store, and feed the answer back at once: the only command that is performed before the commit.
     Recall(Recall),
     /// Answer somebody who asked.

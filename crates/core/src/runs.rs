@@ -106,6 +106,9 @@ impl Core {
     fn ended(&mut self, run: &RunId, outcome: Outcome) {
         let number = run.number;
         if outcome == Outcome::Succeeded {
+            if !self.may_succeed(run) {
+                return;
+            }
             self.record(&run.slot, SlotEvent::Succeeded { run: number });
             return;
         }

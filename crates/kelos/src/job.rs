@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kelos_model::function::FunctionRef;
+use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
@@ -29,6 +30,12 @@ pub trait Functions: Send + Sync {
     /// # Errors
     /// In words, when the function fails or gives something else than an answer.
     fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, String>;
+
+    /// Which jobs belong to a job, one way or the other.
+    ///
+    /// # Errors
+    /// In words, when the function fails or gives something else than jobs.
+    fn related(&self, relation: &Relation) -> Result<NamedJobs, String>;
 }
 
 /// For programs without scripts: there is no function to call.
@@ -40,6 +47,10 @@ impl Functions for NoFunctions {
     }
 
     fn ask(&self, function: &FunctionRef, _: &WorkflowId, _: &SlotKey) -> Result<Verdict, String> {
+        Err(format!("no scripts are loaded, so function {} of {} can't be called", function.index, function.file))
+    }
+
+    fn related(&self, Relation { function, .. }: &Relation) -> Result<NamedJobs, String> {
         Err(format!("no scripts are loaded, so function {} of {} can't be called", function.index, function.file))
     }
 }

@@ -3,14 +3,16 @@
 mod tell;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use kelos_model::function::FunctionRef;
+use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::trigger::Verdict;
 use kelos_model::{SlotKey, Workflow, WorkflowId};
-use kelos_script::{Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
+use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
 use kelos_store::{Reader, StoreError};
 use serde_json::{Map, Value};
 
@@ -35,6 +37,8 @@ const WRITTEN: Duration = Duration::from_millis(100);
 pub struct ScriptFolder {
     scripts: Scripts,
     folders: Folders,
+    /// The folder of the apps beside the scripts.
+    beside: Option<PathBuf>,
     /// Whether a script asked for a register or a path: what it defines may then change without its file.
     asked: Arc<AtomicBool>,
     shown: Arc<RwLock<Vec<Problem>>>,
@@ -59,13 +63,14 @@ impl Registers for StoredRegisters {
 }
 
 impl ScriptFolder {
-    /// Opens folders of scripts; nothing is evaluated yet. What the store remembers of their
+    /// Opens folders of scripts, and the apps beside them; nothing is evaluated yet. What the store remembers of their
     /// workflows stands in for files that are broken now. `look` says whether something is at a URI.
     ///
     /// # Errors
     /// When the store can't be read.
     pub fn open(
         folders: Folders,
+        apps: Option<AppsSource>,
         limits: Limits,
         reader: Arc<dyn Reader>,
         look: impl Fn(&str) -> Result<bool, String> + Send + Sync + 'static,
@@ -78,7 +83,8 @@ impl ScriptFolder {
             look(uri)
         };
         let registers = StoredRegisters { reader, asked: asked.clone() };
-        let host = Host::new(Arc::new(registers), is_there);
+        let beside = apps.as_ref().map(|apps| apps.folder().to_owned());
+        let host = Host::new(Arc::new(registers), is_there).with_apps(apps);
         let scripts = Scripts::start(folders.clone(), limits, host).map_err(|error| StoreError::Medium {
             doing: "start a thread for scripts".to_owned(),
             cause: error.to_string(),
@@ -90,7 +96,7 @@ impl ScriptFolder {
         for (file, workflows) in files {
             scripts.remember(&file, workflows);
         }
-        Ok(ScriptFolder { scripts, folders, asked, shown: Arc::default(), last: Arc::default() })
+        Ok(ScriptFolder { scripts, folders, beside, asked, shown: Arc::default(), last: Arc::default() })
     }
 
     /// Loads what changed and tells the engine if the definitions are others than before. Blocks.
@@ -125,7 +131,7 @@ impl ScriptFolder {
     pub fn watch(&self, handle: Handle, every: Duration) -> std::io::Result<()> {
         let folder = self.clone();
         let watch = move || {
-            let mut told = Told::listen(&folder.folders);
+            let mut told = Told::listen(&folder.folders, folder.beside.as_deref());
             let mut settled_at = Instant::now() + SETTLES;
             while handle.status() != Status::Stopped {
                 folder.asked.store(false, Ordering::Relaxed);
@@ -143,7 +149,7 @@ impl ScriptFolder {
                 if changed {
                     settled_at = Instant::now() + SETTLES;
                     // Before the files are looked at, so that no change falls between.
-                    told = Told::listen(&folder.folders);
+                    told = Told::listen(&folder.folders, folder.beside.as_deref());
                 }
             }
         };
@@ -198,6 +204,10 @@ impl Functions for Scripts {
     fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, String> {
         Scripts::ask(self, function, workflow, key).map_err(|error| error.to_string())
     }
+
+    fn related(&self, relation: &Relation) -> Result<NamedJobs, String> {
+        Err(format!("functions of {} can't be asked about jobs", relation.function.file))
+    }
 }
 
 impl Functions for ScriptFolder {
@@ -212,5 +222,9 @@ impl Functions for ScriptFolder {
 
     fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, String> {
         Functions::ask(&self.scripts, function, workflow, key)
+    }
+
+    fn related(&self, relation: &Relation) -> Result<NamedJobs, String> {
+        Functions::related(&self.scripts, relation)
     }
 }

@@ -34,7 +34,7 @@ fn member(workflows: &[&str], values: &[(&str, &[&str])]) -> Member {
 }
 
 fn group(name: &str, members: Vec<Member>) -> Group {
-    Group { name: name.to_owned(), members }
+    Group { name: name.to_owned(), members, functions: None }
 }
 
 fn graph(workflows: Vec<(&str, JobKeys)>) -> Result<JobGraph, Vec<String>> {

@@ -272,7 +272,7 @@ impl Drive {
                     self.world.cancel(&run, self.now);
                     self.report_on(&run);
                 }
-                Command::Recall(_) | Command::Reply { .. } => {}
+                Command::Recall(_) | Command::Reply { .. } | Command::Relate(_) => {}
             }
         }
     }

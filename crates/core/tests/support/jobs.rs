@@ -1,6 +1,8 @@
 //! The words of scenarios about jobs.
 //!
 //! ```text
+//! define app jobs {date}_{x} asks a,b                             functions know what its jobs wait for
+//! said parents c@1 a@x=1 b@x=1 | said children a@1 c@x=1 | said children a@1 failed why
 //! define app jobs {date}_{x} values x=1,2 after a,b(x=1|2)&c after second:d(x=all) valid x=1 attempts 2
 //! submit app@20160101_1 app@... [priority 5] [readd]
 //! workers on                                                    jobs are run by workers only
@@ -11,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_core::Offer;
-use kelos_model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, Validity, Wanted};
+use kelos_model::function::FunctionRef;
+use kelos_model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, Wanted};
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
 pub(crate) fn template(word: &str) -> Result<JobKeys, String> {
@@ -37,7 +40,24 @@ pub(crate) fn valid(keys: &mut JobKeys, word: &str) -> Result<(), String> {
 pub(crate) fn group(word: &str) -> Result<Group, String> {
     let (name, members) = word.split_once(':').unwrap_or(("default", word));
     let members = members.split('&').map(member).collect::<Result<_, _>>()?;
-    Ok(Group { name: name.to_owned(), members })
+    Ok(Group { name: name.to_owned(), members, functions: None })
+}
+
+/// A group that functions know: number 1 gives parents, number 2 children.
+pub(crate) fn functions(word: &str) -> Result<Group, String> {
+    let workflows = word.split(',').map(|name| WorkflowId::new(name).map_err(|error| error.to_string()));
+    let function = |index| FunctionRef { file: "jobs.js".to_owned(), index, digest: String::new() };
+    let two_way =
+        TwoWay { workflows: workflows.collect::<Result<_, _>>()?, parents: function(1), children: function(2) };
+    Ok(Group { name: "asked".to_owned(), members: Vec::new(), functions: Some(two_way) })
+}
+
+/// `a@x=1,y=2`
+pub(crate) fn named(word: &str) -> Result<(WorkflowId, BTreeMap<Arc<str>, Arc<str>>), String> {
+    let (workflow, values) = word.split_once('@').ok_or("expected app@name=value")?;
+    let pair = |pair: &str| pair.split_once('=').map(|(name, value)| (Arc::from(name), Arc::from(value)));
+    let values = values.split(',').filter_map(pair).collect();
+    Ok((WorkflowId::new(workflow).map_err(|error| error.to_string())?, values))
 }
 
 fn member(word: &str) -> Result<Member, String> {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, BackfillRequest, DownstreamRequest, Input, Only, SubmitRequest};
-use kelos_model::jobs::{Feed, JobKeys};
+use kelos_model::jobs::{Direction, Feed, JobKeys};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
@@ -75,6 +75,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "skip" => world.ask(Ask::Skip { slot: words.slot(world)?, reason: None }),
         "downstream" => downstream(world, &mut words)?,
         "submit" => submit(world, &mut words)?,
+        "said" => said(world, &mut words)?,
         "offer" => offer(world, &mut words)?,
         "workers" => {
             world.config.by_workers = words.next("on or off")? == "on";
@@ -245,6 +246,10 @@ fn define(world: &mut World, words: &mut Script) -> Said {
                 let group = jobs::group(&words.next("a group")?)?;
                 keys(&mut workflow)?.depends_on.push(group);
             }
+            "asks" => {
+                let group = jobs::functions(&words.next("workflows")?)?;
+                keys(&mut workflow)?.depends_on.push(group);
+            }
             "valid" => jobs::valid(keys(&mut workflow)?, &words.next("values")?)?,
             "fed" => {
                 let cron = Cron::parse(&words.next("a cron expression")?).map_err(|error| error.to_string())?;
@@ -288,6 +293,21 @@ fn submit(world: &mut World, words: &mut Script) -> Said {
         }
     }
     Ok(world.ask(Ask::Submit(request)))
+}
+
+fn said(world: &mut World, words: &mut Script) -> Said {
+    let direction =
+        if words.next("parents or children")? == "parents" { Direction::Parents } else { Direction::Children };
+    let of = words.slot(world)?;
+    let asked = world.asked.iter().find(|asked| asked.of == of && asked.direction == direction).cloned();
+    let relation = asked.ok_or("expected a job that functions are asked about")?;
+    world.asked.remove(&relation);
+    let rest: Vec<String> = std::mem::take(&mut words.words).into();
+    let answer = match rest.split_first() {
+        Some((word, why)) if word == "failed" => Err(why.join(" ")),
+        _ => Ok(rest.iter().map(|word| jobs::named(word)).collect::<Result<_, _>>()?),
+    };
+    Ok(world.turn(vec![Input::Related { relation, answer }]))
 }
 
 fn offer(world: &mut World, words: &mut Script) -> Said {

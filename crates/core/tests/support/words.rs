@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use kelos_core::{Capacity, Command, Done, Inspection, PoolState, Reply, Step, Submitted, Waiter};
 use kelos_model::event::{BackfillEvent, Event, Origin};
+use kelos_model::jobs::Direction;
 use kelos_model::time::format_short;
 use kelos_model::{EventRecord, Explanation, Outcome, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent};
 
@@ -161,9 +162,17 @@ impl Words {
 
     fn command(&self, command: &Command) -> Line {
         let plain = |text: String| Line { slot: None, mark: "! ", text };
+        let about_slot = |slot: &SlotRef, text: String| Line { slot: Some(slot.clone()), mark: "! ", text };
         let about = |run: &RunId, text: String| Line { slot: Some(run.slot.clone()), mark: "! ", text };
         let named = |id: &Option<String>| id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
         match command {
+            Command::Relate(relation) => {
+                let what = match relation.direction {
+                    Direction::Parents => "what it waits for",
+                    Direction::Children => "what waits for it",
+                };
+                about_slot(&relation.of, format!("ask a function of {} about @: {what}", relation.child))
+            }
             Command::Probe(probe) => plain(format!("look at {probe}")),
             Command::StartRun { run, worker, .. } => {
                 let by = worker.as_ref().map(|worker| format!(" by {worker:?}")).unwrap_or_default();
@@ -213,12 +222,17 @@ impl Words {
     fn inspection(&self, found: &Inspection) -> String {
         let next = found.next_look.map_or("when something wakes it".to_owned(), |at| self.time(at));
         let full = if found.at_global_limit { ", all places taken" } else { "" };
+        let finishing = found.finishing.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
+        let worker = if found.no_worker { ", no worker serves it" } else { "" };
         let dormant = found.dormant.as_ref().map(|why| format!(", left alone: {why}")).unwrap_or_default();
         let place = |one: &kelos_core::PoolPlace| {
             format!("; takes {} of {}; {} ahead there", one.permits, self.pool(&one.state), one.ahead)
         };
         let pools: String = found.pools.iter().map(place).collect();
-        format!("next look {next}, {} ahead, {} active{full}{dormant}{pools}", found.ahead, found.active)
+        format!(
+            "next look {next}, {} ahead, {} active{full}{dormant}{finishing}{worker}{pools}",
+            found.ahead, found.active
+        )
     }
 
     fn pool(&self, pool: &PoolState) -> String {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_core::{Ask, Command, Config, Core, Input, Restored, Step};
 use kelos_model::event::Event;
+use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot};
@@ -31,6 +32,8 @@ pub(crate) struct World {
     pub(crate) defined: BTreeMap<WorkflowId, Arc<Workflow>>,
     /// Workflows whose slots are jobs.
     pub(crate) jobs: BTreeSet<WorkflowId>,
+    /// What functions are asked and have not said.
+    pub(crate) asked: BTreeSet<Relation>,
     /// Whether executors confirm a start at once.
     pub(crate) prompt: bool,
     /// Whether reports are followed by a tick.
@@ -49,6 +52,7 @@ impl World {
             disk: Disk::default(),
             defined: BTreeMap::new(),
             jobs: BTreeSet::new(),
+            asked: BTreeSet::new(),
             prompt: true,
             ticks: true,
             day: None,
@@ -78,7 +82,11 @@ impl World {
     }
 
     /// What executors say at once.
-    fn started(&self, commands: &[Command]) -> Vec<Input> {
+    fn started(&mut self, commands: &[Command]) -> Vec<Input> {
+        self.asked.extend(commands.iter().filter_map(|command| match command {
+            Command::Relate(relation) => Some(relation.clone()),
+            _ => None,
+        }));
         let runs = commands.iter().filter_map(|command| match command {
             Command::StartRun { run, .. } if self.prompt => Some(run.clone()),
             _ => None,

@@ -311,6 +311,13 @@ impl Leader {
                 Command::CancelRun { run, executor, external_id } => {
                     self.parts.executors.get(&executor).cancel(&run, external_id.as_deref(), self.reports.clone());
                 }
+                Command::Relate(relation) => {
+                    let (functions, reports) = (self.parts.functions.clone(), self.reports.clone());
+                    self.parts.runtime.spawn_blocking(move || {
+                        let answer = functions.related(&relation);
+                        reports.deliver(Input::Related { relation, answer });
+                    });
+                }
                 Command::Reply { token, reply } => {
                     if let Some(asker) = self.replies.remove(&token) {
                         let _ = asker.send(reply);

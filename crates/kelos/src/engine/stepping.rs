@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use jiff::Timestamp;
+use kelos_model::jobs::Relation;
 use kelos_core::{Command, Input, Only};
 use kelos_model::run::Report;
 use kelos_model::{Probe, RunId};
@@ -22,6 +23,7 @@ pub(super) struct Stepping {
     current: Option<Wanted>,
     probes: BTreeSet<Probe>,
     starts: BTreeSet<RunId>,
+    relations: BTreeSet<Relation>,
 }
 
 impl Stepping {
@@ -38,6 +40,9 @@ impl Stepping {
             Command::StartRun { run, .. } | Command::CheckRun { run, .. } => {
                 self.starts.insert(run.clone());
             }
+            Command::Relate(relation) => {
+                self.relations.insert(relation.clone());
+            }
             _ => {}
         }
     }
@@ -52,6 +57,9 @@ impl Stepping {
             Input::RunReported { report: Report::NeverStarted, .. } => {}
             Input::RunReported { run, .. } => {
                 self.starts.remove(run);
+            }
+            Input::Related { relation, .. } => {
+                self.relations.remove(relation);
             }
             _ => {}
         }
@@ -75,7 +83,7 @@ impl Stepping {
 
     /// Ends the step once nothing is out any more. Says whether it did.
     pub(super) fn finish_if_quiet(&mut self) -> bool {
-        if !(self.probes.is_empty() && self.starts.is_empty()) {
+        if !(self.probes.is_empty() && self.starts.is_empty() && self.relations.is_empty()) {
             return false;
         }
         let Some(current) = self.current.take() else { return false };

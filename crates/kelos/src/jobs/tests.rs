@@ -20,7 +20,7 @@ fn job(name: &str, id_: &str) -> SlotRef {
 
 fn group(name: &str, parents: &[&str]) -> Group {
     let member = Member { workflows: parents.iter().map(|parent| id(parent)).collect(), ..Member::default() };
-    Group { name: name.to_owned(), members: vec![member] }
+    Group { name: name.to_owned(), members: vec![member], functions: None }
 }
 
 fn row(name: &str, groups: Vec<Group>) -> WorkflowRow {

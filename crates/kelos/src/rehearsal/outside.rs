@@ -178,6 +178,10 @@ impl Stage for Outside<'_> {
                 self.replied(token, reply);
                 Ok(Vec::new())
             }
+            Command::Relate(relation) => {
+                let answer = self.functions.related(&relation);
+                Ok(vec![Input::Related { relation, answer }])
+            }
             Command::CheckRun { .. } | Command::Recall(_) => Ok(Vec::new()),
         }
     }

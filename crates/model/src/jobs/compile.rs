@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::relation::{Domain, Edge, From, JobGraph, Linked, Literal, Node, Ways};
+use super::relation::{Asked, Domain, Edge, From, JobGraph, Linked, Literal, Node, Ways};
 use super::{Group, JobKeys, Kind, Member, Wanted};
 use crate::WorkflowId;
 
@@ -41,9 +41,9 @@ impl JobGraph {
     /// Everything that is wrong with them, each with its place.
     pub fn new(workflows: Vec<(WorkflowId, JobKeys)>) -> Result<JobGraph, Vec<Fault>> {
         let by_id = workflows.iter().enumerate().map(|(at, (id, _))| (id.clone(), at)).collect();
-        let mut compiler = Compiler { workflows: &workflows, by_id, faults: Vec::new() };
+        let mut compiler = Compiler { workflows: &workflows, by_id, asked: Vec::new(), faults: Vec::new() };
         let linked: Vec<Vec<Linked>> = (0..workflows.len()).map(|at| compiler.workflow(at)).collect();
-        let Compiler { by_id, mut faults, .. } = compiler;
+        let Compiler { by_id, mut faults, asked, .. } = compiler;
         let mut nodes: Vec<Node> = workflows
             .into_iter()
             .zip(linked)
@@ -52,9 +52,18 @@ impl JobGraph {
                 template: keys.template,
                 kinds: keys.identifiers,
                 groups,
+                asked: Vec::new(),
                 children: Vec::new(),
+                asks: Vec::new(),
             })
             .collect();
+        for (child, group) in asked {
+            let number = nodes[child].asked.len();
+            for parent in &group.parents {
+                nodes[*parent].asks.push((child, number));
+            }
+            nodes[child].asked.push(group);
+        }
         for edge in edges(&nodes) {
             nodes[edge.0].children.push(edge.1);
         }
@@ -80,7 +89,8 @@ fn cycle(nodes: &[Node]) -> Option<Fault> {
     let mut missing: Vec<usize> = nodes.iter().map(|node| parents(node).len()).collect();
     let mut ready: Vec<usize> = (0..nodes.len()).filter(|at| missing[*at] == 0).collect();
     while let Some(done) = ready.pop() {
-        let children: BTreeSet<usize> = nodes[done].children.iter().map(|edge| edge.child).collect();
+        let asking = nodes[done].asks.iter().map(|(child, _)| *child);
+        let children: BTreeSet<usize> = nodes[done].children.iter().map(|edge| edge.child).chain(asking).collect();
         for child in children {
             missing[child] -= 1;
             if missing[child] == 0 {
@@ -105,12 +115,15 @@ fn cycle(nodes: &[Node]) -> Option<Fault> {
 }
 
 fn parents(node: &Node) -> BTreeSet<usize> {
-    node.groups.iter().flat_map(|group| &group.members).map(|ways| ways.parent).collect()
+    let asked = node.asked.iter().flat_map(|group| group.parents.iter().copied());
+    node.groups.iter().flat_map(|group| &group.members).map(|ways| ways.parent).chain(asked).collect()
 }
 
 struct Compiler<'a> {
     workflows: &'a [(WorkflowId, JobKeys)],
     by_id: BTreeMap<WorkflowId, usize>,
+    /// Groups that functions know, each with its workflow.
+    asked: Vec<(usize, Asked)>,
     faults: Vec<Fault>,
 }
 
@@ -159,6 +172,10 @@ impl<'a> Compiler<'a> {
 
     fn group(&mut self, at: usize, group: &'a Group) -> Option<Linked> {
         let before = self.faults.len();
+        if group.functions.is_some() {
+            self.functions(at, group);
+            return None;
+        }
         if group.members.is_empty() {
             self.fault(at, Some(&group.name), None, "it has no members".to_owned());
         }
@@ -169,6 +186,26 @@ impl<'a> Compiler<'a> {
         let allowed = self.allowed(at, group, &singles);
         let members: Vec<Ways> = singles.iter().map(|single| self.ways(at, group, single, &allowed)).collect();
         (self.faults.len() == before).then(|| Linked::new(&group.name, allowed, members))
+    }
+
+    /// A group that functions know.
+    fn functions(&mut self, at: usize, group: &'a Group) {
+        let Some(functions) = &group.functions else { return };
+        if !group.members.is_empty() {
+            let what = "it has members and functions, expected one of them".to_owned();
+            self.fault(at, Some(&group.name), None, what);
+        }
+        if functions.workflows.is_empty() {
+            self.fault(at, Some(&group.name), None, "it names no workflow".to_owned());
+        }
+        let mut asked = Asked { name: group.name.as_str().into(), functions: functions.clone(), parents: Vec::new() };
+        for id in &functions.workflows {
+            match self.by_id.get(id) {
+                Some(parent) => asked.parents.push(*parent),
+                None => self.fault(at, Some(&group.name), None, format!("no workflow is named \"{id}\"")),
+            }
+        }
+        self.asked.push((at, asked));
     }
 
     /// A member for each of its workflows.

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::WorkflowId;
 use crate::function::FunctionRef;
+use crate::key::SlotRef;
 use crate::time::Zone;
 use crate::time::schedule::Schedule;
 
@@ -91,7 +92,10 @@ impl JobKeys {
 
     /// The workflows that it depends on, as they are written, in order.
     pub fn parents(&self) -> impl Iterator<Item = &WorkflowId> {
-        self.depends_on.iter().flat_map(|group| &group.members).flat_map(|member| &member.workflows)
+        self.depends_on.iter().flat_map(|group| {
+            let asked = group.functions.iter().flat_map(|functions| &functions.workflows);
+            group.members.iter().flat_map(|member| &member.workflows).chain(asked)
+        })
     }
 
     /// A job id in its normal form.
@@ -144,8 +148,53 @@ pub struct Group {
     /// Its name, unique in its workflow.
     pub name: String,
     /// What a job waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Member>,
+    /// Functions that know what a job waits for, in place of members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub functions: Option<TwoWay>,
 }
+
+/// Two functions of a script that know which jobs belong together. Each is the other one read backwards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TwoWay {
+    /// Whose jobs may be parents.
+    pub workflows: Vec<WorkflowId>,
+    /// Gives the parents of a child.
+    pub parents: FunctionRef,
+    /// Gives the children of a parent.
+    pub children: FunctionRef,
+}
+
+/// Which way a relation is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// What does a child wait for?
+    Parents,
+    /// What waits for a parent?
+    Children,
+}
+
+/// A question to one of two functions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Relation {
+    /// Whose parents or children.
+    pub of: SlotRef,
+    /// The workflow whose group it is: that of the children.
+    pub child: WorkflowId,
+    /// The group.
+    pub group: Arc<str>,
+    /// Which way.
+    pub direction: Direction,
+    /// The function that knows.
+    pub function: FunctionRef,
+    /// The identifiers of `of`, in their order.
+    pub identifiers: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// Jobs as a function names them: by the values of their identifiers.
+pub type NamedJobs = Vec<(WorkflowId, BTreeMap<Arc<str>, Arc<str>>)>;
 
 /// Jobs of some workflows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

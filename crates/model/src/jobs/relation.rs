@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::cross::cross;
 use super::template::LONGEST_JOB_ID;
-use super::{JobIdError, JobTemplate, Kind};
+use super::{Direction, JobIdError, JobTemplate, Kind, NamedJobs, Relation, TwoWay};
 use crate::WorkflowId;
+use crate::key::SlotRef;
 
 /// Which jobs wait for which: workflows put together and checked, by [`JobGraph::new`].
 #[derive(Debug, Clone, Default)]
@@ -22,7 +23,19 @@ pub(super) struct Node {
     pub(super) template: JobTemplate,
     pub(super) kinds: BTreeMap<Arc<str>, Kind>,
     pub(super) groups: Vec<Linked>,
+    /// Groups that functions know.
+    pub(super) asked: Vec<Asked>,
     pub(super) children: Vec<Edge>,
+    /// Where it may be a parent by functions: the child, and which of its `asked`.
+    pub(super) asks: Vec<(usize, usize)>,
+}
+
+/// A group of a workflow that functions know.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) name: Arc<str>,
+    pub(super) functions: TwoWay,
+    pub(super) parents: Vec<usize>,
 }
 
 /// Where a workflow is a parent.
@@ -265,16 +278,97 @@ impl JobGraph {
         Ok(found)
     }
 
-    /// The workflows that a workflow may wait for, each once.
-    pub fn parent_workflows(&self, workflow: &WorkflowId) -> impl Iterator<Item = &WorkflowId> {
-        let node = self.by_id.get(workflow).map(|at| &self.nodes[*at]);
-        let parents: BTreeSet<usize> = node
-            .iter()
-            .flat_map(|node| &node.groups)
-            .flat_map(|group| &group.members)
-            .map(|ways| ways.parent)
-            .collect();
-        parents.into_iter().map(|at| &self.nodes[at].id)
+    /// What functions have to be asked to know all parents of a job; a text that is no job has none.
+    #[must_use]
+    pub fn asks_parents(&self, workflow: &WorkflowId, id: &str) -> Vec<Relation> {
+        let Some(node) = self.node(workflow).filter(|node| !node.asked.is_empty()) else { return Vec::new() };
+        let Ok((_, values)) = self.read(workflow, id) else { return Vec::new() };
+        let question = |group: &Asked| self.question(node, &values, id, node, group, Direction::Parents);
+        node.asked.iter().map(question).collect()
+    }
+
+    /// What functions have to be asked to know all children of a job.
+    #[must_use]
+    pub fn asks_children(&self, workflow: &WorkflowId, id: &str) -> Vec<Relation> {
+        let Some(node) = self.node(workflow).filter(|node| !node.asks.is_empty()) else { return Vec::new() };
+        let Ok((_, values)) = self.read(workflow, id) else { return Vec::new() };
+        let question = |(child, group): &(usize, usize)| {
+            let child = &self.nodes[*child];
+            self.question(node, &values, id, child, &child.asked[*group], Direction::Children)
+        };
+        node.asks.iter().map(question).collect()
+    }
+
+    fn question(
+        &self,
+        of: &Node,
+        values: &[Arc<str>],
+        id: &str,
+        child: &Node,
+        group: &Asked,
+        direction: Direction,
+    ) -> Relation {
+        let function = match direction {
+            Direction::Parents => &group.functions.parents,
+            Direction::Children => &group.functions.children,
+        };
+        Relation {
+            of: SlotRef::job(of.id.clone(), id.into()),
+            child: child.id.clone(),
+            group: group.name.clone(),
+            direction,
+            function: function.clone(),
+            identifiers: of.template.identifiers().cloned().zip(values.iter().cloned()).collect(),
+        }
+    }
+
+    /// The jobs that a function named, each once.
+    ///
+    /// # Errors
+    /// In words, when it names a workflow that its group does not, or none of that workflow's jobs.
+    pub fn answered(&self, relation: &Relation, named: &NamedJobs) -> Result<Vec<Job>, String> {
+        let child = self.node(&relation.child).ok_or_else(|| format!("no workflow is named \"{}\"", relation.child))?;
+        let group = child.asked.iter().find(|group| group.name == relation.group);
+        let group = group.ok_or_else(|| format!("{} has no group {} any more", relation.child, relation.group))?;
+        let mut jobs: Vec<Job> = Vec::with_capacity(named.len());
+        let mut seen = BTreeSet::new();
+        for (workflow, values) in named {
+            let expected = match relation.direction {
+                Direction::Parents => group.functions.workflows.contains(workflow),
+                Direction::Children => *workflow == relation.child,
+            };
+            if !expected {
+                return Err(format!("a function of {} names {workflow}, which its group does not", relation.child));
+            }
+            let job = self.named(workflow, values)?;
+            if seen.insert(job.clone()) {
+                jobs.push(job);
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// The job of a workflow with these values.
+    fn named(&self, workflow: &WorkflowId, values: &BTreeMap<Arc<str>, Arc<str>>) -> Result<Job, String> {
+        let node = self.node(workflow).ok_or_else(|| format!("no workflow is named \"{workflow}\""))?;
+        let value = |name: &Arc<str>| {
+            let value = values.get(name).ok_or_else(|| format!("a job of {workflow} is named without {name}"))?;
+            let kind = node.kinds.get(name).cloned().unwrap_or_default();
+            kind.normal(value).map_err(|expected| format!("{name} of {workflow} is \"{value}\", expected {expected}"))
+        };
+        let values = node.template.identifiers().map(value).collect::<Result<Vec<_>, _>>()?;
+        let id = node.template.fill(&values);
+        self.job(workflow, &id).map_err(|error| error.to_string())
+    }
+
+    /// Whether there are groups that functions know.
+    #[must_use]
+    pub fn asks_functions(&self) -> bool {
+        self.nodes.iter().any(|node| !node.asked.is_empty())
+    }
+
+    fn node(&self, workflow: &WorkflowId) -> Option<&Node> {
+        self.by_id.get(workflow).map(|at| &self.nodes[*at])
     }
 }
 
