@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::client::{Client, Query, items, text};
+use crate::client::{Client, Query, items, slot, text};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::{render, text as words};
@@ -76,7 +76,7 @@ fn workflow_runs(one: &Value) -> String {
 }
 
 fn holder(one: &Value) -> String {
-    let slot = format!("{}@{}", text(one, "workflow"), words::short(text(one, "time")));
+    let slot = slot(one);
     if one["permits"].as_u64() == Some(1) { slot } else { format!("{slot} ({})", number(one, "permits")) }
 }
 

@@ -4,19 +4,19 @@ use jiff::Timestamp;
 use kelos_model::SlotState;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Query, escape, slot_path, text};
+use crate::client::{Client, Query, escape, slot as name, slot_path, text};
 use crate::failure::{BAD, Failure};
 use crate::options::{Because, Door};
-use crate::text::{self as words, count, short};
+use crate::text::{self as words, count};
 use crate::{downstream, render};
 
 #[derive(clap::Args)]
 pub(crate) struct ChangeArgs {
     /// Whose slots
     workflow: String,
-    /// Which slots
-    #[arg(value_parser = words::time, required_unless_present_all = ["from", "to"], conflicts_with_all = ["from", "to"])]
-    times: Vec<Timestamp>,
+    /// Which slots: their times, or their job ids
+    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, required_unless_present_all = ["from", "to"], conflicts_with_all = ["from", "to"])]
+    keys: Vec<String>,
     /// All existing slots that it can be done to, from this time on
     #[arg(long, value_name = "TIME", value_parser = words::time, requires = "to")]
     from: Option<Timestamp>,
@@ -55,9 +55,9 @@ pub(crate) enum Marked {
 pub(crate) struct MarkArgs {
     /// Whose slots
     workflow: String,
-    /// Which slots
-    #[arg(value_parser = words::time, required = true, num_args = 1..)]
-    times: Vec<Timestamp>,
+    /// Which slots: their times, or their job ids
+    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, required = true, num_args = 1..)]
+    keys: Vec<String>,
     /// How they ended
     #[arg(value_enum)]
     state: Marked,
@@ -78,7 +78,7 @@ struct Change {
 #[derive(Default)]
 struct Answers {
     done: Vec<Value>,
-    refused: Vec<(Timestamp, Failure)>,
+    refused: Vec<(String, Failure)>,
 }
 
 pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
@@ -90,8 +90,8 @@ pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
         body["dryRun"] = args.dry_run.into();
         body["killLive"] = args.kill_live.into();
     }
-    let times = chosen(&client, &args.change, &change, &doing)?;
-    let answers = ask(&client, &doing, (&args.change.workflow, &times), change.verb, &body)?;
+    let keys = chosen(&client, &args.change, &change, &doing)?;
+    let answers = ask(&client, &doing, (&args.change.workflow, &keys), change.verb, &body)?;
     if args.downstream && !args.change.door.form.json {
         answers.done.iter().for_each(|done| downstream::tell(done, args.kill_live));
         return Ok(answers.close());
@@ -114,15 +114,15 @@ pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
         Marked::Succeeded => "succeeded".into(),
     };
     let doing = format!("mark {}", args.workflow);
-    let answers = ask(&client, &doing, (&args.workflow, &args.times), "mark", &body)?;
+    let answers = ask(&client, &doing, (&args.workflow, &args.keys), "mark", &body)?;
     Ok(answers.tell(&args.door, "mark"))
 }
 
 fn change(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let doing = format!("{} {}", change.verb, args.workflow);
-    let times = chosen(&client, args, change, &doing)?;
-    let answers = ask(&client, &doing, (&args.workflow, &times), change.verb, &because(args.because.reason.as_ref()))?;
+    let keys = chosen(&client, args, change, &doing)?;
+    let answers = ask(&client, &doing, (&args.workflow, &keys), change.verb, &because(args.because.reason.as_ref()))?;
     Ok(answers.tell(&args.door, change.verb))
 }
 
@@ -134,10 +134,10 @@ fn because(reason: Option<&String>) -> Value {
 }
 
 /// The slots that were named, or those of the range.
-fn chosen(client: &Client, args: &ChangeArgs, change: &Change, doing: &str) -> Result<Vec<Timestamp>, Failure> {
+fn chosen(client: &Client, args: &ChangeArgs, change: &Change, doing: &str) -> Result<Vec<String>, Failure> {
     match (args.from, args.to) {
         (Some(from), Some(to)) => in_range(client, args, change, doing, from, to),
-        _ => Ok(args.times.clone()),
+        _ => Ok(args.keys.clone()),
     }
 }
 
@@ -145,15 +145,15 @@ fn chosen(client: &Client, args: &ChangeArgs, change: &Change, doing: &str) -> R
 fn ask(
     client: &Client,
     doing: &str,
-    (workflow, times): (&str, &[Timestamp]),
+    (workflow, keys): (&str, &[String]),
     verb: &str,
     body: &Value,
 ) -> Result<Answers, Failure> {
     let mut answers = Answers::default();
-    for time in times {
-        match client.post(doing, &format!("{}/{verb}", slot_path(workflow, *time)), body) {
+    for key in keys {
+        match client.post(doing, &format!("{}/{verb}", slot_path(workflow, key)), body) {
             Ok(slot) => answers.done.push(slot),
-            Err(failure) if failure.code == BAD => answers.refused.push((*time, failure)),
+            Err(failure) if failure.code == BAD => answers.refused.push((key.clone(), failure)),
             Err(failure) => return Err(failure),
         }
     }
@@ -164,16 +164,13 @@ impl Answers {
     fn tell(self, door: &Door, verb: &str) -> u8 {
         if door.form.json {
             let refused = self.refused.iter();
-            let refused: Vec<Value> = refused
-                .map(|(time, failure)| json!({ "time": words::wire(*time), "error": failure.message }))
-                .collect();
+            let refused: Vec<Value> = refused.map(|(key, failure)| refusal(key, failure)).collect();
             words::json(&json!({ "items": self.done, "refused": refused }));
             return self.code();
         }
         for slot in &self.done {
-            let (state, name) =
-                (text(slot, "state"), format!("{}@{}", text(slot, "workflow"), short(text(slot, "time"))));
-            words::line(format!("{name} is {}", render::paint(state, state)));
+            let state = text(slot, "state");
+            words::line(format!("{} is {}", name(slot), render::paint(state, state)));
         }
         if self.done.is_empty() && self.refused.is_empty() {
             words::line(format!("no slot to {verb} in that range"));
@@ -194,6 +191,14 @@ impl Answers {
     }
 }
 
+/// What was refused: of a slot by time, or of a job.
+fn refusal(key: &str, failure: &Failure) -> Value {
+    match words::time(key) {
+        Ok(time) => json!({ "time": words::wire(time), "error": failure.message }),
+        Err(_) => json!({ "job": key, "error": failure.message }),
+    }
+}
+
 /// The existing slots of a range that it can be done to, oldest first.
 fn in_range(
     client: &Client,
@@ -202,7 +207,7 @@ fn in_range(
     doing: &str,
     from: Timestamp,
     to: Timestamp,
-) -> Result<Vec<Timestamp>, Failure> {
+) -> Result<Vec<String>, Failure> {
     client.get(doing, &format!("/workflows/{}", escape(&args.workflow)), &Query::new())?;
     let states = SlotState::ALL.into_iter().filter(|state| state.is_final() == change.to_final);
     let states: Vec<&str> = states.map(SlotState::as_str).collect();
@@ -212,5 +217,5 @@ fn in_range(
     query.add("from", words::wire(from));
     query.add("to", words::wire(to));
     let (rows, _) = client.list(doing, "/slots", &query, usize::MAX)?;
-    Ok(rows.iter().rev().filter_map(|row| words::time(text(row, "time")).ok()).collect())
+    Ok(rows.iter().rev().map(|row| text(row, "time").to_owned()).collect())
 }

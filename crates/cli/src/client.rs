@@ -30,7 +30,12 @@ impl Client {
     /// The server that was named, or that works in this folder, or the usual one.
     pub(crate) fn new(door: &Door) -> Result<Client, Failure> {
         let named = door.server.clone().filter(|server| !server.is_empty());
-        let base = named.or_else(nearby).unwrap_or_else(|| format!("http://127.0.0.1:{}", up::PORT));
+        Client::at(&named.or_else(nearby).unwrap_or_else(|| format!("http://127.0.0.1:{}", up::PORT)))
+    }
+
+    /// The server at an address.
+    pub(crate) fn at(base: &str) -> Result<Client, Failure> {
+        let base = base.to_owned();
         let base = if base.contains("://") { base } else { format!("http://{base}") };
         if !base.starts_with("http://") {
             return Err(Failure::usage(format!(
@@ -162,8 +167,11 @@ impl Client {
             let failure = Failure::bad(format!("{doing}: {} answered {status}", self.base));
             return Err(failure.hint("is that a Kelos server?"));
         };
-        let failure = Failure::bad(format!("{doing}: {detail}"));
         let kind = problem["type"].as_str().and_then(|kind| kind.rsplit(':').next()).unwrap_or_default();
+        let message = format!("{doing}: {detail}");
+        // Only the server knows what names a slot of a workflow.
+        let is_usage = matches!(kind, "bad-path" | "no-job-id");
+        let failure = if is_usage { Failure::usage(message) } else { Failure::bad(message) };
         Err(match own_hint(kind).or(problem["hint"].as_str()) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -195,6 +203,11 @@ fn own_hint(kind: &str) -> Option<&'static str> {
         "standby" => "ask the other server, with --server URL",
         _ => return None,
     })
+}
+
+/// Whether somebody named a server, or one works in this folder.
+pub(crate) fn is_named(door: &Door) -> bool {
+    door.server.as_ref().is_some_and(|server| !server.is_empty()) || nearby().is_some()
 }
 
 /// The address of the server that works in this folder, or in one above it.
@@ -246,8 +259,18 @@ pub(crate) fn escape(name: &str) -> String {
 }
 
 /// The path of a slot.
-pub(crate) fn slot_path(workflow: &str, time: jiff::Timestamp) -> String {
-    format!("/workflows/{}/slots/{}", escape(workflow), escape(&crate::text::wire(time)))
+pub(crate) fn slot_path(workflow: &str, key: &str) -> String {
+    format!("/workflows/{}/slots/{}", escape(workflow), escape(key))
+}
+
+/// Which slot of its workflow something in an answer is: its time in short form, or its job id.
+pub(crate) fn key(value: &Value) -> String {
+    value["job"].as_str().map_or_else(|| crate::text::short(text(value, "time")), str::to_owned)
+}
+
+/// The slot that something in an answer is: `wordcount@2016-01-01T00:00Z`, `modelBuild@1_purchase`.
+pub(crate) fn slot(value: &Value) -> String {
+    format!("{}@{}", text(value, "workflow"), key(value))
 }
 
 /// A text in an answer; empty where it is missing.

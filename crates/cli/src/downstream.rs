@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::client::{items, number, text};
-use crate::text::{self as words, count, short};
+use crate::client::{items, number, slot as name};
+use crate::text::{self as words, count};
 
 /// Slots that are printed of each kind.
 const SLOTS_SHOWN: usize = 20;
@@ -33,7 +33,7 @@ fn list(opened: &Value, kind: &str, heading: &str) {
     }
     words::line(format!("{} {heading}", count(total, "slot")));
     for slot in items(&opened[kind], "slots").iter().take(SLOTS_SHOWN) {
-        words::line(format!("  {}@{}", text(slot, "workflow"), short(text(slot, "time"))));
+        words::line(format!("  {}", name(slot)));
     }
     if total > SLOTS_SHOWN {
         words::line(format!("  and {} more", total - SLOTS_SHOWN));

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::client::{Client, Query, escape, items, number, text};
+use crate::client::{Client, Query, items, key, number, slot as name, slot_path, text};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
-use crate::text::{self as words, short};
+use crate::text as words;
 
 /// How the graph is printed.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -47,7 +47,7 @@ pub(crate) struct GraphArgs {
     #[arg(long, value_name = "N")]
     hours: Option<u32>,
     /// What is in this slot's way, however far upstream, instead of the graph
-    #[arg(long, value_name = "WORKFLOW@TIME", conflicts_with_all = ["focus", "project", "tag", "find", "hours"])]
+    #[arg(long, value_name = "WORKFLOW@TIME|JOB_ID", conflicts_with_all = ["focus", "project", "tag", "find", "hours"])]
     slot: Option<String>,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
@@ -129,12 +129,22 @@ fn tree(graph: &Value) -> Vec<String> {
 fn annotation(edge: &Value) -> String {
     match (text(edge, "kind"), edge["laterSeconds"].as_i64()) {
         ("schedule", _) => "  [has its times]".to_owned(),
+        ("jobs", _) => match groups(edge).as_str() {
+            "" => "  [waits for its jobs]".to_owned(),
+            groups => format!("  [waits for its jobs: {groups}]"),
+        },
         (_, Some(later)) if later != 0 => {
             let way = if later < 0 { "earlier" } else { "later" };
             format!("  [waits for the slot {} s {way}]", later.unsigned_abs())
         }
         _ => String::new(),
     }
+}
+
+/// The groups by which jobs wait for others.
+fn groups(edge: &Value) -> String {
+    let groups: Vec<&str> = items(edge, "groups").iter().filter_map(Value::as_str).collect();
+    groups.join(", ")
 }
 
 /// How a workflow's slots do.
@@ -147,9 +157,10 @@ fn standing(node: &Value) -> String {
         counts.map(|(state, count)| render::paint(&format!("{count} {state}"), state)).collect();
     if parts.is_empty() {
         let newest = &node["newest"];
-        parts.push(match newest["time"].as_str() {
-            Some(time) => format!("{} {}", short(time), render::paint(text(newest, "state"), text(newest, "state"))),
-            None => "no slots".to_owned(),
+        parts.push(if newest.is_object() {
+            format!("{} {}", key(newest), render::paint(text(newest, "state"), text(newest, "state")))
+        } else {
+            "no slots".to_owned()
         });
     }
     if node["paused"] == true {
@@ -170,6 +181,7 @@ fn dot(graph: &Value) -> String {
     for edge in items(graph, "edges") {
         let style = match (text(edge, "kind"), edge["laterSeconds"].as_i64()) {
             ("schedule", _) => " [style=dashed]".to_owned(),
+            ("jobs", _) => format!(" [label={}]", quoted(&groups(edge))),
             (_, Some(later)) if later != 0 => format!(" [label=\"{later} s\"]"),
             _ => String::new(),
         };
@@ -184,15 +196,20 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// Workflow and key of a slot. A time has no @, but a workflow or a job id may.
+fn named(slot: &str) -> Option<(&str, &str)> {
+    slot.rsplit_once('@').filter(|(_, key)| words::time(key).is_ok()).or_else(|| slot.split_once('@'))
+}
+
 /// What is in a slot's way.
 fn upstream(client: &Client, slot: &str, shape: Shape) -> Result<u8, Failure> {
-    let expected = || Failure::usage(format!("read the slot {slot:?}: expected WORKFLOW@TIME"));
-    let (workflow, time) = slot.rsplit_once('@').ok_or_else(expected)?;
+    let expected = || Failure::usage(format!("read the slot {slot:?}: expected WORKFLOW@TIME or WORKFLOW@JOB_ID"));
+    let (workflow, key) = named(slot).ok_or_else(expected)?;
     if matches!(shape, Shape::Dot | Shape::Svg) {
         return Err(Failure::usage("print what is in a slot's way: expected --format text or json"));
     }
-    let time = words::time(time).map_err(|error| Failure::usage(format!("read the slot: {error}")))?;
-    let path = format!("/workflows/{}/slots/{}/upstream", escape(workflow), escape(&words::wire(time)));
+    let key = words::key(key).map_err(|error| Failure::usage(format!("read the slot: {error}")))?;
+    let path = format!("{}/upstream", slot_path(workflow, &key));
     let found = client.get("find what is in the way", &path, &Query::new())?;
     match shape {
         Shape::Json => words::json(&found),
@@ -206,7 +223,7 @@ fn steps(found: &Value) -> Vec<String> {
     for step in items(found, "steps") {
         let indent = "  ".repeat(usize::try_from(number(step, "level")).unwrap_or_default());
         let state = step["state"].as_str().unwrap_or("not there");
-        let name = format!("{}@{}", text(step, "workflow"), short(text(step, "time")));
+        let name = name(step);
         lines.push(format!("{indent}{name}  {}", render::paint(state, state)));
         for obstacle in items(step, "obstacles") {
             lines.push(format!("{indent}  <- {}", text(obstacle, "text")));

@@ -4,7 +4,7 @@ use comfy_table::Cell;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Query, escape, items, number, text};
+use crate::client::{Client, Query, escape, items, key, number, text};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
@@ -104,6 +104,9 @@ fn schedule(schedule: &Value) -> String {
     if let Some(on) = schedule["dependsOn"].as_str() {
         return format!("as {on}");
     }
+    if let Some(template) = schedule["jobId"].as_str() {
+        return format!("jobs {template}");
+    }
     match schedule["zone"].as_str() {
         Some(zone) if zone != "UTC" => format!("{} {zone}", text(schedule, "cron")),
         _ => text(schedule, "cron").to_owned(),
@@ -156,11 +159,13 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
         words::line("no slots");
         return Ok(0);
     }
-    let mut table = render::table(&["WORKFLOW", "TIME", "STATE", "SINCE", "RUNS", "NOTE"]);
+    let is_job = |row: &Value| row["job"].is_string();
+    let which = if rows.iter().all(is_job) { "JOB" } else { "TIME" };
+    let mut table = render::table(&["WORKFLOW", which, "STATE", "SINCE", "RUNS", "NOTE"]);
     for row in &rows {
         table.add_row([
             Cell::new(text(row, "workflow")),
-            Cell::new(short(text(row, "time"))),
+            Cell::new(key(row)),
             render::state(text(row, "state")),
             Cell::new(short(text(row, "since"))),
             Cell::new(number(row, "lastRun")),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{Client, Query, number, slot_path, text};
+use crate::client::{Client, Query, key, number, slot as name, slot_path, text};
 use crate::failure::{Failure, UNREACHABLE};
 use crate::options::{Door, OneSlot};
 use crate::text as words;
@@ -39,7 +39,7 @@ struct Piece {
 
 pub(crate) fn run(args: &LogsArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let slot = slot_path(&args.slot.workflow, args.slot.time);
+    let slot = slot_path(&args.slot.workflow, &args.slot.key);
     let number = match args.run {
         Some(number) => number,
         None => latest(&client, &slot, args)?,
@@ -87,9 +87,10 @@ fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u64, Failure> 
                 std::thread::sleep(LOOK_EVERY);
             }
             0 => {
-                let (id, at) = (&args.slot.workflow, words::to_the_second(args.slot.time));
+                let (id, at) = (&args.slot.workflow, words::quoted(&key(&row)));
                 return Err(Failure::bad(format!(
-                    "{DOING}: {id}@{at} is {}, and has not run yet",
+                    "{DOING}: {} is {}, and has not run yet",
+                    name(&row),
                     text(&row, "state")
                 ))
                 .hint(format!("`kelos why {id} {at}` says what it waits for")));

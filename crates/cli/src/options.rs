@@ -45,9 +45,9 @@ pub(crate) struct Scripts {
 pub(crate) struct OneSlot {
     /// Whose slot
     pub(crate) workflow: String,
-    /// Which slot
-    #[arg(value_parser = text::time)]
-    pub(crate) time: Timestamp,
+    /// Which slot: its time, or its job id
+    #[arg(value_name = "TIME|JOB_ID", value_parser = text::key)]
+    pub(crate) key: String,
 }
 
 /// From when to when.

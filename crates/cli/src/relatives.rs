@@ -1,4 +1,5 @@
-//! `kelos parents` and `kelos children`: what a job of a `tasks.json` waits for, and what waits for it.
+//! `kelos parents` and `kelos children`: what a job waits for, and what waits for it; by what a server has loaded, with where
+//! each stands, or by a `tasks.json`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +8,13 @@ use kelos_model::WorkflowId;
 use kelos_model::jobs::{Job, JobError, Parents};
 use serde_json::{Value, json};
 
+use crate::client::{self, Client, Query, escape, items, number, text};
 use crate::failure::Failure;
-use crate::options::Form;
-use crate::text;
+use crate::options::Door;
+use crate::{render, text as words};
 
+/// Jobs that a server is asked to list of each group.
+const LISTED: usize = 10_000;
 /// Mistakes that are shown at a time.
 const SHOWN: usize = 20;
 
@@ -21,37 +25,55 @@ pub(crate) struct RelativesArgs {
     workflow: WorkflowId,
     /// Which of its jobs
     job_id: String,
-    /// The file that says what depends on what
-    #[arg(long, value_name = "FILE", env = "STOLOS_TASKS_JSON", hide_env_values = true, default_value = "tasks.json", value_hint = clap::ValueHint::FilePath)]
-    tasks_json: PathBuf,
+    /// A file that says what depends on what, in place of a server [default: tasks.json, where it is in this folder and no
+    /// server is]
+    #[arg(long, value_name = "FILE", env = "STOLOS_TASKS_JSON", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
+    tasks_json: Option<PathBuf>,
     /// A JSON file that says what may stand for each identifier, such as {"date": "date", "client_id": "integer"}
+    /// [default: identifiers.json beside the file of apps, if it exists]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     identifiers: Option<PathBuf>,
     /// The template of apps that have none, such as {date}_{client_id}
     #[arg(long, value_name = "TEMPLATE", env = "STOLOS_JOB_ID_DEFAULT_TEMPLATE", hide_env_values = true)]
     template: Option<String>,
     #[command(flatten)]
-    form: Form,
+    door: Door,
 }
 
 impl RelativesArgs {
-    fn tasks(&self) -> Result<Tasks, Failure> {
-        let identifiers = self.identifiers.as_deref().map(file).transpose()?;
+    /// The file to read in place of asking a server.
+    fn file(&self) -> Option<PathBuf> {
+        let here = || Some(PathBuf::from("tasks.json")).filter(|path| path.exists() && !client::is_named(&self.door));
+        self.tasks_json.clone().or_else(here)
+    }
+
+    fn tasks(&self, path: &Path) -> Result<Tasks, Failure> {
+        let beside = path.with_file_name("identifiers.json");
+        let identifiers = self.identifiers.as_deref().or_else(|| beside.exists().then_some(&*beside));
+        let identifiers = identifiers.map(file).transpose()?;
         let settings = Settings::new(self.template.as_deref(), identifiers.as_deref());
         let settings = settings.map_err(|error| Failure::usage(error.to_string()))?;
-        let tasks = read(&file(&self.tasks_json)?, &settings).map_err(|mistakes| self.mistaken(&mistakes))?;
+        let tasks = read(&file(path)?, &settings).map_err(|mistakes| mistaken(path, &mistakes))?;
         for warning in &tasks.warnings {
-            eprintln!("warning: {}:{warning}", self.tasks_json.display());
+            eprintln!("warning: {}:{warning}", path.display());
         }
         Ok(tasks)
     }
 
-    fn mistaken(&self, mistakes: &[Mistake]) -> Failure {
-        let path = self.tasks_json.display();
-        let mut shown: Vec<String> = mistakes.iter().take(SHOWN).map(|mistake| format!("{path}:{mistake}")).collect();
-        shown.extend(mistakes.len().checked_sub(SHOWN).filter(|more| *more > 0).map(|more| format!("and {more} more")));
-        Failure::bad(format!("read {path}: {} in it", text::count(mistakes.len(), "mistake"))).show(shown)
+    /// What a server says of the job.
+    fn ask(&self, what: &str) -> Result<Value, Failure> {
+        let path = format!("/jobs/{}/{}/{what}", escape(self.workflow.as_str()), escape(&self.job_id));
+        let mut query = Query::new();
+        query.add("limit", LISTED);
+        Client::new(&self.door)?.get("ask about the job", &path, &query)
     }
+}
+
+fn mistaken(path: &Path, mistakes: &[Mistake]) -> Failure {
+    let path = path.display();
+    let mut shown: Vec<String> = mistakes.iter().take(SHOWN).map(|mistake| format!("{path}:{mistake}")).collect();
+    shown.extend(mistakes.len().checked_sub(SHOWN).filter(|more| *more > 0).map(|more| format!("and {more} more")));
+    Failure::bad(format!("read {path}: {} in it", words::count(mistakes.len(), "mistake"))).show(shown)
 }
 
 fn file(path: &Path) -> Result<String, Failure> {
@@ -64,56 +86,95 @@ fn unknown(error: &JobError) -> Failure {
 }
 
 fn named(job: &Job) -> Value {
-    json!({ "workflow": job.workflow, "jobId": job.id })
+    json!({ "workflow": job.workflow, "job": job.id })
 }
 
-/// Jobs as lines, their ids one below the other.
-fn lines<'a>(jobs: impl Iterator<Item = (&'a Job, String)> + Clone) -> impl Iterator<Item = String> {
-    let width = jobs.clone().map(|(job, _)| job.workflow.as_str().chars().count()).max().unwrap_or(0);
-    jobs.map(move |(job, more)| format!("  {:width$}  {}{more}", job.workflow.as_str(), job.id))
+/// What the relation of a file says of a job, in the form in which a server says it.
+fn parents_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<Value, JobError> {
+    let job = tasks.graph.job(&args.workflow, &args.job_id)?;
+    let group = |found: &Parents| {
+        let jobs: Vec<Value> = found.jobs.iter().map(named).collect();
+        json!({ "group": found.group, "total": jobs.len(), "jobs": jobs })
+    };
+    let groups: Vec<Value> = tasks.graph.parents(&job.workflow, &job.id)?.iter().map(group).collect();
+    Ok(json!({ "workflow": job.workflow, "job": job.id, "anyOf": groups }))
 }
 
-pub(crate) fn parents(args: &RelativesArgs) -> Result<u8, Failure> {
-    let tasks = args.tasks()?;
-    let job = tasks.graph.job(&args.workflow, &args.job_id).map_err(|error| unknown(&error))?;
-    let groups = tasks.graph.parents(&job.workflow, &job.id).map_err(|error| unknown(&error))?;
-    if args.form.json {
-        let group =
-            |found: &Parents| json!({ "group": found.group, "jobs": found.jobs.iter().map(named).collect::<Vec<_>>() });
-        let groups: Vec<Value> = groups.iter().map(group).collect();
-        text::json(&json!({ "workflow": job.workflow, "jobId": job.id, "anyOf": groups }));
-        return Ok(0);
-    }
-    if groups.is_empty() {
-        text::line(format!("{} {} waits for nothing", job.workflow, job.id));
-    }
-    for (at, found) in groups.iter().enumerate() {
-        let start = if at == 0 { format!("{} {} waits for", job.workflow, job.id) } else { "or for".to_owned() };
-        let jobs = text::count(found.jobs.len(), "job");
-        text::line(format!("{start} {jobs} of group {}", found.group));
-        lines(found.jobs.iter().map(|job| (job, String::new()))).for_each(text::line);
+fn children_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<Value, JobError> {
+    let job = tasks.graph.job(&args.workflow, &args.job_id)?;
+    let child = |(child, group): &(Job, std::sync::Arc<str>)| json!({ "workflow": child.workflow, "job": child.id, "group": group });
+    let children: Vec<Value> = tasks.graph.children(&job.workflow, &job.id)?.iter().map(child).collect();
+    Ok(json!({ "workflow": job.workflow, "job": job.id, "total": children.len(), "children": children }))
+}
+
+type ByFile = fn(&Tasks, &RelativesArgs) -> Result<Value, JobError>;
+
+fn run(args: &RelativesArgs, what: &str, by_file: ByFile, tell: fn(&Value) -> Vec<String>) -> Result<u8, Failure> {
+    let found = match args.file() {
+        Some(path) => by_file(&args.tasks(&path)?, args).map_err(|error| unknown(&error))?,
+        None => args.ask(what)?,
+    };
+    if args.door.form.json {
+        words::json(&found);
+    } else {
+        tell(&found).iter().for_each(words::line);
     }
     Ok(0)
 }
 
+pub(crate) fn parents(args: &RelativesArgs) -> Result<u8, Failure> {
+    run(args, "parents", parents_by_file, told_parents)
+}
+
 pub(crate) fn children(args: &RelativesArgs) -> Result<u8, Failure> {
-    let tasks = args.tasks()?;
-    let job = tasks.graph.job(&args.workflow, &args.job_id).map_err(|error| unknown(&error))?;
-    let found = tasks.graph.children(&job.workflow, &job.id).map_err(|error| unknown(&error))?;
-    if args.form.json {
-        let child = |(child, group): &(Job, std::sync::Arc<str>)| json!({ "workflow": child.workflow, "jobId": child.id, "group": group });
-        let children: Vec<Value> = found.iter().map(child).collect();
-        text::json(&json!({ "workflow": job.workflow, "jobId": job.id, "children": children }));
-        return Ok(0);
+    run(args, "children", children_by_file, told_children)
+}
+
+/// Jobs as lines, what they have in common one below the other.
+fn lines(jobs: &[Value]) -> Vec<String> {
+    let width = |name: &str| jobs.iter().map(|job| text(job, name).chars().count()).max().unwrap_or(0);
+    let (apps, ids) = (width("workflow"), width("job"));
+    let line = |job: &Value| {
+        let group = job["group"].as_str().map(|group| format!("  (group {group})")).unwrap_or_default();
+        // Only a server knows where they stand.
+        let state = job.get("state").map(|state| state.as_str().unwrap_or("never opened"));
+        let state = state.map(|state| format!("  {}", render::paint(state, state))).unwrap_or_default();
+        format!("  {:apps$}  {:ids$}{state}{group}", text(job, "workflow"), text(job, "job")).trim_end().to_owned()
+    };
+    jobs.iter().map(line).collect()
+}
+
+fn told_parents(found: &Value) -> Vec<String> {
+    let (name, groups) = (format!("{} {}", text(found, "workflow"), text(found, "job")), items(found, "anyOf"));
+    if groups.is_empty() {
+        return vec![format!("{name} waits for nothing")];
     }
-    let jobs = match found.len() {
+    let mut told = Vec::new();
+    for (at, group) in groups.iter().enumerate() {
+        let start = if at == 0 { format!("{name} waits for") } else { "or for".to_owned() };
+        let total = usize::try_from(number(group, "total")).unwrap_or(usize::MAX);
+        let succeeded =
+            group["succeeded"].as_u64().map(|done| format!(", {done} of them succeeded")).unwrap_or_default();
+        told.push(format!("{start} {} of group {}{succeeded}", words::count(total, "job"), text(group, "group")));
+        told.extend(lines(items(group, "jobs")));
+        told.extend(more(total, items(group, "jobs").len()));
+    }
+    told
+}
+
+fn told_children(found: &Value) -> Vec<String> {
+    let total = usize::try_from(number(found, "total")).unwrap_or(usize::MAX);
+    let jobs = match total {
         0 => "nothing waits".to_owned(),
         1 => "1 job waits".to_owned(),
         count => format!("{count} jobs wait"),
     };
-    text::line(format!("{jobs} for {} {}", job.workflow, job.id));
-    let width = found.iter().map(|(child, _)| child.id.chars().count()).max().unwrap_or(0);
-    let group = |child: &Job, group: &str| format!("{}  (group {group})", " ".repeat(width - child.id.chars().count()));
-    lines(found.iter().map(|(child, name)| (child, group(child, name)))).for_each(text::line);
-    Ok(0)
+    let mut told = vec![format!("{jobs} for {} {}", text(found, "workflow"), text(found, "job"))];
+    told.extend(lines(items(found, "children")));
+    told.extend(more(total, items(found, "children").len()));
+    told
+}
+
+fn more(total: usize, shown: usize) -> Option<String> {
+    total.checked_sub(shown).filter(|more| *more > 0).map(|more| format!("  and {more} more"))
 }

@@ -3,7 +3,7 @@
 use comfy_table::Cell;
 use serde_json::Value;
 
-use crate::client::{Client, Query, items, number, text};
+use crate::client::{self, Client, Query, items, number, text};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
@@ -61,7 +61,7 @@ fn kind(name: &str) -> &str {
 }
 
 fn slot(row: &Value) -> String {
-    let slot = format!("{}@{}", text(row, "workflow"), short(text(row, "time")));
+    let slot = client::slot(row);
     match usize::try_from(number(row, "others")).unwrap_or(usize::MAX) {
         0 => slot,
         others => format!("{slot} and {}", count(others, "later one")),

@@ -14,6 +14,15 @@ pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
     parse_instant(text).map_err(|error| error.to_string())
 }
 
+/// Reads what names a slot: a time, or a job id where its workflow is keyed by those, which the server knows.
+pub(crate) fn key(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("expected a time such as 2016-01-01T12:00Z, or a job id".to_owned()),
+        "now" => time(text).map(wire),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// Reads `90s`, `15m`, `36h`, `7d` or `2w`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
     let expected = || format!("{text:?} is not a duration: expected a form such as 90s, 15m, 36h, 7d or 2w");

@@ -5,7 +5,7 @@ use std::io::BufReader;
 
 use serde_json::Value;
 
-use crate::client::{Client, Query, escape, number, text};
+use crate::client::{Client, Query, escape, number, slot, text};
 use crate::failure::{Failure, UNREACHABLE};
 use crate::options::Door;
 use crate::text::{self as words, short};
@@ -133,7 +133,7 @@ fn print(args: &EventsArgs, event: &Value) {
 fn told(event: &Value) -> String {
     let at = short(text(event, "at"));
     let subject = match text(event, "subject") {
-        "slot" => format!("{}@{}", text(event, "workflow"), short(text(event, "time"))),
+        "slot" => slot(event),
         "backfill" => format!("backfill {}", text(event, "backfill")),
         "register" => format!("register {}/{}", text(event, "bucket"), text(event, "key")),
         _ => text(event, "workflow").to_owned(),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::client::{Client, Query, items, number, slot_path, text};
+use crate::client::{Client, Query, items, number, slot as name, slot_path, text};
 use crate::failure::Failure;
 use crate::options::{Door, OneSlot};
 use crate::render;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let mut query = Query::new();
     query.add_some("at", args.at.map(words::wire));
-    let slot = slot_path(&args.slot.workflow, args.slot.time);
+    let slot = slot_path(&args.slot.workflow, &args.slot.key);
     let (what, tell): (_, fn(&Value) -> Vec<String>) =
         if args.path { ("critical-path", critical_path) } else { ("why", account) };
     let found = client.get("explain the slot", &format!("{slot}/{what}"), &query)?;
@@ -41,7 +41,6 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
 
 /// The slots that lead up to its end, the furthest back first, each with its share of the time.
 fn critical_path(path: &Value) -> Vec<String> {
-    let name = |of: &Value| format!("{}@{}", text(of, "workflow"), short(text(of, "time")));
     let until = if path["isOver"] == true { "it ended at" } else { "it has not ended by" };
     let (from, to) = (short(text(path, "from")), short(text(path, "until")));
     let mut lines = vec![format!("{}: the path to it begins at {from}; {until} {to}", name(path)), String::new()];
@@ -59,7 +58,7 @@ fn critical_path(path: &Value) -> Vec<String> {
 
 fn account(why: &Value) -> Vec<String> {
     let state = why["state"].as_str();
-    let slot = format!("{}@{}", text(why, "workflow"), short(text(why, "time")));
+    let slot = name(why);
     let mut lines = vec![match state {
         Some(state) => format!("{slot}  {}", render::paint(state, state)),
         None => slot,
@@ -133,7 +132,7 @@ fn evidence(said: &str, node: &Value) -> String {
         "clock" => format!("  [until {}, looked at {}]", at("until"), at("now")),
         "slot" => {
             let state = evidence["state"].as_str().unwrap_or("not there");
-            let slot = new(format!("{}@{}", text(evidence, "workflow"), at("time")));
+            let slot = new(name(evidence));
             format!("  [{slot}is {state}]")
         }
         "probe" => {

@@ -37,12 +37,11 @@ fn parents_and_children_are_printed_by_group() {
 #[test]
 fn programs_get_json() {
     let parents: Value = serde_json::from_str(&asked("parents", "App2", "20150101_5", &["--json"])).expect("JSON");
-    let job = json!({ "workflow": "App1", "jobId": "20150101_5" });
-    let expected =
-        json!({ "workflow": "App2", "jobId": "20150101_5", "anyOf": [{ "group": "default", "jobs": [job] }] });
+    let job = json!({ "workflow": "App1", "job": "20150101_5" });
+    let expected = json!({ "workflow": "App2", "job": "20150101_5", "anyOf": [{ "group": "default", "total": 1, "jobs": [job] }] });
     assert_eq!(parents, expected);
     let children: Value = serde_json::from_str(&asked("children", "App1", "20150101_5", &["--json"])).expect("JSON");
-    assert_eq!(children["children"][0], json!({ "workflow": "App2", "jobId": "20150101_5", "group": "default" }));
+    assert_eq!(children["children"][0], json!({ "workflow": "App2", "job": "20150101_5", "group": "default" }));
 }
 
 #[test]
