@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_core::{Ask, Done, Inspection};
-use kelos_model::event::Event;
+use kelos_model::event::{Event, Origin};
 use kelos_model::time::{CronSchedule, ScheduleProblem, text};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Answer, EventRecord, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, slot};
@@ -10,6 +10,7 @@ use kelos_store::{Reader, StoreError};
 use serde::Serialize;
 
 mod outages;
+mod parents;
 mod pools;
 
 use crate::engine::Handle;
@@ -85,6 +86,9 @@ pub fn read(
     let runs = reader.slot_runs(slot)?;
     let workflow = reader.workflow(&slot.workflow)?;
     let mut why = account(slot, now, history.clone(), runs, workflow.as_ref(), inspection);
+    if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
+        why.look_at_parents(reader, &history)?;
+    }
     if why.state.is_none() {
         let schedule = workflow.as_ref().map(|row| schedule::resolved(reader, row)).transpose()?;
         let planned_at = history.first().map(|first| first.at);
@@ -92,6 +96,19 @@ pub fn read(
         why.headline = absent.because(slot, now, at_present);
     }
     Ok(why)
+}
+
+impl Why {
+    /// Tells of a job that waits how its parents stand now. The log has only some of them, and says less of them, so that it
+    /// does not grow with every step of each.
+    fn look_at_parents(&mut self, reader: &dyn Reader, history: &[EventRecord]) -> Result<(), StoreError> {
+        let Some((slot, _)) = fold(history).filter(|(slot, _)| slot.state == SlotState::Waiting) else { return Ok(()) };
+        let said = self.trigger.iter().flat_map(parents::part).flat_map(Explanation::blockers).collect::<Vec<_>>();
+        let own = self.blockers.iter().filter(|blocker| !said.contains(blocker)).cloned();
+        self.blockers = own.chain(parents::blockers(reader, &self.slot, self.at)?).collect();
+        self.headline = headline(self, Some(&slot));
+        Ok(())
+    }
 }
 
 async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
@@ -199,9 +216,13 @@ fn blockers(
 fn queue_blockers(workflow: Option<&WorkflowRow>, inspection: Option<&Inspection>) -> Vec<String> {
     let concurrency = workflow.map_or(1, |workflow| workflow.definition.concurrency);
     let Some(inspection) = inspection else {
-        return vec![format!("its workflow runs {concurrency} slots at a time, by priority and then oldest first")];
+        let limit = || format!("its workflow runs {concurrency} slots at a time, by priority and then oldest first");
+        return Vec::from_iter((concurrency < u32::MAX).then(limit));
     };
     let mut blockers = Vec::new();
+    if inspection.no_worker {
+        blockers.push("no worker that is connected does jobs of its workflow".to_owned());
+    }
     if inspection.active >= concurrency {
         blockers.push(format!("{} of {concurrency} places of its workflow are taken", inspection.active));
     }
@@ -235,10 +256,10 @@ struct Absent<'a> {
 impl Absent<'_> {
     /// The first reason that holds, from the firmest to the weakest.
     fn because(&self, slot: &SlotRef, at: Timestamp, at_present: bool) -> String {
-        let time = slot.key.scheduled_at();
         let Some(workflow) = self.workflow else {
             return format!("no workflow has ever been named \"{}\"", slot.workflow);
         };
+        let Some(time) = slot.key.time() else { return self.no_job(workflow, at_present) };
         if self.planned_at.is_none()
             && let Some(never) = self.never(workflow, time)
         {
@@ -259,6 +280,18 @@ impl Absent<'_> {
         "it was never planned: it lay before the planning window when its workflow was looked at; \
          rerun it, or backfill a range, to open it"
             .to_owned()
+    }
+
+    /// A job comes to be when somebody asks for it.
+    fn no_job(&self, workflow: &WorkflowRow, at_present: bool) -> String {
+        match self.planned_at {
+            Some(planned_at) => {
+                format!("it had not been opened yet; that happened at {}", text::format_full(planned_at))
+            }
+            None if !workflow.present => "it was never opened, and its workflow is defined no more".to_owned(),
+            None if at_present => "it was never opened: submit it, or a job that waits for it".to_owned(),
+            None => "it was never opened".to_owned(),
+        }
     }
 
     /// Why no clock will ever bring it about.
@@ -284,16 +317,10 @@ impl Absent<'_> {
 
 fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
     match what {
-        SlotEvent::Planned { .. } | SlotEvent::BackoffEnded if !why.blockers.is_empty() => {
-            format!("waiting since {since}: {}", why.blockers.join("; "))
-        }
-        SlotEvent::Planned { .. } | SlotEvent::BackoffEnded => format!("waiting since {since}"),
-        SlotEvent::Reopened { by, .. } => {
-            let rest = if why.blockers.is_empty() { String::new() } else { format!(": {}", why.blockers.join("; ")) };
-            format!("waiting since {since}, when {by} reopened it{rest}")
-        }
-        SlotEvent::TriggerMet { .. } if why.blockers.is_empty() => format!("queued since {since}"),
-        SlotEvent::TriggerMet { .. } => format!("queued since {since}: {}", why.blockers.join("; ")),
+        SlotEvent::Planned { origin, .. } => format!("waiting since {since}{}{}", opened_words(origin), rest(why)),
+        SlotEvent::BackoffEnded => format!("waiting since {since}{}", rest(why)),
+        SlotEvent::Reopened { by, .. } => format!("waiting since {since}, when {by} reopened it{}", rest(why)),
+        SlotEvent::TriggerMet { .. } => format!("queued since {since}{}", rest(why)),
         SlotEvent::Dispatched { run, .. } if !why.blockers.is_empty() => {
             format!("run {run} was dispatched at {since} and could not be started yet: {}", why.blockers.join("; "))
         }
@@ -324,11 +351,25 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
             format!("expired at {since}: it still waited {timeout_seconds} s after its time")
         }
         SlotEvent::Imported { from, there, .. } => {
-            let rest = if why.blockers.is_empty() { String::new() } else { format!(": {}", why.blockers.join("; ")) };
+            let rest = rest(why);
             format!("{} since {since}, when it was imported from {from}, where it was {there}{rest}", slot.state)
         }
         SlotEvent::Skipped { explanation } => format!("skipped at {since}: {}", never_words(explanation)),
         _ => format!("{} since {since}", slot.state),
+    }
+}
+
+/// What stands in the way, after where it stands.
+fn rest(why: &Why) -> String {
+    if why.blockers.is_empty() { String::new() } else { format!(": {}", why.blockers.join("; ")) }
+}
+
+/// Which other job opened one.
+fn opened_words(origin: &Origin) -> String {
+    match origin {
+        Origin::Parent(parent) => format!(", when its parent {} had succeeded", parent.short()),
+        Origin::Child(child) => format!(", when it was opened for {}", child.short()),
+        Origin::Schedule | Origin::Request | Origin::Backfill => String::new(),
     }
 }
 

@@ -7,8 +7,10 @@ pub mod layout;
 mod obstacles;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::jobs::JobKeys;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::Keys;
 use kelos_model::workflow::WorkflowRow;
@@ -73,6 +75,8 @@ pub struct Edge {
     pub to: WorkflowId,
     /// How.
     pub kind: EdgeKind,
+    /// The groups by which jobs wait for the other's, in their order; none where a trigger does.
+    pub groups: Vec<Arc<str>>,
 }
 
 /// A graph, or a part of one.
@@ -157,18 +161,33 @@ impl Graph {
 fn edges(rows: &[WorkflowRow]) -> Vec<Edge> {
     let mut edges = BTreeSet::new();
     for row in rows.iter().filter(|row| row.present) {
-        let edge = |from: &WorkflowId, kind| Edge { from: from.clone(), to: row.id.clone(), kind };
+        let edge = |from: &WorkflowId, kind| Edge { from: from.clone(), to: row.id.clone(), kind, groups: Vec::new() };
         let looks = row.definition.trigger.looks_at();
         edges.extend(looks.into_iter().map(|(on, later_seconds)| edge(on, EdgeKind::Success { later_seconds })));
         match &row.definition.keys {
             Keys::Schedule(Schedule::Dependent(on)) => drop(edges.insert(edge(on, EdgeKind::Schedule))),
             Keys::Schedule(_) => {}
-            Keys::Jobs(jobs) => edges.extend(jobs.parents().map(|on| edge(on, EdgeKind::Jobs))),
+            Keys::Jobs(jobs) => edges.extend(by_groups(jobs).into_iter().map(|(on, groups)| Edge { groups, ..edge(on, EdgeKind::Jobs) })),
         }
         let jobs = row.definition.trigger.upstream_jobs();
-        edges.extend(jobs.into_iter().map(|on| edge(on, EdgeKind::Jobs)));
+        let is_told = |on: &WorkflowId| row.definition.keys.jobs().is_some_and(|jobs| jobs.parents().any(|one| one == on));
+        edges.extend(jobs.into_iter().filter(|on| !is_told(on)).map(|on| edge(on, EdgeKind::Jobs)));
     }
     edges.into_iter().collect()
+}
+
+/// The workflows whose jobs some jobs wait for, each with the groups that say so.
+fn by_groups(jobs: &JobKeys) -> BTreeMap<&WorkflowId, Vec<Arc<str>>> {
+    let mut found: BTreeMap<&WorkflowId, Vec<Arc<str>>> = BTreeMap::new();
+    for group in &jobs.depends_on {
+        for on in group.members.iter().flat_map(|member| &member.workflows) {
+            let groups = found.entry(on).or_default();
+            if groups.last().is_none_or(|last| **last != *group.name) {
+                groups.push(group.name.as_str().into());
+            }
+        }
+    }
+    found
 }
 
 /// All that is defined, and all that is mentioned.

@@ -124,11 +124,15 @@ struct EdgeDto {
     from: String,
     /// What depends on it.
     to: String,
-    /// `success`: slots wait for the success of the other's; `schedule`: slots are at the times of the other's.
+    /// `success`: slots wait for the success of the other's; `schedule`: slots are at the times of the other's; `jobs`: slots
+    /// wait for jobs of the other.
     kind: &'static str,
     /// For `success`: how many seconds later than its own the time of the slot is that is waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     later_seconds: Option<i64>,
+    /// For `jobs`: the groups by which jobs wait; none where a trigger does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<String>,
 }
 
 impl From<Graph> for GraphDto {
@@ -173,7 +177,8 @@ impl From<Edge> for EdgeDto {
             EdgeKind::Schedule => ("schedule", None),
             EdgeKind::Jobs => ("jobs", None),
         };
-        EdgeDto { from: edge.from.to_string(), to: edge.to.to_string(), kind, later_seconds }
+        let groups = edge.groups.iter().map(|group| group.to_string()).collect();
+        EdgeDto { from: edge.from.to_string(), to: edge.to.to_string(), kind, later_seconds, groups }
     }
 }
 

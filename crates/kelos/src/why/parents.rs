@@ -1,0 +1,128 @@
+//! What a job waits for, in words: how many of its parents have not succeeded, which of them stand in the way, and who blocks
+//! those.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kelos_model::time::text;
+use kelos_model::trigger::TriggerKind;
+use kelos_model::{Explanation, Run, SlotRef, SlotState};
+use kelos_store::{Reader, StoreError};
+
+use crate::jobs::{self, Jobs, Relative, RelativeGroup};
+
+/// Parents that are named; of the others there is a number.
+const NAMED: usize = 5;
+/// Jobs that are looked at to find out who blocks one.
+const MOST_LOOKED_AT: usize = 2000;
+
+/// The part of a trigger's tree that is about parents.
+pub(super) fn part(trigger: &Explanation) -> Option<&Explanation> {
+    match trigger.kind {
+        TriggerKind::Parents => Some(trigger),
+        TriggerKind::And => trigger.nested.first().and_then(part),
+        _ => None,
+    }
+}
+
+/// What stands in the way of a job that waits for its parents, as of now.
+pub(super) fn blockers(reader: &dyn Reader, job: &SlotRef, now: Timestamp) -> Result<Vec<String>, StoreError> {
+    let all = Jobs::read(reader)?;
+    if let Some(fault) = all.faulty.get(&job.workflow) {
+        return Ok(vec![format!("what its workflow says of its parents makes no sense: {fault}")]);
+    }
+    let groups = jobs::parents(&all, reader, job)?;
+    let told = Told { jobs: &all, reader, now };
+    let several = groups.len() > 1;
+    groups.iter().map(|group| told.group(group, several)).collect()
+}
+
+struct Told<'a> {
+    jobs: &'a Jobs,
+    reader: &'a dyn Reader,
+    now: Timestamp,
+}
+
+impl Told<'_> {
+    /// `waits for 3 of 400 jobs of group default: …`
+    fn group(&self, group: &RelativeGroup, several: bool) -> Result<String, StoreError> {
+        let mut missing: Vec<&Relative> =
+            group.jobs.iter().filter(|one| one.state != Some(SlotState::Succeeded)).collect();
+        missing.sort_by_key(|one| rank(one.state));
+        let (dead, total) = (group.ended_badly().count(), group.jobs.len());
+        let jobs = if total == 1 { "1 job".to_owned() } else { format!("{} of {total} jobs", missing.len()) };
+        let start = match (dead > 0, several) {
+            (false, _) => format!("waits for {jobs} of group {}", group.name),
+            (true, false) => format!("blocked: waits for {jobs} of group {}", group.name),
+            (true, true) => format!("blocked by way of group {}: waits for {jobs}", group.name),
+        };
+        let mut named = missing.iter().take(NAMED).map(|one| self.parent(one)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(more) = missing.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            named.push(format!("and {more} more"));
+        }
+        if dead == 0
+            && let Some(root) = self.root(&missing)?
+        {
+            named.push(format!("which are blocked by {root}"));
+        }
+        Ok(format!("{start}: {}", named.join(", ")))
+    }
+
+    /// `app1@20140601_1 failed 2 h ago (run 5: exited with status 3)`
+    fn parent(&self, one: &Relative) -> Result<String, StoreError> {
+        let name = one.job.short();
+        let Some(state) = one.state else { return Ok(format!("{name} was never opened")) };
+        let since = self.reader.slot(&one.job)?.map_or(self.now, |slot| slot.since);
+        let ago = text::took(since, self.now);
+        let run = if state == SlotState::Waiting { None } else { self.reader.slot_runs(&one.job)?.pop() };
+        let run = run.map(|run| run_words(&run)).unwrap_or_default();
+        Ok(match state.is_final() {
+            true => format!("{name} {state} {ago} ago{run}"),
+            false => format!("{name} is {state} for {ago}{run}"),
+        })
+    }
+
+    /// The first job upstream of these that has ended without success, level by level.
+    fn root(&self, from: &[&Relative]) -> Result<Option<String>, StoreError> {
+        let waits = |one: &&&Relative| one.state == Some(SlotState::Waiting);
+        let mut queue: Vec<SlotRef> = from.iter().filter(waits).map(|one| one.job.clone()).collect();
+        let mut seen: BTreeSet<SlotRef> = queue.iter().cloned().collect();
+        let mut at = 0;
+        while let Some(job) = queue.get(at).cloned() {
+            at += 1;
+            let groups = jobs::parents(self.jobs, self.reader, &job)?;
+            let is_blocked = groups.iter().all(|group| group.ended_badly().next().is_some());
+            for parent in groups.iter().flat_map(|group| &group.jobs) {
+                let bad = parent.state.is_some_and(|state| state.is_final() && state != SlotState::Succeeded);
+                if is_blocked && bad {
+                    return self.parent(parent).map(Some);
+                }
+                let waits = parent.state == Some(SlotState::Waiting);
+                if waits && seen.len() < MOST_LOOKED_AT && seen.insert(parent.job.clone()) {
+                    queue.push(parent.job.clone());
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What needs somebody comes first, then what goes on, then what waits, then what is about to be opened.
+fn rank(state: Option<SlotState>) -> u8 {
+    match state {
+        Some(state) if state.is_final() => 0,
+        Some(SlotState::Waiting | SlotState::Held) => 2,
+        Some(_) => 1,
+        None => 3,
+    }
+}
+
+/// ` (run 5: exited with status 3)`
+fn run_words(run: &Run) -> String {
+    match &run.outcome {
+        Some(kelos_model::Outcome::Failed { reason, .. } | kelos_model::Outcome::Unknown { reason }) => {
+            format!(" (run {}: {reason})", run.id.number)
+        }
+        _ => format!(" (run {})", run.id.number),
+    }
+}
