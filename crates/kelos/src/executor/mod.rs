@@ -5,10 +5,14 @@
 //! least once: after a crash the engine may ask for the same start again.
 
 mod absent;
+mod bash;
 mod command;
 mod http;
 mod oozie;
+mod plugin;
+mod pyspark;
 mod spark;
+mod translated;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +32,7 @@ pub(crate) use command::{insist, outcome_of};
 pub use http::HttpExecutor;
 pub use oozie::{NodeRecords, OozieExecutor, OozieWaits, Records};
 pub use spark::SparkExecutor;
+pub use translated::Translated;
 
 /// A run to be started, with everything filled in for its slot.
 #[derive(Debug, Clone)]
@@ -113,7 +118,14 @@ pub trait Executor: Send + Sync {
 #[must_use]
 pub fn local_executors(launcher: &Launcher, runtime: &Handle) -> Executors {
     let commands = CommandExecutor::new(launcher.clone(), runtime.clone());
-    Executors::default().with("spark", SparkExecutor::new(commands.clone())).with("command", commands)
+    let spark = SparkExecutor::new(commands.clone());
+    let runs = launcher.dirs().clone();
+    Executors::default()
+        .with("bash", Translated::new(commands.clone(), bash::command))
+        .with("plugin", Translated::new(commands.clone(), plugin::command))
+        .with("pyspark", Translated::new(spark.clone(), move |start| pyspark::application(start, &runs)))
+        .with("spark", spark)
+        .with("command", commands)
 }
 
 /// Executors by name.

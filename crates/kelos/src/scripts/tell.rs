@@ -25,14 +25,15 @@ pub(super) struct Told {
 type Identity = Option<(u64, u64)>;
 
 impl Told {
-    /// Listens from now on; none where that can't be relied on.
-    pub(super) fn listen(folders: &Folders) -> Option<Told> {
+    /// Listens from now on, also to the folder `beside` the scripts; none where that can't be relied on.
+    pub(super) fn listen(folders: &Folders, beside: Option<&Path>) -> Option<Told> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
-        let told = Told {
-            inotify,
-            folders: [&folders.workflows, &folders.defaults].map(|folder| (folder.clone(), identity(folder))).to_vec(),
-        };
-        let reliable = told.listen_to(&folders.workflows, true) && told.listen_to(&folders.defaults, false);
+        let all = [&*folders.workflows, &*folders.defaults].into_iter().chain(beside);
+        let folders_of = |folder: &Path| (folder.to_owned(), identity(folder));
+        let told = Told { inotify, folders: all.map(folders_of).collect() };
+        let reliable = told.listen_to(&folders.workflows, true)
+            && told.listen_to(&folders.defaults, false)
+            && beside.is_none_or(|beside| told.listen_to(beside, true));
         reliable.then_some(told)
     }
 
@@ -98,7 +99,7 @@ mod tests {
 
     /// None where the tests run on a file system that does not tell.
     fn told(folders: &Folders) -> Option<Told> {
-        is_of_this_machine(&folders.workflows).then(|| Told::listen(folders).unwrap())
+        is_of_this_machine(&folders.workflows).then(|| Told::listen(folders, None).unwrap())
     }
 
     #[test]
@@ -140,8 +141,8 @@ mod tests {
         let folders = folders(root.path());
         std::os::unix::fs::symlink(root.path(), root.path().join("link")).unwrap();
         let through = Folders { workflows: root.path().join("link/workflows"), ..folders.clone() };
-        assert!(Told::listen(&through).is_none());
+        assert!(Told::listen(&through, None).is_none());
         std::os::unix::fs::symlink(root.path().join("elsewhere.js"), folders.workflows.join("a.js")).unwrap();
-        assert!(Told::listen(&folders).is_none());
+        assert!(Told::listen(&folders, None).is_none());
     }
 }

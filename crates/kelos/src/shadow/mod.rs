@@ -125,7 +125,7 @@ impl Shadow {
         let reader = store.reader();
         let (storage, runtime) = (parts.storage.clone(), parts.runtime.clone());
         let look = move |uri: &str| crate::prober::is_there(&storage, &runtime, uri);
-        let scripts = ScriptFolder::open(parts.folders, Limits::default(), reader, look)?;
+        let scripts = ScriptFolder::open(parts.folders, None, Limits::default(), reader, look)?;
         let executor = ShadowExecutor::default();
         executor.learn(&records(theirs));
         let handle = engine::start(EngineParts {
