@@ -1,5 +1,6 @@
 //! All of these need `servers/run with chromium -- cargo test -p kelos-cli --test browser -- --ignored real::`.
 
+mod activity;
 mod board;
 mod injection;
 mod keys;
