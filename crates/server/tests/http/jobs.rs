@@ -21,7 +21,11 @@ pub(crate) fn keyed(name: &str, parents: &[&str]) -> Arc<Workflow> {
         ("client".into(), Kind::Integer { min: None, max: None }),
     ]);
     let members = vec![Member { workflows: parents.iter().map(|parent| id(parent)).collect(), ..Member::default() }];
-    let depends_on = if parents.is_empty() { Vec::new() } else { vec![Group { name: "default".to_owned(), members, functions: None }] };
+    let depends_on = if parents.is_empty() {
+        Vec::new()
+    } else {
+        vec![Group { name: "default".to_owned(), members, functions: None }]
+    };
     let template = JobTemplate::new("{date}_{client}").unwrap();
     let keys = JobKeys { identifiers, depends_on, ..JobKeys::new(template) };
     let job = Job::new("oozie", serde_json::Map::new());
@@ -171,4 +175,42 @@ async fn everything_about_a_slot_is_there_for_a_job() {
         let after = server.post_json(&format!("/api/v1/workflows/c/slots/20140601_7/{verb}"), body).await.ok().json();
         assert_eq!(after["state"], expected, "{verb}");
     }
+}
+
+async fn why(server: &Server, name: &str) -> Value {
+    server.get(&format!("/api/v1/workflows/{name}/slots/20140601_7/why")).await.ok().json()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_job_waits_names_who_stands_in_the_way_however_far_up() {
+    let server = diamond().await;
+    assert_eq!(why(&server, "d").await["headline"], "it was never opened: submit it, or a job that waits for it");
+    submit(&server, json!({ "jobs": one("d", "20140601_7") })).await;
+    step(&server).await;
+    let waits = why(&server, "c").await;
+    assert_eq!(
+        waits["headline"],
+        "waiting since 2015-09-13T15:01Z, when it was opened for d@20140601_7: waits for 2 of 2 jobs of group default: \
+         a@20140601_7 is running for 0.0 s (run 1), b@20140601_7 is running for 0.0 s (run 1)"
+    );
+    server.end(&job("a", "20140601_7"), 1, false).await;
+    step(&server).await;
+    let failed = "a@20140601_7 failed 0.0 s ago (run 1: exited with status 3)";
+    assert_eq!(
+        why(&server, "c").await["blockers"],
+        json!([format!(
+            "blocked: waits for 2 of 2 jobs of group default: {failed}, b@20140601_7 is running for 0.0 s (run 1)"
+        )])
+    );
+    assert_eq!(
+        why(&server, "d").await["blockers"],
+        json!([format!(
+            "waits for 1 job of group default: c@20140601_7 is waiting for 0.0 s, which are blocked by {failed}"
+        )])
+    );
+    let then = server.get(&format!("/api/v1/workflows/c/slots/20140601_7/why?at={NOW}")).await.ok().json();
+    assert_eq!(then["blockers"], json!(["a@20140601_7 failed", "b@20140601_7 has not succeeded yet"]));
+    let upstream = server.get("/api/v1/workflows/d/slots/20140601_7/upstream").await.ok().json();
+    let steps: Vec<&Value> = upstream["steps"].as_array().unwrap().iter().map(|step| &step["workflow"]).collect();
+    assert_eq!(steps, ["d", "c", "a", "b"]);
 }
