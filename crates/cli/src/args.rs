@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::failure::Failure;
 use crate::{
     backfill, backfills, capacity, change, check, completions, cron, deploy, export, graph, groups, import, list, logs,
-    pause, plan, relatives, serve, shadow, source, stuck, test, types, up, watch, why,
+    pause, plan, relatives, run_job, serve, shadow, source, stuck, submit, test, types, up, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -55,6 +55,10 @@ commands! {
     Up(up::UpArgs) => up::run,
     /// Run a server with Celos's options
     Serve(serve::ServeArgs) => serve::run,
+    /// Do jobs of a folder, without a server: any number of workers share its state, and one of them leads
+    Worker(worker::WorkerArgs) => worker::run,
+    /// Do one job of an app, and end; the exit code tells how the job ended
+    Run(run_job::RunArgs) => run_job::run,
     /// Look for problems in a folder of scripts, without running anything
     Check(check::CheckArgs) => check::run,
     /// Print the next times of a cron expression
@@ -68,9 +72,9 @@ commands! {
     /// Deploy or undeploy with the arguments of Celos's own tool
     #[command(hide = true)]
     Ci(deploy::DeployArgs) => deploy::ci,
-    /// Print what a job of a tasks.json waits for
+    /// Print what a job waits for
     Parents(relatives::RelativesArgs) => relatives::parents,
-    /// Print what waits for a job of a tasks.json
+    /// Print what waits for a job
     Children(relatives::RelativesArgs) => relatives::children,
     /// Play workflows through over a virtual clock, and hold them against test files
     Test(test::TestArgs) => test::run,
@@ -78,6 +82,8 @@ commands! {
     Ls(list::LsArgs) => list::workflows,
     /// List slots, newest first
     Slots(list::SlotsArgs) => list::slots,
+    /// Open jobs by their ids, with the ancestors that are missing
+    Submit(submit::SubmitArgs) => submit::run,
     /// Explain why a slot stands where it stands
     Why(why::WhyArgs) => why::run,
     /// Print what depends on what, or what is in a slot's way upstream

@@ -1,11 +1,12 @@
-//! `kelos check`: what is wrong with a folder of scripts.
+//! `kelos check`: what is wrong with a folder of scripts, and the apps beside them.
 
 use std::io::IsTerminal;
 
-use kelos::script::{Limits, Loaded, Problem, Severity, check};
+use kelos::script::{Limits, Loaded, Problem, Severity, check_with};
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
 
+use crate::apps::Apps;
 use crate::failure::{BAD, Failure};
 use crate::folder;
 use crate::options::{Form, Scripts};
@@ -16,18 +17,22 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     scripts: Scripts,
     #[command(flatten)]
+    apps: Apps,
+    #[command(flatten)]
     form: Form,
 }
 
 pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let dir = folder::existing("folder of scripts", &args.scripts.dir)?;
     let folders = folder::folders(&dir, args.scripts.defaults.as_deref());
-    let files = folder::scripts(&folders);
+    let apps = args.apps.source(&dir)?;
+    let files = folder::scripts(&folders) + usize::from(apps.is_there());
     if files == 0 {
         let place = folders.workflows.display();
-        return Err(Failure::usage(format!("find a script: there is no *.js in {place}")));
+        return Err(Failure::usage(format!("find a script: there is no *.js in {place}, and no {}", apps.name())));
     }
-    let loaded = check(folders, Limits::default()).map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let loaded = check_with(folders, Limits::default(), Some(apps));
+    let loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     if args.form.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
         text::json(

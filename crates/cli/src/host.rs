@@ -1,13 +1,14 @@
 //! A server in this process: store, engine and HTTP, until a signal comes.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use kelos::core::Ask;
 use kelos::model::{SlotRef, WorkflowId};
-use kelos::script::Folders;
+use kelos::script::{AppsSource, Folders};
 use kelos::store::SqliteStore;
 use kelos::{Node, NodeConfig, Pace, Status, local};
 use kelos_server::{App, Groups, Hosts, Links, router};
@@ -40,9 +41,24 @@ pub(crate) struct Tunables {
     pub(crate) hue: Option<String>,
 }
 
+impl Default for Tunables {
+    fn default() -> Tunables {
+        Tunables {
+            bind: Ipv4Addr::LOCALHOST.into(),
+            planning_window: SignedDuration::from_hours(7 * 24),
+            max_running: 256,
+            allow_deploy: false,
+            config: None,
+            hue: None,
+        }
+    }
+}
+
 /// What a server is to be.
 pub(crate) struct Plan<'a> {
     pub(crate) folders: Folders,
+    /// Where apps are described beside the scripts.
+    pub(crate) apps: AppsSource,
     /// Where `kelos.db` and `runs/` are.
     pub(crate) data: PathBuf,
     pub(crate) pace: Pace,
@@ -52,12 +68,24 @@ pub(crate) struct Plan<'a> {
     pub(crate) pages: Pages,
     /// The socket that it listens on.
     pub(crate) listener: TcpListener,
+    /// Who does its jobs, where that is not the server itself.
+    pub(crate) workers: Option<Workers>,
+}
+
+/// How a server takes workers.
+#[derive(Clone)]
+pub(crate) struct Workers {
+    /// How long one may be silent before its runs are taken from it.
+    pub(crate) lease: Duration,
+    /// What one has to show.
+    pub(crate) token: Arc<str>,
 }
 
 /// A server that is up.
 pub(crate) struct Host {
     pub(crate) node: Node,
     takes_deployments: bool,
+    worker_token: Option<Arc<str>>,
     pages: Pages,
     runtime: Runtime,
     listener: TcpListener,
@@ -111,14 +139,20 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let store = SqliteStore::open(plan.data.join("kelos.db")).map_err(|error| Failure::bad(error.to_string()))?;
     let mut config = NodeConfig::new(runs, local::own_shim());
     config.folders = Some(plan.folders);
+    config.apps = Some(plan.apps);
     config.pace = plan.pace;
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.max_running = plan.tunables.max_running;
+    config.core.by_workers = plan.workers.is_some();
+    if let Some(workers) = &plan.workers {
+        config.worker_lease = workers.lease;
+    }
+    let worker_token = plan.workers.map(|workers| workers.token);
     let node = Node::start(config, Box::new(store), runtime.handle().clone())
         .map_err(|error| Failure::bad(error.to_string()))?;
     let takes_deployments = plan.tunables.allow_deploy;
-    Ok(Host { node, takes_deployments, pages: plan.pages, runtime, listener: plan.listener })
+    Ok(Host { node, takes_deployments, worker_token, pages: plan.pages, runtime, listener: plan.listener })
 }
 
 impl Host {
@@ -149,21 +183,39 @@ impl Host {
 
     /// Answers requests until a signal to end comes; runs go on after it.
     pub(crate) fn serve(self, ready: impl FnOnce()) -> Result<(), Failure> {
-        let Host { node, takes_deployments, pages, runtime, listener } = self;
+        let mut signals = {
+            let _entered = self.runtime.enter();
+            Signals::listen()?
+        };
+        self.serve_until(ready, async move {
+            signals.wait().await;
+            tracing::info!("ending; commands that run go on");
+        })
+    }
+
+    /// Answers requests until something is done; runs go on after it.
+    pub(crate) fn serve_until(
+        self,
+        ready: impl FnOnce(),
+        ended: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let Host { node, takes_deployments, worker_token, pages, runtime, listener } = self;
         let outcome = runtime.block_on(async {
-            let mut signals = Signals::listen()?;
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
             listener.set_nonblocking(true).map_err(|error| socket(&error))?;
             let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
             let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
                 .with_hosts(Hosts::for_bind(bound, []))
                 .with_deployments(takes_deployments)
+                .with_worker_token(worker_token)
                 .with_groups(pages.groups)
                 .with_links(pages.links);
             ready();
+            let desk = node.desk().clone();
             let ended = async move {
-                signals.wait().await;
-                tracing::info!("ending; commands that run go on");
+                ended.await;
+                // Those who wait for work hear at once that it is to be had elsewhere.
+                desk.close();
             };
             let served = kelos_server::serve(listener, router(app), ended).await;
             node.stop().await;
@@ -179,18 +231,18 @@ fn socket(error: &std::io::Error) -> Failure {
     Failure::bad(format!("answer requests: {error}"))
 }
 
-struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn listen() -> Result<Signals, Failure> {
+    pub(crate) fn listen() -> Result<Signals, Failure> {
         let on = |kind| signal(kind).map_err(|error| Failure::bad(format!("listen to signals: {error}")));
         Ok(Signals { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
     }
 
-    async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

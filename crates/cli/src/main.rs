@@ -3,6 +3,7 @@
 //! What is *absent*: decisions about slots. Commands that change anything ask a server over HTTP, as
 //! anybody else would; only `up` and `serve` have an engine inside.
 
+mod apps;
 mod args;
 mod backfill;
 mod backfills;
@@ -17,6 +18,7 @@ mod deploy;
 mod downstream;
 mod export;
 mod failure;
+mod fleet;
 mod folder;
 mod graph;
 mod groups;
@@ -30,17 +32,20 @@ mod pause;
 mod plan;
 mod relatives;
 mod render;
+mod run_job;
 mod serve;
 mod shadow;
 mod source;
 mod stream;
 mod stuck;
+mod submit;
 mod test;
 mod text;
 mod types;
 mod up;
 mod watch;
 mod why;
+mod worker;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

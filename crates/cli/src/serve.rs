@@ -7,6 +7,7 @@ use std::time::Duration;
 use kelos::Pace;
 use kelos::script::Folders;
 
+use crate::apps::Apps;
 use crate::failure::Failure;
 use crate::host::Tunables;
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
@@ -37,6 +38,8 @@ pub(crate) struct ServeArgs {
     /// waited for: POST /scheduler
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     auto_schedule: Option<u64>,
+    #[command(flatten)]
+    apps: Apps,
     #[command(flatten)]
     tunables: Tunables,
 }
@@ -97,14 +100,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let _logging = logging::start("info", daily)?;
     let listener = host::listen(args.tunables.bind, Some(args.port), args.port)?;
     let address = host::address(&listener);
+    let apps = args.apps.source(&folders.workflows)?;
     let host = host::start(host::Plan {
         folders,
+        apps,
         data: data.clone(),
         pace: if args.auto_schedule.is_some() { Pace::ByItself } else { Pace::Stepped },
         reload_every: Duration::from_secs(args.auto_schedule.unwrap_or(1).min(3600)),
         tunables: &args.tunables,
         pages,
         listener,
+        workers: None,
     })?;
     match host.role() {
         host::Role::Leader => {}

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos::Pace;
-use kelos::script::Folders;
 use kelos_model::time::resolve;
 use kelos_model::workflow::WorkflowRow;
 use serde_json::json;
 
+use crate::apps::Apps;
 use crate::client;
 use crate::failure::Failure;
 use crate::host::Tunables;
@@ -18,12 +18,14 @@ use crate::{folder, host, logging};
 
 #[derive(clap::Args)]
 pub(crate) struct UpArgs {
-    /// The folder: scripts in workflows/*.js or *.js, what they import in defaults/
+    /// The folder: scripts in workflows/*.js or *.js, what they import in defaults/, apps in tasks.json
     #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
     /// Port to listen on [default: 7437, or a free one when that is taken]
     #[arg(long)]
     port: Option<u16>,
+    #[command(flatten)]
+    apps: Apps,
     #[command(flatten)]
     tunables: Tunables,
 }
@@ -40,6 +42,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     // Before the folder is entered, because the path is as people see it from outside.
     let pages = host::Pages::read(&args.tunables)?;
     let dir = folder::existing("folder of scripts", &args.dir)?;
+    let apps = args.apps.source(&dir)?;
     // Commands start where the scripts are, so that relative paths mean the same to all of them.
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
     // The first problems are part of the welcome.
@@ -51,12 +54,14 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let address = host::address(&listener);
     let host = host::start(host::Plan {
         folders: folders.clone(),
+        apps: apps.clone(),
         data: state.clone(),
         pace: Pace::ByItself,
         reload_every: Duration::from_secs(1),
         tunables: &args.tunables,
         pages,
         listener,
+        workers: None,
     })?;
     let trouble = match host.role() {
         host::Role::Leader => None,
@@ -67,7 +72,12 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         host.give_up();
         return Err(trouble);
     }
-    let welcome = welcome(&host.node, &dir, &from, &folders, &address);
+    let shown = host::shown(&folders.workflows, &from);
+    let mut scripts = format!("{shown} ({})", count(folder::scripts(&folders), "file"));
+    if apps.is_there() {
+        scripts += &format!(", and {}", apps.name());
+    }
+    let welcome = welcome(&host.node, &dir, &from, &scripts, &address);
     let place = state.join(WHERE);
     let served = host.serve(|| {
         let here = json!({ "address": address, "pid": std::process::id(), "startedAt": text::wire(Timestamp::now()) });
@@ -109,13 +119,13 @@ fn taken(dir: &Path, state: &Path) -> Failure {
     }
 }
 
-fn welcome(node: &kelos::Node, dir: &Path, from: &Path, folders: &Folders, address: &str) -> String {
+fn welcome(node: &kelos::Node, dir: &Path, from: &Path, scripts: &str, address: &str) -> String {
     let rows: Vec<WorkflowRow> = node.reader().workflows().unwrap_or_default();
     let rows: Vec<WorkflowRow> = rows.into_iter().filter(|row| row.present).collect();
     let problems = node.problems();
     let mut lines = vec![
         format!("kelos {} is up at {address}", env!("CARGO_PKG_VERSION")),
-        format!("  scripts    {} ({})", host::shown(&folders.workflows, from), count(folder::scripts(folders), "file")),
+        format!("  scripts    {scripts}"),
         format!("  workflows  {}", rows.len()),
         format!("  state      {}", host::shown(&dir.join(STATE), from)),
         format!("  board      {address}/ui"),

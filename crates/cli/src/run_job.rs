@@ -1,0 +1,238 @@
+//! `kelos run`: one job of an app, and then the end; the exit code tells how the job ended.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelos::executor::{Reports, Start, local_executors, run_ref};
+use kelos::job::{NoFunctions, filled};
+use kelos::local::Launcher;
+use kelos::model::run::Report;
+use kelos::model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
+use kelos::script::{Limits, check_with};
+use kelos::workers::{News, Wanted, Worker};
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::apps::Apps;
+use crate::client::text;
+use crate::failure::{BAD, Failure};
+use crate::folder;
+use crate::worker::{self, Crew, Lease, Line, ended, useless};
+
+/// No job came.
+const NO_JOB: u8 = 4;
+
+/// How often the output of a run is looked at: nothing tells when a file has grown.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Bytes of output that are read at once.
+const PIECE: usize = 64 << 10;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  the job succeeded
+  1  it failed, or was refused: it exists already, or there is no such app
+  2  the command line makes no sense
+  3  the leader does not answer
+  4  there was no job to be run within --timeout";
+
+#[derive(clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct RunArgs {
+    /// Whose job
+    #[arg(value_name = "APP")]
+    pub(crate) app: WorkflowId,
+    /// The folder: scripts, tasks.json, and the state that all workers of it share
+    #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+    /// Run this job, which must never have been submitted [default: the next one in the queue]
+    #[arg(long, value_name = "JOB_ID")]
+    pub(crate) job_id: Option<String>,
+    /// Run the job as its app describes it, past queue, store and parents; nothing is remembered
+    #[arg(long, requires = "job_id")]
+    pub(crate) bypass_scheduler: bool,
+    /// How long to wait for a job
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = patience)]
+    pub(crate) timeout: Duration,
+    /// How often the job is attempted in all before it has failed for good [default: as its app says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_retry: Option<u32>,
+    #[command(flatten)]
+    pub(crate) described: Apps,
+    #[command(flatten)]
+    pub(crate) lease: Lease,
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    let read = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    read.ok_or_else(|| "expected a number of seconds".to_owned())
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
+    match &args.job_id {
+        Some(job) if args.bypass_scheduler => bypass(args, job),
+        _ => with_queue(args),
+    }
+}
+
+fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
+    let crew = Crew::join(&args.dir, &args.described, args.lease.lease)?;
+    crew.must_know(std::slice::from_ref(&args.app))?;
+    let job = args.job_id.as_deref().map(|job| open(&crew, args, job)).transpose()?;
+    let wanted =
+        Wanted { workflows: [args.app.clone()].into(), job, at_a_time: 1, in_all: Some(1), attempts: args.max_retry };
+    let outcome = crew.runtime.block_on(async {
+        let (worker, mut news) = crew.start(wanted);
+        one_job(&crew.launcher, &worker, &mut news, args.timeout).await
+    });
+    crew.fleet.leave()?;
+    match outcome? {
+        Some(outcome) => Ok(told(&args.app, &outcome)),
+        None => Err(none_came(args)),
+    }
+}
+
+fn none_came(args: &RunArgs) -> Failure {
+    let within = args.timeout.as_secs_f64();
+    match &args.job_id {
+        Some(job) => Failure::new(NO_JOB, format!("run {} {job}: it could not begin within {within} s", args.app))
+            .hint(format!("it was submitted; `kelos why {} {job}` says what it waits for", args.app)),
+        None => Failure::new(NO_JOB, format!("find a job of {} within {within} s", args.app))
+            .hint(format!("`kelos submit -a {} -j JOB_ID` submits one", args.app)),
+    }
+}
+
+/// Says how a job ended, to whoever reads and to whoever asked.
+fn told(app: &WorkflowId, outcome: &Outcome) -> u8 {
+    if *outcome == Outcome::Succeeded {
+        return 0;
+    }
+    eprintln!("the job of {app} {}", ended(outcome));
+    BAD
+}
+
+/// Opens a job that must never have been opened.
+fn open(crew: &Crew, args: &RunArgs, job: &str) -> Result<SlotRef, Failure> {
+    let doing = format!("run {} {job}", args.app);
+    let body = json!({ "jobs": [{ "workflow": args.app, "job": job }], "reason": "kelos run --job-id" });
+    let answer = crew.client()?.post(&doing, "/jobs", &body)?;
+    let item = &answer["items"][0];
+    if text(item, "result") != "opened" {
+        let failure = Failure::bad(format!("{doing}: it exists already, and is {}", text(item, "state")));
+        return Err(failure.hint("without --job-id the next job of the queue is run; `kelos rerun` opens it again"));
+    }
+    Ok(SlotRef::job(args.app.clone(), text(item, "job").into()))
+}
+
+/// Does one job, and says how it ended; none where none came.
+async fn one_job(
+    launcher: &Launcher,
+    worker: &Worker<Line>,
+    news: &mut UnboundedReceiver<News>,
+    timeout: Duration,
+) -> Result<Option<Outcome>, Failure> {
+    let first = match tokio::time::timeout(timeout, news.recv()).await {
+        Ok(first) => first,
+        Err(_) => {
+            // What is given to it on its way out it does.
+            worker.leave().await;
+            news.try_recv().ok()
+        }
+    };
+    let run = match first {
+        Some(News::Began(run)) => run,
+        Some(News::Useless(why)) => return Err(useless(&why)),
+        _ => return Ok(None),
+    };
+    let outcome = follow(launcher, &run, async {
+        loop {
+            match news.recv().await {
+                Some(News::Over(over)) => return Ok(over.outcome),
+                Some(News::Useless(why)) => return Err(useless(&why)),
+                Some(News::GivenUp) | None => {
+                    let why = "its leader had not heard of it for too long and took the job away".to_owned();
+                    return Err(Failure::bad(format!("finish {}: {why}", run.slot.short())));
+                }
+                Some(News::Began(_)) => {}
+            }
+        }
+    })
+    .await;
+    worker.leave().await;
+    outcome.map(Some)
+}
+
+/// Prints the output of a run until it is over.
+async fn follow<T>(launcher: &Launcher, run: &RunId, over: impl Future<Output = T>) -> T {
+    tokio::pin!(over);
+    let mut offset = 0;
+    loop {
+        let outcome = tokio::select! {
+            outcome = &mut over => Some(outcome),
+            () = tokio::time::sleep(LOOK_EVERY) => None,
+        };
+        while let Ok(piece) = launcher.read_log(&run_ref(run), offset, PIECE).await {
+            offset = piece.next_offset;
+            if piece.bytes.is_empty() {
+                break;
+            }
+            let mut out = std::io::stdout().lock();
+            // Whoever closed it does not want to read.
+            let _ = out.write_all(&piece.bytes).and_then(|()| out.flush());
+        }
+        if let Some(outcome) = outcome {
+            return outcome;
+        }
+    }
+}
+
+/// Runs a job past everything, in a folder that is gone afterwards.
+fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
+    let (dir, apps) = worker::enter(&args.dir, &args.described)?;
+    let loaded = check_with(folder::folders(&dir, None), Limits::default(), Some(apps));
+    let loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let found = loaded.workflows.iter().find(|workflow| workflow.id == args.app);
+    let Some(workflow) = found else {
+        let shown = loaded.problems.iter().flat_map(folder::problem_lines).collect();
+        return Err(Failure::bad(format!("run {}: no app is named so", args.app)).show(shown));
+    };
+    let doing = format!("run {} {job}", args.app);
+    let key = workflow.keys.read(job).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
+    let kept = tempfile::tempdir().map_err(|error| Failure::bad(format!("make a folder: {error}")))?;
+    let (launcher, runtime) = (worker::launcher(kept.path())?, worker::runtime()?);
+    let start = start(workflow, key).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
+    let outcome = runtime.block_on(alone(&launcher, runtime.handle(), start));
+    Ok(told(&args.app, &outcome))
+}
+
+fn start(workflow: &Arc<Workflow>, key: SlotKey) -> Result<Start, String> {
+    let run = RunId { slot: SlotRef::new(workflow.id.clone(), key), number: 1 };
+    let filled = filled(workflow, &run.slot.key, &NoFunctions)?;
+    let (settings, properties) = (filled.settings, filled.properties);
+    Ok(Start { run, workflow: workflow.clone(), settings, properties, worker: None })
+}
+
+/// Does a run for nobody else.
+async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Start) -> Outcome {
+    let (says, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let reports = Reports::new(move |input| {
+        if let kelos::core::Input::RunReported { report, .. } = input {
+            let _ = says.send(report);
+        }
+    });
+    let run = start.run.clone();
+    local_executors(launcher, runtime).get(&start.workflow.job.executor).start(start, reports);
+    follow(launcher, &run, async {
+        loop {
+            match heard.recv().await {
+                Some(Report::Ended { outcome }) => return outcome,
+                Some(Report::Deferred { reason }) => return Outcome::Refused { reason },
+                Some(Report::Started { .. } | Report::NeverStarted) => {}
+                None => return Outcome::Unknown { reason: "nothing was heard of it".to_owned() },
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,279 @@
+//! `kelos worker`: jobs of many apps, so many at a time, until it is told to end.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelos::executor::local_executors;
+use kelos::http::{Answer as Heard, Http, HttpError, Method, StatusCode, Url};
+use kelos::local::{self, Launcher};
+use kelos::model::{Outcome, RunId, WorkflowId};
+use kelos::script::AppsSource;
+use kelos::workers::{Answer, Door, News, NoAnswer, Wanted, Word, Worker};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::apps::Apps;
+use crate::client::{Client, Query, escape};
+use crate::failure::{Failure, UNREACHABLE};
+use crate::fleet::{Fleet, Place};
+use crate::host::Signals;
+use crate::text;
+use crate::{folder, logging};
+
+/// How long a connection to the leader may take, which is on this machine.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an answer may take; a desk answers sooner.
+const ANSWER: Duration = Duration::from_secs(90);
+
+#[derive(clap::Args)]
+pub(crate) struct WorkerArgs {
+    /// The folder: scripts, tasks.json, and the state that all workers of it share
+    #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    dir: PathBuf,
+    /// Do jobs of these apps only
+    #[arg(short, long = "app", value_name = "APP", num_args = 1..)]
+    apps: Vec<WorkflowId>,
+    /// So many jobs at a time [default: one for each processor]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    at_a_time: Option<u32>,
+    #[command(flatten)]
+    described: Apps,
+    #[command(flatten)]
+    lease: Lease,
+}
+
+/// When a worker is given up.
+#[derive(clap::Args)]
+pub(crate) struct Lease {
+    /// How long a worker may be silent before its jobs are taken from it; holds while this process leads
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) lease: Duration,
+}
+
+/// A number of seconds, also broken, that is worth waiting.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let read = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    read.filter(|wait| *wait >= Duration::from_millis(100) && *wait <= Duration::from_secs(86_400))
+        .ok_or_else(|| "expected a number of seconds from 0.1 to 86400".to_owned())
+}
+
+pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
+    let crew = Crew::join(&args.dir, &args.described, args.lease.lease)?;
+    crew.must_know(&args.apps)?;
+    let processors = std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));
+    let wanted = Wanted {
+        workflows: args.apps.iter().cloned().collect(),
+        job: None,
+        at_a_time: args.at_a_time.unwrap_or(processors),
+        in_all: None,
+        attempts: None,
+    };
+    let outcome = crew.runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let (worker, mut news) = crew.start(wanted);
+        text::line(format!("{} is at work; stop it with Ctrl-C", crew.name));
+        loop {
+            tokio::select! {
+                told = news.recv() => say(told)?,
+                () = signals.wait() => break,
+            }
+        }
+        finish(&worker, &mut news, &mut signals).await
+    });
+    crew.fleet.leave()?;
+    outcome.map(|()| 0)
+}
+
+/// Waits for what it has; the second signal ends that.
+async fn finish<D: Door>(
+    worker: &Worker<D>,
+    news: &mut UnboundedReceiver<News>,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
+    if !worker.is_idle() {
+        text::line("ending once its jobs have ended; Ctrl-C again ends them, too");
+    }
+    let left = worker.leave();
+    tokio::pin!(left);
+    loop {
+        tokio::select! {
+            () = &mut left => break,
+            told = news.recv() => say(told)?,
+            () = signals.wait() => worker.end_all(),
+        }
+    }
+    while let Ok(told) = news.try_recv() {
+        say(Some(told))?;
+    }
+    Ok(())
+}
+
+fn say(news: Option<News>) -> Result<(), Failure> {
+    match news {
+        Some(News::Began(run)) => text::line(format!("{} began", named(&run))),
+        Some(News::Over(over)) => text::line(format!("{} {}", named(&over.run), ended(&over.outcome))),
+        Some(News::GivenUp) => {
+            text::line("its leader had not heard of it for too long and took its jobs away; it begins anew");
+        }
+        Some(News::Useless(why)) => return Err(useless(&why)),
+        None => {}
+    }
+    Ok(())
+}
+
+fn named(run: &RunId) -> String {
+    format!("{} run {}", run.slot.short(), run.number)
+}
+
+/// How a run ended, in words.
+pub(crate) fn ended(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Succeeded => "succeeded".to_owned(),
+        Outcome::Killed => "was killed".to_owned(),
+        Outcome::Unknown { .. } | Outcome::Refused { .. } => outcome.to_string(),
+        Outcome::Failed { reason, .. } => format!("failed: {reason}"),
+    }
+}
+
+pub(crate) fn useless(why: &str) -> Failure {
+    Failure::bad(why.to_owned())
+}
+
+/// One process that does jobs of a folder, and what it needs for that.
+pub(crate) struct Crew {
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) runtime: tokio::runtime::Runtime,
+    pub(crate) launcher: Launcher,
+    name: String,
+    place: Place,
+    _logging: logging::Logging,
+}
+
+impl Crew {
+    /// Goes to work in a folder: finds its leader, or leads.
+    pub(crate) fn join(dir: &Path, apps: &Apps, lease: Duration) -> Result<Crew, Failure> {
+        let (dir, apps) = enter(dir, apps)?;
+        let logging = logging::start("warn", None)?;
+        let fleet = Fleet::new(&dir, apps, lease)?;
+        let place = fleet.find()?;
+        if place.token.is_none() {
+            let why = format!("take jobs at {}: the server there runs them itself", place.address);
+            let failure = Failure::bad(why);
+            return Err(failure.hint("stop it, and the first worker leads; or start it as `kelos up --workers`"));
+        }
+        let (launcher, runtime) = (launcher(&fleet.state().join("runs"))?, runtime()?);
+        let tail: String = crate::fleet::drawn()?.chars().take(8).collect();
+        let name = format!("{}:{}:{tail}", hostname(), std::process::id());
+        Ok(Crew { fleet: Arc::new(fleet), runtime, launcher, name, place, _logging: logging })
+    }
+
+    /// A client of the leader.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        Client::at(&self.place.address)
+    }
+
+    /// Refuses names that no app has.
+    pub(crate) fn must_know(&self, apps: &[WorkflowId]) -> Result<(), Failure> {
+        let client = self.client()?;
+        for app in apps {
+            client.get("take jobs", &format!("/workflows/{}", escape(app.as_str())), &Query::new())?;
+        }
+        Ok(())
+    }
+
+    /// Sets a worker to work; within the runtime.
+    pub(crate) fn start(&self, wanted: Wanted) -> (Worker<Line>, UnboundedReceiver<News>) {
+        let executors = local_executors(&self.launcher, self.runtime.handle());
+        let door = Line { fleet: self.fleet.clone(), http: Http::with_patience(CONNECT, ANSWER) };
+        Worker::start(self.name.clone(), door, executors, wanted)
+    }
+}
+
+/// Stands where the definitions are, so that relative paths mean the same to all commands.
+pub(crate) fn enter(dir: &Path, apps: &Apps) -> Result<(PathBuf, AppsSource), Failure> {
+    let dir = folder::existing("folder of jobs", dir)?;
+    // Before the folder is entered, because a path to a file is as people see it from outside.
+    let apps = apps.source(&dir)?;
+    std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
+    Ok((dir, apps))
+}
+
+/// Starts commands whose files are in a folder.
+pub(crate) fn launcher(runs: &Path) -> Result<Launcher, Failure> {
+    std::fs::create_dir_all(runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
+    let launcher = Launcher::new(runs, local::own_shim(), local::Limits::default());
+    launcher.map_err(|error| Failure::bad(error.to_string()))
+}
+
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    built.map_err(|error| Failure::bad(format!("start threads: {error}")))
+}
+
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+}
+
+/// A worker's line to whoever leads.
+pub(crate) struct Line {
+    fleet: Arc<Fleet>,
+    http: Http,
+}
+
+impl Door for Line {
+    async fn say(&self, worker: &str, word: &Word) -> Result<Answer, NoAnswer> {
+        let fleet = self.fleet.clone();
+        let place = tokio::task::spawn_blocking(move || fleet.find()).await;
+        let place = place.map_err(|error| NoAnswer::Away(error.to_string()))?.map_err(nobody)?;
+        let heard = self.ask(&place, worker, word).await.inspect_err(|_| self.fleet.lost(&place));
+        self.read(&place, heard?)
+    }
+}
+
+impl Line {
+    async fn ask(&self, place: &Place, worker: &str, word: &Word) -> Result<Heard, NoAnswer> {
+        let Some(token) = &place.token else {
+            return Err(NoAnswer::Never(format!("take jobs at {}: the server there runs them itself", place.address)));
+        };
+        let url = format!("{}/api/v1/workers/{}/offer", place.address, escape(worker));
+        let url = Url::parse(&url).map_err(|error| NoAnswer::Never(format!("reach {}: {error}", place.address)))?;
+        let request = self.http.request(Method::POST, url).map_err(away)?;
+        self.http.send(request.bearer_auth(token).json(word)).await.map_err(away)
+    }
+
+    fn read(&self, place: &Place, heard: Heard) -> Result<Answer, NoAnswer> {
+        let detail = || {
+            let detail = heard.json().and_then(|problem| Some(problem["detail"].as_str()?.to_owned()));
+            let detail = detail.unwrap_or_else(|| heard.summary());
+            detail.strip_prefix("failed to ").map(str::to_owned).unwrap_or(detail)
+        };
+        match heard.status {
+            StatusCode::OK => serde_json::from_slice(&heard.body)
+                .map_err(|error| NoAnswer::Never(format!("understand the leader at {}: {error}", place.address))),
+            StatusCode::GONE => Err(NoAnswer::GivenUp(detail())),
+            // It ends, or another server has got its port.
+            StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => {
+                self.fleet.lost(place);
+                Err(NoAnswer::Away(detail()))
+            }
+            status if status.is_server_error() => {
+                self.fleet.lost(place);
+                Err(NoAnswer::Away(detail()))
+            }
+            _ => Err(NoAnswer::Never(detail())),
+        }
+    }
+}
+
+fn away(error: HttpError) -> NoAnswer {
+    NoAnswer::Away(error.to_string())
+}
+
+/// Nobody leads: that may pass, but for a folder that can't be led.
+fn nobody(failure: Failure) -> NoAnswer {
+    match failure.code {
+        UNREACHABLE => NoAnswer::Away(failure.message),
+        _ => NoAnswer::Never(failure.message),
+    }
+}
