@@ -37,6 +37,7 @@ fn wide(size: u32) -> JobGraph {
     let member = |workflow: &str, wanted: BTreeMap<Arc<str>, Wanted>| Group {
         name: "default".to_owned(),
         members: vec![Member { workflows: vec![id(workflow)], values: wanted, job_ids: None }],
+        functions: None,
     };
     let all = BTreeMap::from([("client".into(), Wanted::All)]);
     let domains = BTreeMap::from([("client".into(), values)]);
@@ -53,6 +54,7 @@ fn chain(length: usize) -> Vec<(WorkflowId, JobKeys)> {
     let on = |at: usize| Group {
         name: "default".to_owned(),
         members: vec![Member { workflows: vec![id(&format!("w{at}"))], ..Member::default() }],
+        functions: None,
     };
     let depends_on = |at: usize| at.checked_sub(1).map(on).into_iter().collect();
     (0..length).map(|at| (id(&format!("w{at}")), keys("{date}_{client}", BTreeMap::new(), depends_on(at)))).collect()

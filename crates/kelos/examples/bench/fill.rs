@@ -139,7 +139,8 @@ impl Scribe {
         };
         let planned = SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None };
         let started = SlotEvent::Started { run: 1, external_id: "4711".to_owned() };
-        let events = [planned, SlotEvent::TriggerMet { explanation }, SlotEvent::Dispatched { run: 1, worker: None }, started];
+        let events =
+            [planned, SlotEvent::TriggerMet { explanation }, SlotEvent::Dispatched { run: 1, worker: None }, started];
         let log = |before, what| self.happened(id, at, before, what);
         events.into_iter().fold(0, log)
     }
