@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, items, number, slot, text};
+use crate::client::{items, number, slot, text};
 use crate::failure::Failure;
 use crate::options::{Because, Door};
+use crate::fleet;
 use crate::render;
 use crate::text::{self as words, count};
 
@@ -34,7 +35,8 @@ pub(crate) struct SubmitArgs {
 const DOING: &str = "submit";
 
 pub(crate) fn run(args: &SubmitArgs) -> Result<u8, Failure> {
-    let client = Client::new(&args.door)?;
+    // Without a server this process is one, until the jobs are stored.
+    let (client, _fleet) = fleet::client(&args.door)?;
     let answer = client.post(DOING, "/jobs", &args.request())?;
     if args.door.form.json {
         words::json(&answer);
