@@ -22,12 +22,13 @@ impl Core {
             .filter(|(id, task)| task.row.present && !all.contains_key(*id))
             .map(|(id, _)| id.clone())
             .collect();
+        // Asked before anything is removed: what is gone counts, too.
+        let keyed = self.is_keyed_otherwise(&all);
         for id in gone {
             self.remove(&id);
         }
         let schedules = all.iter().filter_map(|(id, one)| Some((id.clone(), one.keys.ticks()?))).collect();
         let schedules = resolve(&schedules);
-        let keyed = self.is_keyed_otherwise(&all);
         let mut faulty = if keyed { self.define_jobs(&all) } else { BTreeMap::new() };
         for (id, workflow) in &all {
             let repooled = self.is_repooled(id, workflow);
