@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
-use kelos_core::{Ask, Command, Input};
+use kelos_core::{Ask, Command, Input, WORKER};
 use kelos_model::run::Report;
 use kelos_model::{Probe, RunId};
 use kelos_store::{MemoryDisk, MemoryStore, Store, StoreError};
 
 use crate::Figures;
 use crate::faulty::FaultyStore;
+use crate::fleet::{Deed, Fleet, Followed};
 use crate::judge;
+use crate::judge::jobs::Watch;
 use crate::past::Past;
 use crate::rng::Rng;
 use crate::workload::Workload;
@@ -23,6 +25,7 @@ const SETTLING: SignedDuration = SignedDuration::from_hours(8);
 enum Action {
     Input(Input),
     Look(Probe),
+    Work(Deed),
     Crash,
     Jump,
     /// Another process takes the lease while this one stalls.
@@ -33,6 +36,8 @@ enum Action {
 pub struct Drive {
     workload: Workload,
     world: World,
+    fleet: Fleet,
+    watch: Watch,
     rng: Rng,
     disk: MemoryDisk,
     store: FaultyStore,
@@ -80,6 +85,8 @@ impl Drive {
         let (store, turns, commands) = open(&disk, &workload, rng.bits(), per_mille, workload.start)?;
         let now = workload.start;
         let mut drive = Drive {
+            fleet: Fleet::new(&workload),
+            watch: Watch::new(&workload, &disk),
             workload,
             world,
             rng,
@@ -104,6 +111,9 @@ impl Drive {
         let span = self.workload.end.as_second() - self.workload.start.as_second();
         for (token, (at, ask)) in self.workload.asks.clone().into_iter().enumerate() {
             self.at(at, Action::Input(Input::Asked { token: token as u64, by: "somebody".to_owned(), ask }));
+        }
+        for (at, deed) in self.fleet.agenda().collect::<Vec<_>>() {
+            self.at(at, Action::Work(deed));
         }
         for _ in 0..self.rng.below(4) {
             let at = self.workload.start + SignedDuration::from_secs(self.rng.between(0, span));
@@ -144,6 +154,7 @@ impl Drive {
                         let answer = self.world.answer(&probe, self.now);
                         inputs.push(Input::ProbeAnswered { probe, answer });
                     }
+                    Action::Work(deed) => inputs.extend(self.work(deed)?),
                     Action::Crash => self.recover()?,
                     Action::Overtake => self.overtaken()?,
                     Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
@@ -153,6 +164,30 @@ impl Drive {
         }
         self.now = end;
         Ok(())
+    }
+
+    /// Something happens among workers. Gives what the scheduler hears of it.
+    fn work(&mut self, deed: Deed) -> Result<Vec<Input>, String> {
+        let faulty = self.faults > 0;
+        let before = self.world.runs.len();
+        let starts = matches!(deed, Deed::Order(..));
+        let followed = self.fleet.happens(deed, &mut self.world, self.now, &mut self.rng, faulty)?;
+        if starts {
+            self.figures.runs += (self.world.runs.len() - before) as u64;
+            judge::after_start(&self.workload, &self.world, self.now)?;
+        }
+        let Followed { inputs, later, stale } = followed;
+        self.later(later);
+        for (wait, input) in stale {
+            self.after(wait, Action::Input(input));
+        }
+        Ok(inputs)
+    }
+
+    fn later(&mut self, deeds: Vec<(i64, Deed)>) {
+        for (wait, deed) in deeds {
+            self.after(wait, Action::Work(deed));
+        }
     }
 
     fn next_moment(&self) -> Option<Timestamp> {
@@ -181,9 +216,15 @@ impl Drive {
         inputs.push(Input::Woke { only: None, look_again: false });
         self.figures.turns += 1;
         let clock = self.clock();
-        match self.turns.turn(&mut self.store, clock, inputs) {
+        self.fleet.hear(&inputs);
+        self.watch.hear(&inputs);
+        let turn = self.turns.turn(&mut self.store, clock, inputs);
+        self.watch.after_turn()?;
+        match turn {
             Ok(acted) => {
                 self.figures.events += acted.events as u64;
+                self.fleet.committed();
+                self.fleet.judge(&self.workload, &acted.commands)?;
                 // A crash between the commit and the commands loses any tail of them.
                 if self.store.per_mille > 0 && self.rng.below(1000) < 10 {
                     let kept = usize::try_from(self.rng.below(acted.commands.len() as u64 + 1)).unwrap_or(0);
@@ -200,9 +241,12 @@ impl Drive {
     /// Starts over from what is stored. What was under way inside the process is gone.
     fn recover(&mut self) -> Result<(), String> {
         self.figures.recoveries += 1;
-        self.agenda.retain(|_, action| {
-            matches!(action, Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump | Action::Overtake)
+        self.agenda.retain(|_, action| match action {
+            Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump | Action::Overtake => true,
+            Action::Work(deed) => deed.outlives_the_leader(),
+            Action::Input(_) | Action::Look(_) => false,
         });
+        self.fleet.lose_the_desk();
         let per_mille = self.store.per_mille;
         let seed = self.rng.bits();
         // The old process must be gone before the next may lead.
@@ -211,6 +255,7 @@ impl Drive {
         self.store = store;
         self.turns = turns;
         self.next_definitions = self.next_definitions.saturating_sub(1);
+        self.fleet.judge(&self.workload, &commands)?;
         self.perform(commands);
         Ok(())
     }
@@ -259,6 +304,25 @@ impl Drive {
                     if !lost {
                         self.after(wait, Action::Look(probe));
                     }
+                }
+                Command::StartRun { run, worker: Some(hint), .. } => {
+                    let mut later = Vec::new();
+                    if !self.fleet.start(&run, &hint, &self.world, &mut self.rng, &mut later) {
+                        self.report_on(&run);
+                    }
+                    self.later(later);
+                }
+                Command::CheckRun { run, executor, .. } if executor == WORKER => {
+                    let mut later = Vec::new();
+                    self.fleet.check(&run, &mut later);
+                    self.later(later);
+                }
+                Command::CancelRun { run, executor, .. } if executor == WORKER => {
+                    let mut later = Vec::new();
+                    if !self.fleet.cancel(&run, &mut self.world, self.now, &mut later) {
+                        self.report_on(&run);
+                    }
+                    self.later(later);
                 }
                 Command::StartRun { run, .. } => {
                     self.figures.runs += u64::from(self.world.start(&run, self.now));

@@ -1,5 +1,7 @@
 //! What must hold, whatever happened.
 
+pub mod jobs;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,6 +17,7 @@ use kelos_store::{MemoryDisk, MemoryStore, Reader, SlotFilter, Store};
 
 use crate::workload::Workload;
 use crate::world::{Known, World};
+use jobs::Apps;
 
 /// What a poll, a report or a retry may be late by.
 const SLACK: SignedDuration = SignedDuration::from_mins(12);
@@ -109,8 +112,10 @@ pub fn at_rest(
     if core.live_slots() != live {
         return Err(format!("{} slots in memory, {live} live ones in the table", core.live_slots()));
     }
+    let apps = Apps::of(last_definitions(workload));
+    jobs::is_fed(&apps, &*reader, &slots)?;
     for (id, slot) in &slots {
-        is_accounted_for(workload, world, &*reader, &slots, (id, slot), now)?;
+        is_accounted_for(workload, &apps, world, &*reader, &slots, (id, slot), now)?;
     }
     Ok(())
 }
@@ -226,9 +231,19 @@ fn last_definitions(workload: &Workload) -> &[std::sync::Arc<kelos_model::Workfl
     workload.definitions.last().map_or(&[], |(_, all)| all)
 }
 
+/// Whether the scheduler leaves a slot alone because of its key.
+fn is_dormant(workload: &Workload, apps: &Apps, id: &SlotRef) -> bool {
+    if id.key.job().is_some() {
+        return apps.parents(id).is_none();
+    }
+    let schedules = crate::spec::schedules(last_definitions(workload));
+    !schedules.get(&id.workflow).is_some_and(|schedule| schedule.contains(id.key.scheduled_at()))
+}
+
 /// A live slot must have a reason to be live.
 fn is_accounted_for(
     workload: &Workload,
+    apps: &Apps,
     world: &World,
     reader: &dyn Reader,
     slots: &BTreeMap<SlotRef, Slot>,
@@ -237,8 +252,7 @@ fn is_accounted_for(
 ) -> Result<(), String> {
     let row = reader.workflow(&id.workflow).map_err(|error| error.to_string())?;
     let Some(row) = row.filter(|row| row.present && !row.paused) else { return Ok(()) };
-    let schedules = crate::spec::schedules(last_definitions(workload));
-    if !schedules.get(&id.workflow).is_some_and(|schedule| schedule.contains(id.key.scheduled_at())) {
+    if is_dormant(workload, apps, id) {
         return Ok(());
     }
     if is_paused(reader, slot)? && !slot.run_alive {
@@ -250,13 +264,22 @@ fn is_accounted_for(
     let all_active = || slots.values().filter(|slot| slot.run_alive).count();
     match slot.state {
         SlotState::Waiting if slot.since < early => {
+            let state = |slot: &SlotRef| slots.get(slot).map(|slot| slot.state);
+            if id.key.job().is_some() {
+                match jobs::has_answer(apps, id, world, [now, early], &state) {
+                    Some(true) => return stuck("it is not valid"),
+                    Some(false) => return Ok(()),
+                    None => {}
+                }
+            }
             let met = |at| {
-                let state = |slot: &SlotRef| slots.get(slot).map(|slot| slot.state);
                 let facts = Known { now: at, world, state: &state };
                 let values = KeyValues::of(&row.definition.keys, &id.key);
-                evaluate(&row.definition.trigger, &id.workflow, &values, &facts).explanation.answer != Answer::NotYet
+                evaluate(&row.definition.trigger, &id.workflow, &values, &facts)
             };
-            if met(now) && met(early) { stuck("its trigger has an answer") } else { Ok(()) }
+            jobs::has_opened(apps, id, &met(now), &state)?;
+            let answers = |at| met(at).explanation.answer != Answer::NotYet;
+            if answers(now) && answers(early) { stuck("its trigger has an answer") } else { Ok(()) }
         }
         SlotState::Backoff if slot.due.is_none_or(|due| due < early) => stuck("its retry was due"),
         SlotState::Queued

@@ -8,6 +8,7 @@
 pub mod contract;
 pub mod drive;
 pub mod faulty;
+pub mod fleet;
 pub mod judge;
 pub mod lockstep;
 pub mod past;

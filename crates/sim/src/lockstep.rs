@@ -30,7 +30,8 @@ struct Pair {
 /// # Errors
 /// Where the two disagree.
 pub fn run(seed: u64) -> Result<u64, String> {
-    let mut workload = Workload::new(seed);
+    // The full scan knows no jobs.
+    let mut workload = Workload::timed(seed);
     workload.config.max_running = u32::MAX;
     for (_, all) in &mut workload.definitions {
         all.iter_mut().for_each(unlimited_where_probes_race);

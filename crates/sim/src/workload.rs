@@ -1,5 +1,9 @@
 //! What people define and ask for in a simulated day or two.
 
+mod jobs;
+mod workers;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +16,8 @@ use kelos_model::workflow::{About, BackfillMode, Job, Keys, Source};
 use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Workflow, WorkflowId};
 
 use crate::rng::Rng;
+
+pub use workers::WorkerPlan;
 
 /// A seed's definitions and requests.
 #[derive(Debug, Clone)]
@@ -26,6 +32,10 @@ pub struct Workload {
     pub definitions: Vec<(Timestamp, Vec<Arc<Workflow>>)>,
     /// What people ask for, and when.
     pub asks: Vec<(Timestamp, Ask)>,
+    /// The keyed workflows that there ever are.
+    pub apps: BTreeSet<WorkflowId>,
+    /// Who does jobs, where workers do.
+    pub workers: Vec<WorkerPlan>,
 }
 
 const CRONS: [&str; 6] =
@@ -35,6 +45,14 @@ impl Workload {
     /// The workload of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Workload {
+        let mut workload = Workload::timed(seed);
+        jobs::add(seed, &mut workload);
+        workload
+    }
+
+    /// What a seed has of slots by time.
+    #[must_use]
+    pub fn timed(seed: u64) -> Workload {
         let mut rng = Rng::new(seed);
         let start = Timestamp::from_second(1_459_000_000 + rng.between(0, 86_400)).unwrap_or(Timestamp::UNIX_EPOCH);
         let end = start + SignedDuration::from_hours(rng.between(4, 16));
@@ -61,7 +79,7 @@ impl Workload {
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
         asks.sort_by_key(|(at, _)| *at);
-        Workload { start, end, config, definitions, asks }
+        Workload { start, end, config, definitions, asks, apps: BTreeSet::new(), workers: Vec::new() }
     }
 }
 

@@ -79,11 +79,24 @@ impl World {
     /// The answer to a probe.
     #[must_use]
     pub fn answer(&self, probe: &Probe, now: Timestamp) -> ProbeAnswer {
-        let Probe::Path { uri, .. } = probe else {
-            return ProbeAnswer { verdict: Verdict::Failed, detail: "no such probe".to_owned(), at: now };
+        let verdict = match probe {
+            Probe::Path { uri, .. } if self.is_there(uri, now) => Verdict::Yes,
+            Probe::Path { .. } => Verdict::No,
+            Probe::Function { workflow, key, .. } => self.said(&format!("{workflow} {key}"), now),
         };
-        let verdict = if self.is_there(uri, now) { Verdict::Yes } else { Verdict::No };
         ProbeAnswer { verdict, detail: String::new(), at: now }
+    }
+
+    /// What a script's function says of a slot: most often yes, and sometimes that it can't be asked before some hour.
+    fn said(&self, slot: &str, now: Timestamp) -> Verdict {
+        let draw = draw(self.seed, slot);
+        match draw % 10 {
+            0..=6 => Verdict::Yes,
+            7 => Verdict::No,
+            8 => Verdict::Never,
+            _ if (draw >> 8) % 43_200 > now.as_second().cast_unsigned() % 86_400 => Verdict::Failed,
+            _ => Verdict::Yes,
+        }
     }
 
     /// How long a run takes and how it ends.

@@ -1,0 +1,485 @@
+//! Workers that live and die, and the desk through which the leader speaks with them. The desk dies with the leader; workers
+//! don't, and tell the next one what they have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::{Command, Input, Offer};
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId};
+
+use crate::rng::Rng;
+use crate::workload::{WorkerPlan, Workload};
+use crate::world::World;
+
+/// How long a worker may be silent before its runs are taken from it.
+const LEASE: SignedDuration = SignedDuration::from_secs(300);
+
+/// What happens among workers.
+#[derive(Debug, Clone)]
+pub enum Deed {
+    /// A worker's process begins.
+    Born(Arc<str>),
+    /// It is killed.
+    Dies(Arc<str>),
+    /// A worker says a word: what it has, what became of that, and what it offers. A beat is followed by the next.
+    Word(Arc<str>, bool),
+    /// A start reaches a worker.
+    Order(Arc<str>, RunId),
+    /// The desk looks whether a session is over: because its worker was silent, or its process is seen to be gone.
+    Lookout(Arc<str>, u64, bool),
+    /// No worker came for a run that an earlier leader gave to one.
+    Unclaimed(RunId),
+}
+
+impl Deed {
+    /// Whether it happens whoever leads.
+    #[must_use]
+    pub fn outlives_the_leader(&self) -> bool {
+        !matches!(self, Deed::Lookout(..) | Deed::Unclaimed(_))
+    }
+}
+
+/// What follows from a deed.
+#[derive(Debug, Default)]
+pub struct Followed {
+    /// What the scheduler hears.
+    pub inputs: Vec<Input>,
+    /// What happens so many milliseconds later.
+    pub later: Vec<(i64, Deed)>,
+    /// Reports that come so many milliseconds later, though nobody waits for them any more.
+    pub stale: Vec<(i64, Input)>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    plan: WorkerPlan,
+    /// The leader that it speaks with, and its session there.
+    session: Option<(u64, u64)>,
+    /// Its runs, and whether it has said that they started.
+    has: BTreeMap<RunId, bool>,
+}
+
+#[derive(Debug)]
+struct Session {
+    number: u64,
+    heard: Timestamp,
+    /// What the core was told, less what it gave since.
+    believed: Option<Offer>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Waiting,
+    Given(Arc<str>),
+    Unclaimed,
+}
+
+/// All workers, and the desk of who leads now.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    plans: BTreeMap<Arc<str>, WorkerPlan>,
+    workers: BTreeMap<Arc<str>, Worker>,
+    sessions: BTreeMap<Arc<str>, Session>,
+    runs: BTreeMap<RunId, Place>,
+    leader: u64,
+    count: u64,
+    /// Runs whose end was said, and which their workers forget once that is committed.
+    said: Vec<(Arc<str>, RunId)>,
+    /// What the core was offered, and has not given yet: held against what it dispatches.
+    offered: BTreeMap<Arc<str>, Offer>,
+    /// Runs that a command was about: what they are started for is no new dispatch.
+    seen: BTreeSet<RunId>,
+}
+
+impl Fleet {
+    /// Nobody yet.
+    #[must_use]
+    pub fn new(workload: &Workload) -> Fleet {
+        let plans = workload.workers.iter().map(|plan| (plan.name.clone(), plan.clone())).collect();
+        Fleet { plans, ..Fleet::default() }
+    }
+
+    /// When workers come and go.
+    pub fn agenda(&self) -> impl Iterator<Item = (Timestamp, Deed)> + '_ {
+        let born = self.plans.values().map(|plan| (plan.born, Deed::Born(plan.name.clone())));
+        let dies = self.plans.values().filter_map(|plan| Some((plan.dies?, Deed::Dies(plan.name.clone()))));
+        born.chain(dies)
+    }
+
+    /// The leader is gone, and its desk.
+    pub fn lose_the_desk(&mut self) {
+        self.leader += 1;
+        self.sessions.clear();
+        self.runs.clear();
+        self.said.clear();
+        self.offered.clear();
+    }
+
+    /// What was said is committed.
+    pub fn committed(&mut self) {
+        for (name, run) in std::mem::take(&mut self.said) {
+            if let Some(worker) = self.workers.get_mut(&name) {
+                worker.has.remove(&run);
+            }
+        }
+    }
+
+    /// Something happens.
+    ///
+    /// # Errors
+    /// When two workers have the same run.
+    pub fn happens(
+        &mut self,
+        deed: Deed,
+        world: &mut World,
+        now: Timestamp,
+        rng: &mut Rng,
+        faulty: bool,
+    ) -> Result<Followed, String> {
+        let mut followed = Followed::default();
+        match deed {
+            Deed::Born(name) => self.born(&name, &mut followed),
+            Deed::Dies(name) => self.dies(&name, rng, &mut followed),
+            Deed::Word(name, beat) => self.word(&name, beat, world, now, rng, faulty, &mut followed),
+            Deed::Order(name, run) => self.order(&name, &run, world, now, rng, &mut followed)?,
+            Deed::Lookout(name, number, gone) => {
+                self.look_out(&name, number, gone, world, now, rng, faulty, &mut followed)
+            }
+            Deed::Unclaimed(run) => {
+                if self.runs.get(&run) == Some(&Place::Unclaimed) {
+                    self.runs.remove(&run);
+                    followed.inputs.push(unclaimed(&run, world, now, rng));
+                }
+            }
+        }
+        Ok(followed)
+    }
+
+    fn born(&mut self, name: &Arc<str>, followed: &mut Followed) {
+        let Some(plan) = self.plans.get(name).cloned() else { return };
+        self.workers.insert(name.clone(), Worker { plan, session: None, has: BTreeMap::new() });
+        followed.later.push((0, Deed::Word(name.clone(), true)));
+    }
+
+    fn dies(&mut self, name: &Arc<str>, rng: &mut Rng, followed: &mut Followed) {
+        self.workers.remove(name);
+        if let Some(session) = self.sessions.get(name).filter(|_| rng.percent(50)) {
+            // On the same machine the end of a process can be seen.
+            followed.later.push((rng.between(0, 2000), Deed::Lookout(name.clone(), session.number, true)));
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what surrounds a worker")]
+    fn word(
+        &mut self,
+        name: &Arc<str>,
+        beat: bool,
+        world: &mut World,
+        now: Timestamp,
+        rng: &mut Rng,
+        faulty: bool,
+        followed: &mut Followed,
+    ) {
+        let Some(worker) = self.workers.get(name) else { return };
+        if beat {
+            followed.later.push((rng.between(50_000, 110_000), Deed::Word(name.clone(), true)));
+        }
+        let is_silent = worker.plan.silent.is_some_and(|(from, until)| from <= now && now < until);
+        if is_silent || faulty && rng.percent(4) {
+            return;
+        }
+        self.meet(name, world, now, followed);
+        self.claim(name, world, now);
+        self.tell(name, world, now, &mut followed.inputs);
+        self.hand_out(name, rng, followed);
+        self.offer(name, rng, faulty, &mut followed.inputs);
+    }
+
+    /// Sees to it that a worker has a session. One that was given up ends what it had.
+    fn meet(&mut self, name: &Arc<str>, world: &mut World, now: Timestamp, followed: &mut Followed) {
+        let known = self.sessions.get_mut(name);
+        let Some(worker) = self.workers.get_mut(name) else { return };
+        if let Some(session) = known
+            && worker.session == Some((self.leader, session.number))
+        {
+            session.heard = now;
+            return;
+        }
+        if worker.session.is_some_and(|(leader, _)| leader == self.leader) {
+            std::mem::take(&mut worker.has).keys().for_each(|run| world.cancel(run, now));
+        }
+        self.count += 1;
+        worker.session = Some((self.leader, self.count));
+        worker.has.values_mut().for_each(|told| *told = false);
+        self.sessions.insert(name.clone(), Session { number: self.count, heard: now, believed: None });
+        followed.later.push((LEASE.as_secs() * 1000, Deed::Lookout(name.clone(), self.count, false)));
+    }
+
+    /// What a worker has is its own, unless the desk has given it to somebody else or settled it.
+    fn claim(&mut self, name: &Arc<str>, world: &mut World, now: Timestamp) {
+        let Some(worker) = self.workers.get_mut(name) else { return };
+        let runs = &mut self.runs;
+        worker.has.retain(|run, _| {
+            let belongs = match runs.get(run) {
+                Some(Place::Given(other)) => other == name,
+                Some(Place::Waiting | Place::Unclaimed) => true,
+                None => false,
+            };
+            if belongs {
+                runs.insert(run.clone(), Place::Given(name.clone()));
+            } else {
+                world.cancel(run, now);
+            }
+            belongs
+        });
+    }
+
+    fn tell(&mut self, name: &Arc<str>, world: &World, now: Timestamp, inputs: &mut Vec<Input>) {
+        let Some(worker) = self.workers.get_mut(name) else { return };
+        for (run, told) in &mut worker.has {
+            let Some(execution) = world.runs.get(run) else { continue };
+            if !std::mem::replace(told, true) {
+                let report = Report::Started { external_id: format!("x-{run}") };
+                inputs.push(Input::RunReported { run: run.clone(), report });
+            }
+            if execution.ends_at <= now {
+                let report = Report::Ended { outcome: execution.outcome.clone() };
+                inputs.push(Input::RunReported { run: run.clone(), report });
+                self.runs.remove(run);
+                self.said.push((name.clone(), run.clone()));
+            }
+        }
+    }
+
+    /// Gives a worker again what did not reach it, and what waits for somebody.
+    fn hand_out(&mut self, name: &Arc<str>, rng: &mut Rng, followed: &mut Followed) {
+        let Some(worker) = self.workers.get(name) else { return };
+        let mine = |(run, place): &(&RunId, &Place)| match place {
+            Place::Given(other) => other == name && !worker.has.contains_key(*run),
+            _ => false,
+        };
+        let again: Vec<RunId> = self.runs.iter().filter(mine).map(|(run, _)| run.clone()).collect();
+        let waiting = self.runs.iter().filter(|(_, place)| **place == Place::Waiting);
+        let waiting: Vec<RunId> = waiting.map(|(run, _)| run.clone()).collect();
+        for run in waiting {
+            if self.takes(name, &run) {
+                self.runs.insert(run.clone(), Place::Given(name.clone()));
+                followed.later.push((rng.between(1, 2000), Deed::Order(name.clone(), run)));
+            }
+        }
+        for run in again {
+            followed.later.push((rng.between(1, 2000), Deed::Order(name.clone(), run)));
+        }
+    }
+
+    /// So many runs a worker would take beside those that it has or is given.
+    fn room(&self, name: &Arc<str>) -> u32 {
+        let Some(plan) = self.plans.get(name) else { return 0 };
+        let given = self.runs.values().filter(|place| matches!(place, Place::Given(other) if other == name)).count();
+        plan.slots.saturating_sub(u32::try_from(given).unwrap_or(u32::MAX))
+    }
+
+    fn takes(&self, name: &Arc<str>, run: &RunId) -> bool {
+        let fits = |plan: &WorkerPlan| {
+            plan.workflows.contains(&run.slot.workflow) && plan.job.as_ref().is_none_or(|job| *job == run.slot)
+        };
+        self.sessions.contains_key(name) && self.plans.get(name).is_some_and(fits) && self.room(name) > 0
+    }
+
+    fn offer(&mut self, name: &Arc<str>, rng: &mut Rng, faulty: bool, inputs: &mut Vec<Input>) {
+        let free = self.room(name);
+        let (Some(plan), Some(session)) = (self.plans.get(name), self.sessions.get_mut(name)) else { return };
+        let offer = Offer { workflows: plan.workflows.clone(), job: plan.job.clone(), free, attempts: plan.attempts };
+        if session.believed.as_ref() != Some(&offer) {
+            session.believed = Some(offer.clone());
+            let times = if faulty && rng.percent(5) { 2 } else { 1 };
+            for _ in 0..times {
+                inputs.push(Input::Offered { worker: name.clone(), offer: Some(offer.clone()) });
+            }
+        }
+    }
+
+    fn order(
+        &mut self,
+        name: &Arc<str>,
+        run: &RunId,
+        world: &mut World,
+        now: Timestamp,
+        rng: &mut Rng,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        let goes_on = world.runs.get(run).is_some_and(|execution| execution.ends_at > now);
+        let other = self.workers.iter().find(|(other, worker)| *other != name && worker.has.contains_key(run));
+        let Some(worker) = self.workers.get(name) else { return Ok(()) };
+        let is_silent = worker.plan.silent.is_some_and(|(from, until)| from <= now && now < until);
+        if is_silent || worker.has.contains_key(run) {
+            return Ok(());
+        }
+        if let Some((other, _)) = other.filter(|_| goes_on) {
+            return Err(format!("{run} is given to {name} while {other} does it"));
+        }
+        if !world.start(run, now) {
+            return Ok(());
+        }
+        let left = world.runs[run].ends_at.as_millisecond() - now.as_millisecond();
+        if let Some(worker) = self.workers.get_mut(name) {
+            worker.has.insert(run.clone(), false);
+        }
+        followed.later.push((rng.between(1, 1000), Deed::Word(name.clone(), false)));
+        followed.later.push((left.max(0) + rng.between(1, 1500), Deed::Word(name.clone(), false)));
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what surrounds a worker")]
+    fn look_out(
+        &mut self,
+        name: &Arc<str>,
+        number: u64,
+        gone: bool,
+        world: &mut World,
+        now: Timestamp,
+        rng: &mut Rng,
+        faulty: bool,
+        followed: &mut Followed,
+    ) {
+        let Some(session) = self.sessions.get(name).filter(|session| session.number == number) else { return };
+        let left = (session.heard + LEASE).as_millisecond() - now.as_millisecond();
+        if !gone && left > 0 {
+            followed.later.push((left, Deed::Lookout(name.clone(), number, false)));
+            return;
+        }
+        self.sessions.remove(name);
+        followed.inputs.push(Input::Offered { worker: name.clone(), offer: None });
+        let mine = |place: &Place| matches!(place, Place::Given(other) if other == name);
+        let had: Vec<RunId> = self.runs.iter().filter(|(_, place)| mine(place)).map(|(run, _)| run.clone()).collect();
+        for run in had {
+            self.runs.remove(&run);
+            followed.inputs.push(settled(&run, world, now, rng));
+            if faulty && rng.percent(30) {
+                let report = Report::Ended { outcome: Outcome::Succeeded };
+                followed.stale.push((rng.between(0, 7_200_000), Input::RunReported { run, report }));
+            }
+        }
+    }
+
+    /// A run to be done. Says no where the desk can tell itself what became of it.
+    pub fn start(
+        &mut self,
+        run: &RunId,
+        hint: &Arc<str>,
+        world: &World,
+        rng: &mut Rng,
+        later: &mut Vec<(i64, Deed)>,
+    ) -> bool {
+        if let Some(believed) = self.sessions.get_mut(hint).and_then(|session| session.believed.as_mut()) {
+            believed.free = believed.free.saturating_sub(1);
+        }
+        match self.runs.get(run) {
+            Some(Place::Given(_) | Place::Unclaimed) => return true,
+            _ if world.runs.contains_key(run) => return false,
+            _ => {}
+        }
+        let hinted = Some(hint).filter(|hint| self.sessions.contains_key(*hint) && self.room(hint) > 0);
+        let other = || self.sessions.keys().find(|name| self.takes(name, run));
+        let place = match hinted.or_else(other).cloned() {
+            Some(name) => {
+                let wait = rng.between(1, 2000);
+                if !rng.percent(3) {
+                    later.push((wait, Deed::Order(name.clone(), run.clone())));
+                }
+                Place::Given(name)
+            }
+            None => Place::Waiting,
+        };
+        self.runs.insert(run.clone(), place);
+        true
+    }
+
+    /// Somebody asks about a run: a worker will say, or nobody comes for it.
+    pub fn check(&mut self, run: &RunId, later: &mut Vec<(i64, Deed)>) {
+        if !self.runs.contains_key(run) {
+            self.runs.insert(run.clone(), Place::Unclaimed);
+            later.push((LEASE.as_secs() * 1000, Deed::Unclaimed(run.clone())));
+        }
+    }
+
+    /// A run is to be ended. Says no where the desk says itself that it ended.
+    pub fn cancel(&mut self, run: &RunId, world: &mut World, now: Timestamp, later: &mut Vec<(i64, Deed)>) -> bool {
+        world.cancel(run, now);
+        if let Some(Place::Given(name)) = self.runs.get(run)
+            && self.workers.get(name).is_some_and(|worker| worker.has.contains_key(run))
+        {
+            later.push((700, Deed::Word(name.clone(), false)));
+            return true;
+        }
+        self.runs.remove(run);
+        false
+    }
+
+    /// Takes note of what the core hears.
+    pub fn hear(&mut self, inputs: &[Input]) {
+        for input in inputs {
+            if let Input::Offered { worker, offer } = input {
+                match offer {
+                    Some(offer) => self.offered.insert(worker.clone(), offer.clone()),
+                    None => self.offered.remove(worker),
+                };
+            }
+        }
+    }
+
+    /// A job goes to a worker that offered to do it, and has room for it.
+    ///
+    /// # Errors
+    /// What goes to somebody else.
+    pub fn judge(&mut self, workload: &Workload, commands: &[Command]) -> Result<(), String> {
+        for command in commands {
+            match command {
+                Command::StartRun { run, worker, .. } => {
+                    let is_new = self.seen.insert(run.clone());
+                    let by_worker = workload.config.by_workers && workload.apps.contains(&run.slot.workflow);
+                    if worker.is_some() != by_worker {
+                        return Err(format!("{run} is given to {worker:?}"));
+                    }
+                    if let Some(worker) = worker.as_ref().filter(|_| is_new) {
+                        self.judge_dispatch(run, worker)?;
+                    }
+                }
+                Command::CheckRun { run, .. } => drop(self.seen.insert(run.clone())),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_dispatch(&mut self, run: &RunId, worker: &Arc<str>) -> Result<(), String> {
+        let offer =
+            self.offered.get_mut(worker).ok_or_else(|| format!("{run} is given to {worker}, who is not there"))?;
+        let covers =
+            offer.workflows.contains(&run.slot.workflow) && offer.job.as_ref().is_none_or(|job| *job == run.slot);
+        if !covers || offer.free == 0 {
+            return Err(format!("{run} is given to {worker}, who offers {offer:?}"));
+        }
+        offer.free -= 1;
+        Ok(())
+    }
+}
+
+/// What becomes of a run whose worker is gone: it is ended, and what is left of it may say how it ended before.
+fn settled(run: &RunId, world: &mut World, now: Timestamp, rng: &mut Rng) -> Input {
+    let known = world.runs.get(run).filter(|execution| execution.ends_at <= now && rng.percent(50));
+    let outcome = known.map(|execution| execution.outcome.clone());
+    world.cancel(run, now);
+    let outcome = outcome.unwrap_or_else(|| Outcome::Unknown { reason: "its worker is gone".to_owned() });
+    Input::RunReported { run: run.clone(), report: Report::Ended { outcome } }
+}
+
+fn unclaimed(run: &RunId, world: &mut World, now: Timestamp, rng: &mut Rng) -> Input {
+    if world.runs.contains_key(run) {
+        settled(run, world, now, rng)
+    } else {
+        Input::RunReported { run: run.clone(), report: Report::NeverStarted }
+    }
+}

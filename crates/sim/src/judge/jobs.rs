@@ -1,0 +1,328 @@
+//! What must hold of jobs: looked at after every turn, by the events of the turn and the definitions that were in force then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_core::Input;
+use kelos_model::event::{Event, WorkflowEvent};
+use kelos_model::jobs::{JobGraph, JobKeys, Parents};
+use kelos_model::template::KeyValues;
+use kelos_model::time::Schedule;
+use kelos_model::trigger::{Evaluation, Verdict, Waker};
+use kelos_model::{
+    Answer, EventRecord, Probe, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
+};
+use kelos_store::{MemoryDisk, MemoryStore, Reader, Store};
+
+use crate::workload::Workload;
+use crate::world::World;
+
+/// The apps of a set of definitions that make sense together.
+#[derive(Default)]
+pub struct Apps {
+    /// Which jobs wait for which.
+    pub graph: JobGraph,
+    /// Their definitions.
+    pub sound: BTreeMap<WorkflowId, Arc<Workflow>>,
+}
+
+impl Apps {
+    /// Leaves out what does not fit, until the rest does.
+    #[must_use]
+    pub fn of(all: &[Arc<Workflow>]) -> Apps {
+        let mut sound: BTreeMap<WorkflowId, Arc<Workflow>> = BTreeMap::new();
+        sound.extend(all.iter().filter(|one| one.keys.jobs().is_some()).map(|one| (one.id.clone(), one.clone())));
+        loop {
+            let keys = sound.iter().filter_map(|(id, one)| Some((id.clone(), one.keys.jobs()?.clone())));
+            match JobGraph::new(keys.collect()) {
+                Ok(graph) => return Apps { graph, sound },
+                Err(faults) => {
+                    for fault in faults {
+                        sound.remove(&fault.workflow);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a job waits for; none where it lies dormant, because it is no job of any app.
+    #[must_use]
+    pub fn parents(&self, slot: &SlotRef) -> Option<Vec<Parents>> {
+        let id = slot.key.job()?;
+        let normal = self.keys(slot)?.normal(id).ok()?;
+        self.graph.parents(&slot.workflow, id).ok().filter(|_| normal == *id)
+    }
+
+    /// How the job ids of a slot's workflow are made.
+    #[must_use]
+    pub fn keys(&self, slot: &SlotRef) -> Option<&JobKeys> {
+        self.sound.get(&slot.workflow)?.keys.jobs()
+    }
+}
+
+/// The slots of a group of parents.
+pub fn slots_of(group: &Parents) -> impl Iterator<Item = SlotRef> + '_ {
+    group.jobs.iter().map(|job| SlotRef::job(job.workflow.clone(), job.id.clone()))
+}
+
+/// Whether some group has succeeded, or there is none.
+pub fn is_met(groups: &[Parents], state: impl Fn(&SlotRef) -> Option<SlotState>) -> bool {
+    let done = |group: &Parents| slots_of(group).all(|slot| state(&slot) == Some(SlotState::Succeeded));
+    groups.is_empty() || groups.iter().any(done)
+}
+
+/// Whether a job that waits has its answer before its trigger is asked: yes where it is not valid, no where it waits for its
+/// parents, or for a function that says whether it is valid.
+#[must_use]
+pub fn has_answer(
+    apps: &Apps,
+    id: &SlotRef,
+    world: &World,
+    moments: [Timestamp; 2],
+    state: &dyn Fn(&SlotRef) -> Option<SlotState>,
+) -> Option<bool> {
+    let keys = apps.sound.get(&id.workflow).map(|one| &one.keys)?;
+    if let Some(valid) = &keys.jobs()?.valid {
+        let values = KeyValues::of(keys, &id.key);
+        let lists =
+            |(name, value): &(Arc<str>, Arc<str>)| valid.values.get(name).is_some_and(|all| all.contains(value));
+        if !values.identifiers().iter().any(lists) {
+            let Some(function) = &valid.function else { return Some(true) };
+            let probe =
+                Probe::Function { function: function.clone(), workflow: id.workflow.clone(), key: id.key.clone() };
+            let said = moments.map(|at| world.answer(&probe, at).verdict);
+            match said {
+                [Verdict::Yes, Verdict::Yes] => {}
+                [Verdict::No | Verdict::Never, Verdict::No | Verdict::Never] => return Some(true),
+                _ => return Some(false),
+            }
+        }
+    }
+    (!is_met(&apps.parents(id)?, state)).then_some(false)
+}
+
+/// A slot that waits has opened the jobs that its trigger looks at.
+///
+/// # Errors
+/// Which it has not.
+pub fn has_opened(
+    apps: &Apps,
+    id: &SlotRef,
+    looked: &Evaluation,
+    state: &dyn Fn(&SlotRef) -> Option<SlotState>,
+) -> Result<(), String> {
+    if looked.explanation.answer != Answer::NotYet {
+        return Ok(());
+    }
+    for waker in &looked.wakers {
+        if let Waker::Slot(job) = waker
+            && state(job).is_none()
+            && apps.parents(job).is_some()
+        {
+            return Err(format!("{id} waits for {job}, which was not opened"));
+        }
+    }
+    Ok(())
+}
+
+/// Every job that a feed's times stand for is there, where those times are covered.
+///
+/// # Errors
+/// Which is not.
+pub fn is_fed(apps: &Apps, reader: &dyn Reader, slots: &BTreeMap<SlotRef, Slot>) -> Result<(), String> {
+    for (id, workflow) in &apps.sound {
+        let Some(jobs) = workflow.keys.jobs() else { continue };
+        let Some(Schedule::Cron(cron)) = jobs.feed.as_ref().map(|feed| &feed.schedule) else { continue };
+        let Some(row) = reader.workflow(id).map_err(|error| error.to_string())? else { continue };
+        for range in row.planned.ranges.ranges() {
+            let fed = cron.times(range.start, range.end).flat_map(|at| jobs.fed_at(at));
+            let lost = fed.map(|job| SlotRef::job(id.clone(), job)).find(|job| !slots.contains_key(job));
+            if let Some(job) = lost {
+                return Err(format!("{job} is fed in {range:?} and does not exist"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Follows the log, turn by turn.
+#[derive(Default)]
+pub struct Watch {
+    /// None where a seed has no jobs.
+    reader: Option<Arc<dyn Reader>>,
+    seq: u64,
+    apps: Apps,
+    /// Log position at which definitions or pauses last changed.
+    changed: u64,
+    paused: BTreeSet<WorkflowId>,
+    slots: BTreeMap<SlotRef, Known>,
+    /// What the turn was about.
+    news: bool,
+    succeeded: BTreeSet<SlotRef>,
+}
+
+/// What is known of a slot.
+struct Known {
+    state: SlotState,
+    /// Log position of its latest event.
+    last: u64,
+    /// Whether that was a look that left it waiting.
+    looked: bool,
+}
+
+impl Watch {
+    /// Over a disk, from the beginning of its log.
+    #[must_use]
+    pub fn new(workload: &Workload, disk: &MemoryDisk) -> Watch {
+        let reader = (!workload.apps.is_empty()).then(|| MemoryStore::on(disk).reader());
+        Watch { reader, ..Watch::default() }
+    }
+
+    /// Takes note of what the scheduler is told.
+    pub fn hear(&mut self, inputs: &[Input]) {
+        if self.reader.is_none() {
+            return;
+        }
+        for input in inputs {
+            if let Input::Definitions { all } = input {
+                self.apps = Apps::of(all);
+                self.changed = self.seq;
+                self.news = true;
+            }
+        }
+    }
+
+    /// Looks at what the turn led to.
+    ///
+    /// # Errors
+    /// What can't be.
+    pub fn after_turn(&mut self) -> Result<(), String> {
+        let Some(reader) = &self.reader else { return Ok(()) };
+        let log = reader.events(self.seq, None, crate::ALL).map_err(|error| error.to_string())?.rows;
+        for record in &log {
+            self.follow(record)?;
+        }
+        if std::mem::take(&mut self.news) && !log.is_empty() {
+            self.nothing_is_lost()?;
+        }
+        self.succeeded.clear();
+        Ok(())
+    }
+
+    fn state(&self, slot: &SlotRef) -> Option<SlotState> {
+        self.slots.get(slot).map(|known| known.state)
+    }
+
+    fn follow(&mut self, record: &EventRecord) -> Result<(), String> {
+        self.seq = record.seq;
+        match &record.event {
+            Event::Slot { slot, what } => self.follow_slot(slot, what),
+            Event::Workflow { workflow, what } => {
+                match what {
+                    WorkflowEvent::Paused { .. } => drop(self.paused.insert(workflow.clone())),
+                    WorkflowEvent::Resumed { .. } => drop(self.paused.remove(workflow)),
+                    WorkflowEvent::Defined { .. } | WorkflowEvent::Removed => {}
+                    _ => return Ok(()),
+                }
+                self.changed = record.seq;
+                self.news = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn follow_slot(&mut self, slot: &SlotRef, what: &SlotEvent) -> Result<(), String> {
+        let is_job = slot.key.job().is_some();
+        self.news |= is_job;
+        match what {
+            SlotEvent::TriggerMet { .. } if is_job => self.judge_met(slot)?,
+            SlotEvent::Looked { .. } if is_job => self.judge_look(slot)?,
+            _ => {}
+        }
+        let state = match (what, self.state(slot)) {
+            (SlotEvent::Imported { state, .. }, _) => *state,
+            (SlotEvent::Planned { .. }, None) => SlotState::Waiting,
+            (_, Some(before)) => before.after(what).ok_or_else(|| format!("{what:?} of {slot}, which is {before}"))?,
+            (_, None) => return Err(format!("{what:?} of {slot}, which is not there")),
+        };
+        if is_job && state == SlotState::Succeeded {
+            self.succeeded.insert(slot.clone());
+        }
+        let looked = matches!(what, SlotEvent::Looked { .. });
+        self.slots.insert(slot.clone(), Known { state, last: self.seq, looked });
+        Ok(())
+    }
+
+    /// A job goes only if the parents of one of its groups have succeeded by now.
+    fn judge_met(&self, slot: &SlotRef) -> Result<(), String> {
+        let groups = self.apps.parents(slot).ok_or_else(|| format!("{slot} goes, and is no job of any app"))?;
+        if is_met(&groups, |parent| self.state(parent)) {
+            Ok(())
+        } else {
+            Err(format!("{slot} goes before {groups:?}"))
+        }
+    }
+
+    /// Whoever waits says so again only if something happened to what it waits for.
+    fn judge_look(&self, slot: &SlotRef) -> Result<(), String> {
+        let Some(known) = self.slots.get(slot).filter(|known| known.looked && known.last > self.changed) else {
+            return Ok(());
+        };
+        let Some(workflow) = self.apps.sound.get(&slot.workflow) else { return Ok(()) };
+        let asks = workflow.keys.jobs().is_some_and(|jobs| jobs.valid.is_some());
+        if workflow.trigger != Trigger::Always || asks {
+            return Ok(());
+        }
+        let groups = self.apps.parents(slot).unwrap_or_default();
+        let moved = |parent: SlotRef| self.slots.get(&parent).is_some_and(|parent| parent.last > known.last);
+        if groups.iter().flat_map(slots_of).any(moved) {
+            return Ok(());
+        }
+        Err(format!("{slot} says once more that it waits, and nothing happened since event {}", known.last))
+    }
+
+    /// What became possible is open; what waits has opened what it waits for, and does not wait for what is done.
+    fn nothing_is_lost(&self) -> Result<(), String> {
+        for parent in self.succeeded.iter().filter(|slot| self.state(slot) == Some(SlotState::Succeeded)) {
+            self.is_pushed(parent)?;
+        }
+        let waiting = self.slots.iter().filter(|(slot, known)| {
+            known.state == SlotState::Waiting && slot.key.job().is_some() && !self.paused.contains(&slot.workflow)
+        });
+        waiting.map(|(slot, _)| slot).try_for_each(|slot| self.is_pulled(slot))
+    }
+
+    fn is_pushed(&self, parent: &SlotRef) -> Result<(), String> {
+        let SlotKey::Job(id) = &parent.key else { return Ok(()) };
+        for (job, _) in self.apps.graph.children(&parent.workflow, id).unwrap_or_default() {
+            let child = SlotRef::job(job.workflow, job.id);
+            let groups = self.apps.parents(&child).unwrap_or_default();
+            if self.state(&child).is_none() && is_met(&groups, |slot| self.state(slot)) {
+                return Err(format!("{parent} succeeded, and {child} was not opened"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_pulled(&self, slot: &SlotRef) -> Result<(), String> {
+        let Some(workflow) = self.apps.sound.get(&slot.workflow) else { return Ok(()) };
+        let Some(groups) = self.apps.parents(slot) else { return Ok(()) };
+        if workflow.keys.jobs().is_some_and(|jobs| jobs.valid.is_some()) {
+            return Ok(());
+        }
+        if is_met(&groups, |parent| self.state(parent)) {
+            let free = workflow.trigger == Trigger::Always;
+            return if free { Err(format!("{slot} waits, and its parents have succeeded")) } else { Ok(()) };
+        }
+        let is_dead = |parent: SlotRef| {
+            self.state(&parent).is_some_and(|state| state.is_final() && state != SlotState::Succeeded)
+        };
+        let way = groups.iter().find(|group| !slots_of(group).any(is_dead));
+        match way.and_then(|way| slots_of(way).find(|parent| self.state(parent).is_none())) {
+            Some(parent) => Err(format!("{slot} waits for {parent}, which was not opened")),
+            None => Ok(()),
+        }
+    }
+}
