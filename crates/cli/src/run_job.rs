@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::apps::Apps;
-use crate::client::text;
+use crate::client::{items, text};
 use crate::failure::{BAD, Failure};
 use crate::folder;
 use crate::worker::{self, Crew, Lease, Line, ended, useless};
@@ -80,11 +80,26 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
 fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
     let crew = Crew::join(&args.dir, &args.described, args.lease.lease)?;
     crew.must_know(std::slice::from_ref(&args.app))?;
-    let job = args.job_id.as_deref().map(|job| open(&crew, args, job)).transpose()?;
-    let wanted =
-        Wanted { workflows: [args.app.clone()].into(), job, at_a_time: 1, in_all: Some(1), attempts: args.max_retry };
+    let job = args.job_id.as_deref().map(|job| unopened(&crew, args, job)).transpose()?;
+    let wanted = Wanted {
+        workflows: [args.app.clone()].into(),
+        held: job.is_some(),
+        job: job.clone(),
+        at_a_time: 1,
+        in_all: Some(1),
+        attempts: args.max_retry,
+    };
     let outcome = crew.runtime.block_on(async {
         let (worker, mut news) = crew.start(wanted);
+        came(&mut news).await?;
+        if let Some(job) = &job {
+            // It is offered to do before it is there, so that nobody else gets it.
+            if let Err(failure) = tokio::task::block_in_place(|| open(&crew, args, job)) {
+                worker.decline().await;
+                return Err(failure);
+            }
+            worker.go();
+        }
         one_job(&crew.launcher, &worker, &mut news, args.timeout).await
     });
     crew.fleet.leave()?;
@@ -113,17 +128,41 @@ fn told(app: &WorkflowId, outcome: &Outcome) -> u8 {
     BAD
 }
 
-/// Opens a job that must never have been opened.
-fn open(crew: &Crew, args: &RunArgs, job: &str) -> Result<SlotRef, Failure> {
-    let doing = format!("run {} {job}", args.app);
-    let body = json!({ "jobs": [{ "workflow": args.app, "job": job }], "reason": "kelos run --job-id" });
-    let answer = crew.client()?.post(&doing, "/jobs", &body)?;
-    let item = &answer["items"][0];
-    if text(item, "result") != "opened" {
-        let failure = Failure::bad(format!("{doing}: it exists already, and is {}", text(item, "state")));
-        return Err(failure.hint("without --job-id the next job of the queue is run; `kelos rerun` opens it again"));
+/// Waits until the leader has heard what this worker offers.
+async fn came(news: &mut UnboundedReceiver<News>) -> Result<(), Failure> {
+    match news.recv().await {
+        Some(News::Useless(why)) => Err(useless(&why)),
+        _ => Ok(()),
     }
-    Ok(SlotRef::job(args.app.clone(), text(item, "job").into()))
+}
+
+/// The job, in its normal form, if it was never opened.
+fn unopened(crew: &Crew, args: &RunArgs, job: &str) -> Result<SlotRef, Failure> {
+    let doing = format!("run {} {job}", args.app);
+    let body = json!({ "jobs": [{ "workflow": args.app, "job": job }], "dryRun": true });
+    let answer = crew.client()?.post(&doing, "/jobs", &body)?;
+    let asked = items(&answer, "items").iter().find(|item| text(item, "role") == "asked");
+    let asked = asked.ok_or_else(|| Failure::bad(format!("{doing}: the leader does not say what it is")))?;
+    match asked["state"].as_str() {
+        None => Ok(SlotRef::job(args.app.clone(), text(asked, "job").into())),
+        Some(state) => Err(exists(&doing, state)),
+    }
+}
+
+/// Opens a job that must never have been opened.
+fn open(crew: &Crew, args: &RunArgs, job: &SlotRef) -> Result<(), Failure> {
+    let doing = format!("run {} {}", args.app, job.key.short());
+    let body = json!({ "jobs": [{ "workflow": args.app, "job": job.key.short() }], "reason": "kelos run --job-id" });
+    let answer = crew.client()?.post(&doing, "/jobs", &body)?;
+    match &answer["items"][0] {
+        item if text(item, "result") == "opened" => Ok(()),
+        item => Err(exists(&doing, text(item, "state"))),
+    }
+}
+
+fn exists(doing: &str, state: &str) -> Failure {
+    Failure::bad(format!("{doing}: it exists already, and is {state}"))
+        .hint("without --job-id the next job of the queue is run; `kelos rerun` opens it again")
 }
 
 /// Does one job, and says how it ended; none where none came.
@@ -155,7 +194,7 @@ async fn one_job(
                     let why = "its leader had not heard of it for too long and took the job away".to_owned();
                     return Err(Failure::bad(format!("finish {}: {why}", run.slot.short())));
                 }
-                Some(News::Began(_)) => {}
+                Some(News::Began(_) | News::Came) => {}
             }
         }
     })

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::client::{items, number, slot, text};
 use crate::failure::Failure;
-use crate::options::{Because, Door};
 use crate::fleet;
+use crate::options::{Because, Door};
 use crate::render;
 use crate::text::{self as words, count};
 

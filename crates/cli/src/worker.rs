@@ -67,6 +67,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
         at_a_time: args.at_a_time.unwrap_or(processors),
         in_all: None,
         attempts: None,
+        held: false,
     };
     let outcome = crew.runtime.block_on(async {
         let mut signals = Signals::listen()?;
@@ -116,7 +117,7 @@ fn say(news: Option<News>) -> Result<(), Failure> {
             text::line("its leader had not heard of it for too long and took its jobs away; it begins anew");
         }
         Some(News::Useless(why)) => return Err(useless(&why)),
-        None => {}
+        Some(News::Came) | None => {}
     }
     Ok(())
 }

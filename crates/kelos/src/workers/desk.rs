@@ -184,12 +184,17 @@ impl Inner {
         if state.sessions.get(worker).is_none_or(|session| session.id != id) {
             return Err(NotTaken::GivenUp);
         }
+        if word.leaves && word.declines {
+            state.take_back(worker);
+        }
         // Words of reports don't wait, and may overtake each other: only the one that waits gets something to do.
         let (starts, cancels) =
             if word.wait_millis > 0 || word.leaves { state.orders(worker) } else { Default::default() };
         let has_nothing = state.sessions.get(worker).is_some_and(|session| session.runs().is_empty());
         if word.leaves && has_nothing {
             state.give_up(worker);
+            state.assign_waiting();
+            self.tell(&mut state);
             tracing::info!(worker = &**worker, "a worker left");
         }
         let lease_millis = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);

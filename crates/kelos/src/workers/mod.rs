@@ -66,6 +66,8 @@ pub struct Word {
     pub wait_millis: u64,
     /// That it wants nothing more, and ends once it has nothing.
     pub leaves: bool,
+    /// With that: that it does not do what was given to it meanwhile, so that others may.
+    pub declines: bool,
     /// Its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,

@@ -259,7 +259,9 @@ impl State {
     fn assign(&mut self, run: &RunId, hint: Option<&Arc<str>>) {
         let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.place == Place::Waiting) else { return };
         let hinted = hint.filter(|hint| self.sessions.get(*hint).is_some_and(|session| session.room() > 0));
-        let other = || self.sessions.iter().find(|(_, session)| session.takes(run)).map(|(name, _)| name);
+        let takers = || self.sessions.iter().filter(|(_, session)| session.takes(run));
+        // Whoever wants this very job goes before those who want any.
+        let other = || takers().max_by_key(|(_, session)| session.job.is_some()).map(|(name, _)| name);
         let Some(worker) = hinted.or_else(other).cloned() else { return };
         entry.place = Place::Given(worker.clone());
         if let Some(session) = self.sessions.get_mut(&worker) {
@@ -332,6 +334,16 @@ impl State {
             Place::Unclaimed(_) | Place::Ending => {}
         }
         Cancelled::Noted
+    }
+
+    /// Takes back what was given to a worker and not heard back from it.
+    pub(super) fn take_back(&mut self, worker: &Arc<str>) {
+        let Some(session) = self.sessions.get_mut(worker) else { return };
+        for run in std::mem::take(&mut session.unlisted) {
+            if let Some(entry) = self.runs.get_mut(&run) {
+                entry.place = Place::Waiting;
+            }
+        }
     }
 
     /// Those who are there.

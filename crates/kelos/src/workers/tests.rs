@@ -127,7 +127,7 @@ impl Door for Direct {
 }
 
 fn one_at_a_time() -> Wanted {
-    Wanted { workflows: [].into(), job: None, at_a_time: 1, in_all: None, attempts: None }
+    Wanted { workflows: [].into(), job: None, at_a_time: 1, in_all: None, attempts: None, held: false }
 }
 
 #[tokio::test]
@@ -141,6 +141,7 @@ async fn a_run_goes_to_the_worker_that_offered_and_its_reports_come_back() {
     let (run, report) = bench.next().await;
     assert!(matches!(&report, Report::Started { external_id } if external_id.starts_with("7 {\"worker\":\"w1\"")));
     assert!(bench.desk.note(&run).unwrap().contains("worker w1 does it"));
+    assert!(matches!(news.recv().await, Some(super::News::Came)));
     assert!(matches!(news.recv().await, Some(super::News::Began(_))));
     held.end(Outcome::Succeeded);
     assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
@@ -275,4 +276,19 @@ async fn two_apps_with_the_same_job_id_are_two_runs() {
     let answer = bench.say("w1", word(1, 2, None)).await;
     let apps: Vec<_> = answer.starts.iter().map(|order| order.run.slot.workflow.as_str()).collect();
     assert_eq!(apps, ["app1", "app2"]);
+}
+
+#[tokio::test]
+async fn what_a_worker_declines_goes_to_the_one_that_wants_this_very_job() {
+    let bench = Bench::new();
+    let run = run("app1", "20140101_1");
+    let wants_it = |count, session| Word { job: Some(run.slot.clone()), ..word(count, 1, session) };
+    let first = bench.say("w1", wants_it(1, None)).await;
+    bench.say("w0", word(1, 1, None)).await;
+    bench.say("w2", wants_it(1, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    let leaves = Word { leaves: true, declines: true, ..wants_it(2, Some(&first)) };
+    assert!(bench.say("w1", leaves).await.starts.is_empty());
+    assert_eq!(bench.desk.workers().len(), 2);
+    assert_eq!(bench.say("w2", wants_it(2, None)).await.starts.len(), 1);
 }

@@ -55,6 +55,8 @@ pub struct Wanted {
     pub in_all: Option<u32>,
     /// How often a job is attempted in all, where that differs from what its workflow says.
     pub attempts: Option<u32>,
+    /// It offers that, and does nothing before [`Worker::go`].
+    pub held: bool,
 }
 
 /// That a run is over.
@@ -69,6 +71,8 @@ pub struct Over {
 /// What a worker tells whoever started it.
 #[derive(Debug, Clone)]
 pub enum News {
+    /// Its offer was heard.
+    Came,
     /// It began with a run.
     Began(RunId),
     /// A run is over.
@@ -110,6 +114,7 @@ struct Inner<D> {
 struct Hands {
     wanted: Wanted,
     leaves: bool,
+    declines: bool,
     /// It left, and the desk knows.
     left: bool,
     session: Option<String>,
@@ -191,6 +196,7 @@ impl<D: Door> Worker<D> {
         let hands = Hands {
             wanted,
             leaves: false,
+            declines: false,
             left: false,
             session: None,
             count: 0,
@@ -238,6 +244,18 @@ impl<D: Door> Worker<D> {
         }
     }
 
+    /// Lets it do what it offered.
+    pub fn go(&self) {
+        self.inner.hands().wanted.held = false;
+        self.inner.hurry.notify_one();
+    }
+
+    /// The same as [`Worker::leave`], but what is given to it on its way out is left to others.
+    pub async fn decline(&self) {
+        self.inner.hands().declines = true;
+        self.leave().await;
+    }
+
     /// Ends everything that it does.
     pub fn end_all(&self) {
         let runs: Vec<RunId> = self.inner.hands().runs.keys().cloned().collect();
@@ -259,11 +277,18 @@ impl<D: Door> Inner<D> {
     /// Asks for something to do, again and again, until it left.
     async fn ask(self: Arc<Self>) {
         while let Some(word) = self.question() {
+            let is_first = word.session.is_none();
             let was_heard = tokio::select! {
                 was_heard = self.say_word(&word) => was_heard,
                 // What an answer would have said that nobody waits for is said again with the next one.
                 () = self.hurry.notified() => false,
             };
+            if was_heard && is_first {
+                let _ = self.tell.send(News::Came);
+            }
+            while self.is_held() {
+                self.hurry.notified().await;
+            }
             if was_heard && word.leaves && self.hands().is_idle() {
                 self.hands().left = true;
                 self.moved.notify_waiters();
@@ -278,9 +303,17 @@ impl<D: Door> Inner<D> {
             return None;
         }
         let leaves = hands.leaves && hands.is_idle();
-        let wait = if leaves { Duration::ZERO } else { LONGEST_WAIT };
+        // The first word only makes the offer known.
+        let wait = if leaves || hands.session.is_none() { Duration::ZERO } else { LONGEST_WAIT };
         let wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        Some(Word { leaves, wait_millis, ..hands.word(self.process.clone()) })
+        let declines = hands.declines;
+        Some(Word { leaves, declines, wait_millis, ..hands.word(self.process.clone()) })
+    }
+
+    /// Whether it is not to do anything yet.
+    fn is_held(&self) -> bool {
+        let hands = self.hands();
+        hands.wanted.held && hands.session.is_some() && !hands.leaves
     }
 
     /// Says what became of runs, until it was heard.

@@ -1,0 +1,289 @@
+//! Workers as real processes on one folder: they share jobs, and are killed at bad moments.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{Folder, Said, Server, eventually, kelos};
+
+/// Notes its start and waits for a file `go` (or the end of its folder), then notes its end.
+const HELD: &str = "echo $$ >> starts; while [ -e starts ] && [ ! -e go ]; do sleep 0.02; done; echo {job_id} >> ends";
+
+/// A folder of apps that run these commands; ids are made of a date and a number.
+fn folder(apps: &[(&str, &str)]) -> Folder {
+    let described = |(name, command): &(&str, &str)| {
+        (
+            name.to_string(),
+            serde_json::json!({ "job_id": "{date}_{client_id}", "bash_cmd": command, "concurrency": 100 }),
+        )
+    };
+    let tasks: serde_json::Map<String, Value> = apps.iter().map(described).collect();
+    Folder::with(&[("tasks.json", &Value::Object(tasks).to_string())])
+}
+
+fn worker(folder: &Folder, args: &[&str]) -> Server {
+    let args: Vec<&str> = std::iter::once("worker").chain(args.iter().copied()).collect();
+    Server::start(folder.path(), &args, "is at work")
+}
+
+fn lines(folder: &Folder, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn has_lines(folder: &Folder, name: &str, count: usize) {
+    eventually(&format!("{count} lines in {name}"), || (lines(folder, name).len() == count).then_some(()));
+}
+
+fn submit(folder: &Folder, app: &str, jobs: &[&str]) {
+    let args: Vec<&str> = ["submit", "-a", app, "-j"].into_iter().chain(jobs.iter().copied()).collect();
+    folder.run(&args).ok();
+}
+
+#[track_caller]
+fn all_succeed(folder: &Folder, app: &str, count: usize) {
+    eventually("all succeeded", || {
+        let states = folder.states(app);
+        (states.len() == count && states.iter().all(|state| state == "succeeded")).then_some(())
+    });
+}
+
+/// The results of a job's runs, oldest first.
+fn results(folder: &Folder, app: &str, job: &str) -> Vec<String> {
+    let address = address(folder);
+    let url = format!("{address}/api/v1/workflows/{app}/slots/~{job}/runs");
+    let said = Command::new("curl").args(["-sS", "--fail", &url]).output().expect("curl");
+    let runs: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    let runs = runs["items"].as_array().expect("runs");
+    let mut found: Vec<(u64, String)> = runs
+        .iter()
+        .map(|run| (run["number"].as_u64().expect("a number"), run["state"].as_str().expect("a state").to_owned()))
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, state)| state).collect()
+}
+
+fn written(folder: &Folder) -> Value {
+    let text = std::fs::read_to_string(folder.path().join(".kelos/server.json")).expect("server.json");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn address(folder: &Folder) -> String {
+    written(folder)["address"].as_str().expect("an address").to_owned()
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+}
+
+#[track_caller]
+fn ends(pid: &str) {
+    eventually("the command ended", || (!is_alive(pid)).then_some(()));
+}
+
+fn says(folder: &Folder, args: &[&str]) -> Said {
+    folder.run(args)
+}
+
+#[test]
+fn two_workers_share_jobs_and_each_runs_once() {
+    // The first job waits for the second, so one worker alone gets nowhere.
+    let command = "echo {job_id} >> ran; while [ $(wc -l < ran) -lt 2 ]; do sleep 0.02; done";
+    let folder = folder(&[("app1", command)]);
+    let jobs: Vec<String> = (1..=12).map(|client| format!("20140101_{client}")).collect();
+    submit(&folder, "app1", &jobs.iter().map(String::as_str).collect::<Vec<_>>());
+    let one = worker(&folder, &["-n", "1"]);
+    let other = worker(&folder, &["-a", "app1", "-n", "1"]);
+    all_succeed(&folder, "app1", 12);
+    let mut ran = lines(&folder, "ran");
+    ran.sort();
+    let mut expected = jobs.clone();
+    expected.sort();
+    assert_eq!(ran, expected);
+    assert!(other.stop().success());
+    assert!(one.stop().success());
+}
+
+#[test]
+fn fault_8_the_command_of_a_killed_worker_is_ended_and_its_job_taken_over() {
+    let folder = folder(&[("app1", HELD), ("other", "true")]);
+    let _leader = worker(&folder, &["-a", "other"]);
+    let victim = worker(&folder, &["-a", "app1"]);
+    submit(&folder, "app1", &["20140101_1"]);
+    has_lines(&folder, "starts", 1);
+    victim.crash();
+    ends(&lines(&folder, "starts")[0]);
+    let _next = worker(&folder, &["-a", "app1"]);
+    has_lines(&folder, "starts", 2);
+    folder.write("go", "");
+    all_succeed(&folder, "app1", 1);
+    assert_eq!(lines(&folder, "ends").len(), 1);
+    assert_eq!(results(&folder, "app1", "20140101_1"), ["unknown", "succeeded"]);
+}
+
+#[test]
+fn a_run_outlives_the_leader_and_is_reported_to_the_next() {
+    let folder = folder(&[("app1", HELD), ("other", "true")]);
+    let leader = worker(&folder, &["-a", "other"]);
+    let _doer = worker(&folder, &["-a", "app1"]);
+    submit(&folder, "app1", &["20140101_1"]);
+    has_lines(&folder, "starts", 1);
+    leader.crash();
+    folder.write("go", "");
+    all_succeed(&folder, "app1", 1);
+    assert_eq!((lines(&folder, "starts").len(), lines(&folder, "ends").len()), (1, 1));
+    assert_eq!(results(&folder, "app1", "20140101_1"), ["succeeded"]);
+}
+
+#[test]
+fn after_the_end_of_all_workers_what_they_left_is_ended_and_done_again() {
+    let folder = folder(&[("app1", HELD)]);
+    let (one, other) = (worker(&folder, &["-n", "1"]), worker(&folder, &["-n", "1"]));
+    submit(&folder, "app1", &["20140101_1", "20140101_2"]);
+    has_lines(&folder, "starts", 2);
+    one.crash();
+    other.crash();
+    let _next = worker(&folder, &["-n", "2"]);
+    lines(&folder, "starts").iter().take(2).for_each(|pid| ends(pid));
+    has_lines(&folder, "starts", 4);
+    folder.write("go", "");
+    all_succeed(&folder, "app1", 2);
+    assert_eq!(lines(&folder, "ends").len(), 2);
+}
+
+#[test]
+fn the_exit_code_of_a_run_tells_how_the_job_ended() {
+    let folder = folder(&[("good", "echo hello from {job_id}"), ("bad", "echo oh; exit 3")]);
+    let err = says(&folder, &["run", "good", "--timeout", "0.1"]).fails(4);
+    assert!(err.contains("failed to find a job of good within 0.1 s"), "{err}");
+    submit(&folder, "good", &["20140101_1"]);
+    submit(&folder, "bad", &["20140101_1"]);
+    assert_eq!(says(&folder, &["run", "good", "--timeout", "60"]).ok(), "hello from 20140101_1\n");
+    let bad = says(&folder, &["run", "bad", "--timeout", "60", "--max-retry", "1"]);
+    assert_eq!((bad.code, bad.out.as_str()), (1, "oh\n"), "{}", bad.err);
+    assert!(bad.err.contains("the job of bad failed: exited with status 3"), "{}", bad.err);
+    let err = says(&folder, &["run", "nothing"]).fails(1);
+    assert!(err.contains("no workflow is named \"nothing\""), "{err}");
+    let _worker = worker(&folder, &[]);
+    assert_eq!(folder.states("bad"), ["failed"], "one attempt in all was asked for");
+}
+
+#[test]
+fn a_run_past_the_scheduler_leaves_no_state() {
+    let folder = folder(&[("good", "echo hello from {job_id}"), ("bad", "exit 3")]);
+    let out = says(&folder, &["run", "good", "--bypass-scheduler", "--job-id", "20140101_07"]).ok();
+    assert_eq!(out, "hello from 20140101_07\n");
+    says(&folder, &["run", "bad", "--bypass-scheduler", "--job-id", "20140101_1"]).fails(1);
+    assert!(!folder.path().join(".kelos").exists());
+    let err = says(&folder, &["run", "good", "--bypass-scheduler", "--job-id", "1"]).fails(1);
+    assert!(err.contains("failed to run good 1: "), "{err}");
+}
+
+#[test]
+fn of_two_runs_of_one_job_id_exactly_one_happens() {
+    let folder = folder(&[("app1", "echo {job_id} >> ran")]);
+    let start = || {
+        let mut command = kelos(&["run", "app1", "--job-id", "20140101_1", "--timeout", "60"]);
+        command.current_dir(folder.path()).spawn().expect("kelos")
+    };
+    let mut both = [start(), start()];
+    let mut codes = both.each_mut().map(|one| one.wait().expect("its end").code());
+    codes.sort();
+    assert_eq!((codes, lines(&folder, "ran").len()), ([Some(0), Some(1)], 1));
+    let err = says(&folder, &["run", "app1", "--job-id", "20140101_1"]).fails(1);
+    assert!(err.contains("it exists already, and is succeeded"), "{err}");
+}
+
+#[test]
+fn fault_3_what_has_succeeded_is_not_run_again_by_being_submitted_again() {
+    let folder = folder(&[("app1", "echo {job_id} >> ran")]);
+    submit(&folder, "app1", &["20140101_1"]);
+    submit(&folder, "app1", &["20140101_1"]);
+    says(&folder, &["run", "app1", "--timeout", "60"]).ok();
+    submit(&folder, "app1", &["20140101_1"]);
+    says(&folder, &["run", "app1", "--timeout", "0.2"]).fails(4);
+    assert_eq!(lines(&folder, "ran").len(), 1);
+}
+
+#[test]
+fn fault_5_a_command_that_is_missing_is_a_failure_and_counts_as_an_attempt() {
+    let folder = folder(&[("app1", "no-such-program {job_id}")]);
+    submit(&folder, "app1", &["20140101_1"]);
+    for _ in 0..2 {
+        says(&folder, &["run", "app1", "--timeout", "60", "--max-retry", "2"]).fails(1);
+    }
+    says(&folder, &["run", "app1", "--timeout", "0.2", "--max-retry", "2"]).fails(4);
+}
+
+#[test]
+fn fault_9_a_job_that_takes_longer_than_the_lease_is_left_alone() {
+    let folder = folder(&[("app1", "echo {job_id} >> ran; sleep 1")]);
+    let _leader = worker(&folder, &["--lease", "0.3", "-n", "1"]);
+    let _other = worker(&folder, &["-n", "1"]);
+    submit(&folder, "app1", &["20140101_1", "20140101_2", "20140101_3"]);
+    all_succeed(&folder, "app1", 3);
+    assert_eq!(lines(&folder, "ran").len(), 3);
+}
+
+#[test]
+fn fault_10_a_job_that_runs_does_not_block_those_behind_it() {
+    let command =
+        "echo {job_id} >> starts; while [ {client_id} = 1 ] && [ -e starts ] && [ ! -e go ]; do sleep 0.02; done";
+    let folder = folder(&[("app1", command)]);
+    let _held = worker(&folder, &["-n", "1"]);
+    submit(&folder, "app1", &["20140101_1"]);
+    has_lines(&folder, "starts", 1);
+    submit(&folder, "app1", &["20140101_2", "20140101_3"]);
+    says(&folder, &["run", "app1", "--timeout", "60"]).ok();
+    says(&folder, &["run", "app1", "--timeout", "60"]).ok();
+    assert_eq!(lines(&folder, "starts"), ["20140101_1", "20140101_2", "20140101_3"]);
+    folder.write("go", "");
+    all_succeed(&folder, "app1", 3);
+}
+
+#[test]
+fn fault_11_the_same_job_id_of_two_apps_is_two_jobs() {
+    let folder = folder(&[("app1", "echo one >> ran"), ("app2", "echo two >> ran")]);
+    folder.run(&["submit", "-a", "app1", "app2", "-j", "20140101_1"]).ok();
+    let _worker = worker(&folder, &["-n", "2"]);
+    all_succeed(&folder, "app1", 1);
+    all_succeed(&folder, "app2", 1);
+    let mut ran = lines(&folder, "ran");
+    ran.sort();
+    assert_eq!(ran, ["one", "two"]);
+}
+
+#[test]
+fn only_who_can_read_the_token_gets_jobs() {
+    let folder = folder(&[("app1", "true")]);
+    let _worker = worker(&folder, &[]);
+    let mode = std::fs::metadata(folder.path().join(".kelos/server.json")).expect("server.json").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let url = format!("{}/api/v1/workers/thief/offer", address(&folder));
+    for header in ["authorization: Bearer guess", "x-nothing: at all"] {
+        let said = Command::new("curl").args(["-sS", "-H", header, "-d", "{\"free\":1,\"count\":1}", &url]).output();
+        let problem: Value = serde_json::from_slice(&said.expect("curl").stdout).expect("JSON");
+        assert_eq!(problem["type"], "urn:kelos:problem:unknown-worker");
+    }
+}
+
+#[test]
+fn a_worker_says_that_a_server_runs_its_jobs_itself() {
+    let folder = folder(&[("app1", "true")]);
+    let _up = Server::up(&folder);
+    let err = says(&folder, &["worker"]).fails(1);
+    assert!(err.contains("the server there runs them itself") && err.contains("kelos up --workers"), "{err}");
+}
+
+#[test]
+fn a_worker_is_told_of_apps_that_nobody_has() {
+    let folder = folder(&[("app1", "true")]);
+    let err = says(&folder, &["worker", "-a", "app1", "ap2"]).fails(1);
+    assert!(err.contains("no workflow is named \"ap2\""), "{err}");
+    assert!(!Path::new(&folder.path().join(".kelos/server.json")).exists(), "it ended in good order");
+}
