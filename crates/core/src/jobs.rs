@@ -5,17 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::event::Origin;
-use kelos_model::jobs::{Fault, JobGraph, JobKeys};
-use kelos_model::template::KeyValues;
-use kelos_model::trigger::{Evidence, Explanation, TriggerKind, Verdict, Waker};
-use kelos_model::{Answer, Probe, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::jobs::{Fault, JobGraph};
+use kelos_model::trigger::Waker;
+use kelos_model::{SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::Core;
-use crate::awaited::{Awaited, AwaitedGroup, Standing};
+use crate::awaited::{Awaited, Standing};
+use crate::parents::explained;
 use crate::relations::Knowledge;
-
-/// Parents of a group that an explanation names; of the others there is a number.
-const NAMED: usize = 5;
+use crate::valid::Validity;
 
 /// Jobs that are not open, and of which some parent has succeeded: so many are remembered. What is forgotten is found again
 /// when the next of its parents succeeds.
@@ -77,8 +75,7 @@ impl Jobs {
 impl Core {
     /// Takes what definitions say of job ids: what makes sense together. Of the others, why they lie dormant.
     pub(crate) fn define_jobs(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> BTreeMap<WorkflowId, String> {
-        let keyed = all.values().filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone())));
-        let (graph, faulty) = sound(keyed.collect());
+        let (graph, faulty) = sound(all);
         let waiting: Vec<(SlotRef, Option<SlotRef>)> = std::mem::take(&mut self.jobs.awaited)
             .into_iter()
             .map(|(child, awaited)| {
@@ -291,88 +288,16 @@ impl Core {
             }
         }
     }
-
-    /// Whether a job is worth running; none where nothing is said of that, or it is known already.
-    fn validity(&self, id: &SlotRef) -> Option<Validity> {
-        let definition = &self.tasks.get(&id.workflow)?.row.definition;
-        let valid = definition.keys.jobs()?.valid.as_ref()?;
-        if self.live(id)?.valid {
-            return None;
-        }
-        let values = KeyValues::of(&definition.keys, &id.key);
-        let has = |(name, value): &(Arc<str>, Arc<str>)| valid.values.get(name).is_some_and(|all| all.contains(value));
-        if values.identifiers().iter().any(has) {
-            return Some(Validity::Yes);
-        }
-        let Some(function) = &valid.function else { return Some(Validity::No(no_value(valid))) };
-        let probe = Probe::Function { function: function.clone(), workflow: id.workflow.clone(), key: id.key.clone() };
-        Some(self.said_of_validity(probe))
-    }
-
-    fn said_of_validity(&self, probe: Probe) -> Validity {
-        let leaf = |answer, text, evidence| Explanation {
-            kind: TriggerKind::Valid,
-            answer,
-            text,
-            evidence: Some(evidence),
-            nested: Vec::new(),
-        };
-        let Some(said) = self.probes.answer(&probe) else {
-            let text = "its workflow is asked whether the job is valid".to_owned();
-            return Validity::NotKnown(leaf(Answer::NotYet, text, Evidence::Asked), probe);
-        };
-        let evidence = |probe: &Probe| Evidence::Probe {
-            probe: probe.clone(),
-            verdict: said.verdict,
-            detail: said.detail.clone(),
-            looked_at: said.at,
-        };
-        match said.verdict {
-            Verdict::Yes => Validity::Yes,
-            Verdict::No | Verdict::Never => {
-                let text = "the job is not valid: the function of its workflow says so".to_owned();
-                Validity::No(leaf(Answer::Never, text, evidence(&probe)))
-            }
-            Verdict::Failed => {
-                let text = format!("whether the job is valid can't be asked: {}", said.detail);
-                let explanation = leaf(Answer::NotYet, text, evidence(&probe));
-                Validity::NotKnown(explanation, probe)
-            }
-        }
-    }
-
-    fn note_valid(&mut self, id: &SlotRef) {
-        if let Some(live) = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key)) {
-            live.valid = true;
-        }
-    }
-}
-
-/// Whether a job is worth running.
-enum Validity {
-    Yes,
-    No(Explanation),
-    NotKnown(Explanation, Probe),
-}
-
-fn no_value(valid: &kelos_model::jobs::Validity) -> Explanation {
-    let lists = valid.values.iter().map(|(name, values)| format!("{name} to be one of {}", values.join(", ")));
-    let lists: Vec<String> = lists.collect();
-    let expected = if lists.is_empty() { "nothing is".to_owned() } else { format!("expected {}", lists.join(", or ")) };
-    Explanation {
-        kind: TriggerKind::Valid,
-        answer: Answer::Never,
-        text: format!("the job is not valid: {expected}"),
-        evidence: None,
-        nested: Vec::new(),
-    }
 }
 
 /// Puts together the workflows that make sense together; of the others, why they don't.
-fn sound(mut all: Vec<(WorkflowId, JobKeys)>) -> (JobGraph, BTreeMap<WorkflowId, String>) {
+fn sound(all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> (JobGraph, BTreeMap<WorkflowId, String>) {
     let mut faulty: BTreeMap<WorkflowId, String> = BTreeMap::new();
+    let keyed = |one: &Arc<Workflow>| Some((one.id.clone(), one.keys.jobs()?.clone()));
     loop {
-        let faults: Vec<Fault> = match JobGraph::new(all.clone()) {
+        let sound = all.values().filter(|one| !faulty.contains_key(&one.id)).filter_map(keyed);
+        let before = faulty.len();
+        let faults: Vec<Fault> = match JobGraph::new(sound.collect()) {
             Ok(graph) => return (graph, faulty),
             Err(faults) => faults,
         };
@@ -380,79 +305,9 @@ fn sound(mut all: Vec<(WorkflowId, JobKeys)>) -> (JobGraph, BTreeMap<WorkflowId,
             let text = fault.to_string();
             faulty.entry(fault.workflow).and_modify(|known| *known = format!("{known}; {text}")).or_insert(text);
         }
-        let before = all.len();
-        all.retain(|(id, _)| !faulty.contains_key(id));
-        if all.len() == before {
+        if faulty.len() == before {
             // A fault of nobody would be found again for ever.
             return (JobGraph::default(), faulty);
         }
-    }
-}
-
-/// What a job waits for, in words. Counts are left out where they would make each step of a parent a new line of the log.
-fn explained(awaited: &Awaited) -> Explanation {
-    let groups = awaited.groups();
-    let is_met = awaited.is_met();
-    let text = match (is_met, awaited.way()) {
-        (true, _) if groups.is_empty() => "it has no parents".to_owned(),
-        (true, _) => "its parents have succeeded".to_owned(),
-        (false, Some(way)) => format!("it waits for its parents{}", by_way(groups, way)),
-        (false, None) => "it is blocked: parents ended without success".to_owned(),
-    };
-    Explanation {
-        kind: TriggerKind::Parents,
-        answer: if is_met { Answer::Met } else { Answer::NotYet },
-        text,
-        evidence: None,
-        nested: groups.iter().enumerate().map(|(at, group)| explained_group(awaited, at, group)).collect(),
-    }
-}
-
-/// Which of several groups is meant.
-fn by_way(groups: &[AwaitedGroup], way: usize) -> String {
-    match groups.get(way) {
-        Some(group) if groups.len() > 1 => format!(" of group {}", group.name),
-        _ => String::new(),
-    }
-}
-
-fn explained_group(awaited: &Awaited, at: usize, group: &AwaitedGroup) -> Explanation {
-    let is_met = group.missing == 0;
-    let parents = if group.total == 1 { "1 parent".to_owned() } else { format!("{} parents", group.total) };
-    let text = match (is_met, group.dead) {
-        (true, _) => format!("{parents} of group {} succeeded", group.name),
-        (false, 0) => format!("group {}: {parents} must succeed", group.name),
-        (false, _) => format!("group {} is blocked: {parents} must succeed", group.name),
-    };
-    // Who blocks it comes first.
-    let rank = |standing: Standing| match standing {
-        Standing::Dead(_) => 0,
-        Standing::Absent | Standing::Unknown => 1,
-        Standing::Live(_) => 2,
-        Standing::Done => 3,
-    };
-    let mut named: Vec<_> = awaited.of_group(at).filter(|(_, standing)| *standing != Standing::Done).collect();
-    named.sort_by_key(|(_, standing)| rank(*standing));
-    let nested = named.into_iter().take(NAMED).map(|(slot, standing)| Explanation {
-        kind: TriggerKind::Job,
-        answer: Answer::NotYet,
-        text: told(slot, standing),
-        evidence: Some(Evidence::Slot { slot: slot.clone(), state: standing.state() }),
-        nested: Vec::new(),
-    });
-    Explanation {
-        kind: TriggerKind::Group,
-        answer: if is_met { Answer::Met } else { Answer::NotYet },
-        text,
-        evidence: None,
-        nested: nested.collect(),
-    }
-}
-
-fn told(slot: &SlotRef, standing: Standing) -> String {
-    match standing {
-        Standing::Dead(state) => format!("{} {state}", slot.short()),
-        Standing::Absent => format!("{} was never opened", slot.short()),
-        _ => format!("{} has not succeeded yet", slot.short()),
     }
 }

@@ -23,6 +23,7 @@ mod gate;
 mod jobs;
 mod memory;
 mod offers;
+mod parents;
 mod plan;
 mod pools;
 mod port;
@@ -35,6 +36,7 @@ mod submit;
 mod tick;
 mod timers;
 mod upstream;
+mod valid;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
