@@ -12,7 +12,7 @@ use serde::Deserialize;
 /// What stays as it is when it is filled in.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 /// What may be filled in beside the parts of a slot's time.
-const NAMES: [&str; 4] = ["externalId", "workflow", "run", "executor"];
+const NAMES: [&str; 5] = ["externalId", "workflow", "run", "executor", "job"];
 /// The parts of a slot's time.
 const TIMES: [&str; 7] = ["year", "month", "day", "hour", "minute", "second", "millisecond"];
 /// Longest name of a link, in characters.
@@ -118,6 +118,7 @@ impl Link {
         values.push(("externalId".into(), encoded(run.external_id.as_deref().map_or("", shown_id))));
         values.push(("workflow".into(), encoded(run.id.slot.workflow.as_str())));
         values.push(("run".into(), run.id.number.to_string()));
+        values.push(("job".into(), encoded(run.id.slot.key.job().map_or("", |id| id))));
         values.push(("executor".into(), encoded(&run.executor)));
         template::fill_from(&self.url, &values)
     }

@@ -8,7 +8,7 @@ mod matrix;
 mod outlook;
 mod relatives;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::jobs::{JobGraph, JobKeys};
@@ -90,6 +90,22 @@ impl Jobs {
             Some(_) => Validity::Asked,
             None => Validity::No,
         }
+    }
+
+    /// The jobs that a job waits for, by whatever group, each once.
+    #[must_use]
+    pub fn parents_of(&self, job: &SlotRef) -> Vec<SlotRef> {
+        let mut seen = BTreeSet::new();
+        let all = self.groups(job).into_iter().flat_map(|(_, parents)| parents);
+        all.filter(|parent| seen.insert(parent.clone())).collect()
+    }
+
+    /// The jobs that wait for a job, each once.
+    #[must_use]
+    pub fn children_of(&self, job: &SlotRef) -> Vec<SlotRef> {
+        let mut seen = BTreeSet::new();
+        let all = self.waiting_for(job).into_iter().map(|(child, _)| child);
+        all.filter(|child| seen.insert(child.clone())).collect()
     }
 
     /// The groups of jobs that a job waits for: all of any one of them. None where it waits for nothing, or is no job.

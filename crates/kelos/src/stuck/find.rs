@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::trigger::Evidence;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Explanation, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
+use kelos_model::{Explanation, SlotRef, SlotState, Trigger, WorkflowId};
 use kelos_store::{Reader, SlotFilter, SlotRow, StoreError};
 
 use super::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, TOLD, UNKNOWN, usual};
@@ -62,9 +62,14 @@ fn live(reader: &dyn Reader) -> Result<(Live, bool), StoreError> {
         }
     }
     for rows in live.values_mut() {
-        rows.sort_by_key(|row| row.id.key.scheduled_at());
+        rows.sort_by_key(began);
     }
     Ok((live, is_partial))
+}
+
+/// When a slot began to wait: at its time; a job has none, and began when it was opened, or went on, last.
+fn began(row: &SlotRow) -> Timestamp {
+    row.id.key.time().unwrap_or(row.slot.since)
 }
 
 /// Why a slot stands where it stands.
@@ -114,7 +119,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn age(&self, row: &SlotRow) -> SignedDuration {
-        self.now.duration_since(row.id.key.scheduled_at())
+        self.now.duration_since(began(row))
     }
 
     /// The slots that have not begun to run, where one of them is late or will expire soon.
@@ -131,7 +136,7 @@ impl Search<'_> {
         let late: Vec<&SlotRow> = waiting.iter().copied().filter(|row| self.age(row) > limit).collect();
         if let Some(row) = expiring {
             let others = waiting.iter().filter(|row| self.expires_soon(row).is_some()).count() - 1;
-            let stuck = Stuck { others, ..self.stuck(row, Kind::Expiring, row.id.key.scheduled_at(), usual, limit) };
+            let stuck = Stuck { others, ..self.stuck(row, Kind::Expiring, began(row), usual, limit) };
             return Ok(Some(Stuck { next: self.expires_soon(row), ..stuck }));
         }
         for (before, row) in late.iter().take(ASKED).enumerate() {
@@ -148,7 +153,7 @@ impl Search<'_> {
     fn expires_soon(&self, row: &SlotRow) -> Option<Timestamp> {
         let timeout = i64::try_from(self.workflow.definition.wait_timeout_seconds?).ok()?;
         let soon = self.age(row).as_secs() > timeout - timeout / 5;
-        let expires = row.id.key.scheduled_at().checked_add(SignedDuration::from_secs(timeout)).ok()?;
+        let expires = row.id.key.time()?.checked_add(SignedDuration::from_secs(timeout)).ok()?;
         (soon && row.slot.state == SlotState::Waiting && self.workflow.present).then_some(expires)
     }
 
@@ -222,10 +227,9 @@ impl Search<'_> {
         let missed = self.missed()?;
         let others = (due.len() + missed.len()).saturating_sub(1);
         let reason = format!("its workflow is paused; {}", due_words(others + 1));
-        let first = due.first().map(|row| (row.id.clone(), Some(row.slot.state)));
-        let missed = missed.first().map(|at| (SlotRef::new(self.workflow.id.clone(), SlotKey::Time(*at)), None));
-        let Some((slot, state)) = first.or(missed) else { return Ok(None) };
-        let since = slot.key.scheduled_at();
+        let first = due.first().map(|row| (row.id.clone(), Some(row.slot.state), began(row)));
+        let missed = missed.first().map(|at| (SlotRef::at(self.workflow.id.clone(), *at), None, *at));
+        let Some((slot, state, since)) = first.or(missed) else { return Ok(None) };
         let beyond = self.now.duration_since(since);
         Ok(Some(Stuck { slot, kind: Kind::Paused, state, since, usual: None, beyond, reason, next: None, others }))
     }
@@ -271,10 +275,12 @@ fn failed(
     for (id, mut rows) in of {
         let Some(workflow) = workflows.get(&id).filter(|row| row.present) else { continue };
         let Some(newest) = rows.first().map(|row| row.id.key.scheduled_at()) else { continue };
-        if latest_success(reader, &id, Range::new(newest, Timestamp::MAX))?.is_some() {
+        // No job is later than another: each that failed counts.
+        let has_times = workflow.definition.keys.jobs().is_none();
+        if has_times && latest_success(reader, &id, Range::new(newest, Timestamp::MAX))?.is_some() {
             continue;
         }
-        let before = latest_success(reader, &id, Range::new(Timestamp::MIN, newest))?;
+        let before = if has_times { latest_success(reader, &id, Range::new(Timestamp::MIN, newest))? } else { None };
         rows.retain(|row| before.is_none_or(|before| row.id.key.scheduled_at() > before));
         let Some(row) = rows.last() else { continue };
         let search = Search { reader, now, workflow, slots: &[] };

@@ -16,11 +16,21 @@ const ON_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The moment from which a slot counts as late: its time, or when a person or a backfill asked for it after that.
 pub(super) fn due(reader: &dyn Reader, row: &SlotRow) -> Result<Timestamp, StoreError> {
-    let time = row.id.key.scheduled_at();
+    let Some(time) = row.id.key.time() else {
+        return Ok(opened(&reader.history(&row.id)?).unwrap_or(row.slot.since));
+    };
     if row.slot.since.duration_since(time) <= ON_TIME {
         return Ok(time);
     }
     Ok(asked(&reader.history(&row.id)?).map_or(time, |asked| asked.max(time)))
+}
+
+/// When a job was opened last.
+fn opened(history: &[EventRecord]) -> Option<Timestamp> {
+    let opens = |record: &&EventRecord| {
+        matches!(record.event, Event::Slot { what: SlotEvent::Reopened { .. } | SlotEvent::Planned { .. }, .. })
+    };
+    history.iter().rev().find(opens).map(|record| record.at)
 }
 
 /// When a slot was last asked for by anybody but its schedule.
@@ -42,7 +52,11 @@ pub(super) fn lateness(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<Si
     let filter = SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() };
     let mut samples = Vec::new();
     for row in reader.slots(&filter, None, SAMPLES)?.rows {
-        let late = row.slot.since.duration_since(row.id.key.scheduled_at());
+        let Some(time) = row.id.key.time() else {
+            samples.extend(opened(&reader.history(&row.id)?).map(|opened| row.slot.since.duration_since(opened)));
+            continue;
+        };
+        let late = row.slot.since.duration_since(time);
         if late <= FLOOR || was_planned_on_time(reader, &row.id)? {
             samples.push(late);
         }

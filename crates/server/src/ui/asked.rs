@@ -8,16 +8,26 @@ use kelos::model::time::parse_instant;
 use kelos::model::{SlotRef, WorkflowId};
 
 use super::trouble::Trouble;
-use crate::api;
+use crate::app::App;
+use crate::{api, key};
 
 /// A workflow named in a path.
 pub(super) fn workflow(id: &str) -> Result<WorkflowId, Trouble> {
     WorkflowId::new(id).map_err(|error| Trouble::bad_request(format!("{error}.")))
 }
 
-/// A slot named in a path.
-pub(super) fn slot(id: &str, time: &str) -> Result<SlotRef, Trouble> {
-    Ok(SlotRef::at(workflow(id)?, moment(time)?))
+/// A slot named in a path: by its time, or its job id.
+pub(super) async fn slot(app: &App, id: &str, key: &str) -> Result<SlotRef, Trouble> {
+    Ok(key::slot(app, &workflow(id)?, key).await?)
+}
+
+/// A slot in a query: `ID@TIME` or `ID@JOB_ID`. A time has no @, but an id may.
+pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef, Trouble> {
+    let by_time = text.rsplit_once('@').filter(|(_, time)| parse_instant(time).is_ok());
+    let expected =
+        || Trouble::bad_request(format!("\"{name}\" is \"{text}\", expected a slot such as ID@2015-09-13T13:40Z or ID@JOB_ID."));
+    let (id, key) = by_time.or_else(|| text.split_once('@')).ok_or_else(expected)?;
+    slot(app, id, key).await
 }
 
 pub(super) fn moment(text: &str) -> Result<Timestamp, Trouble> {

@@ -5,7 +5,6 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos::core::{Capacity, FullWorkflow, Holder, PoolState, Waiter};
 use kelos::model::WorkflowId;
-use kelos::model::time::format_short;
 use maud::{Markup, html};
 
 use super::page::{Page, Tab, slot_href, workflow_href};
@@ -133,7 +132,7 @@ fn bar(held: u64, size: Option<u32>) -> Markup {
 fn holder(one: &Holder, now: Timestamp) -> Markup {
     let slot = &one.run.slot;
     html! {
-        a href=(slot_href(slot)) { (slot.workflow) "@" (format_short(slot.key.scheduled_at())) }
+        a href=(slot_href(slot)) { (slot.short()) }
         @if one.permits != 1 { " (" (one.permits) " permits)" }
         " " span.soft title=(words::moment(one.since)) { (words::ago(one.since, now)) }
     }
@@ -150,7 +149,7 @@ fn line(first: &[Waiter], now: Timestamp) -> Markup {
 
 fn waiter(one: &Waiter, now: Timestamp) -> Markup {
     html! {
-        a href=(slot_href(&one.slot)) { (one.slot.workflow) "@" (format_short(one.slot.key.scheduled_at())) }
+        a href=(slot_href(&one.slot)) { (one.slot.short()) }
         @if one.permits != 1 { " takes " (one.permits) }
         @if one.priority != 0 { ", priority " (one.priority) }
         ", queued " span title=(words::moment(one.since)) { (words::ago(one.since, now)) }
@@ -188,7 +187,7 @@ fn full_workflow(one: &FullWorkflow, now: Timestamp) -> Markup {
             td { (bar(u64::from(one.active), Some(one.concurrency))) }
             td { (one.queued) }
             td {
-                a href=(slot_href(&one.first.slot)) { (format_short(one.first.slot.key.scheduled_at())) }
+                a href=(slot_href(&one.first.slot)) { (one.first.slot.key.short()) }
                 ", queued " span title=(words::moment(one.first.since)) { (words::ago(one.first.since, now)) }
             }
         }

@@ -11,6 +11,7 @@ mod board;
 mod capacity;
 mod events;
 mod graph;
+mod jobs;
 mod neighbours;
 mod page;
 mod plot;

@@ -1,5 +1,7 @@
 //! What waits for what: the slots and workflows on both sides of one.
 
+use kelos::jobs::Jobs;
+use kelos::model::template::KeyValues;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
 use kelos::schedule;
@@ -29,10 +31,19 @@ pub(super) struct Neighbours {
 
 /// The slots on both sides of a slot.
 pub(super) fn of_slot(reader: &dyn Reader, row: &WorkflowRow, key: &SlotKey) -> Result<Neighbours, StoreError> {
-    let looked_at = |(workflow, offset): (&WorkflowId, i64)| Some(SlotRef::new(workflow.clone(), key.offset(offset)?));
-    let upstream: Vec<SlotRef> = looks(&row.definition.trigger).into_iter().filter_map(looked_at).collect();
+    let all = reader.workflows()?;
+    let values = KeyValues::of(&row.definition.keys, key);
+    let looked_at =
+        |(workflow, offset): (&WorkflowId, i64)| Some(SlotRef::at(workflow.clone(), values.offset(offset)?.time()?));
+    let mut upstream: Vec<SlotRef> = looks(&row.definition.trigger).into_iter().filter_map(looked_at).collect();
+    jobs_looked_at(&all, &row.definition.trigger, &values, &mut upstream);
     let mut downstream = Vec::new();
-    for other in reader.workflows()?.iter().filter(|other| other.present) {
+    if key.job().is_some() {
+        let (jobs, job) = (Jobs::of(&all), SlotRef::new(row.id.clone(), key.clone()));
+        upstream.extend(jobs.parents_of(&job));
+        downstream.extend(jobs.children_of(&job));
+    }
+    for other in all.iter().filter(|other| other.present) {
         for (_, offset) in looks(&other.definition.trigger).iter().filter(|(on, _)| **on == row.id) {
             let Some(key) = offset.checked_neg().and_then(|offset| key.offset(offset)) else { continue };
             downstream.extend(in_schedule(reader, other, key)?);
@@ -44,6 +55,23 @@ pub(super) fn of_slot(reader: &dyn Reader, row: &WorkflowRow, key: &SlotKey) -> 
         upstream: with_states(reader, upstream)?,
         downstream: with_states(reader, downstream)?,
     })
+}
+
+/// The jobs that a trigger looks at.
+fn jobs_looked_at(all: &[WorkflowRow], trigger: &Trigger, values: &KeyValues, found: &mut Vec<SlotRef>) {
+    match trigger {
+        Trigger::Job { workflow, job } => {
+            let keys = all.iter().find(|row| row.id == *workflow).map(|row| &row.definition.keys);
+            let key = keys.and_then(|keys| keys.read(&values.fill(job)).ok());
+            found.extend(key.map(|key| SlotRef::new(workflow.clone(), key)).filter(|slot| !found.contains(slot)));
+        }
+        Trigger::Offset { seconds, trigger } => {
+            if let Some(values) = values.offset(*seconds) {
+                jobs_looked_at(all, trigger, &values, found);
+            }
+        }
+        other => other.nested().iter().for_each(|nested| jobs_looked_at(all, nested, values, found)),
+    }
 }
 
 fn in_schedule(reader: &dyn Reader, row: &WorkflowRow, key: SlotKey) -> Result<Option<SlotRef>, StoreError> {
@@ -67,7 +95,8 @@ fn looks(trigger: &Trigger) -> Vec<(&WorkflowId, i64)> {
 /// The workflows that a workflow waits for, and those that wait for it, ascending.
 pub(super) fn of_workflow(row: &WorkflowRow, all: &[WorkflowRow]) -> (Vec<WorkflowId>, Vec<WorkflowId>) {
     let upstream = |row: &WorkflowRow| -> Vec<WorkflowId> {
-        let mut ids: Vec<_> = row.definition.trigger.upstream().into_iter().cloned().collect();
+        let parents = row.definition.keys.jobs().into_iter().flat_map(|jobs| jobs.parents());
+        let mut ids: Vec<_> = row.definition.trigger.upstream().into_iter().chain(parents).cloned().collect();
         ids.sort();
         ids.dedup();
         ids

@@ -215,8 +215,9 @@ pub(super) fn workflow_href(id: &WorkflowId) -> String {
 
 /// Where a slot is shown.
 pub(super) fn slot_href(slot: &SlotRef) -> String {
-    let time = format_short(slot.key.scheduled_at());
-    format!("{}/slots/{}", workflow_href(&slot.workflow), segment(&time))
+    // A job says by its ~ that it is one.
+    let key = slot.key.time().map_or_else(|| slot.key.to_string(), format_short);
+    format!("{}/slots/{}", workflow_href(&slot.workflow), segment(&key))
 }
 
 #[cfg(test)]

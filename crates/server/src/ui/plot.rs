@@ -21,7 +21,7 @@ const DAYS: u32 = 30;
 /// A bar: a run that has ended.
 struct Bar {
     number: u32,
-    slot: Timestamp,
+    slot: String,
     seconds: f64,
     state: RunState,
     took: String,
@@ -53,7 +53,7 @@ pub(super) fn durations(runs: &[Run]) -> Option<Markup> {
                 (line("middle", middle, longest, width))
                 (line("most", most, longest, width))
             }
-            div.ends aria-hidden="true" { span { (words::moment(first.slot)) } span { (words::moment(last.slot)) } }
+            div.ends aria-hidden="true" { span { (first.slot) } span { (last.slot) } }
             figcaption {
                 (told) ". "
                 span.key.middle { "half" } " " span.key.most { "nine of ten" }
@@ -67,7 +67,7 @@ fn bar(run: &Run) -> Option<Bar> {
     let millis = end.as_millisecond() - begin.as_millisecond();
     Some(Bar {
         number: run.id.number,
-        slot: run.id.slot.key.scheduled_at(),
+        slot: run.id.slot.key.time().map_or_else(|| run.id.slot.key.short(), words::moment),
         seconds: (millis.max(0) as f64) / 1000.0,
         state: run.state,
         took: words::took(begin, end),
@@ -80,7 +80,7 @@ fn drawn(n: usize, bar: &Bar, longest: f64) -> Markup {
     html! {
         rect class=(format!("run-{}", bar.state.as_str())) x=(rounded(x)) y=(rounded(HEIGHT - height))
             width=(STEP - 2.0) height=(rounded(height)) {
-            title { (words::moment(bar.slot)) " run " (bar.number) ": " (bar.state.as_str()) " after " (bar.took) }
+            title { (bar.slot) " run " (bar.number) ": " (bar.state.as_str()) " after " (bar.took) }
         }
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::model::time::format_short;
 use kelos::model::{SlotRef, SlotState};
 use kelos::script::Problem;
 use kelos::storage::Health;
@@ -120,7 +119,7 @@ fn put_off(reason: &str, slots: &[SlotRef]) -> Markup {
             p { span.badge.again { "deferred" } " " (words::count(slots.len() as u64, "slot")) ": " (reason) }
             ul.plain.inline {
                 @for slot in slots.iter().take(NAMED) {
-                    li { a href=(slot_href(slot)) { (slot.workflow) "@" (format_short(slot.key.scheduled_at())) } }
+                    li { a href=(slot_href(slot)) { (slot.short()) } }
                 }
                 @if slots.len() > NAMED { li.soft { "and " (slots.len() - NAMED) " more" } }
             }

@@ -7,7 +7,6 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use kelos::executor::{run_ref, shown_id};
 use kelos::local::LocalError;
-use kelos::model::time::format_full;
 use kelos::model::{Outcome, Run, RunId, RunState, SlotRef};
 use maud::{Markup, html};
 
@@ -129,7 +128,7 @@ impl Tail {
         let api = format!(
             "/api/v1/workflows/{}/slots/{}/runs/{}/log",
             segment(self.run.slot.workflow.as_str()),
-            segment(&format_full(self.run.slot.key.scheduled_at())),
+            segment(&self.run.slot.key.to_string()),
             self.run.number
         );
         let stream = (!self.is_over).then(|| format!("{api}/stream?offset={}", self.next));
@@ -190,7 +189,7 @@ pub(super) async fn download(
     Path((id, time, number)): Path<(String, String, String)>,
     State(app): State<App>,
 ) -> Result<Response, Trouble> {
-    let slot = asked::slot(&id, &time)?;
+    let slot = asked::slot(&app, &id, &time).await?;
     let run = find(&app, slot, &number).await?;
     let name = file_name(&run);
     let end = app.node().launcher().log_len(&run_ref(&run)).await;
@@ -223,7 +222,7 @@ async fn find(app: &App, slot: SlotRef, number: &str) -> Result<RunId, Trouble> 
 /// A name for every file system.
 fn file_name(run: &RunId) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
-    let time = words::moment(run.slot.key.scheduled_at()).replace(':', "");
     let id: String = run.slot.workflow.as_str().chars().map(plain).take(100).collect();
-    format!("{id}-{time}-{}.txt", run.number)
+    let key: String = run.slot.key.short().replace(':', "").chars().map(plain).take(100).collect();
+    format!("{id}-{key}-{}.txt", run.number)
 }

@@ -9,7 +9,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos::job::{Filled, filled};
-use kelos::model::time::{format_full, format_short};
+use kelos::model::time::format_full;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{EventRecord, Slot, SlotRef, SlotState};
 use kelos::schedule;
@@ -65,10 +65,10 @@ pub(super) async fn show(
     wanted: Result<Query<Wanted>, QueryRejection>,
     State(app): State<App>,
 ) -> Result<Response, Trouble> {
-    let (id, wanted) = (asked::slot(&id, &time)?, asked::query(wanted)?);
+    let (id, wanted) = (asked::slot(&app, &id, &time).await?, asked::query(wanted)?);
     let at = asked::filled(wanted.at).map(|at| asked::moment(&at)).transpose()?;
     let found = find(&app, id, at, wanted.run).await?;
-    let title = format!("{}@{}", found.id.workflow, format_short(found.id.key.scheduled_at()));
+    let title = found.id.short();
     Ok(Page::new(&app, &title).style("pages.css").script("live.js").script("log.js").show(&found.page()))
 }
 
@@ -110,8 +110,9 @@ fn read(reader: &dyn Reader, id: &SlotRef) -> Result<Option<Rows>, StoreError> {
                 _ => None,
             })
         };
-        let time = id.key.scheduled_at();
-        (earlier, later) = (there(schedule.previous_before(time))?, there(schedule.next_after(time))?);
+        if let Some(time) = id.key.time() {
+            (earlier, later) = (there(schedule.previous_before(time))?, there(schedule.next_after(time))?);
+        }
     }
     Ok(Some((workflow, slot, life, neighbours, earlier, later)))
 }
@@ -132,12 +133,11 @@ impl Found {
     }
 
     fn heading(&self) -> Markup {
-        let time = format_short(self.id.key.scheduled_at());
         html! {
             nav.crumbs aria-label="Place" {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(&self.id.workflow)) { (self.id.workflow) }
             }
-            h1 { (self.id.workflow) "@" (time) }
+            h1 { (self.id.short()) }
             nav.bar aria-label="Slots of this workflow" {
                 @if let Some(slot) = &self.earlier { a.button rel="prev" href=(slot_href(slot)) { "← " (short(slot)) } }
                 @if let Some(slot) = &self.later { a.button rel="next" href=(slot_href(slot)) { (short(slot)) " →" } }
@@ -229,7 +229,7 @@ impl Found {
 }
 
 fn short(slot: &SlotRef) -> String {
-    format_short(slot.key.scheduled_at())
+    slot.key.short()
 }
 
 fn list(slots: &[Neighbour], more: usize, none: &str) -> Markup {

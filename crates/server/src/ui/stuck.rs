@@ -4,7 +4,6 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use kelos::model::SlotState;
-use kelos::model::time::format_short;
 use kelos::stuck::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, UNKNOWN, stuck};
 use maud::{Markup, html};
 
@@ -74,7 +73,7 @@ fn line(row: &Stuck, now: Timestamp) -> Markup {
         tr {
             td { span.badge .(class) { (told) } }
             td.subject {
-                a href=(slot_href(&row.slot)) { (row.slot.workflow) "@" (format_short(row.slot.key.scheduled_at())) }
+                a href=(slot_href(&row.slot)) { (row.slot.short()) }
                 @if let Some(state) = row.state { " " (badge(state)) }
                 @if row.others > 0 {
                     br; a.soft href=(workflow_href(&row.slot.workflow)) { "and " (words::count(row.others as u64, "later slot")) }

@@ -1,6 +1,6 @@
 //! A trigger as a tree: as it is defined, and as it answered.
 
-use kelos::model::time::{format_full, format_short};
+use kelos::model::time::format_full;
 use kelos::model::trigger::{Evidence, TriggerKind, Verdict};
 use kelos::model::{Answer, Explanation, Trigger};
 use maud::{Markup, html};
@@ -72,7 +72,7 @@ fn evidence(node: &Explanation) -> Markup {
         },
         Some(Evidence::Slot { slot, state }) => html! {
             span.evidence {
-                a href=(slot_href(slot)) { (slot.workflow) "@" (format_short(slot.key.scheduled_at())) } " is "
+                a href=(slot_href(slot)) { (slot.short()) } " is "
                 @match state { Some(state) => (badge(*state)), None => "not there" }
             }
         },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Form;
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
@@ -16,13 +16,13 @@ use kelos::schedule;
 use kelos::script::Problem;
 use kelos::store::{Columns, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use maud::{Markup, html};
-use serde::Deserialize;
 
+use super::board::view::parameters;
 use super::page::{Page, segment, workflow_href};
 use super::state::badge;
 use super::trouble::Trouble;
 use super::waits::{self, Waits};
-use super::{asked, backfills, graph, neighbours, plot, problems, slot, source, tree, versions, words};
+use super::{asked, backfills, graph, jobs, neighbours, plot, problems, slot, source, tree, versions, words};
 use crate::app::App;
 
 /// Times of the future that are shown.
@@ -49,14 +49,29 @@ struct Found {
     problems: Vec<Problem>,
 }
 
-pub(super) async fn show(Path(id): Path<String>, State(app): State<App>) -> Result<Response, Trouble> {
+pub(super) async fn show(
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+    State(app): State<App>,
+) -> Result<Response, Trouble> {
     let id = asked::workflow(&id)?;
+    let matrix = matrix(&app, &id, query.as_deref().unwrap_or_default()).await?;
     let (now, problems) = (app.handle().now(), app.node().problems());
     let of = id.clone();
     let found = app.read(move |reader| read(reader, &of, now, problems)).await?;
     let found = found.ok_or_else(|| Trouble::not_found(format!("No workflow has ever been named \"{id}\".")))?;
     let page = Page::new(&app, id.as_str()).style("pages.css").script("live.js");
-    Ok(page.show(&found.page(now)))
+    Ok(page.show(&found.page(now, matrix.as_ref())))
+}
+
+/// The jobs of a workflow that is keyed by job ids; none of another.
+async fn matrix(app: &App, id: &WorkflowId, query: &str) -> Result<Option<jobs::Shown>, Trouble> {
+    let (of, given) = (id.clone(), parameters(query));
+    let Some(row) = app.read(move |reader| reader.workflow(&of)).await? else { return Ok(None) };
+    let Some(keys) = row.definition.keys.jobs() else { return Ok(None) };
+    let asked = jobs::Asked::read(keys, given)?;
+    let definition = row.definition.clone();
+    Ok(Some(app.read(move |reader| jobs::read(reader, &definition, asked)).await?))
 }
 
 fn read(
@@ -95,8 +110,9 @@ fn read(
 }
 
 impl Found {
-    fn page(&self, now: Timestamp) -> Markup {
+    fn page(&self, now: Timestamp, matrix: Option<&jobs::Shown>) -> Markup {
         let id = &self.row.id;
+        let keys = self.row.definition.keys.jobs();
         html! {
             div data-events=(format!("?workflow={}", segment(id.as_str()))) hidden {}
             nav.crumbs aria-label="Place" { a href="/ui" { "Board" } }
@@ -106,16 +122,21 @@ impl Found {
                 h2 { "Problems of its file" }
                 @for problem in &self.problems { (problems::definition(problem)) }
             }
-            div #slots data-live { (self.strip()) }
+            @if let (Some(matrix), Some(keys)) = (matrix, keys) {
+                (matrix.show(&self.row.definition, keys))
+                div #counts data-live { (self.counts()) (self.waits.show()) (self.plots()) }
+            } @else {
+                div #slots data-live { (self.strip()) }
+            }
             div.columns {
                 section { h2 { "Definition" } (self.definition()) }
                 section {
-                    h2 { "Next times" } (self.next_times())
+                    @if keys.is_none() { h2 { "Next times" } (self.next_times()) }
                     h2 { "Waits for" } (workflows(&self.upstream, "It waits for no other workflow."))
                     h2 { "Is waited for by" } (workflows(&self.downstream, "No other workflow waits for it."))
                 }
             }
-            @if self.row.present { h2 #backfill { "Backfill" } (backfills::form(id, now)) }
+            @if self.row.present && keys.is_none() { h2 #backfill { "Backfill" } (backfills::form(id, now)) }
             div #backfills data-live { (self.backfills) }
             (self.source())
         }
@@ -136,6 +157,9 @@ impl Found {
                 }
                 a href=(format!("/ui/activity?workflow={}", segment(id.as_str()))) { "its activity" }
                 a href=(graph::graph_href(id)) { "in the graph" }
+                @if let Some(keys) = self.row.definition.keys.jobs().filter(|_| self.row.present) {
+                    (jobs::form(id, keys.template.as_str()))
+                }
             }
         }
     }
@@ -145,10 +169,22 @@ impl Found {
             h2 { "Latest slots" }
             @if self.slots.is_empty() { p.soft { "It has no slots yet." } }
             p.strip { @for row in self.slots.iter().rev() { (slot::square(&row.id, row.slot.state)) } }
+            (self.counts())
+            (self.waits.show())
+            (self.plots())
+        }
+    }
+
+    fn counts(&self) -> Markup {
+        html! {
             p.bar { @for (state, number) in self.counts.iter().filter(|(_, number)| **number > 0) {
                 span { (badge(*state)) " " (number) }
             } }
-            (self.waits.show())
+        }
+    }
+
+    fn plots(&self) -> Markup {
+        html! {
             div.columns {
                 @if let Some(plot) = plot::durations(&self.runs) { section { h2 { "How long its runs took" } (plot) } }
                 @if let Some(plot) = plot::successes(&self.days, &self.tallies) { section { h2 { "How many of its slots succeeded" } (plot) } }
@@ -170,8 +206,9 @@ impl Found {
         html! {
             dl.facts {
                 dt { "Schedule" } dd { (schedule_words(&definition.keys)) }
+                @if let Some(keys) = definition.keys.jobs() { (jobs::facts(keys)) }
                 dt { "Trigger" } dd { (tree::defined(&definition.trigger)) }
-                dt { "At a time" } dd { (words::count(u64::from(definition.concurrency), "slot")) }
+                dt { "At a time" } dd { @if definition.concurrency == u32::MAX { "any number" } @else { (words::count(u64::from(definition.concurrency), "slot")) } }
                 @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
                 @if let Some(start) = definition.start_time { dt { "Starts" } dd { (words::moment(start)) } }
@@ -232,24 +269,21 @@ fn link(url: &str) -> Markup {
     html! { @if is_page { a href=(url) rel="noreferrer noopener" { (url) } } @else { (url) } }
 }
 
-/// A form without fields.
-#[derive(Deserialize)]
-pub(super) struct Nothing {}
-
-/// Pauses or resumes a workflow, and leads back to it.
+/// Pauses or resumes a workflow, and leads back to it; or submits one of its jobs, and leads to that.
 pub(super) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,
     headers: HeaderMap,
-    nothing: Result<Form<Nothing>, FormRejection>,
+    fields: Result<Form<jobs::Submit>, FormRejection>,
 ) -> Result<Response, Trouble> {
-    let (id, Nothing {}) = (asked::workflow(&id)?, asked::form(nothing)?);
+    let (id, fields, who) = (asked::workflow(&id)?, asked::form(fields)?, asked::who(&headers)?);
     let ask = match action.as_str() {
         "pause" => Ask::Pause(id.clone()),
         "resume" => Ask::Resume(id.clone()),
+        "submit" => return jobs::submit(&app, &who, id, fields).await,
         _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on workflows."))),
     };
-    app.ask(&asked::who(&headers)?, ask).await?;
+    app.ask(&who, ask).await?;
     Ok(asked::back_to(&workflow_href(&id)))
 }
 

@@ -70,7 +70,7 @@ async fn what_is_not_there_is_said() {
     for (uri, said) in [
         ("/ui/graph?up=many", "&quot;up&quot; is &quot;many&quot;, expected a number from 0 to 99."),
         ("/ui/graph?hours=0", "expected a number from 1 to"),
-        ("/ui/graph?slot=a", "expected a workflow, an @ and a time."),
+        ("/ui/graph?slot=a", "expected a slot such as ID@2015-09-13T13:40Z or ID@JOB_ID"),
         ("/ui/graph?slot=a@never", "never"),
         ("/ui/graph?as=%3Cb%3E", "&quot;as&quot; is &quot;&lt;b&gt;&quot;, expected list or picture."),
         ("/ui/graph?nonsense=1", "nonsense"),

@@ -214,3 +214,47 @@ async fn why_a_job_waits_names_who_stands_in_the_way_however_far_up() {
     let steps: Vec<&Value> = upstream["steps"].as_array().unwrap().iter().map(|step| &step["workflow"]).collect();
     assert_eq!(steps, ["d", "c", "a", "b"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_show_jobs_by_their_identifiers() {
+    let server = diamond().await;
+    let empty = server.get("/ui/workflows/c").await.ok().text;
+    assert!(empty.contains("No job was ever opened") && empty.contains("{date}_{client}"), "{empty}");
+    assert!(empty.contains("a day, as 20140601") && empty.contains("all of group <b>default</b>"), "{empty}");
+    let form = "job=20140601_007&priority=5&reason=by+hand";
+    let request = axum::http::Request::post("/ui/workflows/c/submit")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(form.into());
+    let sent = server.send(request.unwrap()).await;
+    assert_eq!((sent.status.as_u16(), sent.header("location")), (303, "/ui/workflows/c/slots/~20140601_7"));
+    submit(
+        &server,
+        json!({ "jobs": [{ "workflow": "c", "job": "20140602_8" }, { "workflow": "c", "job": "20140602_10" }] }),
+    )
+    .await;
+    step(&server).await;
+    let matrix = server.get("/ui/workflows/c").await.ok().text;
+    let place = |text: &str| matrix.find(text).unwrap_or_else(|| panic!("{text} is not in {matrix}"));
+    assert!(place("<th scope=\"col\">8<") < place("<th scope=\"col\">10<"), "numbers go by size");
+    assert!(place("<th scope=\"row\">20140602<") < place("<th scope=\"row\">20140601<"), "the newest day comes first");
+    assert!(matrix.contains("href=\"/ui/workflows/c/slots/~20140601_7\" title=\"20140601_7: waiting\""), "{matrix}");
+    let some = server.get("/ui/workflows/c?rows=client&columns=-&is.date=20140602").await.ok().text;
+    assert!(some.contains("<th scope=\"row\">10<") && !some.contains("<th scope=\"row\">7<"), "{some}");
+    let none = server.get("/ui/workflows/c?state=failed").await.ok().text;
+    assert!(none.contains("No job is like that"), "{none}");
+    for (query, said) in
+        [("rows=x", "There is no identifier"), ("row=x", "is no number"), ("what=x", "There is no parameter")]
+    {
+        let bad = server.get(&format!("/ui/workflows/c?{query}")).await;
+        assert!(bad.status == 400 && bad.text.contains(said), "{query}: {bad:?}");
+    }
+    let page = server.get("/ui/workflows/c/slots/~20140601_7").await.ok().text;
+    assert!(page.contains("c@20140601_7") && page.contains("/ui/workflows/a/slots/~20140601_7"), "{page}");
+    assert!(page.contains("/ui/workflows/d/slots/~20140601_7") && !page.contains("1970"), "{page}");
+    let board = server.get("/ui").await.ok().text;
+    assert!(board.contains("Workflows with job ids") && !board.contains("data-w=\"c\""), "{board}");
+    for page in ["timeline?slot=a@20140601_7", "graph?slot=c@~20140601_7", "stuck", "capacity", "activity", "graph"] {
+        let page = server.get(&format!("/ui/{page}")).await.ok().text;
+        assert!(!page.contains("1970"), "{page}");
+    }
+}

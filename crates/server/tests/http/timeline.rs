@@ -65,7 +65,7 @@ async fn what_is_asked_wrongly_is_told_in_words() {
         ("by=moon", "expected workflow or pool"),
         ("state=happy", "expected one of dispatched, running, succeeded, failed, killed, unknown"),
         ("zone=Moon", "expected UTC or a name such as Europe/Berlin"),
-        ("slot=up", "expected a slot such as ID@2015-09-13T13:40Z"),
+        ("slot=up", "expected a slot such as ID@2015-09-13T13:40Z or ID@JOB_ID"),
         ("from=2015-09-13&to=2015-09-12", "must be before"),
         ("as=poem", "expected bars or table"),
         ("nonsense=1", "Unknown query parameter `nonsense`, expected one of"),

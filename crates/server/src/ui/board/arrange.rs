@@ -51,9 +51,10 @@ pub(super) enum Member<'a> {
 
 /// The groups of the board, in order, with those of `workflows` that are defined.
 pub(super) fn arrange<'a>(by: By, groups: &'a InForce, workflows: &'a [WorkflowRow]) -> Vec<Arranged<'a>> {
-    let present = workflows.iter().filter(|row| row.present);
+    // Workflows that are keyed by job ids have no place in time.
+    let present = workflows.iter().filter(|row| row.present && row.definition.keys.jobs().is_none());
     match (by, groups.listed()) {
-        (By::Groups, Some(listed)) => as_listed(listed, present.collect()),
+        (By::Groups, Some(listed)) => as_listed(listed, present.collect(), &keyed(workflows)),
         (By::Groups | By::Project, _) => named(present, |row| Some(&row.definition.project)),
         (By::Tag, _) => named(present, |row| row.definition.about.tags.first()),
     }
@@ -79,13 +80,23 @@ fn named<'a>(
     arranged
 }
 
-fn as_listed<'a>(groups: &'a [Group], rows: Vec<&'a WorkflowRow>) -> Vec<Arranged<'a>> {
+/// The workflows that stand elsewhere, also where a group lists them.
+fn keyed(workflows: &[WorkflowRow]) -> BTreeSet<&str> {
+    let keyed = workflows.iter().filter(|row| row.present && row.definition.keys.jobs().is_some());
+    keyed.map(|row| row.id.as_str()).collect()
+}
+
+fn as_listed<'a>(groups: &'a [Group], rows: Vec<&'a WorkflowRow>, keyed: &BTreeSet<&str>) -> Vec<Arranged<'a>> {
     let known: BTreeMap<&str, &WorkflowRow> = rows.iter().map(|row| (row.id.as_str(), *row)).collect();
     let member = |id: &'a String| known.get(id.as_str()).map_or(Member::Missing(id), |row| Member::Workflow(row));
+    let has_time = |id: &&String| !keyed.contains(id.as_str());
     let listed: BTreeSet<&str> = groups.iter().flat_map(|group| &group.workflows).map(String::as_str).collect();
     let mut arranged: Vec<_> = groups
         .iter()
-        .map(|group| Arranged { name: &group.name, members: group.workflows.iter().map(member).collect() })
+        .map(|group| Arranged {
+            name: &group.name,
+            members: group.workflows.iter().filter(has_time).map(member).collect(),
+        })
         .collect();
     let unlisted: Vec<_> =
         rows.into_iter().filter(|row| !listed.contains(row.id.as_str())).map(Member::Workflow).collect();

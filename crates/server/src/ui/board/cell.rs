@@ -52,7 +52,7 @@ fn list(id: &WorkflowId, range: Range, rows: &[SlotRow], more: bool) -> Markup {
                     tbody {
                         @for row in rows {
                             tr {
-                                td { a href=(slot_href(&row.id)) { (format_short(row.id.key.scheduled_at())) } }
+                                td { a href=(slot_href(&row.id)) { (row.id.key.short()) } }
                                 td { (badge(row.slot.state)) }
                                 td { (format_short(row.slot.since)) }
                                 td { (row.slot.last_run) }

@@ -10,11 +10,12 @@ use super::Shown;
 use super::arrange::{Arranged, By, Member};
 use super::verdict;
 use super::view::{DAY, View, WEEK, ZOOMS};
+use crate::ui::jobs;
 use crate::ui::page::workflow_href;
 use crate::ui::state::{is_trouble, look, meaning};
 
 pub(super) fn board(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Markup {
-    if groups.is_empty() {
+    if groups.is_empty() && shown.jobs.is_empty() {
         return nothing(view, shown);
     }
     html! {
@@ -25,6 +26,7 @@ pub(super) fn board(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Mark
         }
         (bar(view, shown))
         (grid(view, groups, shown))
+        (jobs::show_section(&shown.jobs))
         (legend())
         (selection())
     }

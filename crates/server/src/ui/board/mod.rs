@@ -10,7 +10,7 @@ mod html;
 mod row;
 mod stream;
 mod verdict;
-mod view;
+pub(super) mod view;
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -19,6 +19,7 @@ use axum::routing::get;
 use kelos::model::workflow::WorkflowRow;
 use kelos::store::{Reader, StoreError};
 
+use super::jobs::{self, Section};
 use super::page::{Page, Tab};
 use super::trouble::Trouble;
 use crate::app::App;
@@ -41,6 +42,8 @@ struct Shown {
     workflows: Vec<WorkflowRow>,
     groups: InForce,
     rows: Rows,
+    /// The workflows that have no place in time.
+    jobs: Section,
     /// Everything that happened up to here is in it.
     seq: u64,
 }
@@ -50,7 +53,8 @@ fn read(reader: &dyn Reader, view: &View, file: &Groups) -> Result<Shown, StoreE
     let seq = reader.last_seq()?;
     let workflows = reader.workflows()?;
     let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
-    Ok(Shown { workflows, groups: InForce::read(reader, file)?, rows, seq })
+    let jobs = jobs::section(reader, &workflows)?;
+    Ok(Shown { workflows, groups: InForce::read(reader, file)?, rows, jobs, seq })
 }
 
 async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Response, Trouble> {

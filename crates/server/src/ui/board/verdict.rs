@@ -22,7 +22,7 @@ const NAMED: usize = 3;
 
 /// How many workflows are in trouble in what is shown, and the first of them. The script says it again as rows change.
 pub(super) fn verdict(view: &View, shown: &Shown) -> Markup {
-    let present = || shown.workflows.iter().filter(|row| row.present);
+    let present = || shown.workflows.iter().filter(|row| row.present && !shown.jobs.contains_key(&row.id));
     let ids = present().map(|row| &row.id);
     let troubled: Vec<&WorkflowId> = ids.filter(|id| in_trouble(&shown.rows.of(id).letters)).collect();
     let (all, paused) = (present().count() as u64, present().filter(|row| row.paused).count());

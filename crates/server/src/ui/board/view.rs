@@ -229,7 +229,7 @@ fn read_by(text: &str) -> Result<By, String> {
 }
 
 /// The parameters of a query by name, the last of each.
-pub(super) fn parameters(query: &str) -> BTreeMap<String, String> {
+pub(in crate::ui) fn parameters(query: &str) -> BTreeMap<String, String> {
     let decoded = |text: &str| {
         let text = text.replace('+', " ");
         percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()

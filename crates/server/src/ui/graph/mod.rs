@@ -78,8 +78,17 @@ fn unfinished(reader: &dyn Reader, id: &WorkflowId) -> Result<Vec<(SlotRef, Slot
     Ok(reader.slot_states(&filter, None, SLOTS_LISTED)?.rows)
 }
 
+async fn view_of(app: &App, asked: Result<Query<Asked>, QueryRejection>) -> Result<View, Trouble> {
+    let mut asked = asked::query(asked)?;
+    let slot = match asked::filled(asked.slot.take()) {
+        Some(text) => Some(asked::slot_of(app, "slot", &text).await?),
+        None => None,
+    };
+    View::read(asked, slot)
+}
+
 async fn show(asked: Result<Query<Asked>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
-    let view = View::read(asked::query(asked)?)?;
+    let view = view_of(&app, asked).await?;
     let found = find(&app, view).await?;
     let page = Page::new(&app, "Graph").at(Tab::Graph).style("pages.css").style("graph.css").script("graph.js");
     let page = if found.is_drawn() { page.filling() } else { page };
@@ -88,7 +97,7 @@ async fn show(asked: Result<Query<Asked>, QueryRejection>, State(app): State<App
 
 /// The picture as a file, for documents and slides.
 async fn file(asked: Result<Query<Asked>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
-    let found = find(&app, View::read(asked::query(asked)?)?).await?;
+    let found = find(&app, view_of(&app, asked).await?).await?;
     drawing(&found.graph, &found.view, found.upstream.as_ref()).map_err(Trouble::bad_request)
 }
 

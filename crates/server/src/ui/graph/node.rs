@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use kelos::graph::{Node, NodeKind, Upstream};
-use kelos::model::time::format_short;
 use kelos::model::{SlotState, WorkflowId};
 
 use crate::ui::state::{BY_WEIGHT, look};
@@ -70,7 +69,7 @@ fn note(node: &Node) -> String {
     let counts: Vec<String> = counts.map(|(state, count)| format!("{count} {}", look(*state).letter)).collect();
     match (&node.newest, counts.is_empty()) {
         (_, false) => parts.push(counts.join(" · ")),
-        (Some((slot, _)), true) => parts.push(format_short(slot.key.scheduled_at())),
+        (Some((slot, _)), true) => parts.push(slot.key.short()),
         (None, true) if node.kind == NodeKind::Workflow => parts.push("no slots".to_owned()),
         (None, true) => {}
     }
@@ -88,10 +87,8 @@ fn told(node: &Node, hours: u32) -> String {
         true => format!("no slots in the last {}", hours_told(hours)),
         false => format!("{} in the last {}", counts.join(", "), hours_told(hours)),
     };
-    let newest = node
-        .newest
-        .as_ref()
-        .map(|(slot, state)| format!("; the newest, {}, is {}", format_short(slot.key.scheduled_at()), state.as_str()));
+    let newest =
+        node.newest.as_ref().map(|(slot, state)| format!("; the newest, {}, is {}", slot.key.short(), state.as_str()));
     format!("{}: {paused}{counts}{}", node.id, newest.unwrap_or_default())
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use kelos::graph::{Focus, Upstream, Wanted};
 use kelos::model::{SlotRef, WorkflowId};
 use serde::Deserialize;
@@ -30,7 +29,7 @@ pub(super) struct Asked {
     tag: Option<String>,
     find: Option<String>,
     hours: Option<String>,
-    slot: Option<String>,
+    pub(super) slot: Option<String>,
     #[serde(rename = "as")]
     form: Option<String>,
 }
@@ -52,10 +51,9 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Reads an address.
-    pub(super) fn read(asked: Asked) -> Result<View, Trouble> {
+    /// Reads an address; the slot that it names was found by then.
+    pub(super) fn read(asked: Asked, slot: Option<SlotRef>) -> Result<View, Trouble> {
         let focus = asked::filled(asked.focus).map(|id| asked::workflow(&id)).transpose()?;
-        let slot = asked::filled(asked.slot).map(|slot| read_slot(&slot)).transpose()?;
         let as_list = match asked::filled(asked.form).as_deref() {
             None | Some("picture") => false,
             Some("list") => true,
@@ -158,14 +156,6 @@ pub(in crate::ui) fn obstacles_href(slot: &SlotRef) -> String {
 /// Where a workflow is shown among those around it.
 pub(in crate::ui) fn graph_href(id: &WorkflowId) -> String {
     format!("/ui/graph?focus={}", segment(id.as_str()))
-}
-
-/// `ID@TIME`, where the id may have an `@`, too.
-fn read_slot(text: &str) -> Result<SlotRef, Trouble> {
-    let expected = || Trouble::bad_request(format!("\"slot\" is \"{text}\", expected a workflow, an @ and a time."));
-    let (id, time) = text.rsplit_once('@').ok_or_else(expected)?;
-    let at: Timestamp = asked::moment(time)?;
-    Ok(SlotRef::at(asked::workflow(id)?, at))
 }
 
 fn number(name: &str, text: Option<String>, least: u32, most: u32, usual: u32) -> Result<u32, Trouble> {

@@ -6,7 +6,6 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use kelos::core::{Ask, Done, DownstreamRequest};
-use kelos::model::time::format_short;
 use kelos::model::{SlotRef, SlotState};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -77,7 +76,7 @@ pub(in crate::ui) async fn act(
     headers: HeaderMap,
     because: Result<Form<Because>, FormRejection>,
 ) -> Result<Response, Trouble> {
-    let (slot, because) = (asked::slot(&id, &time)?, asked::form(because)?);
+    let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
     let who = asked::who(&headers)?;
     let reason = asked::filled(because.reason);
     let ask = match action.as_str() {
@@ -136,14 +135,13 @@ async fn preview(app: &App, who: &str, slot: SlotRef, reason: Option<&str>) -> R
 
 impl Touched {
     fn page(&self, reason: Option<&str>) -> Markup {
-        let time = format_short(self.slot.key.scheduled_at());
         let (opened, killed) = (self.opened.len() + self.more_opened, self.killed.len() + self.more_killed);
         html! {
             nav.crumbs aria-label="Place" {
                 a href="/ui" { "Board" } " › " a href=(workflow_href(&self.slot.workflow)) { (self.slot.workflow) }
-                " › " a href=(slot_href(&self.slot)) { (time) }
+                " › " a href=(slot_href(&self.slot)) { (self.slot.key.short()) }
             }
-            h1 { "Rerun of " (self.slot.workflow) "@" (time) " with all that depends on it" }
+            h1 { "Rerun of " (self.slot.short()) " with all that depends on it" }
             p.headline {
                 "It would open " (words::count(opened as u64, "slot")) " again"
                 @if killed > 0 { ", and " (words::count(killed as u64, "run")) " would be in the way" }

@@ -62,8 +62,12 @@ pub(super) async fn show(
     asked: Result<Query<Asked>, QueryRejection>,
     State(app): State<App>,
 ) -> Result<Response, Trouble> {
-    let view = View::read(asked::query(asked)?, app.handle().now())?;
-    let slot = view.slot.clone();
+    let mut asked = asked::query(asked)?;
+    let slot = match asked::filled(asked.slot.take()) {
+        Some(text) => Some(asked::slot_of(&app, "slot", &text).await?),
+        None => None,
+    };
+    let view = View::read(asked, slot.clone(), app.handle().now())?;
     let shown = app.read(move |reader| read(reader, view)).await?;
     if let Some(slot) = slot.filter(|_| shown.path.is_none()) {
         return Err(Trouble::not_found(format!("There is no slot {}, so it has no critical path.", slot.short())));

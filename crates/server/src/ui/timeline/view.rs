@@ -40,7 +40,7 @@ pub(in crate::ui) struct Asked {
     project: Option<String>,
     tag: Option<String>,
     state: Option<String>,
-    slot: Option<String>,
+    pub(super) slot: Option<String>,
     #[serde(rename = "as")]
     form: Option<String>,
 }
@@ -82,8 +82,8 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn read(asked: Asked, now: Timestamp) -> Result<View, Trouble> {
-        let slot = asked::filled(asked.slot).map(|slot| read_slot(&slot)).transpose()?;
+    /// Reads an address; the slot that it names was found by then.
+    pub(super) fn read(asked: Asked, slot: Option<SlotRef>, now: Timestamp) -> Result<View, Trouble> {
         let (from, to) = (asked::filled(asked.from), asked::filled(asked.to));
         let hours = asked::filled(asked.hours).map(|hours| read_hours(&hours)).transpose()?;
         let window = match (from, to, hours) {
@@ -276,7 +276,7 @@ pub(in crate::ui) fn path_href(slot: &SlotRef) -> String {
 }
 
 fn slot_text(slot: &SlotRef) -> String {
-    format!("{}@{}", slot.workflow, format_short(slot.key.scheduled_at()))
+    slot.short()
 }
 
 /// Whole seconds as short as they are.
@@ -357,11 +357,6 @@ fn read_state(state: &str) -> Result<RunState, Trouble> {
     RunState::parse(state).ok_or_else(|| wrong("state", state, &format!("one of {}", known())))
 }
 
-fn read_slot(text: &str) -> Result<SlotRef, Trouble> {
-    let (id, time) = text.rsplit_once('@').ok_or_else(|| wrong("slot", text, "a slot such as ID@2015-09-13T13:40Z"))?;
-    asked::slot(id, time)
-}
-
 #[cfg(test)]
 mod tests {
     use kelos::model::time::parse_instant;
@@ -375,7 +370,11 @@ mod tests {
     fn view(query: &str) -> View {
         let uri: axum::http::Uri = format!("/ui/timeline?{query}").parse().unwrap();
         let asked = axum::extract::Query::<Asked>::try_from_uri(&uri).unwrap().0;
-        View::read(asked, at("2015-09-13T15:01Z")).ok().unwrap()
+        let slot = asked.slot.as_deref().map(|text| {
+            let (id, time) = text.rsplit_once('@').unwrap();
+            SlotRef::at(kelos::model::WorkflowId::new(id).unwrap(), at(time))
+        });
+        View::read(asked, slot, at("2015-09-13T15:01Z")).ok().unwrap()
     }
 
     fn window(query: &str) -> String {
@@ -425,7 +424,7 @@ mod tests {
         for query in ["to=-009999-01-03", "from=9999-12-29", "to=-9998-01-03", "from=9999-12-29T00:00Z&hours=744"] {
             let uri: axum::http::Uri = format!("/ui/timeline?{query}").parse().unwrap();
             let asked = axum::extract::Query::<Asked>::try_from_uri(&uri).unwrap().0;
-            let Ok(view) = View::read(asked, Timestamp::UNIX_EPOCH) else { continue };
+            let Ok(view) = View::read(asked, None, Timestamp::UNIX_EPOCH) else { continue };
             let _ =
                 (view.earlier().href(), view.later().map(|view| view.href()), view.zoomed(true).marks(), view.marks());
         }

@@ -1,0 +1,60 @@
+//! Keyed workflows on the board: they have no place in time, so they stand below it, with how many of their jobs are in
+//! which state.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos::model::workflow::WorkflowRow;
+use kelos::model::{SlotState, WorkflowId};
+use kelos::store::{Columns, Reader, StoreError};
+use maud::{Markup, html};
+
+use crate::ui::page::workflow_href;
+use crate::ui::state::{BY_WEIGHT, badge};
+
+/// Workflows that are listed.
+const LISTED: usize = 500;
+
+/// How many jobs of each workflow are in each state.
+pub(in crate::ui) type Section = BTreeMap<WorkflowId, BTreeMap<SlotState, u64>>;
+
+/// Counts the jobs of all workflows, where any is keyed by job ids.
+pub(in crate::ui) fn section(reader: &dyn Reader, workflows: &[WorkflowRow]) -> Result<Section, StoreError> {
+    let keyed = |row: &&WorkflowRow| row.present && row.definition.keys.jobs().is_some();
+    let mut counted: Section = workflows.iter().filter(keyed).map(|row| (row.id.clone(), BTreeMap::new())).collect();
+    if counted.is_empty() {
+        return Ok(counted);
+    }
+    // Jobs lie at the beginning of time, where no schedule has slots.
+    let beginning = Columns { start: Timestamp::UNIX_EPOCH, width: 1, count: 1 };
+    for (id, tallies) in reader.slot_tallies(&beginning, None)? {
+        let Some(counts) = counted.get_mut(&id) else { continue };
+        tallies.iter().for_each(|tally| *counts.entry(tally.state).or_default() += u64::from(tally.count));
+    }
+    Ok(counted)
+}
+
+/// The section of the board.
+pub(in crate::ui) fn show(section: &Section) -> Markup {
+    html! {
+        @if !section.is_empty() {
+            section.jobs aria-label="Workflows with job ids" {
+                h2 { "Jobs " small { (section.len()) } }
+                ul {
+                    @for (id, counts) in section.iter().take(LISTED) {
+                        li {
+                            a href=(workflow_href(id)) { (id) }
+                            @if counts.is_empty() { " " span.soft { "no jobs yet" } }
+                            @for state in BY_WEIGHT.iter().rev() {
+                                @if let Some(count) = counts.get(state) {
+                                    " " a.count href=(format!("{}?state={}", workflow_href(id), state.as_str())) { (badge(*state)) " " (count) }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if section.len() > LISTED { p.soft { "and " (section.len() - LISTED) " more" } }
+            }
+        }
+    }
+}

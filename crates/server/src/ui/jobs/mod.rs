@@ -1,0 +1,12 @@
+//! What pages tell of workflows that are keyed by job ids: their identifiers and dependencies, and their jobs by two of the
+//! identifiers.
+
+mod board;
+mod definition;
+mod matrix;
+mod submit;
+
+pub(super) use board::{Section, section, show as show_section};
+pub(super) use definition::facts;
+pub(super) use matrix::{Asked, Shown, read};
+pub(super) use submit::{Submit, form, submit};
