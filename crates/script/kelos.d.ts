@@ -287,11 +287,92 @@ declare class SlotID {
     toString(): string;
 }
 
+/** The identifiers of a job with their values, as texts: `{date: "20140601", client: "7"}`. */
+interface JobIds { [identifier: string]: string }
+/** The same where a function names a job: numbers become texts. */
+interface NamedIds { [identifier: string]: PropertyValue }
+
+/** What may stand for an identifier: any text, a whole number, a day such as `20140601` or `2014-06-01`, one of some, what matches. */
+type IdentifierKind = "text" | "integer" | "date" | "yyyy-mm-dd" | string[] | RegExp | { pattern: string | RegExp }
+    | { kind: "integer"; min?: number; max?: number };
+
+/** Jobs that a job waits for. Values of identifiers are listed by name; `"all"` means all that the parents' apps have. */
+interface JobGroup {
+    /** The apps whose jobs these are. */
+    app_name: string | string[];
+    /** These jobs and no others. */
+    job_id?: string[];
+    [identifier: string]: string | (string | number)[] | undefined;
+}
+
+/** Jobs that a job waits for, by a pair of functions: each has to be the other one read backwards (`kelos check` tries that). */
+interface JobFunctions {
+    /** The apps whose jobs may be parents. */
+    app_name: string | string[];
+    /** The parents of a job of this app. */
+    parentsOf: (ids: JobIds) => [app: string, ids: NamedIds][];
+    /** The jobs of this app that wait for a job of another one. */
+    childrenOf: (app: string, ids: JobIds) => NamedIds[];
+}
+
+/** An app: a workflow whose slots are jobs with ids. The words are those of a tasks.json. */
+interface AppOptions {
+    /** How job ids are made of identifiers, such as `{date}_{client}`. */
+    job_id?: string;
+    /** All values of an identifier, where they are known beforehand: a list, or a range such as `"10:20:2"`. */
+    autofill_values?: { [identifier: string]: (string | number)[] | string };
+    /** One group, or groups by name: all jobs of any one of them are enough. A list of groups means all of them. */
+    depends_on?: JobGroup | JobFunctions | { [group: string]: JobGroup | JobGroup[] | JobFunctions };
+    /** Only jobs of which an identifier has one of these values are run; the others are skipped. */
+    valid_if_or?: { [identifier: string]: (string | number)[] };
+    /** Only jobs for which it returns true are run, beside those of `valid_if_or`. */
+    valid?: (ids: JobIds) => boolean;
+    /** What else its jobs wait for. */
+    trigger?: Trigger;
+    /** `bash` (default), `pyspark`, or a program in the folder `plugins`. */
+    job_type?: string;
+    /** A shell command in which `{date}` stands for a value, quoted for the shell; `{date:raw}` for the value as it is. */
+    bash_cmd?: string;
+    /** In place of `job_type`: its functions are given the identifiers of the job. */
+    externalService?: ExternalService;
+    /** The module of Python that Spark runs. */
+    pymodule?: string;
+    spark_conf?: { [name: string]: string | number | boolean };
+    env?: { [name: string]: string };
+    env_from_os?: string[];
+    uris?: string[];
+    read_fp?: string;
+    write_fp?: string;
+    minPartitions?: number;
+    /** How many of its jobs run at a time; no limit by default. */
+    concurrency?: number;
+    /** Attempts in all, 5 by default. */
+    max_retry?: number;
+    /** Seconds after which a job is ended and counts as failed. */
+    timeout?: number;
+    /** Pools whose permits each of its jobs holds. */
+    pools?: Pool[];
+    /** Opens jobs at the times of a cron expression: `identifier` is a date, the others have `autofill_values`. */
+    feed?: { identifier: string; cron: string; zone?: string };
+    /** What a program in the folder `plugins` reads beside. */
+    [own: string]: unknown;
+}
+
+/** What holds for all apps of a graph. */
+interface GraphOptions {
+    /** The template of job ids of apps that have none. */
+    template?: string;
+    /** What may stand for each identifier; any text where nothing is said. */
+    identifiers?: { [identifier: string]: IdentifierKind };
+}
+
 declare namespace celos {
     /** Defines a workflow. */
     function defineWorkflow(options: WorkflowOptions): void;
     /** The old name of `defineWorkflow`. */
     function addWorkflow(options: WorkflowOptions): void;
+    /** Defines apps, by name: workflows whose slots are jobs with ids, and what waits for what. */
+    function defineJobGraph(apps: { [app: string]: AppOptions }, options?: GraphOptions): void;
     /**
      * Evaluates `<name>.js` of the defaults folder in the global scope, so that its variables and functions
      * become available. It is evaluated each time it is imported.
@@ -337,6 +418,11 @@ declare namespace celos {
     function fileCheckTrigger(path: string, conditions?: PathConditions): Trigger;
     /** Ready when the slot of another workflow at the same time has succeeded. */
     function successTrigger(workflowID: string): Trigger;
+    /**
+     * Ready when a job of an app has succeeded. In its id `${year}`, `${month}`, `${day}` and the like are replaced by the slot's
+     * values: `celos.jobTrigger("model", "${year}${month}${day}_1")`.
+     */
+    function jobTrigger(workflowID: string, jobID: string): Trigger;
     /** Ready when all are; without arguments always. */
     function andTrigger(...triggers: Trigger[]): Trigger;
     /** Ready when one is; without arguments never. */
@@ -359,7 +445,7 @@ declare namespace celos {
      */
     function oozieExternalService(properties: Properties | PropertiesFunction, oozieURL?: string): ExternalService;
     /** Runs slots as commands of the server's machine. */
-    function commandExternalService(options: CommandOptions | ((slotID: SlotID) => CommandOptions)): ExternalService;
+    function commandExternalService(options: CommandOptions | ((slotID: SlotID) => CommandOptions) | ((ids: JobIds) => CommandOptions)): ExternalService;
     /**
      * Runs slots as jobs of a service that is asked by HTTP. Each start carries the name of the run in the header
      * `Idempotency-Key`; it is asked for again, with the same key, while the service is down or busy.

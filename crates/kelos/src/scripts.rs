@@ -206,7 +206,7 @@ impl Functions for Scripts {
     }
 
     fn related(&self, relation: &Relation) -> Result<NamedJobs, String> {
-        Err(format!("functions of {} can't be asked about jobs", relation.function.file))
+        Scripts::related(self, relation).map_err(|error| error.to_string())
     }
 }
 

@@ -34,7 +34,8 @@ impl AppsSource {
     /// A file; where it is not there are no apps. Apps without a template of job ids have `template`.
     #[must_use]
     pub fn of_file(path: &Path, template: Option<String>) -> AppsSource {
-        let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let name =
+            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let path = path.to_owned();
         let text = move || match path.try_exists() {
@@ -108,7 +109,14 @@ pub(crate) struct AppsFile {
 
 impl AppsFile {
     pub(crate) fn new(source: AppsSource) -> AppsFile {
-        AppsFile { source, texts: None, problems: Vec::new(), failed: false, workflows: Vec::new(), read: Apps::default() }
+        AppsFile {
+            source,
+            texts: None,
+            problems: Vec::new(),
+            failed: false,
+            workflows: Vec::new(),
+            read: Apps::default(),
+        }
     }
 
     /// The text of the apps, where it could be read.

@@ -10,9 +10,11 @@ use crate::apps_file::AppsSource;
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
 use crate::problem::{Loaded, Problem, Severity};
+use crate::sample::disagreements;
 use crate::scripts::Scripts;
 
-/// Loads a folder once, asking nothing of the outside, and adds the [`warnings`].
+/// Loads a folder once, asking nothing of the outside, and adds the [`warnings`] and where pairs of functions disagree about
+/// a sample of jobs.
 ///
 /// # Errors
 /// When the system refuses a thread.
@@ -27,6 +29,7 @@ pub fn check(folders: Folders, limits: Limits) -> std::io::Result<Loaded> {
 pub fn check_with(folders: Folders, limits: Limits, apps: Option<AppsSource>) -> std::io::Result<Loaded> {
     let scripts = Scripts::start(folders, limits, Host::dry().with_apps(apps))?;
     let mut loaded = scripts.load();
+    loaded.problems.extend(disagreements(&scripts, &loaded));
     let warnings = warnings(&loaded);
     loaded.problems.extend(warnings);
     Ok(loaded)
@@ -65,7 +68,10 @@ fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) 
     for workflow in &loaded.workflows {
         let upstream = workflow.trigger.upstream_jobs();
         for id in upstream.into_iter().filter(|id| by_id.get(id).is_some_and(|one| one.keys.jobs().is_none())) {
-            let words = format!("the trigger of \"{}\" waits for a job of \"{id}\", which has a schedule and no jobs", workflow.id);
+            let words = format!(
+                "the trigger of \"{}\" waits for a job of \"{id}\", which has a schedule and no jobs",
+                workflow.id
+            );
             let hint = Some("use celos.successTrigger".to_owned());
             found.push(warning(loaded, workflow, words, hint));
         }

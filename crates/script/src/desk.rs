@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{Cron, Zone, parse_instant};
 use kelos_model::trigger::{FileSystem, PathCheck};
+use kelos_model::workflow::Source;
 use kelos_model::{PoolId, SlotState, Workflow, WorkflowId};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
@@ -20,6 +21,7 @@ use crate::problem::Problem;
 use crate::realm::{Recipe, Role};
 use crate::session::{RegisterAsk, Session};
 use crate::similar::closest;
+use crate::stolos::{self, Settings};
 use crate::test_case::TestCase;
 
 /// The end of a script's time, which the engine asks for while it runs.
@@ -154,17 +156,51 @@ impl Desk {
                 .to_owned());
         }
         let draft = Draft::parse(json)?;
+        self.add(draft.workflow(&self.file, self.line(stack))?)
+    }
+
+    /// Takes in apps that a script describes; where they stand nobody knows but for the call.
+    fn define_jobs(&self, apps: &str, template: &str, identifiers: &str, stack: &str) -> Result<(), String> {
+        const WHERE: &str = "celos.defineJobGraph";
+        if self.calling.get().is_some() || self.role == Role::Tests {
+            return Err(format!(
+                "{WHERE}: apps can be defined only while a script of the workflows folder is evaluated"
+            ));
+        }
+        let template = Some(template).filter(|template| !template.is_empty());
+        let settings =
+            Settings::of_script(template, identifiers).map_err(|error| format!("{WHERE}: failed to {error}"))?;
+        let settings = Settings { folder: self.session.apps_folder().map(std::path::Path::to_owned), ..settings };
+        let apps = stolos::apps(apps, &self.file, &settings).map_err(|mistakes| {
+            let told: Vec<&str> = mistakes.iter().map(|mistake| mistake.what.as_str()).collect();
+            format!("{WHERE}: {}", told.join("; "))
+        })?;
+        for warning in &apps.warnings {
+            self.warn(format!("{WHERE}: {}", warning.what), stack);
+        }
+        let line = self.line(stack);
+        for workflow in apps.workflows {
+            self.add(Workflow { source: Source { file: self.file.to_string(), line }, ..workflow })?;
+        }
+        Ok(())
+    }
+
+    /// The line of this file that a call was made from.
+    fn line(&self, stack: &str) -> u32 {
+        fault::places(stack).iter().find(|place| place.file == *self.file).map_or(0, |place| place.line)
+    }
+
+    /// Adds a workflow, the first of its name in this file.
+    fn add(&self, workflow: Workflow) -> Result<(), String> {
         let mut workflows = self.workflows.borrow_mut();
-        if let Some(first) = workflows.iter().find(|workflow| workflow.id == draft.id) {
+        if let Some(first) = workflows.iter().find(|known| known.id == workflow.id) {
             let line = first.source.line;
             return Err(format!(
                 "Workflow with this ID already exists: {} (defined in line {line} of this file)",
-                draft.id
+                workflow.id
             ));
         }
-        let places = fault::places(stack);
-        let line = places.iter().find(|place| place.file == *self.file).map_or(0, |place| place.line);
-        workflows.push(draft.workflow(&self.file, line)?);
+        workflows.push(workflow);
         Ok(())
     }
 
@@ -174,9 +210,7 @@ impl Desk {
             return Err(format!("kelos.test {name:?}: there is a test of this name in line {}", first.line));
         }
         let plan = serde_json::from_str(json).map_err(|error| format!("kelos.test {name:?}: {error}"))?;
-        let places = fault::places(stack);
-        let line = places.iter().find(|place| place.file == *self.file).map_or(0, |place| place.line);
-        tests.push(TestCase { name, line, plan });
+        tests.push(TestCase { name, line: self.line(stack), plan });
         Ok(())
     }
 
@@ -299,6 +333,11 @@ fn hand_out_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rq
     host.set("keep", Function::new(ctx.clone(), move |source: String, stack: String| d.keep(&source, &stack))?)?;
     let d = desk.clone();
     host.set("define", Function::new(ctx.clone(), move |json: String, stack: String| words(d.define(&json, &stack)))?)?;
+    let d = desk.clone();
+    let jobs = move |apps: String, template: String, identifiers: String, stack: String| {
+        words(d.define_jobs(&apps, &template, &identifiers, &stack))
+    };
+    host.set("defineJobs", Function::new(ctx.clone(), jobs)?)?;
     let d = desk.clone();
     let test = move |name: String, json: String, stack: String| words(d.test(name, &json, &stack));
     host.set("test", Function::new(ctx.clone(), test)?)?;

@@ -19,6 +19,7 @@ mod library;
 mod limits;
 mod problem;
 mod realm;
+mod sample;
 mod scan;
 mod scripts;
 mod session;

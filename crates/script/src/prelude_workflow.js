@@ -280,6 +280,7 @@ function define(options) {
 const api = {
     defineWorkflow,
     addWorkflow: defineWorkflow,
+    defineJobGraph,
     importDefaults,
     hourlySchedule: () => new Made("schedule", "hourlySchedule", { expression: "0 0 * * * ?" }),
     minutelySchedule: () => new Made("schedule", "minutelySchedule", { expression: "0 * * * * ?" }),
@@ -292,6 +293,7 @@ const api = {
     pathTrigger,
     fileCheckTrigger,
     successTrigger,
+    jobTrigger,
     andTrigger: (...triggers) => combined("andTrigger", "and", triggers),
     orTrigger: (...triggers) => combined("orTrigger", "or", triggers),
     notTrigger,
@@ -322,7 +324,7 @@ const GONE = {
 
 const celos = new Proxy(api, {
     get(target, name) {
-        if (name === "defineWorkflow" || name === "addWorkflow") looked = new Error().stack;
+        if (name === "defineWorkflow" || name === "addWorkflow" || name === "defineJobGraph") looked = new Error().stack;
         if (name in target || typeof name === "symbol" || name === "then" || name === "toJSON") return target[name];
         const close = host.closest(name, Object.keys(target));
         const advice = GONE[name] || (close ? `did you mean '${close}'?` : `it has ${Object.keys(target).join(", ")}`);
@@ -346,11 +348,14 @@ const READERS = {
     spark: ["celos.sparkExternalService", sparkSettings],
 };
 
-/** Calls a function that a script left behind; the answer is JSON. */
-export function call(index, workflow, ms, now) {
+/** Calls a function that a script left behind; the answer is JSON. `job` is what it is asked about, where that is a job. */
+export function call(index, workflow, ms, now, job) {
     const { fn, kind } = functions[index];
     randomState = (0x2545f491 ^ ms) | 1;
-    const answer = fn(new SlotID(workflow, ScheduledTime.at(ms)), ScheduledTime.at(now));
+    const asked = job === undefined ? new SlotID(workflow, ScheduledTime.at(ms)) : JSON.parse(job);
+    const answered = job === undefined ? undefined : callAboutJob(fn, kind, asked);
+    if (answered !== undefined) return answered;
+    const answer = fn(job === undefined ? asked : asked.ids, ScheduledTime.at(now));
     if (kind === "trigger") {
         if (answer === true || answer === false || answer === "never") return JSON.stringify(answer);
         refuse(`the function of celos.functionTrigger has to return true, false or "never", not ${describe(answer)}`);

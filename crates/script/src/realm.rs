@@ -5,8 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jiff::Timestamp;
-use kelos_model::{SlotKey, Workflow, WorkflowId};
+use kelos_model::Workflow;
 use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, Function, Module, Persistent, Runtime, Value, WriteOptions};
 
@@ -16,6 +15,7 @@ use crate::limits::Limits;
 use crate::problem::{Problem, Severity};
 use crate::session::Session;
 use crate::test_case::{TestCase, TestFunction};
+use crate::worker::Call;
 
 /// The built-in objects of a world. Left out: typed arrays (and with them `Atomics.wait`, which
 /// blocks where nothing can stop it), weak references, `performance` (a clock), DOM errors.
@@ -34,7 +34,8 @@ const PRELUDE_TEXT: &str = concat!(
     include_str!("prelude.js"),
     include_str!("prelude_time.js"),
     include_str!("prelude_workflow.js"),
-    include_str!("prelude_services.js")
+    include_str!("prelude_services.js"),
+    include_str!("prelude_jobs.js")
 );
 
 const TEST_PRELUDE_TEXT: &str = concat!(
@@ -42,6 +43,7 @@ const TEST_PRELUDE_TEXT: &str = concat!(
     include_str!("prelude_time.js"),
     include_str!("prelude_workflow.js"),
     include_str!("prelude_services.js"),
+    include_str!("prelude_jobs.js"),
     include_str!("prelude_test.js")
 );
 
@@ -211,18 +213,14 @@ impl Realm {
     }
 
     /// Calls a kept function; the answer is JSON.
-    pub(crate) fn call(
-        &self,
-        index: u32,
-        workflow: &WorkflowId,
-        key: &SlotKey,
-        now: Timestamp,
-    ) -> Result<String, Problem> {
+    pub(crate) fn call(&self, call: &Call) -> Result<String, Problem> {
+        let Call { index, workflow, key, now, .. } = call;
+        let (index, now) = (*index, *now);
         self.desk.calling.set(Some(now));
         self.desk.watch.start(self.limits.call(), self.limits.host());
         let answer = self.context.with(|ctx| {
             let ms = key.scheduled_at().as_millisecond() as f64;
-            let arguments = (index, workflow.as_str(), ms, now.as_millisecond() as f64);
+            let arguments = (index, workflow.as_str(), ms, now.as_millisecond() as f64, call.job.as_deref());
             let answer = match self.call.clone() {
                 Some(call) => call.restore(&ctx).and_then(|call| call.call::<_, String>(arguments)),
                 None => Err(rquickjs::Error::Unknown),

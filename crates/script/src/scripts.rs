@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use kelos_model::function::FunctionRef;
+use kelos_model::jobs::{Direction, NamedJobs, Relation};
+use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
 use kelos_model::{SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};
@@ -96,7 +98,7 @@ impl Scripts {
         workflow: &WorkflowId,
         key: &SlotKey,
     ) -> Result<Map<String, Value>, CallError> {
-        match self.call(function, workflow, key)? {
+        match self.call(function, workflow, key, None)? {
             Value::Object(properties) => Ok(properties),
             other => Err(unexpected(function, "an object of properties", &other)),
         }
@@ -107,7 +109,7 @@ impl Scripts {
     /// # Errors
     /// When the function is not there, throws, takes too long, or answers with something else.
     pub fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, CallError> {
-        match self.call(function, workflow, key)? {
+        match self.call(function, workflow, key, None)? {
             Value::Bool(true) => Ok(Verdict::Yes),
             Value::Bool(false) => Ok(Verdict::No),
             Value::String(word) if word == "never" => Ok(Verdict::Never),
@@ -115,10 +117,33 @@ impl Scripts {
         }
     }
 
-    fn call(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Value, CallError> {
+    /// Asks a function which jobs belong to a job.
+    ///
+    /// # Errors
+    /// When the function is not there, throws, takes too long, or answers with something else.
+    pub fn related(&self, relation: &Relation) -> Result<NamedJobs, CallError> {
+        let (function, of) = (&relation.function, &relation.of);
+        let job = job_json(of.workflow.as_str(), &relation.identifiers);
+        let answer = self.call(function, &of.workflow, &of.key, Some(job))?;
+        let named = match relation.direction {
+            Direction::Parents => serde_json::from_value(answer),
+            Direction::Children => serde_json::from_value(answer)
+                .map(|children: Vec<_>| children.into_iter().map(|ids| (relation.child.clone(), ids)).collect()),
+        };
+        named.map_err(|error| failed(function, error.to_string()))
+    }
+
+    fn call(
+        &self,
+        function: &FunctionRef,
+        workflow: &WorkflowId,
+        key: &SlotKey,
+        job: Option<String>,
+    ) -> Result<Value, CallError> {
         let published = self.inner.published.read().unwrap_or_else(PoisonError::into_inner);
         let good = published.get(&function.file).cloned();
         drop(published);
+        let job = job.or_else(|| job_of(good.as_deref(), workflow, key));
         let recipe = find(good.as_deref(), function).map_err(|reason| CallError::Unknown {
             file: function.file.clone(),
             index: function.index,
@@ -130,12 +155,27 @@ impl Scripts {
             workflow: workflow.clone(),
             key: key.clone(),
             now: (self.inner.host.clock)(),
+            job,
         };
         let worker = worker_of(&function.file, &self.inner.workers).ok_or(CallError::Ended)?;
         let json =
             worker.call(call).ok_or(CallError::Ended)?.map_err(|problem| CallError::Failed(Box::new(problem)))?;
         serde_json::from_str(&json).map_err(|error| failed(function, error.to_string()))
     }
+}
+
+/// A job as functions are asked about it.
+fn job_json(app: &str, identifiers: &[(Arc<str>, Arc<str>)]) -> String {
+    let ids: Map<String, Value> =
+        identifiers.iter().map(|(name, value)| (name.to_string(), Value::from(&**value))).collect();
+    serde_json::json!({ "app": app, "ids": ids }).to_string()
+}
+
+/// The job that a key stands for; none where it is a time.
+fn job_of(good: Option<&Good>, workflow: &WorkflowId, key: &SlotKey) -> Option<String> {
+    key.job()?;
+    let defined = good?.workflows.iter().find(|one| one.id == *workflow)?;
+    Some(job_json(workflow.as_str(), KeyValues::of(&defined.keys, key).identifiers()))
 }
 
 fn find(good: Option<&Good>, function: &FunctionRef) -> Result<Arc<crate::realm::Recipe>, &'static str> {

@@ -40,6 +40,11 @@ impl Session {
         self.host.dry
     }
 
+    /// Where own kinds of jobs are.
+    pub(crate) fn apps_folder(&self) -> Option<&Path> {
+        self.host.apps.as_ref().map(crate::apps_file::AppsSource::folder)
+    }
+
     /// Where scripts are tested; none where they are not.
     pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
         self.host.sandbox.as_ref()

@@ -23,6 +23,8 @@ pub(crate) struct Call {
     pub(crate) workflow: WorkflowId,
     pub(crate) key: SlotKey,
     pub(crate) now: Timestamp,
+    /// What is asked about, as JSON, where that is a job.
+    pub(crate) job: Option<String>,
 }
 
 enum Order {
@@ -115,7 +117,7 @@ impl Bench {
             Some(place) => self.worlds.remove(place).1,
             None => self.again(recipe)?,
         };
-        let answer = guarded(&recipe.file, || realm.call(call.index, &call.workflow, &call.key, call.now))?;
+        let answer = guarded(&recipe.file, || realm.call(call))?;
         if realm.is_sound() {
             self.worlds.push((recipe.number, realm));
             let over = self.worlds.len().saturating_sub(self.limits.kept_worlds);

@@ -7,7 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kelos_model::Workflow;
-use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Scripts};
+use kelos_model::jobs::{JobGraph, Relation};
+use kelos_model::trigger::Verdict;
+use kelos_model::workflow::Properties;
+use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Scripts, check};
 use support::{ids, words, workflow};
 use tempfile::TempDir;
 
@@ -85,7 +88,8 @@ fn a_broken_file_keeps_its_last_good_version() {
 fn what_does_not_fit_together_leaves_what_did_in_force() {
     let house = House::new();
     let good = house.tasks(TWO);
-    let without = house.tasks(r#"{"b": {"bash_cmd": "true", "depends_on": {"app_name": ["a"]}}, "c": {"bash_cmd": "true"}}"#);
+    let without =
+        house.tasks(r#"{"b": {"bash_cmd": "true", "depends_on": {"app_name": ["a"]}}, "c": {"bash_cmd": "true"}}"#);
     assert_eq!(words(&without), ["tasks.json:1:42: b, group default, member 1: no workflow is named \"a\""]);
     assert_eq!(without.workflows, good.workflows);
     assert!(without.problems[0].kept_last_good);
@@ -115,7 +119,9 @@ fn ten_thousand_apps_are_read() {
     let mut text = "{\"app0\": {\"bash_cmd\": \"true\"}".to_owned();
     for n in 1..10_000 {
         let before = n - 1;
-        text += &format!(",\n\"app{n}\": {{\"bash_cmd\": \"echo {{n}}\", \"depends_on\": {{\"app_name\": [\"app{before}\"]}}}}");
+        text += &format!(
+            ",\n\"app{n}\": {{\"bash_cmd\": \"echo {{n}}\", \"depends_on\": {{\"app_name\": [\"app{before}\"]}}}}"
+        );
     }
     let house = House::new();
     let began = std::time::Instant::now();
@@ -124,4 +130,72 @@ fn ten_thousand_apps_are_read() {
     assert_eq!(words(&loaded), [""; 0]);
     let lines = |workflow: &Arc<Workflow>| (workflow.id.as_str() == "app77").then_some(workflow.source.line);
     assert_eq!(loaded.workflows.iter().find_map(lines), Some(78));
+}
+
+const MONTHS: &str = r#"celos.defineJobGraph({
+    day: {job_id: "{date}_{n}", bash_cmd: "true", autofill_values: {n: [1, 2]}, valid: (ids) => ids.n === "1",
+          externalService: undefined},
+    month: {
+        job_id: "{month}_{n}", externalService: celos.commandExternalService((ids) => ({command: ["sum", ids.month, ids.n]})),
+        depends_on: {days: {
+            app_name: ["day"],
+            parentsOf: (ids) => [["day", {date: ids.month + "01", n: ids.n}], ["day", {date: ids.month + "15", n: ids.n}]],
+            childrenOf: (app, ids) => CHILDREN,
+        }},
+    },
+}, {identifiers: {date: "date", n: "integer", month: /^(2014(06|07|12)|2015(01|02))$/}});
+"#;
+
+const RIGHT: &str = "/(01|15)$/.test(ids.date) ? [{month: ids.date.slice(0, 6), n: ids.n}] : []";
+
+fn months(children: &str) -> House {
+    let house = House::new();
+    house.write("workflows/months.js", &MONTHS.replace("CHILDREN", children));
+    house
+}
+
+#[test]
+fn functions_of_apps_are_given_the_identifiers_of_a_job() {
+    let house = months(RIGHT);
+    let loaded = house.scripts.load();
+    assert_eq!(words(&loaded), [""; 0]);
+    let named = |name: &str| loaded.workflows.iter().find(|one| one.id.as_str() == name).unwrap();
+    let (day, month) = (named("day"), named("month"));
+    assert_eq!((day.project.as_str(), day.source.line), ("months", 1));
+    let key = |workflow: &Workflow, id: &str| workflow.keys.read(id).unwrap();
+    let valid = day.keys.jobs().unwrap().valid.as_ref().unwrap().function.as_ref().unwrap();
+    let ask = |id: &str| house.scripts.ask(valid, &day.id, &key(day, id)).unwrap();
+    assert_eq!((ask("20140601_1"), ask("20140601_2")), (Verdict::Yes, Verdict::No));
+    let Properties::Function(function) = &month.job.properties else { panic!("a function") };
+    let properties = house.scripts.properties(function, &month.id, &key(month, "201406_01")).unwrap();
+    assert_eq!(properties["command"], serde_json::json!(["sum", "201406", "1"]));
+    let keyed = loaded.workflows.iter().map(|one| (one.id.clone(), one.keys.jobs().unwrap().clone()));
+    let graph = JobGraph::new(keyed.collect()).unwrap();
+    let jobs = |relation: &Relation| {
+        let named = house.scripts.related(relation).unwrap();
+        let jobs = graph.answered(relation, &named).unwrap();
+        jobs.iter().map(|job| format!("{} {}", job.workflow, job.id)).collect::<Vec<_>>()
+    };
+    assert_eq!(jobs(&graph.asks_parents(&month.id, "201406_1")[0]), ["day 20140601_1", "day 20140615_1"]);
+    assert_eq!(jobs(&graph.asks_children(&day.id, "20140615_2")[0]), ["month 201406_2"]);
+    assert_eq!(jobs(&graph.asks_children(&day.id, "20140616_2")[0]), [""; 0]);
+}
+
+#[test]
+fn pairs_of_functions_are_held_against_each_other() {
+    let told = |children: &str| {
+        let house = months(children);
+        let folder = house.folder.path();
+        let folders = Folders { workflows: folder.join("workflows"), defaults: folder.join("defaults") };
+        words(&check(folders, Limits::default()).unwrap())
+    };
+    assert_eq!(told(RIGHT), [""; 0]);
+    let hint = " (each function has to be the other one read backwards)";
+    let too_many = "months.js:1:1: month, group days: childrenOf says that day 20140630_1 has month 201406_1, but parentsOf of month \
+                    201406_1 does not name day 20140630_1";
+    assert_eq!(told("[{month: ids.date.slice(0, 6), n: ids.n}]"), [format!("{too_many}{hint}")]);
+    let fails = &told("ids.nothing.at.all")[0];
+    assert!(fails.contains("month, group days: childrenOf fails for day 20140601_1: "), "{fails}");
+    let wrong = &told("[7]")[0];
+    assert!(wrong.contains("what childrenOf returned [0]: expected an object of identifiers"), "{wrong}");
 }

@@ -187,7 +187,10 @@ mod tests {
 
     #[test]
     fn harmless_values_are_written_as_they_are() {
-        assert_eq!(text("echo base-{x} '{x}' \"{x}\"", "20140601_a.b"), "echo base-20140601_a.b '20140601_a.b' \"20140601_a.b\"");
+        assert_eq!(
+            text("echo base-{x} '{x}' \"{x}\"", "20140601_a.b"),
+            "echo base-20140601_a.b '20140601_a.b' \"20140601_a.b\""
+        );
         assert_eq!(text("echo {x}>file", "2"), "echo \"${KELOS_VALUE_2}\">file");
         assert_eq!(text("echo {x}", "done"), "echo \"${KELOS_VALUE_2}\"");
         assert_eq!(text("{x} cmd", "A=b"), "\"${KELOS_VALUE_1}\" cmd");
@@ -198,8 +201,23 @@ mod tests {
     #[test]
     fn fault_13_no_value_is_ever_run() {
         let evil = [
-            "; echo INJECTED", "$(echo INJECTED)", "`echo INJECTED`", "' ; echo INJECTED ; '", "\" ; echo INJECTED ; \"",
-            "a b  c", "*", "~", "\\", "${HOME}", "&& echo INJECTED", "| echo INJECTED", "#x", "a)b", "é$", "!", "-n=x y",
+            "; echo INJECTED",
+            "$(echo INJECTED)",
+            "`echo INJECTED`",
+            "' ; echo INJECTED ; '",
+            "\" ; echo INJECTED ; \"",
+            "a b  c",
+            "*",
+            "~",
+            "\\",
+            "${HOME}",
+            "&& echo INJECTED",
+            "| echo INJECTED",
+            "#x",
+            "a)b",
+            "é$",
+            "!",
+            "-n=x y",
         ];
         let commands = [
             ("printf %s {x}", ""),
@@ -225,13 +243,28 @@ mod tests {
     #[test]
     fn where_the_quoting_is_in_doubt_nothing_is_run_either() {
         let commands = [
-            "cat << EOF\n{x}\nEOF\n", "cat << 'EOF'\n{x}\nEOF\n", "echo `echo {x}`", "echo `echo '{x}'`",
-            "echo \"$(case a in a) echo {x};; esac)\"", "echo $(( 1 + 1 )) {x}", "echo \\{x}", "echo ${{A:-{x}}}",
+            "cat << EOF\n{x}\nEOF\n",
+            "cat << 'EOF'\n{x}\nEOF\n",
+            "echo `echo {x}`",
+            "echo `echo '{x}'`",
+            "echo \"$(case a in a) echo {x};; esac)\"",
+            "echo $(( 1 + 1 )) {x}",
+            "echo \\{x}",
+            "echo ${{A:-{x}}}",
         ];
-        for value in ["; touch /INJECTED", "$(touch /INJECTED)", "`touch /INJECTED`", "' ; echo INJ''ECTED ; '", "\"; echo INJ''ECTED; \""] {
+        for value in [
+            "; touch /INJECTED",
+            "$(touch /INJECTED)",
+            "`touch /INJECTED`",
+            "' ; echo INJ''ECTED ; '",
+            "\"; echo INJ''ECTED; \"",
+        ] {
             for command in commands {
                 let printed = printed(command, value);
-                assert!(!printed.contains("INJECTED\n") || printed.contains("touch"), "{command} with {value}: {printed}");
+                assert!(
+                    !printed.contains("INJECTED\n") || printed.contains("touch"),
+                    "{command} with {value}: {printed}"
+                );
                 assert!(!std::path::Path::new("/INJECTED").exists());
             }
         }

@@ -116,7 +116,10 @@ impl Executor for CommandExecutor {
 
 /// Tries until the files of a run can be read: its command may go on all the while, so trouble with
 /// files is no reason to take the run for over.
-pub(crate) async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(run: &RunId, look: impl Fn() -> F) -> T {
+pub(crate) async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(
+    run: &RunId,
+    look: impl Fn() -> F,
+) -> T {
     loop {
         match look().await {
             Ok(found) => return found,

@@ -92,7 +92,9 @@ fn runner(folder: &Path) -> Result<PathBuf, String> {
             std::io::Write::write_all(&mut file, RUNNER.as_bytes())?;
             file.persist(&path).map(drop).map_err(|error| error.error)
         };
-        write().map_err(|error: std::io::Error| format!("the application of Spark can't be written to {}: {error}", path.display()))?;
+        write().map_err(|error: std::io::Error| {
+            format!("the application of Spark can't be written to {}: {error}", path.display())
+        })?;
     }
     Ok(path)
 }

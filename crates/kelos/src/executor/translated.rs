@@ -61,8 +61,7 @@ impl JobValues {
         let slot = &start.run.slot;
         let values = KeyValues::of(&start.workflow.keys, &slot.key);
         let named = values.named().into_iter().map(|(name, value)| (name.into_owned(), value));
-        let always =
-            [("app_name".to_owned(), slot.workflow.to_string()), ("job_id".to_owned(), slot.key.short())];
+        let always = [("app_name".to_owned(), slot.workflow.to_string()), ("job_id".to_owned(), slot.key.short())];
         JobValues(named.chain(always).collect())
     }
 

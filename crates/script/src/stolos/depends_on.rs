@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use kelos_model::WorkflowId;
-use kelos_model::jobs::{Group, Member, Wanted};
+use kelos_model::jobs::{Group, Member, TwoWay, Wanted};
 
 use super::json::{Place, Reading, kind};
 
@@ -20,9 +20,11 @@ pub(super) fn depends_on<'a>(reading: &mut Reading<'a>, value: &Value<'a>) -> (V
     let (mut groups, mut places) = (Vec::new(), Places::new());
     let Some(object) = reading.object(value, "depends_on") else { return (groups, places) };
     let mut add = |reading: &mut Reading<'a>, name: &str, value: &Value<'a>| {
-        let (members, within) = group(reading, name, value);
+        let asked = value.as_object().filter(|group| reading.of_a_script && group.get("parentsOf").is_some());
+        let functions = asked.and_then(|group| functions(reading, group));
+        let (members, within) = if asked.is_some() { Default::default() } else { group(reading, name, value) };
         places.insert(name.to_owned(), (reading.place(value.range()), within));
-        groups.push(Group { name: name.to_owned(), members, functions: None });
+        groups.push(Group { name: name.to_owned(), members, functions });
     };
     if object.get("app_name").is_some() {
         add(reading, UNNAMED, value);
@@ -39,6 +41,29 @@ pub(super) fn depends_on<'a>(reading: &mut Reading<'a>, value: &Value<'a>) -> (V
         }
     }
     (groups, places)
+}
+
+/// A group that two functions of a script know.
+fn functions<'a>(reading: &mut Reading<'a>, group: &Object<'a>) -> Option<TwoWay> {
+    let mut function = |name: &str| reading.data(&group.get(name)?.value, name, "a function");
+    let (parents, children) = (function("parentsOf")?, function("childrenOf")?);
+    Some(TwoWay { workflows: apps(reading, group)?, parents, children })
+}
+
+/// The apps that a group is about.
+fn apps<'a>(reading: &mut Reading<'a>, object: &Object<'a>) -> Option<Vec<WorkflowId>> {
+    let Some(apps) = object.get("app_name") else {
+        reading.mistake(object.range, "app_name is missing, expected a list of apps");
+        return None;
+    };
+    let names = match &apps.value {
+        Value::StringLit(text) => vec![(&*text.value).into()],
+        other => reading.list(other, "app_name")?,
+    };
+    let id = |name: std::sync::Arc<str>| {
+        WorkflowId::new(&name).map_err(|error| reading.mistake(apps.value.range(), error.to_string())).ok()
+    };
+    Some(names.into_iter().filter_map(id).collect())
 }
 
 /// A group: one member, or a list of them.
@@ -59,21 +84,7 @@ fn group<'a>(reading: &mut Reading<'a>, name: &str, value: &Value<'a>) -> (Vec<M
 }
 
 fn member<'a>(reading: &mut Reading<'a>, object: &Object<'a>) -> Option<Member> {
-    let mut member = Member::default();
-    let Some(apps) = object.get("app_name") else {
-        reading.mistake(object.range, "app_name is missing, expected a list of apps");
-        return None;
-    };
-    let names = match &apps.value {
-        Value::StringLit(text) => vec![(&*text.value).into()],
-        other => reading.list(other, "app_name")?,
-    };
-    for name in names {
-        match WorkflowId::new(&name) {
-            Ok(id) => member.workflows.push(id),
-            Err(error) => reading.mistake(apps.value.range(), error.to_string()),
-        }
-    }
+    let mut member = Member { workflows: apps(reading, object)?, ..Member::default() };
     for property in object.properties.iter().filter(|property| property.name.as_str() != "app_name") {
         match property.name.as_str() {
             "job_id" => member.job_ids = reading.list(&property.value, "job_id"),

@@ -39,6 +39,8 @@ pub(super) struct Reading<'a> {
     text: &'a str,
     /// Where each line begins.
     lines: Vec<usize>,
+    /// Whether a script wrote it, which can say more.
+    pub(super) of_a_script: bool,
     pub(super) mistakes: Vec<Mistake>,
     /// What is odd but harmless.
     pub(super) warnings: Vec<Mistake>,
@@ -52,7 +54,7 @@ impl<'a> Reading<'a> {
     pub(super) fn new(text: &'a str) -> Reading<'a> {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         let (mistakes, warnings, remarks, hindrances) = Default::default();
-        Reading { text, lines, mistakes, warnings, remarks, hindrances }
+        Reading { text, lines, of_a_script: false, mistakes, warnings, remarks, hindrances }
     }
 
     /// Where a part of the text begins.

@@ -33,7 +33,6 @@ pub(super) struct App<'a, 'v> {
     pub(super) keys: &'v JobKeys,
     /// The folder of the file, where it is known.
     pub(super) folder: Option<&'v Path>,
-    pub(super) of_a_script: bool,
 }
 
 impl<'a, 'v> App<'a, 'v> {
@@ -47,7 +46,7 @@ impl<'a, 'v> App<'a, 'v> {
 
     /// What does its jobs.
     pub(super) fn job(&self, reading: &mut Reading<'a>) -> Job {
-        if let Some(service) = self.get("externalService").filter(|_| self.of_a_script) {
+        if let Some(service) = self.get("externalService").filter(|_| reading.of_a_script) {
             return self.service(reading, service);
         }
         let kind = self.get("job_type").and_then(|value| reading.text(value, &self.what("job_type")));
@@ -75,7 +74,7 @@ impl<'a, 'v> App<'a, 'v> {
 
     /// What its jobs wait for beside other jobs of their own graph.
     pub(super) fn trigger(&self, reading: &mut Reading<'a>) -> Trigger {
-        let trigger = self.get("trigger").filter(|_| self.of_a_script);
+        let trigger = self.get("trigger").filter(|_| reading.of_a_script);
         let trigger = trigger.and_then(|trigger| reading.data(trigger, &self.what("trigger"), "a trigger"));
         trigger.unwrap_or(Trigger::Always)
     }

@@ -84,6 +84,11 @@ impl Settings {
         let identifiers = written.into_iter().map(|(name, kind)| (name, kind.kind())).collect();
         Ok(Settings { template, identifiers, folder: None, of_a_script: false })
     }
+
+    /// The same, for apps that a script describes.
+    pub(crate) fn of_script(template: Option<&str>, identifiers: &str) -> Result<Settings, SettingsError> {
+        Ok(Settings { of_a_script: true, ..Settings::new(template, Some(identifiers))? })
+    }
 }
 
 #[cfg(test)]

@@ -133,7 +133,9 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str, file: &'a str, settings: &'a Settings) -> Reader<'a> {
-        Reader { reading: Reading::new(text), file, settings, places: BTreeMap::new() }
+        let mut reading = Reading::new(text);
+        reading.of_a_script = settings.of_a_script;
+        Reader { reading, file, settings, places: BTreeMap::new() }
     }
 
     fn apps(&mut self) -> Apps {
@@ -170,7 +172,7 @@ impl<'a> Reader<'a> {
         let place = self.reading.place(property.range);
         self.places.insert(id.clone(), (place, places));
         let folder = self.settings.folder.as_deref();
-        let app = App { name, property, object, keys: &keys, folder, of_a_script: self.settings.of_a_script };
+        let app = App { name, property, object, keys: &keys, folder };
         let reading = &mut self.reading;
         let (job, feed, trigger) = (app.job(reading), app.feed(reading), app.trigger(reading));
         let (concurrency, pools, retry) = (app.concurrency(reading), app.pools(reading), app.retry(reading));
@@ -195,7 +197,7 @@ impl<'a> Reader<'a> {
         let (depends_on, places) =
             app.get("depends_on").map(|on| depends_on(&mut self.reading, &on.value)).unwrap_or_default();
         let mut valid = app.get("valid_if_or").and_then(|valid| self.valid_if_or(&template, &valid.value));
-        if let Some(function) = app.get("valid").filter(|_| self.settings.of_a_script) {
+        if let Some(function) = app.get("valid").filter(|_| self.reading.of_a_script) {
             valid.get_or_insert_default().function = self.reading.data(&function.value, "valid", "a function");
         }
         let known = template
@@ -213,7 +215,7 @@ impl<'a> Reader<'a> {
             if found != *expected {
                 self.reading.mistake(property.value.range(), format!("{name} of {id} is {found}, expected {expected}"));
             }
-        } else if !own && !OTHERS.contains(&name) && !(self.settings.of_a_script && OF_SCRIPTS.contains(&name)) {
+        } else if !own && !OTHERS.contains(&name) && !(self.reading.of_a_script && OF_SCRIPTS.contains(&name)) {
             let known = KINDS.iter().map(|(name, _)| *name).chain(OTHERS);
             let close = closest(name, known).map(|close| format!("; did you mean {close}?")).unwrap_or_default();
             self.reading.warn(property.range, format!("{id} has the key \"{name}\", which nothing reads{close}"));

@@ -166,7 +166,13 @@ mod tests {
         let Value::Object(mut properties) = properties else { panic!("expected an object") };
         properties.entry(APPLICATION).or_insert_with(|| json!("/wf.xml"));
         let Value::Object(settings) = json!({"url": "http://me:pass@oozie:11000/oozie"}) else { unreachable!() };
-        Start { run: run("wf", 1), workflow: Arc::new(super::super::tests::workflow("wf")), settings, properties, worker: None }
+        Start {
+            run: run("wf", 1),
+            workflow: Arc::new(super::super::tests::workflow("wf")),
+            settings,
+            properties,
+            worker: None,
+        }
     }
 
     fn refused(properties: Value) -> String {
