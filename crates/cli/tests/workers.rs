@@ -47,8 +47,12 @@ fn submit(folder: &Folder, app: &str, jobs: &[&str]) {
 #[track_caller]
 fn all_succeed(folder: &Folder, app: &str, count: usize) {
     eventually("all succeeded", || {
-        let states = folder.states(app);
-        (states.len() == count && states.iter().all(|state| state == "succeeded")).then_some(())
+        let said = folder.run(&["slots", app, "--all", "--json"]);
+        // After the end of a leader it takes a moment until another one is there.
+        let slots: Value = serde_json::from_str(&said.out).ok().filter(|_| said.code == 0)?;
+        let slots = slots["items"].as_array()?.clone();
+        let states: Vec<&str> = slots.iter().filter_map(|slot| slot["state"].as_str()).collect();
+        (states.len() == count && states.iter().all(|state| *state == "succeeded")).then_some(())
     });
 }
 
@@ -215,7 +219,8 @@ fn fault_5_a_command_that_is_missing_is_a_failure_and_counts_as_an_attempt() {
     let folder = folder(&[("app1", "no-such-program {job_id}")]);
     submit(&folder, "app1", &["20140101_1"]);
     for _ in 0..2 {
-        says(&folder, &["run", "app1", "--timeout", "60", "--max-retry", "2"]).fails(1);
+        let err = says(&folder, &["run", "app1", "--timeout", "60", "--max-retry", "2"]).fails(1);
+        assert!(err.contains("the job of app1 failed: exited with status 127"), "{err}");
     }
     says(&folder, &["run", "app1", "--timeout", "0.2", "--max-retry", "2"]).fails(4);
 }
