@@ -26,7 +26,7 @@ impl Core {
         for id in woken {
             self.dispatch_free(id);
         }
-        self.dispatch_to_workers(woken);
+        self.dispatch_to_workers(woken, only);
         self.dispatch_lines(only);
     }
 
@@ -50,7 +50,7 @@ impl Core {
         if !task.row.definition.pools.is_empty() {
             self.take_turn(id, only);
         } else if self.is_by_workers(task) {
-            self.dispatch_to_workers(&BTreeSet::from([id.clone()]));
+            self.dispatch_to_workers(&BTreeSet::from([id.clone()]), only);
         } else {
             self.dispatch_free(id);
         }
@@ -275,14 +275,17 @@ impl Core {
     }
 
     /// Gives jobs to the workers that offer to do them: across workflows by priority, then the one that was queued first.
-    fn dispatch_to_workers(&mut self, woken: &BTreeSet<WorkflowId>) {
+    fn dispatch_to_workers(&mut self, woken: &BTreeSet<WorkflowId>, only: &Only) {
         if !self.config.by_workers {
             return;
         }
-        let named: Vec<SlotRef> = self.offers.named().filter(|job| woken.contains(&job.workflow)).cloned().collect();
+        // They stand in no line, so whatever woke others may be what they wait for.
+        let named: Vec<SlotRef> = self.offers.named().filter(|job| allows(only, &job.workflow)).cloned().collect();
         for job in named {
             if self.may_go_now(&job) {
                 self.dispatch_slot(&job);
+                self.line_up(&job.workflow);
+                self.mark_pools_of(&job.workflow);
             }
         }
         let mut heads: BTreeSet<(Place, WorkflowId)> = woken.iter().filter_map(|id| self.head(id)).collect();
@@ -304,12 +307,14 @@ impl Core {
         Some((place.clone(), id.clone()))
     }
 
-    /// Whether a job that a worker asks for by name is queued, and its workflow has room for it.
+    /// Whether a job that a worker asks for by name is queued, and its workflow and its pools have room for it: whoever waits
+    /// for one job passes those in line.
     fn may_go_now(&self, job: &SlotRef) -> bool {
         let Some(task) = self.tasks.get(&job.workflow) else { return false };
         let queued = task.slots.get(&job.key).is_some_and(|live| task.queue.contains(&place(&live.slot, &job.key)));
         let free = !task.row.paused && task.row.present && task.active < task.row.definition.concurrency;
-        queued && free && self.has_place() && going(task).any(|(_, _, key)| *key == job.key)
+        let free = free && self.has_place() && self.pools.have_room(&task.row.definition.pools);
+        queued && free && going(task).any(|(_, _, key)| *key == job.key)
     }
 }
 

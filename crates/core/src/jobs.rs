@@ -58,14 +58,20 @@ impl Jobs {
         self.awaited.get(child).is_some_and(|awaited| awaited.has(parent))
     }
 
+    /// Notes that a job that is not open is to be looked at.
+    fn prospect(&mut self, job: SlotRef, news_of: &SlotRef) {
+        let by = self.awaited.get(&job).and_then(|awaited| awaited.opened_by.clone());
+        self.prospects.insert(job, by.unwrap_or_else(|| news_of.clone()));
+    }
+
     fn hear(&mut self, child: &SlotRef, parent: &SlotRef, standing: Standing) -> Heard {
         match self.awaited.get_mut(child) {
             Some(awaited) if awaited.has(parent) => {
-                if awaited.learn(parent, standing) {
-                    Heard::News
-                } else {
-                    Heard::Nothing
+                // What only the store tells of it happened before.
+                if standing == Standing::Done && awaited.is_known() {
+                    awaited.opened_by = Some(parent.clone());
                 }
+                if awaited.learn(parent, standing) { Heard::News } else { Heard::Nothing }
             }
             _ => Heard::NoParent,
         }
@@ -102,7 +108,7 @@ impl Core {
             let open = self.live(&dependent).is_some();
             match self.jobs.hear(&dependent, slot, Standing::of(Some(state))) {
                 Heard::Nothing => {}
-                Heard::News if !open => drop(self.jobs.prospects.insert(dependent, slot.clone())),
+                Heard::News if !open => self.jobs.prospect(dependent, slot),
                 Heard::News | Heard::NoParent => drop(self.dirty.insert(dependent)),
             }
         }

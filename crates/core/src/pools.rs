@@ -144,6 +144,14 @@ impl Pools {
         uses.iter().all(|one| self.get(&one.pool).and_then(Pool::size).is_some_and(|size| one.permits <= size))
     }
 
+    /// Whether the permits of a run are there, whoever stands in line for them.
+    pub(crate) fn have_room(&self, uses: &[PoolUse]) -> bool {
+        let fits = |pool: &Pool, permits: u32| {
+            pool.size().is_some_and(|size| pool.held + u64::from(permits) <= u64::from(size))
+        };
+        uses.iter().all(|one| self.get(&one.pool).is_some_and(|pool| fits(pool, one.permits)))
+    }
+
     fn drop_unused(&mut self, pool: &PoolId) {
         if self.by_id.get(pool).is_some_and(Pool::is_unused) {
             self.by_id.remove(pool);
