@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
 use kelos_core::{Ask, Command, Input, WORKER};
+use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::{Probe, RunId};
 use kelos_store::{MemoryDisk, MemoryStore, Store, StoreError};
@@ -25,6 +26,7 @@ const SETTLING: SignedDuration = SignedDuration::from_hours(8);
 enum Action {
     Input(Input),
     Look(Probe),
+    Relate(Relation),
     Work(Deed),
     Crash,
     Jump,
@@ -65,6 +67,7 @@ pub fn run(seed: u64) -> Result<Figures, String> {
     drive.until(drive.workload.end)?;
     drive.calm()?;
     drive.until(drive.workload.end + SETTLING)?;
+    drive.watch.at_rest()?;
     judge::at_rest(&drive.workload, &drive.world, &drive.disk, drive.turns.core(), drive.now)?;
     Ok(drive.figures)
 }
@@ -154,6 +157,7 @@ impl Drive {
                         let answer = self.world.answer(&probe, self.now);
                         inputs.push(Input::ProbeAnswered { probe, answer });
                     }
+                    Action::Relate(relation) => inputs.push(self.related(relation)),
                     Action::Work(deed) => inputs.extend(self.work(deed)?),
                     Action::Crash => self.recover()?,
                     Action::Overtake => self.overtaken()?,
@@ -182,6 +186,13 @@ impl Drive {
             self.after(wait, Action::Input(input));
         }
         Ok(inputs)
+    }
+
+    /// What a function says, unless it fails.
+    fn related(&mut self, relation: Relation) -> Input {
+        let fails = self.faults > 0 && self.rng.percent(10);
+        let answer = if fails { Err("it threw".to_owned()) } else { Ok(self.watch.apps.related(&relation)) };
+        Input::Related { relation, answer }
     }
 
     fn later(&mut self, deeds: Vec<(i64, Deed)>) {
@@ -244,7 +255,7 @@ impl Drive {
         self.agenda.retain(|_, action| match action {
             Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump | Action::Overtake => true,
             Action::Work(deed) => deed.outlives_the_leader(),
-            Action::Input(_) | Action::Look(_) => false,
+            Action::Input(_) | Action::Look(_) | Action::Relate(_) => false,
         });
         self.fleet.lose_the_desk();
         let per_mille = self.store.per_mille;
@@ -336,7 +347,12 @@ impl Drive {
                     self.world.cancel(&run, self.now);
                     self.report_on(&run);
                 }
-                Command::Recall(_) | Command::Reply { .. } | Command::Relate(_) => {}
+                Command::Relate(relation) => {
+                    let slow = if self.faults > 0 && self.rng.percent(3) { 200_000 } else { 3000 };
+                    let wait = self.rng.between(1, slow);
+                    self.after(wait, Action::Relate(relation));
+                }
+                Command::Recall(_) | Command::Reply { .. } => {}
             }
         }
     }

@@ -112,7 +112,7 @@ pub fn at_rest(
     if core.live_slots() != live {
         return Err(format!("{} slots in memory, {live} live ones in the table", core.live_slots()));
     }
-    let apps = Apps::of(last_definitions(workload));
+    let apps = Apps::of(last_definitions(workload), &workload.meant);
     jobs::is_fed(&apps, &*reader, &slots)?;
     for (id, slot) in &slots {
         is_accounted_for(workload, &apps, world, &*reader, &slots, (id, slot), now)?;

@@ -17,6 +17,7 @@ use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Wo
 
 use crate::rng::Rng;
 
+pub use jobs::Meant;
 pub use workers::WorkerPlan;
 
 /// A seed's definitions and requests.
@@ -34,6 +35,8 @@ pub struct Workload {
     pub asks: Vec<(Timestamp, Ask)>,
     /// The keyed workflows that there ever are.
     pub apps: BTreeSet<WorkflowId>,
+    /// What functions know of which jobs belong together.
+    pub meant: Meant,
     /// Who does jobs, where workers do.
     pub workers: Vec<WorkerPlan>,
 }
@@ -79,7 +82,8 @@ impl Workload {
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
         asks.sort_by_key(|(at, _)| *at);
-        Workload { start, end, config, definitions, asks, apps: BTreeSet::new(), workers: Vec::new() }
+        let (apps, meant, workers) = Default::default();
+        Workload { start, end, config, definitions, asks, apps, meant, workers }
     }
 }
 

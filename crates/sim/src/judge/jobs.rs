@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_core::Input;
 use kelos_model::event::{Event, WorkflowEvent};
-use kelos_model::jobs::{JobGraph, JobKeys, Parents};
+use kelos_model::jobs::{Direction, Job, JobGraph, JobKeys, NamedJobs, Parents, Relation};
 use kelos_model::template::KeyValues;
 use kelos_model::time::Schedule;
 use kelos_model::trigger::{Evaluation, Verdict, Waker};
@@ -15,7 +15,7 @@ use kelos_model::{
 };
 use kelos_store::{MemoryDisk, MemoryStore, Reader, Store};
 
-use crate::workload::Workload;
+use crate::workload::{Meant, Workload};
 use crate::world::World;
 
 /// The apps of a set of definitions that make sense together.
@@ -28,15 +28,15 @@ pub struct Apps {
 }
 
 impl Apps {
-    /// Leaves out what does not fit, until the rest does.
+    /// Leaves out what does not fit, until the rest does. What functions know is as good as written down.
     #[must_use]
-    pub fn of(all: &[Arc<Workflow>]) -> Apps {
+    pub fn of(all: &[Arc<Workflow>], meant: &Meant) -> Apps {
         let mut sound: BTreeMap<WorkflowId, Arc<Workflow>> = BTreeMap::new();
         sound.extend(all.iter().filter(|one| one.keys.jobs().is_some()).map(|one| (one.id.clone(), one.clone())));
         loop {
             let keys = sound.iter().filter_map(|(id, one)| Some((id.clone(), one.keys.jobs()?.clone())));
             match JobGraph::new(keys.collect()) {
-                Ok(graph) => return Apps { graph, sound },
+                Ok(_) => return Apps { graph: plain(&sound, meant), sound },
                 Err(faults) => {
                     for fault in faults {
                         sound.remove(&fault.workflow);
@@ -54,11 +54,54 @@ impl Apps {
         self.graph.parents(&slot.workflow, id).ok().filter(|_| normal == *id)
     }
 
+    /// Whether functions know what the jobs of a workflow wait for.
+    fn asks(&self, workflow: &WorkflowId) -> bool {
+        let jobs = self.sound.get(workflow).and_then(|one| one.keys.jobs());
+        jobs.is_some_and(|jobs| jobs.depends_on.iter().any(|group| group.functions.is_some()))
+    }
+
+    /// What a function says.
+    #[must_use]
+    pub fn related(&self, relation: &Relation) -> NamedJobs {
+        let SlotKey::Job(id) = &relation.of.key else { return Vec::new() };
+        let of = &relation.of.workflow;
+        let jobs: Vec<Job> = match relation.direction {
+            Direction::Parents => {
+                let groups = self.graph.parents(of, id).unwrap_or_default().into_iter();
+                groups.filter(|group| group.group == relation.group).flat_map(|group| group.jobs).collect()
+            }
+            Direction::Children => {
+                let children = self.graph.children(of, id).unwrap_or_default().into_iter();
+                let mine = |(job, group): &(Job, Arc<str>)| job.workflow == relation.child && *group == relation.group;
+                children.filter(mine).map(|(job, _)| job).collect()
+            }
+        };
+        let named = |job: &Job| {
+            let keys = self.sound.get(&job.workflow)?.keys.jobs()?;
+            let values = keys.template.read(&keys.identifiers, &job.id).ok()?;
+            Some((job.workflow.clone(), keys.template.identifiers().cloned().zip(values).collect()))
+        };
+        jobs.iter().filter_map(named).collect()
+    }
+
     /// How the job ids of a slot's workflow are made.
     #[must_use]
     pub fn keys(&self, slot: &SlotRef) -> Option<&JobKeys> {
         self.sound.get(&slot.workflow)?.keys.jobs()
     }
+}
+
+/// The graph with groups in place of the functions that know them, which come last.
+fn plain(sound: &BTreeMap<WorkflowId, Arc<Workflow>>, meant: &Meant) -> JobGraph {
+    let plain = |jobs: &JobKeys| {
+        let (hidden, mut listed): (Vec<_>, Vec<_>) =
+            jobs.depends_on.iter().cloned().partition(|group| group.functions.is_some());
+        let digests = hidden.iter().filter_map(|group| Some(&group.functions.as_ref()?.parents.digest));
+        listed.extend(digests.filter_map(|digest| meant.get(digest).cloned()));
+        JobKeys { depends_on: listed, ..jobs.clone() }
+    };
+    let keys = sound.iter().filter_map(|(id, one)| Some((id.clone(), plain(one.keys.jobs()?))));
+    JobGraph::new(keys.collect()).unwrap_or_else(|faults| panic!("what functions mean makes sense: {faults:?}"))
 }
 
 /// The slots of a group of parents.
@@ -152,7 +195,9 @@ pub struct Watch {
     /// None where a seed has no jobs.
     reader: Option<Arc<dyn Reader>>,
     seq: u64,
-    apps: Apps,
+    meant: Meant,
+    /// The apps that are defined now.
+    pub apps: Apps,
     /// Log position at which definitions or pauses last changed.
     changed: u64,
     paused: BTreeSet<WorkflowId>,
@@ -176,7 +221,7 @@ impl Watch {
     #[must_use]
     pub fn new(workload: &Workload, disk: &MemoryDisk) -> Watch {
         let reader = (!workload.apps.is_empty()).then(|| MemoryStore::on(disk).reader());
-        Watch { reader, ..Watch::default() }
+        Watch { reader, meant: workload.meant.clone(), ..Watch::default() }
     }
 
     /// Takes note of what the scheduler is told.
@@ -186,7 +231,7 @@ impl Watch {
         }
         for input in inputs {
             if let Input::Definitions { all } = input {
-                self.apps = Apps::of(all);
+                self.apps = Apps::of(all, &self.meant);
                 self.changed = self.seq;
                 self.news = true;
             }
@@ -204,7 +249,7 @@ impl Watch {
             self.follow(record)?;
         }
         if std::mem::take(&mut self.news) && !log.is_empty() {
-            self.nothing_is_lost()?;
+            self.nothing_is_lost(false)?;
         }
         self.succeeded.clear();
         Ok(())
@@ -247,7 +292,10 @@ impl Watch {
             (_, Some(before)) => before.after(what).ok_or_else(|| format!("{what:?} of {slot}, which is {before}"))?,
             (_, None) => return Err(format!("{what:?} of {slot}, which is not there")),
         };
-        if is_job && state == SlotState::Succeeded {
+        // Where a person says so, functions are asked only then.
+        let is_told =
+            matches!(what, SlotEvent::MarkedSucceeded { .. }) && self.apps.sound.keys().any(|id| self.apps.asks(id));
+        if is_job && state == SlotState::Succeeded && !is_told {
             self.succeeded.insert(slot.clone());
         }
         let looked = matches!(what, SlotEvent::Looked { .. });
@@ -271,7 +319,7 @@ impl Watch {
             return Ok(());
         };
         let Some(workflow) = self.apps.sound.get(&slot.workflow) else { return Ok(()) };
-        let asks = workflow.keys.jobs().is_some_and(|jobs| jobs.valid.is_some());
+        let asks = workflow.keys.jobs().is_some_and(|jobs| jobs.valid.is_some()) || self.apps.asks(&slot.workflow);
         if workflow.trigger != Trigger::Always || asks {
             return Ok(());
         }
@@ -284,14 +332,23 @@ impl Watch {
     }
 
     /// What became possible is open; what waits has opened what it waits for, and does not wait for what is done.
-    fn nothing_is_lost(&self) -> Result<(), String> {
+    fn nothing_is_lost(&self, at_rest: bool) -> Result<(), String> {
         for parent in self.succeeded.iter().filter(|slot| self.state(slot) == Some(SlotState::Succeeded)) {
             self.is_pushed(parent)?;
         }
         let waiting = self.slots.iter().filter(|(slot, known)| {
             known.state == SlotState::Waiting && slot.key.job().is_some() && !self.paused.contains(&slot.workflow)
         });
-        waiting.map(|(slot, _)| slot).try_for_each(|slot| self.is_pulled(slot))
+        let knows = |slot: &&SlotRef| at_rest || !self.apps.asks(&slot.workflow);
+        waiting.map(|(slot, _)| slot).filter(knows).try_for_each(|slot| self.is_pulled(slot))
+    }
+
+    /// The same once no question is open any more.
+    ///
+    /// # Errors
+    /// What can't be.
+    pub fn at_rest(&self) -> Result<(), String> {
+        self.nothing_is_lost(true)
     }
 
     fn is_pushed(&self, parent: &SlotRef) -> Result<(), String> {

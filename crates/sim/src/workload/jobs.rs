@@ -2,13 +2,16 @@
 //! for jobs, jobs that wait for slots by time, and what people ask of them. All of it is drawn apart, so that the other draws
 //! of a seed are what they were before there were jobs.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, DownstreamRequest, SubmitRequest};
 use kelos_model::function::FunctionRef;
-use kelos_model::jobs::{DateForm, Feed, Group, JobGraph, JobKeys, JobTemplate, Kind, Member, Validity, Wanted};
+use kelos_model::jobs::{
+    DateForm, Feed, Group, JobGraph, JobKeys, JobTemplate, Kind, Member, TwoWay, Validity, Wanted,
+};
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::{Job, Keys};
@@ -22,11 +25,15 @@ const TEMPLATES: [&str; 6] = ["{date}", "{date}_{x}", "{x}", "{x}_{y}", "{y}", "
 /// Sets of definitions, and when each comes into force.
 type Sets = Vec<(Timestamp, Vec<Arc<Workflow>>)>;
 
-/// What an identifier may be in this seed.
+/// The groups that functions stand for, by the digest of these.
+pub type Meant = BTreeMap<String, Group>;
+
+/// What an identifier may be in this seed, and what its functions know.
 struct Values {
     date: Vec<Arc<str>>,
     x: Vec<Arc<str>>,
     y: Vec<Arc<str>>,
+    meant: RefCell<Meant>,
 }
 
 impl Values {
@@ -36,7 +43,8 @@ impl Values {
             DateForm::Compact.write(at.to_zoned(jiff::tz::TimeZone::UTC).date()).into()
         };
         let texts = |all: &[&str]| all.iter().map(|text| Arc::from(*text)).collect();
-        Values { date: (-1..=1).map(day).collect(), x: texts(&["1", "2", "3"]), y: texts(&["u", "v"]) }
+        let (x, y) = (texts(&["1", "2", "3"]), texts(&["u", "v"]));
+        Values { date: (-1..=1).map(day).collect(), x, y, meant: RefCell::default() }
     }
 
     fn of(&self, name: &str) -> &[Arc<str>] {
@@ -45,6 +53,19 @@ impl Values {
             "x" => &self.x,
             _ => &self.y,
         }
+    }
+
+    /// The same group, known by functions only.
+    fn hidden(&self, group: &Group) -> Group {
+        let mut meant = self.meant.borrow_mut();
+        let digest = format!("r{}", meant.len());
+        meant.insert(digest.clone(), group.clone());
+        let function = |index| FunctionRef { file: "sim.js".to_owned(), index, digest: digest.clone() };
+        let named = group.members.iter().flat_map(|member| &member.workflows);
+        let workflows: BTreeSet<WorkflowId> = named.cloned().collect();
+        let functions =
+            TwoWay { workflows: workflows.into_iter().collect(), parents: function(1), children: function(2) };
+        Group { name: group.name.clone(), members: Vec::new(), functions: Some(functions) }
     }
 
     fn some(&self, rng: &mut Rng, name: &str) -> Vec<Arc<str>> {
@@ -77,7 +98,7 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
     let apps: BTreeMap<WorkflowId, JobKeys> =
         every.filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone()))).collect();
     workload.definitions = merged(&workload.definitions, &sets);
-    let asks = rng.between(4, 30);
+    let asks = rng.between(4, 50);
     for _ in 0..asks {
         let at = moment(&mut rng, workload.start, workload.end);
         let ask = ask(&mut rng, &values, &apps);
@@ -85,6 +106,7 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
     }
     workload.asks.sort_by_key(|(at, _)| *at);
     workload.apps = apps.keys().cloned().collect();
+    workload.meant = values.meant.borrow().clone();
     if rng.percent(40) {
         workload.config.by_workers = true;
         workload.workers = super::workers::some(&mut rng, workload, |rng| some_job(rng, &values, &apps));
@@ -186,7 +208,7 @@ fn app(rng: &mut Rng, values: &Values, before: &[Arc<Workflow>], n: usize, keys:
         project: "sim".to_owned(),
         trigger: some_trigger(rng, values, before, n),
         concurrency: concurrency(rng),
-        pools: if rng.percent(25) { pool_uses(rng, &pools, &[3, 2]) } else { Vec::new() },
+        pools: if rng.percent(35) { pool_uses(rng, &pools, &[3, 1]) } else { Vec::new() },
         retry: retry(rng),
         ..Workflow::keyed(id_of(&format!("k{n}")), Keys::Jobs(Box::new(keys)), job)
     }
@@ -225,7 +247,7 @@ fn keys(rng: &mut Rng, values: &Values, before: &[Arc<Workflow>], n: usize) -> J
 }
 
 fn validity(rng: &mut Rng, values: &Values, n: usize) -> Option<Validity> {
-    if rng.percent(75) {
+    if rng.percent(85) {
         return None;
     }
     let mut valid = Validity::default();
@@ -258,6 +280,9 @@ fn groups(rng: &mut Rng, values: &Values, before: &[Arc<Workflow>], n: usize, ba
         all.push((id_of(&format!("k{n}")), kept.clone()));
         if JobGraph::new(all).is_err() {
             kept.depends_on.pop();
+        } else if rng.percent(15) {
+            let hidden = kept.depends_on.pop().map(|group| values.hidden(&group));
+            kept.depends_on.extend(hidden);
         }
     }
     kept.depends_on

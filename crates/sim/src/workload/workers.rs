@@ -44,7 +44,7 @@ pub(super) fn some(
                 born = moment(rng, born, workload.end);
             }
             let dies = rng.percent(60).then(|| moment(rng, born, workload.end));
-            let job = rng.percent(15).then(|| some_job(rng));
+            let job = rng.percent(25).then(|| some_job(rng));
             plans.push(one(rng, workload, &format!("w{place}-{nth}"), (born, dies), job));
             let Some(end) = dies else { break };
             born = end;
