@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::client::{Client, Query, items, key, number, slot as name, slot_path, text};
 use crate::failure::Failure;
 use crate::options::Door;
+use crate::relatives::UNNAMED;
 use crate::render;
 use crate::text as words;
 
@@ -143,7 +144,8 @@ fn annotation(edge: &Value) -> String {
 
 /// The groups by which jobs wait for others.
 fn groups(edge: &Value) -> String {
-    let groups: Vec<&str> = items(edge, "groups").iter().filter_map(Value::as_str).collect();
+    let named = items(edge, "groups").iter().filter_map(Value::as_str).filter(|group| *group != UNNAMED);
+    let groups: Vec<&str> = named.collect();
     groups.join(", ")
 }
 
@@ -181,7 +183,7 @@ fn dot(graph: &Value) -> String {
     for edge in items(graph, "edges") {
         let style = match (text(edge, "kind"), edge["laterSeconds"].as_i64()) {
             ("schedule", _) => " [style=dashed]".to_owned(),
-            ("jobs", _) => format!(" [label={}]", quoted(&groups(edge))),
+            ("jobs", _) if !groups(edge).is_empty() => format!(" [label={}]", quoted(&groups(edge))),
             (_, Some(later)) if later != 0 => format!(" [label=\"{later} s\"]"),
             _ => String::new(),
         };

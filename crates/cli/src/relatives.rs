@@ -15,6 +15,8 @@ use crate::{render, text as words};
 
 /// Jobs that a server is asked to list of each group.
 const LISTED: usize = 10_000;
+/// The group of those who gave it no name.
+pub(crate) const UNNAMED: &str = "default";
 /// Mistakes that are shown at a time.
 const SHOWN: usize = 20;
 
@@ -135,7 +137,8 @@ fn lines(jobs: &[Value]) -> Vec<String> {
     let width = |name: &str| jobs.iter().map(|job| text(job, name).chars().count()).max().unwrap_or(0);
     let (apps, ids) = (width("workflow"), width("job"));
     let line = |job: &Value| {
-        let group = job["group"].as_str().map(|group| format!("  (group {group})")).unwrap_or_default();
+        let group = job["group"].as_str().filter(|group| *group != UNNAMED);
+        let group = group.map(|group| format!("  (group {group})")).unwrap_or_default();
         // Only a server knows where they stand.
         let state = job.get("state").map(|state| state.as_str().unwrap_or("never opened"));
         let state = state.map(|state| format!("  {}", render::paint(state, state))).unwrap_or_default();
@@ -146,6 +149,7 @@ fn lines(jobs: &[Value]) -> Vec<String> {
 
 fn told_parents(found: &Value) -> Vec<String> {
     let (name, groups) = (format!("{} {}", text(found, "workflow"), text(found, "job")), items(found, "anyOf"));
+    let is_named = |group: &Value| groups.len() > 1 || text(group, "group") != UNNAMED;
     if groups.is_empty() {
         return vec![format!("{name} waits for nothing")];
     }
@@ -155,7 +159,8 @@ fn told_parents(found: &Value) -> Vec<String> {
         let total = usize::try_from(number(group, "total")).unwrap_or(usize::MAX);
         let succeeded =
             group["succeeded"].as_u64().map(|done| format!(", {done} of them succeeded")).unwrap_or_default();
-        told.push(format!("{start} {} of group {}{succeeded}", words::count(total, "job"), text(group, "group")));
+        let of = if is_named(group) { format!(" of group {}", text(group, "group")) } else { String::new() };
+        told.push(format!("{start} {}{of}{succeeded}", words::count(total, "job")));
         told.extend(lines(items(group, "jobs")));
         told.extend(more(total, items(group, "jobs").len()));
     }

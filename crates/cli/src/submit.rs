@@ -15,7 +15,7 @@ pub(crate) struct SubmitArgs {
     #[arg(short, long = "app", value_name = "APP", required = true, num_args = 1.., alias = "app_name")]
     apps: Vec<String>,
     /// Which jobs; each of them of each app
-    #[arg(short, long = "job", value_name = "JOB_ID", required = true, num_args = 1.., visible_alias = "job-id", alias = "job_id", allow_hyphen_values = true)]
+    #[arg(short, long = "job", value_name = "JOB_ID", required = true, num_args = 1.., visible_alias = "job-id", alias = "job_id")]
     jobs: Vec<String>,
     /// Open those again that have ended, with all that depends on them and has ended
     #[arg(long)]
@@ -36,8 +36,7 @@ const DOING: &str = "submit";
 
 pub(crate) fn run(args: &SubmitArgs) -> Result<u8, Failure> {
     // Without a server this process is one, until the jobs are stored.
-    let (client, _fleet) = fleet::client(&args.door)?;
-    let answer = client.post(DOING, "/jobs", &args.request())?;
+    let answer = fleet::ask(&args.door, |client| client.post(DOING, "/jobs", &args.request()))?;
     if args.door.form.json {
         words::json(&answer);
         return Ok(0);

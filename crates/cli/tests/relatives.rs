@@ -26,8 +26,8 @@ fn parents_and_children_are_printed_by_group() {
     assert_eq!(
         asked("children", "preprocess", "20140615_1", &[]),
         "3 jobs wait for preprocess 20140615_1\n  \
-         modelBuild   20140615_1_purchaseRevenue    (group default)\n  \
-         modelBuild   20140615_1_numberOfPageviews  (group default)\n  \
+         modelBuild   20140615_1_purchaseRevenue\n  \
+         modelBuild   20140615_1_numberOfPageviews\n  \
          modelBuild3  1_numberOfPageviews           (group dependency_group_2)\n"
     );
     assert_eq!(asked("parents", "App1", "20150101_5", &[]), "App1 20150101_5 waits for nothing\n");

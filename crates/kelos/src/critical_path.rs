@@ -6,6 +6,7 @@
 
 mod cause;
 mod life;
+mod parents;
 
 use std::collections::BTreeSet;
 
@@ -16,6 +17,7 @@ use kelos_store::{Reader, StoreError};
 
 use cause::Moment;
 use life::{Life, Phase};
+use parents::Relation;
 
 /// Slots that a path has at the most. What is further back is left out.
 pub const MOST_LINKS: usize = 100;
@@ -205,7 +207,7 @@ pub fn read(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<Optio
     let Some(life) = Life::read(reader, slot, u64::MAX)? else { return Ok(None) };
     let is_over = life.ended().is_some();
     let until = life.ended().unwrap_or(now);
-    let walk = Walk { reader, links: Vec::new(), seen: BTreeSet::new(), cut: None };
+    let walk = Walk { reader, relation: Relation::default(), links: Vec::new(), seen: BTreeSet::new(), cut: None };
     let (mut links, cut) = walk.back(life, Moment { seq: u64::MAX, at: until })?;
     links.reverse();
     let from = links.first().map_or(until, |link| link.from);
@@ -215,6 +217,7 @@ pub fn read(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<Optio
 /// A way back along the log.
 struct Walk<'a> {
     reader: &'a dyn Reader,
+    relation: Relation,
     links: Vec<Link>,
     seen: BTreeSet<SlotRef>,
     cut: Option<String>,
@@ -265,7 +268,7 @@ impl Walk<'_> {
                 steps.extend(life.step(phase, until, self.links.is_empty()));
                 continue;
             }
-            let cause = cause::of(self.reader, life, phase, to)?;
+            let cause = cause::of(self.reader, &self.relation, life, phase, to)?;
             besides.extend(cause.besides);
             if let Some((slot, moment)) = cause.slot {
                 // What came before the other slot's end decided nothing.

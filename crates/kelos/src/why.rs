@@ -105,7 +105,12 @@ impl Why {
         let Some((slot, _)) = fold(history).filter(|(slot, _)| slot.state == SlotState::Waiting) else { return Ok(()) };
         let said = self.trigger.iter().flat_map(parents::part).flat_map(Explanation::blockers).collect::<Vec<_>>();
         let own = self.blockers.iter().filter(|blocker| !said.contains(blocker)).cloned();
-        self.blockers = own.chain(parents::blockers(reader, &self.slot, self.at)?).collect();
+        let mut blockers: Vec<String> = own.collect();
+        if let Some(part) = self.trigger.as_mut().and_then(parents::part_mut) {
+            blockers.extend(parents::blockers(reader, &self.slot, self.at, part)?);
+            self.found_at = Some(self.at);
+        }
+        self.blockers = blockers;
         self.headline = headline(self, Some(&slot));
         Ok(())
     }

@@ -7,6 +7,7 @@ use kelos_model::{Answer, Explanation, SlotEvent, SlotRef, SlotState};
 use kelos_store::{Reader, StoreError};
 
 use super::life::{Life, Phase};
+use super::parents::Relation;
 
 /// A place in the log, and its time.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +30,14 @@ pub(super) struct Cause {
 }
 
 /// What a phase of waiting was for. `to` is where the path comes from.
-pub(super) fn of(reader: &dyn Reader, life: &Life, phase: &Phase, to: Moment) -> Result<Cause, StoreError> {
-    let looks = Looks::of(life, phase);
+pub(super) fn of(
+    reader: &dyn Reader,
+    relation: &Relation,
+    life: &Life,
+    phase: &Phase,
+    to: Moment,
+) -> Result<Cause, StoreError> {
+    let looks = Looks::of(relation, life, phase);
     let until = phase.until.unwrap_or(to.at);
     let moment = Moment { at: until, ..to };
     match (looks.met(), looks.said.last()) {
@@ -42,7 +49,11 @@ pub(super) fn of(reader: &dyn Reader, life: &Life, phase: &Phase, to: Moment) ->
             cause.slot = cause.slot.filter(|_| at > phase.from).map(|(slot, moment)| (slot, Moment { at, ..moment }));
             Ok(cause)
         }
-        (None, Some((_, explanation))) => Ok(blocking(explanation, moment)),
+        (None, Some((_, explanation))) => {
+            let worst = if waits_for_parents(explanation) { relation.worst(reader, &life.slot)? } else { None };
+            Ok(worst
+                .map_or_else(|| blocking(explanation, moment), |(parent, others)| of_parent(parent, others, moment)))
+        }
         (None, None) => Ok(Cause::words(until, "to be looked at")),
     }
 }
@@ -55,16 +66,19 @@ impl Cause {
 
 /// What the trigger was found to say in a phase, oldest first.
 struct Looks<'a> {
+    relation: &'a Relation,
+    slot: &'a SlotRef,
     began: Timestamp,
     said: Vec<(Timestamp, &'a Explanation)>,
 }
 
 impl<'a> Looks<'a> {
-    fn of(life: &'a Life, phase: &Phase) -> Looks<'a> {
+    fn of(relation: &'a Relation, life: &'a Life, phase: &Phase) -> Looks<'a> {
         // The event that ends it tells of the last look.
         let events = life.events.get(phase.events.start..).unwrap_or_default();
         let events = events.iter().take(phase.events.len() + 1);
-        Looks { began: phase.from, said: events.filter_map(|(at, event)| Some((*at, explanation(event)?))).collect() }
+        let said = events.filter_map(|(at, event)| Some((*at, explanation(event)?))).collect();
+        Looks { relation, slot: &life.slot, began: phase.from, said }
     }
 
     /// The tree that let the slot go.
@@ -99,6 +113,12 @@ impl<'a> Looks<'a> {
                 Ok(found.unwrap_or_else(|| self.turned(place)))
             }
             TriggerKind::Always => Ok(Cause::words(self.began, "")),
+            TriggerKind::Parents => Ok(match self.relation.last(reader, self.slot, to)? {
+                Some((parent, moment)) => {
+                    Cause { slot: Some((parent, moment)), ..Cause::words(moment.at, "its parents") }
+                }
+                None => Cause::words(self.began, ""),
+            }),
             _ => self.leaf(reader, node, place, to),
         }
     }
@@ -143,7 +163,7 @@ fn explanation(event: &SlotEvent) -> Option<&Explanation> {
 }
 
 /// When a slot last came to have succeeded, as of a place in the log.
-fn succeeded(reader: &dyn Reader, slot: &SlotRef, to: Moment) -> Result<Option<Moment>, StoreError> {
+pub(super) fn succeeded(reader: &dyn Reader, slot: &SlotRef, to: Moment) -> Result<Option<Moment>, StoreError> {
     let history = reader.history(slot)?;
     let done = |event: &SlotEvent| {
         matches!(
@@ -160,12 +180,33 @@ fn succeeded(reader: &dyn Reader, slot: &SlotRef, to: Moment) -> Result<Option<M
     Ok(found.map(|record| Moment { seq: record.seq, at: record.at }))
 }
 
+/// Whether a job waits for its parents.
+fn waits_for_parents(explanation: &Explanation) -> bool {
+    match explanation.kind {
+        TriggerKind::Parents => explanation.answer != Answer::Met,
+        TriggerKind::And => explanation.nested.first().is_some_and(waits_for_parents),
+        _ => false,
+    }
+}
+
+/// A parent that keeps a job waiting.
+fn of_parent(parent: SlotRef, others: usize, to: Moment) -> Cause {
+    let besides = match others {
+        0 => Vec::new(),
+        1 => vec!["1 other parent has not succeeded".to_owned()],
+        others => vec![format!("{others} other parents have not succeeded")],
+    };
+    Cause { slot: Some((parent, to)), besides, ..Cause::words(to.at, "its parents") }
+}
+
 /// What stands in the way of a slot whose trigger is not met.
 fn blocking(explanation: &Explanation, to: Moment) -> Cause {
     let leaf = heaviest(explanation);
     let besides = explanation.blockers().into_iter().filter(|words| *words != leaf.text).collect();
     let slot = match &leaf.evidence {
-        Some(Evidence::Slot { slot, .. }) if leaf.kind == TriggerKind::Success => Some((slot.clone(), to)),
+        Some(Evidence::Slot { slot, .. }) if matches!(leaf.kind, TriggerKind::Success | TriggerKind::Job) => {
+            Some((slot.clone(), to))
+        }
         _ => None,
     };
     Cause { at: to.at, words: leaf.text.clone(), slot, besides }

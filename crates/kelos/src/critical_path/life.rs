@@ -1,7 +1,7 @@
 //! The life of a slot, from when it was last opened on, as the phases that it went through.
 
 use jiff::Timestamp;
-use kelos_model::event::Event;
+use kelos_model::event::{Event, Origin};
 use kelos_model::{EventRecord, Outcome, SlotEvent, SlotRef, SlotState};
 use kelos_store::{Reader, StoreError};
 
@@ -117,6 +117,8 @@ fn state_after_opening(event: &SlotEvent) -> SlotState {
 fn opened_words(event: &SlotEvent) -> String {
     match event {
         SlotEvent::Planned { backfill: Some(backfill), .. } => format!("planned by backfill {backfill}"),
+        SlotEvent::Planned { origin: Origin::Parent(parent), .. } => format!("opened by its parent {}", parent.short()),
+        SlotEvent::Planned { origin: Origin::Child(child), .. } => format!("opened for {}", child.short()),
         SlotEvent::Reopened { by, .. } => format!("reopened by {by}"),
         SlotEvent::Imported { from, .. } => format!("imported from {from}"),
         _ => "planned".to_owned(),

@@ -34,7 +34,7 @@ impl Log {
     }
 
     fn plan(&mut self, at: i64, slot: &str) -> &mut Log {
-        self.happen(at, slot, SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None })
+        self.happen(at, slot, SlotEvent::planned(Origin::Schedule, 0))
     }
 
     fn look(&mut self, at: i64, slot: &str, explanation: Explanation) -> &mut Log {

@@ -167,10 +167,12 @@ fn edges(rows: &[WorkflowRow]) -> Vec<Edge> {
         match &row.definition.keys {
             Keys::Schedule(Schedule::Dependent(on)) => drop(edges.insert(edge(on, EdgeKind::Schedule))),
             Keys::Schedule(_) => {}
-            Keys::Jobs(jobs) => edges.extend(by_groups(jobs).into_iter().map(|(on, groups)| Edge { groups, ..edge(on, EdgeKind::Jobs) })),
+            Keys::Jobs(jobs) => edges
+                .extend(by_groups(jobs).into_iter().map(|(on, groups)| Edge { groups, ..edge(on, EdgeKind::Jobs) })),
         }
         let jobs = row.definition.trigger.upstream_jobs();
-        let is_told = |on: &WorkflowId| row.definition.keys.jobs().is_some_and(|jobs| jobs.parents().any(|one| one == on));
+        let is_told =
+            |on: &WorkflowId| row.definition.keys.jobs().is_some_and(|jobs| jobs.parents().any(|one| one == on));
         edges.extend(jobs.into_iter().filter(|on| !is_told(on)).map(|on| edge(on, EdgeKind::Jobs)));
     }
     edges.into_iter().collect()
@@ -231,12 +233,20 @@ fn fill(reader: &dyn Reader, nodes: &mut [Node], since: Timestamp, now: Timestam
     let width = now.as_millisecond().saturating_sub(since.as_millisecond()).saturating_add(1);
     let columns = Columns { start: since, width, count: 1 };
     let mut all = if nodes.len() > ONE_BY_ONE { Some(reader.slot_tallies(&columns, None)?) } else { None };
+    let beginning = Columns { start: Timestamp::UNIX_EPOCH, width: 1, count: 1 };
+    let mut all_jobs = if nodes.len() > ONE_BY_ONE { Some(reader.slot_tallies(&beginning, None)?) } else { None };
     for node in nodes {
         let tallies = match &mut all {
             Some(all) => all.remove(&node.id),
             None => reader.slot_tallies(&columns, Some(&node.id))?.remove(&node.id),
         };
-        for tally in tallies.unwrap_or_default() {
+        // Jobs have no time: all of them count.
+        let jobs = match &mut all_jobs {
+            Some(all) => all.remove(&node.id),
+            None => reader.slot_tallies(&beginning, Some(&node.id))?.remove(&node.id),
+        };
+        let tallies = tallies.into_iter().chain(jobs).flatten();
+        for tally in tallies {
             *node.counts.entry(tally.state).or_default() += u64::from(tally.count);
         }
         let filter = SlotFilter { workflow: Some(node.id.clone()), ..SlotFilter::default() };

@@ -5,16 +5,27 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kelos_model::time::text;
-use kelos_model::trigger::TriggerKind;
-use kelos_model::{Explanation, Run, SlotRef, SlotState};
+use kelos_model::trigger::{Evidence, TriggerKind};
+use kelos_model::{Answer, Explanation, Run, SlotRef, SlotState};
 use kelos_store::{Reader, StoreError};
 
 use crate::jobs::{self, Jobs, Relative, RelativeGroup};
 
 /// Parents that are named; of the others there is a number.
 const NAMED: usize = 5;
+/// Parents that the tree of a trigger names.
+const LEAVES: usize = 20;
 /// Jobs that are looked at to find out who blocks one.
 const MOST_LOOKED_AT: usize = 2000;
+
+/// The same to be brought up to date.
+pub(super) fn part_mut(trigger: &mut Explanation) -> Option<&mut Explanation> {
+    match trigger.kind {
+        TriggerKind::Parents => Some(trigger),
+        TriggerKind::And => trigger.nested.first_mut().and_then(part_mut),
+        _ => None,
+    }
+}
 
 /// The part of a trigger's tree that is about parents.
 pub(super) fn part(trigger: &Explanation) -> Option<&Explanation> {
@@ -26,7 +37,12 @@ pub(super) fn part(trigger: &Explanation) -> Option<&Explanation> {
 }
 
 /// What stands in the way of a job that waits for its parents, as of now.
-pub(super) fn blockers(reader: &dyn Reader, job: &SlotRef, now: Timestamp) -> Result<Vec<String>, StoreError> {
+pub(super) fn blockers(
+    reader: &dyn Reader,
+    job: &SlotRef,
+    now: Timestamp,
+    part: &mut Explanation,
+) -> Result<Vec<String>, StoreError> {
     let all = Jobs::read(reader)?;
     if let Some(fault) = all.faulty.get(&job.workflow) {
         return Ok(vec![format!("what its workflow says of its parents makes no sense: {fault}")]);
@@ -34,7 +50,43 @@ pub(super) fn blockers(reader: &dyn Reader, job: &SlotRef, now: Timestamp) -> Re
     let groups = jobs::parents(&all, reader, job)?;
     let told = Told { jobs: &all, reader, now };
     let several = groups.len() > 1;
+    *part = tree(&groups, std::mem::take(&mut part.text));
     groups.iter().map(|group| told.group(group, several)).collect()
+}
+
+/// The part of a trigger's tree that is about parents, as they stand now: those that have not succeeded, the worst first.
+fn tree(groups: &[RelativeGroup], text: String) -> Explanation {
+    let leaf = |one: &&Relative| Explanation {
+        kind: TriggerKind::Job,
+        answer: Answer::NotYet,
+        text: match one.state {
+            None => format!("{} was never opened", one.job.short()),
+            Some(state) if state.is_final() => format!("{} {state}", one.job.short()),
+            Some(_) => format!("{} has not succeeded yet", one.job.short()),
+        },
+        evidence: Some(Evidence::Slot { slot: one.job.clone(), state: one.state }),
+        nested: Vec::new(),
+    };
+    let group = |group: &RelativeGroup| {
+        let missing = missing(group);
+        let name = if groups.len() > 1 { format!("group {}: ", group.name) } else { String::new() };
+        Explanation {
+            kind: TriggerKind::Group,
+            answer: if missing.is_empty() { Answer::Met } else { Answer::NotYet },
+            text: format!("{name}{} of {} have succeeded", group.succeeded(), group.jobs.len()),
+            evidence: None,
+            nested: missing.iter().take(LEAVES).map(leaf).collect(),
+        }
+    };
+    let nested = groups.iter().map(group).collect();
+    Explanation { kind: TriggerKind::Parents, answer: Answer::NotYet, text, evidence: None, nested }
+}
+
+/// The jobs of a group that have not succeeded, the worst first.
+fn missing(group: &RelativeGroup) -> Vec<&Relative> {
+    let mut missing: Vec<&Relative> = group.jobs.iter().filter(|one| one.state != Some(SlotState::Succeeded)).collect();
+    missing.sort_by_key(|one| rank(one.state));
+    missing
 }
 
 struct Told<'a> {
@@ -44,16 +96,15 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// `waits for 3 of 400 jobs of group default: …`
+    /// `waits for 3 of 400 jobs: …`, with the name of the group where there are several
     fn group(&self, group: &RelativeGroup, several: bool) -> Result<String, StoreError> {
-        let mut missing: Vec<&Relative> =
-            group.jobs.iter().filter(|one| one.state != Some(SlotState::Succeeded)).collect();
-        missing.sort_by_key(|one| rank(one.state));
+        let missing = missing(group);
         let (dead, total) = (group.ended_badly().count(), group.jobs.len());
         let jobs = if total == 1 { "1 job".to_owned() } else { format!("{} of {total} jobs", missing.len()) };
         let start = match (dead > 0, several) {
-            (false, _) => format!("waits for {jobs} of group {}", group.name),
-            (true, false) => format!("blocked: waits for {jobs} of group {}", group.name),
+            (false, true) => format!("waits for {jobs} of group {}", group.name),
+            (false, false) => format!("waits for {jobs}"),
+            (true, false) => format!("blocked: waits for {jobs}"),
             (true, true) => format!("blocked by way of group {}: waits for {jobs}", group.name),
         };
         let mut named = missing.iter().take(NAMED).map(|one| self.parent(one)).collect::<Result<Vec<_>, _>>()?;
@@ -63,7 +114,7 @@ impl Told<'_> {
         if dead == 0
             && let Some(root) = self.root(&missing)?
         {
-            named.push(format!("which are blocked by {root}"));
+            named.push(format!("blocked further up: {root}"));
         }
         Ok(format!("{start}: {}", named.join(", ")))
     }

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use kelos::core::Ask;
+use kelos::jobs::Jobs;
 use kelos::model::WorkflowId;
 use kelos::model::time::CronSchedule;
 use kelos::model::workflow::WorkflowRow;
@@ -94,6 +95,8 @@ pub(super) async fn one(
             Err(unknown) => return Ok(Err(unknown)),
         };
         let (next_times, schedule_problem) = match schedule::resolved(reader, &row)? {
+            // Jobs have no times; what they say of each other may make no sense.
+            _ if row.definition.keys.jobs().is_some() => (Vec::new(), Jobs::read(reader)?.faulty.remove(&row.id)),
             Ok(schedule) => (times_after(&schedule, now, None, NEXT_TIMES), None),
             Err(problem) => (Vec::new(), Some(problem.to_string())),
         };

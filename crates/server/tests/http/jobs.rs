@@ -190,7 +190,7 @@ async fn why_a_job_waits_names_who_stands_in_the_way_however_far_up() {
     let waits = why(&server, "c").await;
     assert_eq!(
         waits["headline"],
-        "waiting since 2015-09-13T15:01Z, when it was opened for d@20140601_7: waits for 2 of 2 jobs of group default: \
+        "waiting since 2015-09-13T15:01Z, when it was opened for d@20140601_7: waits for 2 of 2 jobs: \
          a@20140601_7 is running for 0.0 s (run 1), b@20140601_7 is running for 0.0 s (run 1)"
     );
     server.end(&job("a", "20140601_7"), 1, false).await;
@@ -198,15 +198,11 @@ async fn why_a_job_waits_names_who_stands_in_the_way_however_far_up() {
     let failed = "a@20140601_7 failed 0.0 s ago (run 1: exited with status 3)";
     assert_eq!(
         why(&server, "c").await["blockers"],
-        json!([format!(
-            "blocked: waits for 2 of 2 jobs of group default: {failed}, b@20140601_7 is running for 0.0 s (run 1)"
-        )])
+        json!([format!("blocked: waits for 2 of 2 jobs: {failed}, b@20140601_7 is running for 0.0 s (run 1)")])
     );
     assert_eq!(
         why(&server, "d").await["blockers"],
-        json!([format!(
-            "waits for 1 job of group default: c@20140601_7 is waiting for 0.0 s, which are blocked by {failed}"
-        )])
+        json!([format!("waits for 1 job: c@20140601_7 is waiting for 0.0 s, blocked further up: {failed}")])
     );
     let then = server.get(&format!("/api/v1/workflows/c/slots/20140601_7/why?at={NOW}")).await.ok().json();
     assert_eq!(then["blockers"], json!(["a@20140601_7 failed", "b@20140601_7 has not succeeded yet"]));
@@ -257,4 +253,25 @@ async fn pages_show_jobs_by_their_identifiers() {
         let page = server.get(&format!("/ui/{page}")).await.ok().text;
         assert!(!page.contains("1970"), "{page}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_critical_path_goes_through_the_parent_that_came_last() {
+    let server = diamond().await;
+    submit(&server, json!({ "jobs": one("d", "20140601_7") })).await;
+    step(&server).await;
+    let path = async || {
+        let path = server.get("/api/v1/workflows/d/slots/20140601_7/critical-path").await.ok().json();
+        let links = path["links"].as_array().unwrap().iter();
+        links.map(|link| link["workflow"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    server.end(&job("a", "20140601_7"), 1, true).await;
+    assert_eq!(path().await, "b c d", "b is what it waits for");
+    server.end(&job("b", "20140601_7"), 1, true).await;
+    step(&server).await;
+    let why = why(&server, "d").await;
+    assert_eq!(why["trigger"]["nested"][0]["text"], "0 of 1 have succeeded");
+    let graph = server.get("/api/v1/graph").await.ok().json();
+    assert_eq!(graph["edges"][0], json!({ "from": "a", "to": "c", "kind": "jobs", "groups": ["default"] }));
+    assert_eq!(graph["nodes"][0]["slots"], json!({ "succeeded": 1 }));
 }
