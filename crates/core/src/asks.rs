@@ -100,7 +100,7 @@ impl Core {
     fn rerun(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
         self.check_slot(slot)?;
         match self.live(slot).map(|live| live.slot.state) {
-            None => self.plan_asked(slot),
+            None => self.plan_asked(slot, 0, Some(by), reason),
             Some(state) if !state.is_final() => return Err(Refusal::StillLive(slot.clone(), state)),
             Some(_) => {
                 self.record(slot, SlotEvent::Reopened { by, reason, priority: 0, backfill: None });
@@ -109,8 +109,9 @@ impl Core {
         Ok(Done::Plainly)
     }
 
-    pub(crate) fn plan_asked(&mut self, slot: &SlotRef) {
-        self.record(slot, SlotEvent::Planned { origin: Origin::Request, priority: 0, backfill: None });
+    /// Opens a slot that somebody asks for. Where the next event says who, this one need not.
+    pub(crate) fn plan_asked(&mut self, slot: &SlotRef, priority: i32, by: Option<String>, reason: Option<String>) {
+        self.record(slot, SlotEvent::Planned { origin: Origin::Request, priority, backfill: None, by, reason });
         self.cover_slot(slot);
     }
 
@@ -142,7 +143,7 @@ impl Core {
             return Ok(live.slot.state);
         }
         self.check_slot(slot)?;
-        self.plan_asked(slot);
+        self.plan_asked(slot, 0, None, None);
         Ok(SlotState::Waiting)
     }
 

@@ -76,7 +76,13 @@ impl Core {
     fn open_slots(&mut self, row: &Backfill, sorted: &Sorted) {
         let (id, priority) = (&row.id, row.priority);
         for slot in &sorted.created {
-            let what = SlotEvent::Planned { origin: Origin::Backfill, priority, backfill: Some(id.clone()) };
+            let what = SlotEvent::Planned {
+                origin: Origin::Backfill,
+                priority,
+                backfill: Some(id.clone()),
+                by: None,
+                reason: None,
+            };
             self.record(slot, what);
         }
         self.cover(&row.workflow, row.range);

@@ -117,7 +117,7 @@ impl Core {
 
     pub(crate) fn open_tree(&mut self, tree: &Tree, request: &DownstreamRequest, priority: i32, by: &str) {
         if let Some(slot) = &tree.created {
-            self.plan_asked(slot);
+            self.plan_asked(slot, priority, Some(by.to_owned()), request.reason.clone());
         }
         for slot in tree.reopened.iter().chain(tree.killed.iter().map(|(slot, _)| slot)) {
             let reason = reason_for(slot, request);

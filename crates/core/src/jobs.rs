@@ -212,7 +212,7 @@ impl Core {
     }
 
     fn open_job(&mut self, job: &SlotRef, origin: Origin, priority: i32) -> bool {
-        self.record(job, SlotEvent::Planned { origin, priority, backfill: None })
+        self.record(job, SlotEvent::planned(origin, priority))
     }
 
     /// Sees to it that a job listens to its parents. Where its id makes no sense, or what its workflow says, it doesn't.

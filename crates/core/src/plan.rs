@@ -64,7 +64,7 @@ impl Core {
         let mut opened = 0;
         for job in jobs.iter().filter(|job| self.live(job).is_none()).cloned().collect::<Vec<_>>() {
             opened += 1;
-            self.record(&job, SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None });
+            self.record(&job, SlotEvent::planned(Origin::Schedule, 0));
         }
         self.cover(id, gap);
         self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots: opened });
@@ -83,7 +83,7 @@ impl Core {
             let slot = SlotRef::at(id.clone(), *time);
             if self.live(&slot).is_none() {
                 planned += 1;
-                self.record(&slot, SlotEvent::Planned { origin: origin.clone(), priority: 0, backfill: None });
+                self.record(&slot, SlotEvent::planned(origin.clone(), 0));
             }
         }
         planned

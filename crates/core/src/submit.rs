@@ -1,7 +1,6 @@
 //! Jobs that somebody submits.
 
-use kelos_model::event::Origin;
-use kelos_model::{Recall, SlotEvent, SlotRef};
+use kelos_model::{Recall, SlotRef};
 
 use crate::{Core, Done, DownstreamRequest, Reply, SubmitRequest, Submitted};
 
@@ -28,8 +27,7 @@ impl Core {
     fn submit_one(&mut self, job: &SlotRef, request: &SubmitRequest, by: &str) -> Submitted {
         match self.live(job).map(|live| live.slot.state) {
             None => {
-                let priority = request.priority;
-                self.record(job, SlotEvent::Planned { origin: Origin::Request, priority, backfill: None });
+                self.plan_asked(job, request.priority, Some(by.to_owned()), request.reason.clone());
                 Submitted::Opened
             }
             Some(state) if state.is_final() && request.readd => self.readd(job, request, by),

@@ -95,6 +95,12 @@ pub enum SlotEvent {
         /// The backfill that asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backfill: Option<BackfillId>,
+        /// Who asked for it, where a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Its trigger was looked at and gave a new answer somewhere in its tree; not met.
     Looked {
@@ -234,6 +240,14 @@ pub enum SlotEvent {
         /// Where it stood there, in the other scheduler's words, and why it stands elsewhere here.
         there: String,
     },
+}
+
+impl SlotEvent {
+    /// A slot came to be, with nothing said of a backfill or a person.
+    #[must_use]
+    pub fn planned(origin: Origin, priority: i32) -> SlotEvent {
+        SlotEvent::Planned { origin, priority, backfill: None, by: None, reason: None }
+    }
 }
 
 /// A field that is there is a value, be it null.

@@ -133,8 +133,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 fn gating() -> impl Strategy<Value = SlotEvent> {
     let origin = prop::sample::select(vec![Origin::Schedule, Origin::Request, Origin::Backfill]);
     prop_oneof![
-        (origin, any::<i32>(), prop::option::of(backfill()))
-            .prop_map(|(origin, priority, backfill)| SlotEvent::Planned { origin, priority, backfill }),
+        (origin, any::<i32>(), prop::option::of(backfill())).prop_map(|(origin, priority, backfill)| {
+            SlotEvent::Planned { origin, priority, backfill, by: Some("ann".to_owned()), reason: None }
+        }),
         explanation().prop_map(|explanation| SlotEvent::Looked { explanation }),
         explanation().prop_map(|explanation| SlotEvent::TriggerMet { explanation }),
         (any::<u64>(), explanation())

@@ -79,7 +79,7 @@ impl Bench {
 
     fn plan(&mut self, id: SlotRef, events: &mut Vec<EventRecord>) -> Going {
         self.seq += 1;
-        let what = SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None };
+        let what = SlotEvent::planned(Origin::Schedule, 0);
         let slot = apply(None, &what, self.now(), self.seq).expect("it can be planned");
         let record =
             EventRecord { seq: self.seq, at: self.now(), previous: 0, event: Event::Slot { slot: id.clone(), what } };

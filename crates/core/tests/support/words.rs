@@ -104,8 +104,9 @@ impl Words {
 
     fn slot_event(&self, what: &SlotEvent) -> String {
         match what {
-            SlotEvent::Planned { origin, priority, .. } => {
-                format!("planned by {}{}", self.origin(origin), weight(*priority))
+            SlotEvent::Planned { origin, priority, by, reason, .. } => {
+                let who = by.as_ref().map(|by| format!(" of {by}")).unwrap_or_default();
+                format!("planned by {}{who}{}{}", self.origin(origin), because(reason), weight(*priority))
             }
             SlotEvent::Looked { explanation } => format!("waits: {}", blockers(explanation)),
             SlotEvent::TriggerMet { .. } => "trigger met".to_owned(),

@@ -137,7 +137,7 @@ impl Scribe {
             evidence: None,
             nested: Vec::new(),
         };
-        let planned = SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None };
+        let planned = SlotEvent::planned(Origin::Schedule, 0);
         let started = SlotEvent::Started { run: 1, external_id: "4711".to_owned() };
         let events =
             [planned, SlotEvent::TriggerMet { explanation }, SlotEvent::Dispatched { run: 1, worker: None }, started];

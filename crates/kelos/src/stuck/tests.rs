@@ -78,7 +78,7 @@ impl World {
 
     fn planned(&mut self, id: &str, hour: i64, moment: Timestamp) -> SlotRef {
         let slot = SlotRef::at(WorkflowId::new(id).unwrap(), at(hour, 0));
-        self.happens(&slot, moment, SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None });
+        self.happens(&slot, moment, SlotEvent::planned(Origin::Schedule, 0));
         slot
     }
 

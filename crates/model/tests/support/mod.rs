@@ -31,7 +31,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
     let outcome = Outcome::Failed { reason: "why".to_owned(), exit_status: Some(3) };
     let backfill = BackfillId::new("b").unwrap();
     let events = vec![
-        SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None },
+        SlotEvent::planned(Origin::Schedule, 0),
         SlotEvent::Looked { explanation: explanation.clone() },
         SlotEvent::TriggerMet { explanation: because(Answer::Met) },
         SlotEvent::Expired { timeout_seconds: 20, explanation },

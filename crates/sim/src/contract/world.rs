@@ -212,7 +212,7 @@ impl World {
     pub(super) fn plan(&mut self, id: &SlotRef) -> bool {
         self.happen(
             id,
-            SlotEvent::Planned { origin: kelos_model::event::Origin::Schedule, priority: 0, backfill: None },
+            SlotEvent::planned(kelos_model::event::Origin::Schedule, 0),
         )
     }
 

@@ -47,7 +47,7 @@ fn planning(workflow: &str, last: u64, count: u64) -> Commit {
     let mut commit = Commit::default();
     for seq in last + 1..=last + count {
         let slot = SlotRef::at(WorkflowId::new(workflow).unwrap(), moment(seq as i64 * 60_000));
-        let what = SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None };
+        let what = SlotEvent::planned(Origin::Schedule, 0);
         let row = apply(None, &what, moment(5), seq).unwrap();
         commit.slots.push(SlotRow { id: slot.clone(), slot: row });
         commit.events.push(EventRecord { seq, at: moment(5), previous: 0, event: Event::Slot { slot, what } });

@@ -175,7 +175,9 @@ fn of_slot(what: SlotEvent) -> EventDto {
         ..named(event)
     };
     match what {
-        SlotEvent::Planned { origin, priority, backfill } => EventDto {
+        SlotEvent::Planned { origin, priority, backfill, by, reason } => EventDto {
+            by,
+            reason,
             origin: Some(origin_name(&origin)),
             opened_by: opener(&origin).map(SlotNameDto::from),
             priority: Some(priority),

@@ -162,7 +162,7 @@ mod tests {
         };
         let reopened = SlotEvent::Reopened { by: "me".to_owned(), reason: None, priority: 0, backfill: None };
         let events = [
-            (0, SlotEvent::Planned { origin: Origin::Schedule, priority: 0, backfill: None }),
+            (0, SlotEvent::planned(Origin::Schedule, 0)),
             (5, SlotEvent::Looked { explanation: explanation.clone() }),
             (9, SlotEvent::TriggerMet { explanation }),
             (10, SlotEvent::Dispatched { run: 1, worker: None }),
