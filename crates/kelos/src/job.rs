@@ -31,6 +31,12 @@ pub trait Functions: Send + Sync {
     /// In words, when the function fails or gives something else than an answer.
     fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, String>;
 
+    /// The normal form of an identifier of a job id.
+    ///
+    /// # Errors
+    /// In words, when the function refuses it, fails, or gives something else than a text or a number.
+    fn normal(&self, function: &FunctionRef, text: &str) -> Result<String, String>;
+
     /// Which jobs belong to a job, one way or the other.
     ///
     /// # Errors
@@ -47,6 +53,10 @@ impl Functions for NoFunctions {
     }
 
     fn ask(&self, function: &FunctionRef, _: &WorkflowId, _: &SlotKey) -> Result<Verdict, String> {
+        Err(format!("no scripts are loaded, so function {} of {} can't be called", function.index, function.file))
+    }
+
+    fn normal(&self, function: &FunctionRef, _: &str) -> Result<String, String> {
         Err(format!("no scripts are loaded, so function {} of {} can't be called", function.index, function.file))
     }
 

@@ -39,6 +39,8 @@ pub struct ScriptFolder {
     folders: Folders,
     /// The folder of the apps beside the scripts.
     beside: Option<PathBuf>,
+    /// Whether nobody tells of changes of those apps.
+    polls: bool,
     /// Whether a script asked for a register or a path: what it defines may then change without its file.
     asked: Arc<AtomicBool>,
     shown: Arc<RwLock<Vec<Problem>>>,
@@ -84,6 +86,7 @@ impl ScriptFolder {
         };
         let registers = StoredRegisters { reader, asked: asked.clone() };
         let beside = apps.as_ref().map(|apps| apps.folder().to_owned());
+        let polls = apps.as_ref().is_some_and(|apps| !apps.is_of_files());
         let host = Host::new(Arc::new(registers), is_there).with_apps(apps);
         let scripts = Scripts::start(folders.clone(), limits, host).map_err(|error| StoreError::Medium {
             doing: "start a thread for scripts".to_owned(),
@@ -96,7 +99,7 @@ impl ScriptFolder {
         for (file, workflows) in files {
             scripts.remember(&file, workflows);
         }
-        Ok(ScriptFolder { scripts, folders, beside, asked, shown: Arc::default(), last: Arc::default() })
+        Ok(ScriptFolder { scripts, folders, beside, polls, asked, shown: Arc::default(), last: Arc::default() })
     }
 
     /// Loads what changed and tells the engine if the definitions are others than before. Blocks.
@@ -137,6 +140,7 @@ impl ScriptFolder {
                 folder.asked.store(false, Ordering::Relaxed);
                 let loaded = folder.reload(&handle);
                 let rests = loaded.evaluated == 0
+                    && !folder.polls
                     && !loaded.problems.iter().any(Problem::is_error)
                     && !folder.asked.load(Ordering::Relaxed);
                 let changed = match &told {
@@ -208,6 +212,10 @@ impl Functions for Scripts {
     fn related(&self, relation: &Relation) -> Result<NamedJobs, String> {
         Scripts::related(self, relation).map_err(|error| error.to_string())
     }
+
+    fn normal(&self, function: &FunctionRef, _: &str) -> Result<String, String> {
+        Err(format!("functions of {} can't be asked about identifiers", function.file))
+    }
 }
 
 impl Functions for ScriptFolder {
@@ -226,5 +234,9 @@ impl Functions for ScriptFolder {
 
     fn related(&self, relation: &Relation) -> Result<NamedJobs, String> {
         Functions::related(&self.scripts, relation)
+    }
+
+    fn normal(&self, function: &FunctionRef, text: &str) -> Result<String, String> {
+        Functions::normal(&self.scripts, function, text)
     }
 }

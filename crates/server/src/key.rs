@@ -1,5 +1,6 @@
 //! Slots as people name them: by a time, or by a job id where the workflow is keyed by job ids.
 
+use kelos::jobs::read_key;
 use kelos::model::time::parse_instant;
 use kelos::model::workflow::Keys;
 use kelos::model::{SlotKey, SlotRef, WorkflowId};
@@ -11,8 +12,23 @@ use crate::problem::Problem;
 pub(crate) async fn slot(app: &App, workflow: &WorkflowId, text: &str) -> Result<SlotRef, Problem> {
     let id = workflow.clone();
     let row = app.read(move |reader| reader.workflow(&id)).await?;
-    let key = read(row.as_ref().map(|row| &row.definition.keys), text)?;
+    let keys = row.as_ref().map(|row| &row.definition.keys);
+    let key = match keys {
+        Some(keys @ Keys::Jobs(_)) => job(app, keys, text).await?,
+        _ => read(keys, text)?,
+    };
     Ok(SlotRef::new(workflow.clone(), key))
+}
+
+/// The key of a job that a text names for a workflow that is keyed by job ids. Functions of its script may have a say.
+pub(crate) async fn job(app: &App, keys: &Keys, text: &str) -> Result<SlotKey, Problem> {
+    let bad = |why| Problem::bad_request("no-job-id", why);
+    if keys.jobs().is_none_or(|jobs| jobs.checks.is_empty()) {
+        return keys.read(text).map_err(bad);
+    }
+    let (keys, text, functions) = (keys.clone(), text.to_owned(), app.node().functions());
+    let read = tokio::task::spawn_blocking(move || read_key(&keys, &text, &*functions));
+    read.await.unwrap_or_else(|error| Err(error.to_string())).map_err(bad)
 }
 
 /// The key that a text names for a workflow with these keys.

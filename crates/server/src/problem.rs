@@ -65,6 +65,11 @@ impl Problem {
         (status, format!("{}{hint}", self.detail))
     }
 
+    /// The same, with what it is about before what is wrong.
+    pub(crate) fn about(self, what: &impl std::fmt::Display) -> Problem {
+        Problem { detail: format!("{what}: {}", self.detail), ..self }
+    }
+
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Problem {
         Problem { hint: Some(hint.into()), ..self }
     }

@@ -4,6 +4,8 @@
 //! All of it is read from the definitions and the slots that are stored. What is *absent*: opening and running jobs, which
 //! the core does.
 
+mod checked;
+mod family;
 mod matrix;
 mod outlook;
 mod relatives;
@@ -11,18 +13,22 @@ mod relatives;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::jobs::{JobGraph, JobKeys};
+use kelos_model::jobs::{JobGraph, JobKeys, Relation};
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::{Workflow, WorkflowRow};
 use kelos_model::{SlotRef, WorkflowId};
 use kelos_store::{Reader, StoreError};
 
+use crate::job::Functions;
+
+pub use checked::read_key;
+pub use family::{Family, FamilyMember, Reach, family};
 pub use matrix::{Axis, Cell, MOST_READ, Matrix, MatrixWanted, matrix};
 pub use outlook::{Asked, Expected, Fate, MOST_JOBS, Outlook, Role, outlook};
 pub use relatives::{Relative, RelativeGroup, children, parents};
 
 /// The workflows that are keyed by job ids, and the relation between their jobs.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Jobs {
     /// Which job waits for which.
     pub graph: JobGraph,
@@ -30,6 +36,8 @@ pub struct Jobs {
     pub workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     /// What is wrong with those that are left out of the relation.
     pub faulty: BTreeMap<WorkflowId, String>,
+    /// Who is asked about groups that functions know; without them those groups are left out.
+    functions: Option<Arc<dyn Functions>>,
 }
 
 /// Whether a job is worth running.
@@ -75,7 +83,30 @@ impl Jobs {
                 break JobGraph::default();
             }
         };
-        Jobs { graph, workflows, faulty }
+        Jobs { graph, workflows, faulty, functions: None }
+    }
+
+    /// The same, with functions of scripts to ask about the groups that they know. They may block.
+    #[must_use]
+    pub fn asking(self, functions: Arc<dyn Functions>) -> Jobs {
+        Jobs { functions: Some(functions), ..self }
+    }
+
+    /// Whether everything that a job waits for is known here.
+    #[must_use]
+    pub fn knows_parents(&self, job: &SlotRef) -> bool {
+        let asked = job.key.job().map(|id| self.graph.asks_parents(&job.workflow, id));
+        self.functions.is_some() || asked.is_none_or(|asked| asked.is_empty())
+    }
+
+    /// What functions say. A function that fails is as silent as one that names nobody: the scheduler tells of it.
+    fn asked(&self, questions: Vec<Relation>) -> impl Iterator<Item = (Relation, Vec<SlotRef>)> {
+        let answer = |question: Relation| {
+            let named = self.functions.as_ref()?.related(&question).ok()?;
+            let jobs = self.graph.answered(&question, &named).ok()?;
+            Some((question, jobs.into_iter().map(|job| SlotRef::job(job.workflow, job.id)).collect()))
+        };
+        questions.into_iter().filter_map(answer)
     }
 
     /// Whether a job is worth running, by its definition.
@@ -115,14 +146,17 @@ impl Jobs {
         let named = |group: kelos_model::jobs::Parents| {
             (group.group, group.jobs.into_iter().map(|job| SlotRef::job(job.workflow, job.id)).collect())
         };
-        groups.into_iter().map(named).collect()
+        let asked = self.asked(self.graph.asks_parents(&job.workflow, id));
+        groups.into_iter().map(named).chain(asked.map(|(question, jobs)| (question.group, jobs))).collect()
     }
 
     /// The jobs that wait for a job, each with the group by which it does.
     fn waiting_for(&self, job: &SlotRef) -> Vec<(SlotRef, Arc<str>)> {
         let Some(id) = job.key.job() else { return Vec::new() };
         let children = self.graph.children(&job.workflow, id).unwrap_or_default();
-        children.into_iter().map(|(job, group)| (SlotRef::job(job.workflow, job.id), group)).collect()
+        let asked = self.asked(self.graph.asks_children(&job.workflow, id));
+        let asked = asked.flat_map(|(question, jobs)| jobs.into_iter().map(move |job| (job, question.group.clone())));
+        children.into_iter().map(|(job, group)| (SlotRef::job(job.workflow, job.id), group)).chain(asked).collect()
     }
 }
 

@@ -36,6 +36,10 @@ pub struct JobKeys {
     /// What may stand for an identifier; any text where nothing is said.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub identifiers: BTreeMap<Arc<str>, Kind>,
+    /// Functions of a script that give the normal form of an identifier, or refuse it. They are asked where people name a job; what is
+    /// derived from other jobs consists of what was asked or listed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checks: BTreeMap<Arc<str>, FunctionRef>,
     /// All values of an identifier, where they are known beforehand: nothing else is a child of anything, and "all" means these.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub domains: BTreeMap<Arc<str>, Vec<Arc<str>>>,
@@ -83,6 +87,7 @@ impl JobKeys {
         JobKeys {
             template,
             identifiers: BTreeMap::new(),
+            checks: BTreeMap::new(),
             domains: BTreeMap::new(),
             depends_on: Vec::new(),
             valid: None,

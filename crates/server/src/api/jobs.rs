@@ -10,7 +10,7 @@ use kelos::jobs::{self, Asked, Expected, Jobs, Outlook, Relative, RelativeGroup}
 use kelos::model::ranges::Range;
 use kelos::model::workflow::Keys;
 use kelos::model::{SlotRef, SlotState, WorkflowId};
-use kelos::store::SlotFilter;
+use kelos::store::{Reader, SlotFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -181,7 +181,9 @@ pub(super) async fn submit(
     let jobs = named(&app, &request.jobs).await?;
     if request.dry_run {
         let asked = Asked { jobs, readd: request.readd };
-        let outlook = app.read(move |reader| jobs::outlook(&Jobs::read(reader)?, reader, &asked)).await?;
+        let functions = app.node().functions();
+        let read = move |reader: &dyn Reader| jobs::outlook(&Jobs::read(reader)?.asking(functions), reader, &asked);
+        let outlook = app.read(read).await?;
         return Ok(Json(Answer::Outlook(outlook.into())));
     }
     let ask = SubmitRequest { jobs: jobs.clone(), priority, readd: request.readd, reason: request.reason };
@@ -225,9 +227,9 @@ async fn named(app: &App, names: &[JobName]) -> Result<Vec<SlotRef>, Problem> {
         if !known.contains_key(&name.workflow) {
             known.insert(&name.workflow, keys(app, &name.workflow).await?);
         }
-        let bad = |why| Problem::bad_request("no-job-id", format!("{}: {why}", name.workflow));
-        let key = known.get(&name.workflow).map(|keys| keys.read(&name.job)).transpose().map_err(bad)?;
-        jobs.extend(key.map(|key| SlotRef::new(name.workflow.clone(), key)));
+        let Some(keys) = known.get(&name.workflow) else { continue };
+        let key = key::job(app, keys, &name.job).await.map_err(|problem| problem.about(&name.workflow))?;
+        jobs.push(SlotRef::new(name.workflow.clone(), key));
     }
     Ok(jobs)
 }
@@ -302,7 +304,7 @@ pub(super) struct JobPath {
 impl JobPath {
     async fn job(&self, app: &App) -> Result<SlotRef, Problem> {
         let keys = keys(app, &self.workflow).await?;
-        Ok(SlotRef::new(self.workflow.clone(), key::read(Some(&keys), &self.job)?))
+        Ok(SlotRef::new(self.workflow.clone(), key::job(app, &keys, &self.job).await?))
     }
 }
 
@@ -399,7 +401,8 @@ pub(super) async fn parents(
 ) -> Result<Json<ParentsDto>, Problem> {
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();
-    let groups = app.read(move |reader| jobs::parents(&Jobs::read(reader)?, reader, &of)).await?;
+    let functions = app.node().functions();
+    let groups = app.read(move |reader| jobs::parents(&Jobs::read(reader)?.asking(functions), reader, &of)).await?;
     let any_of = groups.iter().map(|group| GroupDto::of(group, part.offset, limit)).collect();
     Ok(Json(ParentsDto { job: (&job).into(), any_of }))
 }
@@ -428,7 +431,8 @@ pub(super) async fn children(
 ) -> Result<Json<ChildrenDto>, Problem> {
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();
-    let found = app.read(move |reader| jobs::children(&Jobs::read(reader)?, reader, &of)).await?;
+    let functions = app.node().functions();
+    let found = app.read(move |reader| jobs::children(&Jobs::read(reader)?.asking(functions), reader, &of)).await?;
     let shown = found.iter().skip(part.offset).take(limit);
     let children = shown.map(|(one, group)| RelativeDto { group: Some(group.to_string()), ..one.into() }).collect();
     Ok(Json(ChildrenDto { job: (&job).into(), total: found.len(), children }))
