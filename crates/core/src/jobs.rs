@@ -91,6 +91,8 @@ impl Core {
             .collect();
         self.jobs.graph = graph;
         self.jobs.closed = 0;
+        // What a trigger waits for may only now be a job that can be opened.
+        self.dirty.extend(self.upstream.lookers_for_nothing().cloned());
         self.forget_relations();
         for (job, opened_by) in waiting {
             if self.live(&job).is_some() {
@@ -136,8 +138,12 @@ impl Core {
             let succeeded = self.live(&parent).is_some_and(|live| live.slot.state == SlotState::Succeeded);
             if succeeded && self.know_children(&parent) {
                 self.find_prospects(&parent);
+            } else if succeeded {
+                self.find_prospects_later(parent);
             }
         }
+        // A function that failed is asked again.
+        self.find_late_prospects();
         let mut opened = false;
         for (job, by) in std::mem::take(&mut self.jobs.prospects) {
             opened |= self.look_at_prospect(job, by);

@@ -10,6 +10,7 @@ use kelos_model::run::Report;
 use kelos_model::trigger::{Evidence, Explanation, TriggerKind, Waker};
 use kelos_model::{Answer, Outcome, RunId, SlotRef, SlotState};
 
+use crate::timers::Timer;
 use crate::{Command, Core};
 
 /// A function that failed is asked again after this time.
@@ -22,6 +23,8 @@ pub(crate) struct Relations {
     answers: BTreeMap<Relation, Result<Vec<SlotRef>, Trouble>>,
     /// Runs that succeeded, and of which it is not known yet whom that concerns.
     finishing: BTreeMap<SlotRef, u32>,
+    /// Jobs of which a person said that they succeeded, and of which it is not known yet whom that concerns.
+    told: BTreeSet<SlotRef>,
 }
 
 /// Why a function gave no answer, and since when.
@@ -155,11 +158,29 @@ impl Core {
         {
             self.dirty.insert(relation.of.clone());
         }
-        let by_its_run = self.relations.finishing.contains_key(&relation.of);
         self.finish();
-        // Where a person said that it succeeded, that was recorded before.
-        if relation.direction == Direction::Children && !by_its_run && self.know_children(&relation.of) {
-            self.find_prospects(&relation.of);
+        self.find_late_prospects();
+    }
+
+    /// The success of a job was recorded before it was known whom that concerns: a person said that it succeeded.
+    pub(crate) fn find_prospects_later(&mut self, parent: SlotRef) {
+        self.timers.set(Timer::Slot(parent.clone()), self.now + ASK_AGAIN);
+        self.relations.told.insert(parent);
+    }
+
+    /// Looks again at the children of those that succeeded because a person said so.
+    pub(crate) fn find_late_prospects(&mut self) {
+        for parent in std::mem::take(&mut self.relations.told) {
+            let reopened = self.live(&parent).is_some_and(|live| live.slot.state != SlotState::Succeeded);
+            if reopened {
+                continue;
+            }
+            if self.know_children(&parent) {
+                self.timers.clear(&Timer::Slot(parent.clone()));
+                self.find_prospects(&parent);
+            } else {
+                self.find_prospects_later(parent);
+            }
         }
     }
 

@@ -41,6 +41,12 @@ impl Upstream {
         }
     }
 
+    /// Those who look at a job that does not exist.
+    pub(crate) fn lookers_for_nothing(&self) -> impl Iterator<Item = &SlotRef> {
+        let absent = self.watched.iter().filter(|(slot, one)| slot.key.job().is_some() && one.known == Some(None));
+        absent.flat_map(|(_, one)| &one.dependents)
+    }
+
     /// Notes a state; gives the listeners if that is news to them.
     pub(crate) fn learn(&mut self, slot: &SlotRef, state: Option<SlotState>) -> Vec<SlotRef> {
         match self.watched.get_mut(slot) {
