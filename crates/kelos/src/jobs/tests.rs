@@ -181,3 +181,38 @@ proptest! {
         prop_assert!(listed.contains(&asked.jobs[0]));
     }
 }
+
+#[test]
+fn a_family_is_cut_where_it_is_too_large_and_says_so() {
+    use kelos_model::jobs::Wanted;
+    use kelos_store::{Commit, MemoryStore, Store};
+
+    let values = |from: u32, to: u32| (from..to).map(|n| Arc::from(n.to_string())).collect::<Vec<Arc<str>>>();
+    let parts = JobKeys {
+        domains: BTreeMap::from([("part".into(), values(0, 50))]),
+        ..JobKeys::new(JobTemplate::new("{n}_{part}").unwrap())
+    };
+    let all = Member {
+        workflows: vec![id("part")],
+        values: BTreeMap::from([("part".into(), Wanted::All)]),
+        ..Member::default()
+    };
+    let whole = JobKeys {
+        depends_on: vec![Group { name: "g".to_owned(), members: vec![all], functions: None }],
+        ..JobKeys::new(JobTemplate::new("{n}").unwrap())
+    };
+    let mut store = MemoryStore::new();
+    let lease = store.lease("n", jiff::Timestamp::UNIX_EPOCH, 1000).unwrap().unwrap();
+    store
+        .commit(lease, &Commit { workflows: vec![row_of("part", parts), row_of("whole", whole)], ..Commit::default() })
+        .unwrap();
+    let reader = store.reader();
+    let jobs = Jobs::read(&*reader).unwrap();
+    let reach = |most| Reach { up: 9, down: 9, most };
+    let told = |family: &Family| (family.members.len(), family.edges.len(), family.left_out);
+    let up = family(&jobs, &*reader, &job("whole", "1"), reach(20)).unwrap();
+    assert_eq!(told(&up), (20, 19, 31));
+    assert_eq!(told(&family(&jobs, &*reader, &job("whole", "1"), reach(99)).unwrap()), (51, 50, 0));
+    let down = family(&jobs, &*reader, &job("part", "1_7"), reach(99)).unwrap();
+    assert_eq!((told(&down), &down.members[1].job), ((2, 1, 0), &job("whole", "1")));
+}

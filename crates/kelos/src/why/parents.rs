@@ -47,6 +47,10 @@ pub(super) fn blockers(
     if let Some(fault) = all.faulty.get(&job.workflow) {
         return Ok(vec![format!("what its workflow says of its parents makes no sense: {fault}")]);
     }
+    if !all.knows_parents(job) {
+        // Functions know them, which are not asked for this: what the scheduler last found has to do.
+        return Ok(part.blockers());
+    }
     let groups = jobs::parents(&all, reader, job)?;
     let told = Told { jobs: &all, reader, now };
     let several = groups.len() > 1;

@@ -1,5 +1,8 @@
 //! What waits for what: the slots and workflows on both sides of one.
 
+use std::sync::Arc;
+
+use kelos::job::Functions;
 use kelos::jobs::Jobs;
 use kelos::model::template::KeyValues;
 use kelos::model::workflow::WorkflowRow;
@@ -30,7 +33,12 @@ pub(super) struct Neighbours {
 }
 
 /// The slots on both sides of a slot.
-pub(super) fn of_slot(reader: &dyn Reader, row: &WorkflowRow, key: &SlotKey) -> Result<Neighbours, StoreError> {
+pub(super) fn of_slot(
+    reader: &dyn Reader,
+    functions: &Arc<dyn Functions>,
+    row: &WorkflowRow,
+    key: &SlotKey,
+) -> Result<Neighbours, StoreError> {
     let all = reader.workflows()?;
     let values = KeyValues::of(&row.definition.keys, key);
     let looked_at =
@@ -39,7 +47,7 @@ pub(super) fn of_slot(reader: &dyn Reader, row: &WorkflowRow, key: &SlotKey) -> 
     jobs_looked_at(&all, &row.definition.trigger, &values, &mut upstream);
     let mut downstream = Vec::new();
     if key.job().is_some() {
-        let (jobs, job) = (Jobs::of(&all), SlotRef::new(row.id.clone(), key.clone()));
+        let (jobs, job) = (Jobs::of(&all).asking(functions.clone()), SlotRef::new(row.id.clone(), key.clone()));
         upstream.extend(jobs.parents_of(&job));
         downstream.extend(jobs.children_of(&job));
     }

@@ -4,11 +4,13 @@ mod act;
 mod inputs;
 mod life;
 
+use std::sync::Arc;
+
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::job::{Filled, filled};
+use kelos::job::{Filled, Functions, filled};
 use kelos::model::time::format_full;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{EventRecord, Slot, SlotRef, SlotState};
@@ -77,7 +79,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
     let of = id.clone();
     let functions = app.node().functions();
     let rows = app.read(move |reader| {
-        let Some(rows) = read(reader, &of)? else { return Ok(None) };
+        let Some(rows) = read(reader, &functions, &of)? else { return Ok(None) };
         // A function of a script may block, which is fine here.
         let job = filled(&rows.0.definition, &of.key, &*functions);
         Ok(Some((rows, job)))
@@ -97,10 +99,10 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
 
 type Rows = (WorkflowRow, Option<Slot>, Vec<EventRecord>, Neighbours, Option<SlotRef>, Option<SlotRef>);
 
-fn read(reader: &dyn Reader, id: &SlotRef) -> Result<Option<Rows>, StoreError> {
+fn read(reader: &dyn Reader, functions: &Arc<dyn Functions>, id: &SlotRef) -> Result<Option<Rows>, StoreError> {
     let Some(workflow) = reader.workflow(&id.workflow)? else { return Ok(None) };
     let (slot, life) = (reader.slot(id)?, reader.history(id)?);
-    let neighbours = neighbours::of_slot(reader, &workflow, &id.key)?;
+    let neighbours = neighbours::of_slot(reader, functions, &workflow, &id.key)?;
     let (mut earlier, mut later) = (None, None);
     if let Ok(schedule) = schedule::resolved(reader, &workflow)? {
         let there = |at: Option<Timestamp>| -> Result<Option<SlotRef>, StoreError> {
@@ -164,7 +166,9 @@ impl Found {
                 h2 { "In the way" }
                 ul { @for blocker in &why.blockers { li { (blocker) } } }
             }
-            @if self.at.is_none() && self.waits_for_slots() {
+            @if self.at.is_none() && self.id.key.job().is_some() {
+                p { a href=(graph::family_href(&self.id)) { "Its ancestors and descendants" } span.soft { ", and what is in its way, however far upstream" } }
+            } @else if self.at.is_none() && self.waits_for_slots() {
                 p { a href=(graph::obstacles_href(&self.id)) { "What is in its way, however far upstream" } }
             }
             @if let Some(next) = why.next_look { p.soft { "It is looked at next at " (words::moment(next)) "." } }

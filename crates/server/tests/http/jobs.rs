@@ -275,3 +275,24 @@ async fn the_critical_path_goes_through_the_parent_that_came_last() {
     assert_eq!(graph["edges"][0], json!({ "from": "a", "to": "c", "kind": "jobs", "groups": ["default"] }));
     assert_eq!(graph["nodes"][0]["slots"], json!({ "succeeded": 1 }));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_drawn_with_its_ancestors_and_descendants() {
+    let server = diamond().await;
+    submit(&server, json!({ "jobs": one("c", "20140601_7") })).await;
+    step(&server).await;
+    server.end(&job("a", "20140601_7"), 1, false).await;
+    step(&server).await;
+    let page = server.get("/ui/graph?slot=c@~20140601_7").await.ok().text;
+    assert!(page.contains("2 ancestors and 1 descendant."), "{page}");
+    for told in ["a@20140601_7: failed", "b@20140601_7: running", "c@20140601_7: waiting", "d@20140601_7: never opened"]
+    {
+        assert!(page.contains(told), "{told}: {page}");
+    }
+    assert!(page.contains("c@20140601_7 waits for a@20140601_7 (default)"), "{page}");
+    assert!(page.contains("What is in its way") && page.contains("exited with status 3"), "{page}");
+    let near = server.get("/ui/graph?slot=c@20140601_7&up=0").await.ok().text;
+    assert!(near.contains("0 ancestors and 1 descendant.") && !near.contains("a@20140601_7: failed"), "{near}");
+    let whole = server.get("/ui/graph").await.ok().text;
+    assert!(whole.contains("c waits for a: its jobs (group default)"), "{whole}");
+}

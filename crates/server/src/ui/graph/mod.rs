@@ -4,6 +4,7 @@
 //! rules of what depends on what, and how nodes get their places: both are the library's.
 
 mod beside;
+mod family;
 mod list;
 mod node;
 mod picture;
@@ -18,11 +19,13 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use kelos::graph::{self, Graph, Upstream};
+use kelos::jobs::{self, Jobs, Reach};
 use kelos::model::{SlotRef, SlotState, WorkflowId};
 use kelos::store::{Reader, SlotFilter, StoreError};
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
 
+use self::family::FamilyPage;
 use self::picture::Picture;
 use self::view::{Asked, View};
 use super::page::{Page, Tab};
@@ -30,6 +33,7 @@ use super::trouble::Trouble;
 use super::{asked, assets, words};
 use crate::app::App;
 
+pub(super) use family::family_href;
 pub(super) use view::{graph_href, obstacles_href};
 
 /// The most nodes that are drawn.
@@ -84,11 +88,33 @@ async fn view_of(app: &App, asked: Result<Query<Asked>, QueryRejection>) -> Resu
         Some(text) => Some(asked::slot_of(app, "slot", &text).await?),
         None => None,
     };
+    let of_job = slot.as_ref().is_some_and(|slot| slot.key.job().is_some());
+    if of_job && asked.up.is_none() && asked.down.is_none() {
+        // A job is shown with all of its family, up to what a picture holds.
+        let all = view::MOST_LEVELS.to_string();
+        (asked.up, asked.down) = (Some(all.clone()), Some(all));
+    }
     View::read(asked, slot)
+}
+
+/// A job with its ancestors and descendants.
+async fn show_family(app: &App, job: SlotRef, view: &View) -> Result<Response, Trouble> {
+    let reach = Reach { up: view.up, down: view.down, most: family::MOST_DRAWN };
+    let (of, now, functions) = (job.clone(), app.handle().now(), app.node().functions());
+    let read = move |reader: &dyn Reader| -> Result<_, StoreError> {
+        let jobs = Jobs::read(reader)?.asking(functions);
+        Ok((jobs::family(&jobs, reader, &of, reach)?, graph::upstream(reader, &of, now)?))
+    };
+    let (family, upstream) = app.read(read).await?;
+    let page = Page::new(app, "Graph").at(Tab::Graph).style("pages.css").style("graph.css").script("live.js");
+    Ok(page.show(&FamilyPage { job, family, upstream }.show()))
 }
 
 async fn show(asked: Result<Query<Asked>, QueryRejection>, State(app): State<App>) -> Result<Response, Trouble> {
     let view = view_of(&app, asked).await?;
+    if let Some(job) = view.slot.clone().filter(|slot| slot.key.job().is_some()) {
+        return show_family(&app, job, &view).await;
+    }
     let found = find(&app, view).await?;
     let page = Page::new(&app, "Graph").at(Tab::Graph).style("pages.css").style("graph.css").script("graph.js");
     let page = if found.is_drawn() { page.filling() } else { page };

@@ -1,6 +1,7 @@
 //! The graph as a drawing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kelos::graph::layout::{Layout, Point, Size, lay_out};
 use kelos::graph::{Edge, EdgeKind, Graph, Node, Upstream};
@@ -20,6 +21,8 @@ const CHARACTER: f64 = 7.9;
 const BESIDE: f64 = 48.0;
 /// Characters of a name that are shown.
 const NAME: usize = 36;
+/// The group of those who gave it no name.
+const UNNAMED: &str = "default";
 /// Room around everything; loops and notes beside nodes stand in it.
 const MARGIN: f64 = 40.0;
 
@@ -30,6 +33,8 @@ struct Bundle<'a> {
     is_schedule: bool,
     /// How much later than the own slot the ones that are looked at are, ascending.
     later: Vec<i64>,
+    /// The groups by which jobs wait, where jobs do.
+    groups: Option<&'a [Arc<str>]>,
 }
 
 /// A graph with places for everything.
@@ -192,11 +197,20 @@ impl Bundle<'_> {
         if self.is_schedule {
             return format!("{} has slots at the times of {}", self.to, self.from);
         }
-        let times: Vec<String> = self.later.iter().map(|later| later_told(*later)).collect();
+        let times = self.later.iter().map(|later| later_told(*later));
+        let jobs = self.groups.map(|groups| match groups {
+            [] => "its jobs".to_owned(),
+            groups => format!("its jobs (group {})", groups.join(", ")),
+        });
+        let times: Vec<String> = times.chain(jobs).collect();
         format!("{} waits for {}: {}", self.to, self.from, times.join(", "))
     }
 
     fn label(&self) -> Option<String> {
+        if let Some(groups) = self.groups.filter(|_| self.later.is_empty()) {
+            let named = groups.iter().map(|group| &**group).filter(|group| *group != UNNAMED);
+            return Some(named.collect::<Vec<_>>().join(", ")).filter(|label| !label.is_empty());
+        }
         let is_plain = self.is_schedule || self.later == [0];
         let times = self
             .later
@@ -218,17 +232,19 @@ pub(super) fn later_told(later: i64) -> String {
 fn bundles(edges: &[Edge]) -> Vec<Bundle<'_>> {
     let mut bundles: Vec<Bundle<'_>> = Vec::new();
     for edge in edges {
-        let (is_schedule, later) = match edge.kind {
-            EdgeKind::Schedule => (true, None),
-            EdgeKind::Jobs => (false, None),
-            EdgeKind::Success { later_seconds } => (false, Some(later_seconds)),
+        let (is_schedule, later, groups) = match edge.kind {
+            EdgeKind::Schedule => (true, None, None),
+            EdgeKind::Jobs => (false, None, Some(edge.groups.as_slice())),
+            EdgeKind::Success { later_seconds } => (false, Some(later_seconds), None),
         };
         match bundles.last_mut() {
             Some(last) if last.from == &edge.from && last.to == &edge.to && last.is_schedule == is_schedule => {
                 last.later.extend(later);
+                last.groups = last.groups.or(groups);
             }
             _ => {
-                bundles.push(Bundle { from: &edge.from, to: &edge.to, is_schedule, later: later.into_iter().collect() })
+                let later = later.into_iter().collect();
+                bundles.push(Bundle { from: &edge.from, to: &edge.to, is_schedule, later, groups });
             }
         }
     }
@@ -241,7 +257,7 @@ fn size(node: &Node) -> Size {
 }
 
 /// The beginning and the end of a name that is too long: names differ in either.
-fn shortened(name: &str) -> String {
+pub(super) fn shortened(name: &str) -> String {
     let count = name.chars().count();
     if count <= NAME {
         return name.to_owned();
@@ -252,7 +268,7 @@ fn shortened(name: &str) -> String {
 }
 
 /// A line through points that leaves and enters each flat, and its middle.
-fn curve(way: &[Point], shift: f64) -> (String, Point) {
+pub(super) fn curve(way: &[Point], shift: f64) -> (String, Point) {
     let at: Vec<Point> = way.iter().map(|p| Point { x: round(p.x + MARGIN), y: round(p.y + MARGIN + shift) }).collect();
     let mut d = format!("M{} {}", at[0].x, at[0].y);
     for (n, pair) in at.windows(2).enumerate() {
@@ -271,7 +287,7 @@ fn curve(way: &[Point], shift: f64) -> (String, Point) {
     (d, middle)
 }
 
-fn arrow(id: &str, class: &str) -> Markup {
+pub(super) fn arrow(id: &str, class: &str) -> Markup {
     html! {
         marker id=(id) viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto" {
             path class=(class) d="M0 .5L8 4L0 7.5z" {}

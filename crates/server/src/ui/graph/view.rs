@@ -23,8 +23,8 @@ const MOST_HOURS: u32 = 24 * 366;
 #[serde(deny_unknown_fields)]
 pub(super) struct Asked {
     focus: Option<String>,
-    up: Option<String>,
-    down: Option<String>,
+    pub(super) up: Option<String>,
+    pub(super) down: Option<String>,
     project: Option<String>,
     tag: Option<String>,
     find: Option<String>,
