@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use kelos::script::AppsSource;
+use kelos::stolos::RedisApps;
 use kelos_model::jobs::JobTemplate;
 
 use crate::failure::Failure;
 
+/// Where the password of Redis is.
+const PASSWORD: &str = "KELOS_REDIS_PASSWORD";
 /// The file of apps, in a folder of scripts.
 pub(crate) const TASKS_JSON: &str = "tasks.json";
 
@@ -17,6 +20,10 @@ pub(crate) struct Apps {
     /// stand for each identifier, and plugins/ has own kinds of jobs
     #[arg(long, value_name = "FILE", env = "STOLOS_TASKS_JSON", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) tasks_json: Option<PathBuf>,
+    /// Redis, where apps are kept as Stolos keeps them, in place of a file: redis://localhost:6379/0?prefix=stolos/; a password
+    /// is taken from KELOS_REDIS_PASSWORD
+    #[arg(long, value_name = "URL", env = "KELOS_TASKS_REDIS", hide_env_values = true, value_hint = clap::ValueHint::Url)]
+    pub(crate) tasks_redis: Option<String>,
     /// The template of job ids of apps that have none, such as {date}_{client_id}
     #[arg(long, value_name = "TEMPLATE", env = "STOLOS_JOB_ID_DEFAULT_TEMPLATE", hide_env_values = true)]
     pub(crate) template: Option<String>,
@@ -28,6 +35,12 @@ impl Apps {
         if let Some(template) = &self.template {
             JobTemplate::new(template).map_err(|error| Failure::usage(format!("use --template: {error}")))?;
         }
+        if let Some(address) = self.tasks_redis.clone().or_else(redis_of_stolos) {
+            let password = std::env::var(PASSWORD).ok();
+            let apps = RedisApps::new(&address, password.as_deref());
+            let source = apps.and_then(|apps| apps.source(dir, self.template.clone()));
+            return source.map_err(|error| Failure::usage(error.to_string()));
+        }
         let path = match &self.tasks_json {
             None => dir.join(TASKS_JSON),
             Some(path) => std::fs::canonicalize(path)
@@ -35,4 +48,15 @@ impl Apps {
         };
         Ok(AppsSource::of_file(&path, self.template.clone()))
     }
+}
+
+/// Where the variables of Stolos say that apps are, if that is in Redis.
+fn redis_of_stolos() -> Option<String> {
+    let variable =
+        |name: &str, usual: &str| std::env::var(format!("STOLOS_{name}")).unwrap_or_else(|_| usual.to_owned());
+    let backend = variable("CONFIGURATION_BACKEND", "json");
+    let (host, port) = (variable("REDIS_HOST", "localhost"), variable("REDIS_PORT", "6379"));
+    let (database, prefix) = (variable("REDIS_DB", "0"), variable("REDIS_KEY_PREFIX", "stolos/"));
+    let address = || format!("redis://{host}:{port}/{database}?prefix={prefix}");
+    ["redis", "majorityredis"].contains(&&*backend).then(address)
 }

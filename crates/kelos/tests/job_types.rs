@@ -151,7 +151,6 @@ async fn a_program_of_ones_own_reads_its_job_and_says_how_it_went() {
     assert!(reason.starts_with("there is no "), "{reason}");
 }
 
-
 #[tokio::test]
 async fn a_variable_that_is_not_set_is_told_before_spark_is_started() {
     let bench = Bench::new(json!({ "job_type": "pyspark", "pymodule": "m", "env_from_os": ["KELOS_TEST_NOT_SET"] }));
@@ -200,13 +199,16 @@ def main(MAIN):
     #[ignore = "needs a real server: servers/run with spark -- cargo test -- --ignored real::"]
     async fn a_module_is_called_by_what_it_asks_for() {
         let write = "open(os.environ[\"OUT\"], \"w\").write";
-        let with_context = format!("{write}(f'{{sc.parallelize([1, 2]).sum()}} {{date}} {{n + 1}} {{ns.job_id}} {{sc.appName}}')");
+        let with_context =
+            format!("{write}(f'{{sc.parallelize([1, 2]).sum()}} {{date}} {{n + 1}} {{ns.job_id}} {{sc.appName}}')");
         let Some((outcome, out, log)) = wrote("sc, ns, date, n, **rest", &with_context).await else { return };
         assert_eq!((outcome, &*out), (Outcome::Succeeded, "3 20140601 8 20140601_7_x app__20140601_7_x"), "{log}");
         let with_file = format!("{write}(f'{{textFile.count()}} {{x}}')");
         let Some((outcome, out, log)) = wrote("textFile, x", &with_file).await else { return };
         assert_eq!((outcome, &*out), (Outcome::Succeeded, "2 x"), "{log}");
-        let Some((outcome, out, log)) = wrote("element, **ids", "return f'{element} {ids[\"n\"]}'").await else { return };
+        let Some((outcome, out, log)) = wrote("element, **ids", "return f'{element} {ids[\"n\"]}'").await else {
+            return;
+        };
         assert_eq!((outcome, &*out), (Outcome::Succeeded, "a b 7\nc 7\n"), "{log}");
         let Some((outcome, _, log)) = wrote("sc", "raise ValueError('no such client')").await else { return };
         assert_eq!(outcome, Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1) });

@@ -28,6 +28,8 @@ pub struct AppsSource {
     /// Where `identifiers.json` and own kinds of jobs are.
     folder: PathBuf,
     template: Option<String>,
+    /// Whether changes of its folder are all that has to be watched.
+    of_files: bool,
 }
 
 impl AppsSource {
@@ -42,7 +44,7 @@ impl AppsSource {
             Ok(false) => Ok(None),
             _ => scan::read_text(&path, LONGEST).map(Some).map_err(|why| format!("the file {why}")),
         };
-        AppsSource { name, text: Arc::new(text), folder, template }
+        AppsSource { name, text: Arc::new(text), folder, template, of_files: true }
     }
 
     /// What something else keeps: `text` gives it, none where there are no apps, or says what is wrong.
@@ -52,7 +54,8 @@ impl AppsSource {
         template: Option<String>,
         text: impl Fn() -> Result<Option<Arc<str>>, String> + Send + Sync + 'static,
     ) -> AppsSource {
-        AppsSource { name: name.to_owned(), text: Arc::new(text), folder: folder.to_owned(), template }
+        let (name, folder) = (name.to_owned(), folder.to_owned());
+        AppsSource { name, text: Arc::new(text), folder, template, of_files: false }
     }
 
     /// What it is called.
@@ -65,6 +68,12 @@ impl AppsSource {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Whether it changes only when something in its folder does.
+    #[must_use]
+    pub fn is_of_files(&self) -> bool {
+        self.of_files
     }
 
     /// Whether there is anything.
