@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos::turn::Turns;
-use kelos_core::{Ask, Command, Config, Input, SubmitRequest};
+use kelos_core::{Ask, Command, Config, Input, Offer, SubmitRequest};
 use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member, Wanted};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
@@ -20,21 +20,30 @@ use kelos_store::{SqliteStore, Store};
 type Done<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Done<()> {
-    println!("one parent succeeds, and its children are opened, queued and committed:");
-    for children in [1, 100, 300, 1000] {
-        let times = (0..20).map(|day| fan_out(children, day)).collect::<Done<Vec<_>>>()?;
-        println!("  {children:>5} children: {}", told(times));
+    for (by_workers, done) in [(true, "queued"), (false, "queued and dispatched")] {
+        println!("one parent succeeds, and its children are opened, {done}, and committed:");
+        for children in [1, 100, 300, 1000] {
+            let times = (0..20).map(|day| fan_out(children, day, by_workers)).collect::<Done<Vec<_>>>()?;
+            println!("  {children:>5} children: {}", told(times));
+        }
     }
     println!("all parents of one child succeed, one commit for each:");
     for parents in [100, 200, 400, 800] {
         let time = fan_in(parents)?;
-        println!("  {parents:>5} parents: {:.1} ms, {:.0} µs for each", millis(time), time.as_secs_f64() * 1e6 / f64::from(parents));
+        println!(
+            "  {parents:>5} parents: {:.1} ms, {:.0} µs for each",
+            millis(time),
+            time.as_secs_f64() * 1e6 / f64::from(parents)
+        );
     }
     let time = load(10_000)?;
     println!("10,000 workflows in one chain are defined and committed: {:.0} ms", millis(time));
     for batch in [1, 100] {
         let (jobs, time) = without_processes(20_000, batch)?;
-        println!("{jobs} jobs without processes, submitted and done {batch} at a time: {:.0} a second", f64::from(jobs) / time.as_secs_f64());
+        println!(
+            "{jobs} jobs without processes, submitted and done {batch} at a time: {:.0} a second",
+            f64::from(jobs) / time.as_secs_f64()
+        );
     }
     Ok(())
 }
@@ -48,11 +57,15 @@ struct World {
 
 impl World {
     fn new(workflows: Vec<(WorkflowId, JobKeys)>) -> Done<World> {
+        World::with(false, workflows)
+    }
+
+    fn with(by_workers: bool, workflows: Vec<(WorkflowId, JobKeys)>) -> Done<World> {
         let folder = tempfile::tempdir()?;
         let mut store = SqliteStore::open(&folder.path().join("bench.db"))?;
         let now = Timestamp::from_second(1_700_000_000)?;
         let lease = store.lease("bench", now, 3_600_000)?.ok_or("somebody else leads")?;
-        let config = Config { max_running: u32::MAX, ..Config::default() };
+        let config = Config { max_running: u32::MAX, by_workers, ..Config::default() };
         let (turns, _) = Turns::restore(config, &mut store, lease, now)?;
         let mut world = World { turns, store, now, _folder: folder };
         let all = workflows.into_iter().map(|(id, keys)| {
@@ -90,16 +103,21 @@ fn succeeded(run: &RunId) -> Input {
     Input::RunReported { run: run.clone(), report: Report::Ended { outcome: Outcome::Succeeded } }
 }
 
-fn fan_out(children: u32, day: u32) -> Done<Duration> {
+fn fan_out(children: u32, day: u32, by_workers: bool) -> Done<Duration> {
     let values: Vec<Arc<str>> = (0..children).map(|value| value.to_string().into()).collect();
-    let child = JobKeys { domains: BTreeMap::from([("x".into(), values)]), ..keys("{date}_{x}", vec![after("parent", &[])]) };
-    let mut world = World::new(vec![(id("parent"), keys("{date}", vec![])), (id("child"), child)])?;
+    let child =
+        JobKeys { domains: BTreeMap::from([("x".into(), values)]), ..keys("{date}_{x}", vec![after("parent", &[])]) };
+    let mut world = World::with(by_workers, vec![(id("parent"), keys("{date}", vec![])), (id("child"), child)])?;
+    let offer = Offer { workflows: [id("parent")].into(), job: None, free: 1, attempts: None };
+    world.turn(vec![Input::Offered { worker: "w".into(), offer: Some(offer) }])?;
     let runs = world.submit(vec![SlotRef::job(id("parent"), format!("{day}").into())])?;
     world.started(&runs)?;
     let begin = Instant::now();
     let opened = world.turn(runs.iter().map(succeeded).collect())?;
     let time = begin.elapsed();
-    assert_eq!(opened.len(), children as usize, "every child was opened and dispatched");
+    let dispatched = if by_workers { 0 } else { children as usize };
+    assert_eq!(opened.len(), dispatched, "children are dispatched where no worker is needed");
+    assert!(world.turns.core().live_slots() >= children as usize, "every child was opened");
     Ok(time)
 }
 
