@@ -25,7 +25,7 @@ use crate::failure::{Failure, UNREACHABLE};
 use crate::host::{self, Host, Plan, Role, Tunables, Workers};
 use crate::options::Door;
 use crate::up::{self, STATE, WHERE};
-use crate::{folder, text};
+use crate::{folder, logging, text};
 
 /// How long a leader that holds the lock and does not answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -114,9 +114,18 @@ impl Fleet {
         }
     }
 
-    /// Whether this process leads.
-    pub(crate) fn leads(&self) -> bool {
-        self.seat().lead.is_some()
+    /// Asks the leader, and the next one where that one ended before it answered. Nothing must be asked for that may not be
+    /// done twice.
+    pub(crate) fn ask<T>(&self, ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let place = self.find()?;
+            match ask(&Client::at(&place.address)?) {
+                Err(failure) if failure.code == UNREACHABLE && Instant::now() < until => self.lost(&place),
+                other => return other,
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Gives the lead back, where this process has it: another one takes it.
@@ -251,18 +260,28 @@ pub(crate) fn drawn() -> Result<Arc<str>, Failure> {
     Ok(drawn.trim().into())
 }
 
-/// A client of the server that was named or that works in this folder; where none does, this process leads for as long as
-/// what comes with it is kept.
-pub(crate) fn client(door: &Door) -> Result<(Client, Option<Fleet>), Failure> {
-    if door.server.as_ref().is_some_and(|server| !server.is_empty()) {
-        return Ok((Client::new(door)?, None));
-    }
+/// Asks the server that was named or that works in this folder; where none does, this process leads until it has answered.
+pub(crate) fn ask<T>(door: &Door, ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
     let here = std::env::current_dir().unwrap_or_default();
-    let Some(dir) = here.ancestors().find(|dir| SIGNS.iter().any(|sign| dir.join(sign).exists())) else {
-        return Ok((Client::new(door)?, None));
+    let dir = here.ancestors().find(|dir| SIGNS.iter().any(|sign| dir.join(sign).exists()));
+    let Some(dir) = dir.filter(|_| door.server.as_ref().is_none_or(String::is_empty)) else {
+        return ask(&Client::new(door)?);
     };
-    // Commands of jobs start where the definitions are.
-    let fleet = Fleet::new(dir, Apps::default().source(dir)?, kelos::workers::LEASE)?;
-    let place = fleet.find()?;
-    Ok((Client::at(&place.address)?, Some(fleet)))
+    let _logging = logging::start("warn", None)?;
+    let fleet = Fleet::new(dir, apps_of_environment().source(dir)?, kelos::workers::LEASE)?;
+    // Commands start where the definitions are.
+    std::env::set_current_dir(dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
+    let answer = fleet.ask(ask)?;
+    fleet.leave()?;
+    Ok(answer)
+}
+
+/// What the options of workers say about apps, where the environment says it: whoever leads has to know the same apps.
+fn apps_of_environment() -> Apps {
+    let said = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    Apps {
+        tasks_json: said("STOLOS_TASKS_JSON").map(PathBuf::from),
+        template: said("STOLOS_JOB_ID_DEFAULT_TEMPLATE"),
+        tasks_redis: said("KELOS_TASKS_REDIS"),
+    }
 }

@@ -140,7 +140,7 @@ async fn came(news: &mut UnboundedReceiver<News>) -> Result<(), Failure> {
 fn unopened(crew: &Crew, args: &RunArgs, job: &str) -> Result<SlotRef, Failure> {
     let doing = format!("run {} {job}", args.app);
     let body = json!({ "jobs": [{ "workflow": args.app, "job": job }], "dryRun": true });
-    let answer = crew.client()?.post(&doing, "/jobs", &body)?;
+    let answer = crew.fleet.ask(|client| client.post(&doing, "/jobs", &body))?;
     let asked = items(&answer, "items").iter().find(|item| text(item, "role") == "asked");
     let asked = asked.ok_or_else(|| Failure::bad(format!("{doing}: the leader does not say what it is")))?;
     match asked["state"].as_str() {
@@ -153,7 +153,7 @@ fn unopened(crew: &Crew, args: &RunArgs, job: &str) -> Result<SlotRef, Failure> 
 fn open(crew: &Crew, args: &RunArgs, job: &SlotRef) -> Result<(), Failure> {
     let doing = format!("run {} {}", args.app, job.key.short());
     let body = json!({ "jobs": [{ "workflow": args.app, "job": job.key.short() }], "reason": "kelos run --job-id" });
-    let answer = crew.client()?.post(&doing, "/jobs", &body)?;
+    let answer = crew.fleet.ask(|client| client.post(&doing, "/jobs", &body))?;
     match &answer["items"][0] {
         item if text(item, "result") == "opened" => Ok(()),
         item => Err(exists(&doing, text(item, "state"))),

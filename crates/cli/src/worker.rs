@@ -13,7 +13,7 @@ use kelos::workers::{Answer, Door, News, NoAnswer, Wanted, Word, Worker};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::apps::Apps;
-use crate::client::{Client, Query, escape};
+use crate::client::{Query, escape};
 use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::{Fleet, Place};
 use crate::host::Signals;
@@ -146,7 +146,6 @@ pub(crate) struct Crew {
     pub(crate) runtime: tokio::runtime::Runtime,
     pub(crate) launcher: Launcher,
     name: String,
-    place: Place,
     _logging: logging::Logging,
 }
 
@@ -165,21 +164,15 @@ impl Crew {
         let (launcher, runtime) = (launcher(&fleet.state().join("runs"))?, runtime()?);
         let tail: String = crate::fleet::drawn()?.chars().take(8).collect();
         let name = format!("{}:{}:{tail}", hostname(), std::process::id());
-        Ok(Crew { fleet: Arc::new(fleet), runtime, launcher, name, place, _logging: logging })
-    }
-
-    /// A client of the leader.
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
-        Client::at(&self.place.address)
+        Ok(Crew { fleet: Arc::new(fleet), runtime, launcher, name, _logging: logging })
     }
 
     /// Refuses names that no app has.
     pub(crate) fn must_know(&self, apps: &[WorkflowId]) -> Result<(), Failure> {
-        let client = self.client()?;
-        for app in apps {
-            client.get("take jobs", &format!("/workflows/{}", escape(app.as_str())), &Query::new())?;
-        }
-        Ok(())
+        apps.iter().try_for_each(|app| {
+            let path = format!("/workflows/{}", escape(app.as_str()));
+            self.fleet.ask(|client| client.get("take jobs", &path, &Query::new())).map(|_| ())
+        })
     }
 
     /// Sets a worker to work; within the runtime.

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::state::{Cancelled, Entry, Place, State};
 use super::{Answer, Seen, Word, verdict};
-use crate::engine::Handle;
+use crate::engine::{Handle, Status};
 use crate::executor::{Executor, Reports, Start};
 use crate::local::{Launcher, LocalError, gone, unique};
 
@@ -76,7 +76,9 @@ impl Desk {
 
     /// Tells whose runs these are, and who hears of offers.
     pub(crate) fn connect(&self, engine: Handle) {
+        let status = engine.watch_status();
         let _ = self.inner.engine.set(engine);
+        self.inner.runtime.spawn(offer_anew(Arc::downgrade(&self.inner), status));
     }
 
     /// How long a worker may be silent.
@@ -175,7 +177,7 @@ impl Inner {
         tokio::select! {
             () = waits => {}
             _ = closing.wait_for(|closing| *closing) => {}
-            () = tokio::time::sleep(wait) => self.state().say_again(worker),
+            () = tokio::time::sleep(wait) => {}
         }
     }
 
@@ -314,6 +316,18 @@ impl Inner {
         let process = external_id.as_deref().and_then(verdict::process_of);
         if process.is_some_and(|process| process.is_here() && !process.id.is_alive()) {
             self.take_over(&run, "its worker ended");
+        }
+    }
+}
+
+/// Tells a core of all offers that begins to lead, at first or after trouble with its store: it remembers none.
+async fn offer_anew(desk: Weak<Inner>, mut status: watch::Receiver<Status>) {
+    while status.changed().await.is_ok() {
+        let Some(desk) = desk.upgrade() else { return };
+        if matches!(*status.borrow_and_update(), Status::Leading { .. }) {
+            let mut state = desk.state();
+            state.doubt_offers();
+            desk.tell(&mut state);
         }
     }
 }

@@ -290,11 +290,9 @@ impl State {
         news
     }
 
-    /// Has the core told once more of an offer, for one that was restored meanwhile knows of none.
-    pub(super) fn say_again(&mut self, worker: &Arc<str>) {
-        if let Some(session) = self.sessions.get_mut(worker) {
-            session.believed = None;
-        }
+    /// Has the core told once more of all offers.
+    pub(super) fn doubt_offers(&mut self) {
+        self.sessions.values_mut().for_each(|session| session.believed = None);
     }
 
     /// What a worker is to do, and to end.
