@@ -1,11 +1,12 @@
 //! The incremental core and the full scan, side by side, without faults: after every step all slots agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
 use kelos_core::{Ask, Command, Input};
 use kelos_model::run::Report;
+use kelos_model::workflow::Keys;
 use kelos_model::{Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow};
 use kelos_store::{MemoryStore, SlotFilter, Store};
 
@@ -30,11 +31,20 @@ struct Pair {
 /// # Errors
 /// Where the two disagree.
 pub fn run(seed: u64) -> Result<u64, String> {
-    // The full scan knows no jobs.
-    let mut workload = Workload::timed(seed);
+    let mut workload = Workload::new(seed);
+    workload.config.by_workers = false;
     workload.config.max_running = u32::MAX;
     for (_, all) in &mut workload.definitions {
         all.iter_mut().for_each(unlimited_where_probes_race);
+        let parents: BTreeSet<_> =
+            all.iter().filter_map(|one| one.keys.jobs()).flat_map(|jobs| jobs.parents().cloned()).collect();
+        all.iter_mut().filter(|one| parents.contains(&one.id)).for_each(never_in_vain);
+    }
+    for (_, ask) in &mut workload.asks {
+        if let Ask::Submit(request) = ask {
+            // Of several that open a parent in one step the first says how urgent it is.
+            request.priority = 0;
+        }
     }
     let mut pair = Pair::new(seed, &workload)?;
     let mut rng = Rng::new(seed ^ 0x57E9);
@@ -55,10 +65,21 @@ fn unlimited_where_probes_race(workflow: &mut std::sync::Arc<Workflow>) {
     fn probes(trigger: &Trigger) -> bool {
         matches!(trigger, Trigger::Path(_)) || trigger.nested().iter().any(probes)
     }
-    if probes(&workflow.trigger) {
+    // Jobs go in the order in which they were looked at, which is no rule either.
+    if probes(&workflow.trigger) || workflow.keys.jobs().is_some() {
         let workflow = std::sync::Arc::make_mut(workflow);
         workflow.concurrency = u32::MAX;
         workflow.pools.clear();
+    }
+}
+
+/// A parent that will never go blocks whoever has not opened all others by then, and who is looked at first is no rule.
+fn never_in_vain(workflow: &mut std::sync::Arc<Workflow>) {
+    let workflow = std::sync::Arc::make_mut(workflow);
+    let Keys::Jobs(jobs) = &mut workflow.keys else { return };
+    jobs.valid = None;
+    if jobs.template.position("date").is_none() && !matches!(workflow.trigger, Trigger::Path(_) | Trigger::Job { .. }) {
+        workflow.trigger = Trigger::Always;
     }
 }
 
@@ -71,7 +92,7 @@ impl Pair {
         let lease = lease.ok_or("an empty store has a leader")?;
         let restored = Turns::restore(workload.config.clone(), &mut store, lease, workload.start);
         let (turns, _) = restored.map_err(|error| error.to_string())?;
-        let mut spec = Spec::new(workload.config.planning_window, workload.config.max_running);
+        let mut spec = Spec::new(workload.config.planning_window, workload.config.max_running, workload.meant.clone());
         spec.import(&past, workload);
         let (mut world, mut going) = (World::new(seed), BTreeMap::new());
         if let Some(run) = past.running(workload) {
@@ -175,6 +196,10 @@ impl Pair {
                     Command::Probe(probe) => {
                         let answer = self.world.answer(&probe, self.now);
                         inputs.push(Input::ProbeAnswered { probe, answer });
+                    }
+                    Command::Relate(relation) => {
+                        let answer = Ok(self.spec.apps.related(&relation));
+                        inputs.push(Input::Related { relation, answer });
                     }
                     Command::StartRun { run, .. } => {
                         let external_id = format!("x-{run}");

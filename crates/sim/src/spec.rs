@@ -13,9 +13,12 @@ use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
 use kelos_model::{Answer, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
+use crate::judge::jobs::Apps;
+use crate::workload::Meant;
 use crate::world::{Known, World};
 
 mod backfills;
+mod jobs;
 mod pools;
 
 use backfills::SpecBackfill;
@@ -59,6 +62,11 @@ pub struct Spec {
     pub slots: BTreeMap<SlotRef, SpecSlot>,
     /// Definitions as they last were, of removed workflows too: their runs still end.
     known: BTreeMap<WorkflowId, Arc<Workflow>>,
+    meant: Meant,
+    /// Which jobs wait for which.
+    pub apps: Apps,
+    /// Jobs that are not open, and of whose parents one succeeded.
+    prospects: BTreeSet<SlotRef>,
 }
 
 /// The resolved schedules of a set of definitions.
@@ -68,11 +76,22 @@ pub fn schedules(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedule> {
     resolve(&named.collect()).into_iter().filter_map(|(id, resolved)| Some((id, resolved.ok()?))).collect()
 }
 
+/// The resolved schedules that open jobs.
+fn schedules_of_feeds(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedule> {
+    let ticks = all.iter().filter_map(|one| Some((one.id.clone(), one.keys.ticks()?)));
+    let resolved = resolve(&ticks.collect());
+    let is_fed = |id: &WorkflowId| all.iter().any(|one| one.id == *id && one.keys.jobs().is_some());
+    resolved.into_iter().filter_map(|(id, found)| Some((id, found.ok()?))).filter(|(id, _)| is_fed(id)).collect()
+}
+
 impl Spec {
     /// Nothing defined, nothing planned.
     #[must_use]
-    pub fn new(window: SignedDuration, max_running: u32) -> Spec {
+    pub fn new(window: SignedDuration, max_running: u32, meant: Meant) -> Spec {
         Spec {
+            meant,
+            apps: Apps::default(),
+            prospects: BTreeSet::new(),
             window,
             max_running: max_running as usize,
             workflows: BTreeMap::new(),
@@ -95,6 +114,8 @@ impl Spec {
     pub fn define(&mut self, all: &[Arc<Workflow>]) {
         self.known.extend(all.iter().map(|one| (one.id.clone(), one.clone())));
         self.workflows = all.iter().map(|one| (one.id.clone(), one.clone())).collect();
+        self.apps = Apps::of(all, &self.meant);
+        self.push();
     }
 
     fn schedules(&self) -> BTreeMap<WorkflowId, CronSchedule> {
@@ -109,10 +130,18 @@ impl Spec {
         for id in &ids {
             self.plan(id, &schedules[id], now);
         }
-        for id in &ids {
-            self.gate(id, &schedules[id], now, world);
+        self.feed(now);
+        loop {
+            let known = self.slots.len();
+            for id in &ids {
+                self.gate(id, &schedules[id], now, world);
+            }
+            if !self.gate_jobs(now, world) && self.slots.len() == known {
+                break;
+            }
         }
         let mut started = Vec::new();
+        self.dispatch_jobs(&mut started);
         for id in &ids {
             if self.workflows[id].pools.is_empty() {
                 self.dispatch(id, &schedules[id], &mut started);
@@ -145,8 +174,9 @@ impl Spec {
             }
             let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
             let seen = Known { now, world, state: &state };
-            let answer =
-                evaluate(&workflow.trigger, id, &KeyValues::of(&workflow.keys, &slot.key), &seen).explanation.answer;
+            let looked = evaluate(&workflow.trigger, id, &KeyValues::of(&workflow.keys, &slot.key), &seen);
+            self.pull_awaited(&looked);
+            let answer = looked.explanation.answer;
             let late = workflow.wait_timeout_seconds.is_some_and(|seconds| {
                 now > slot.key.scheduled_at() + SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX))
             });
@@ -222,6 +252,7 @@ impl Spec {
         let given_up = matches!(outcome, Outcome::Unknown { .. }) && workflow.retry.on_unknown == OnUnknown::Fail;
         if *outcome == Outcome::Succeeded {
             state.state = SlotState::Succeeded;
+            self.succeeded(&run.slot);
         } else if state.retries < workflow.retry.count && !given_up {
             state.retries += 1;
             state.state = SlotState::Backoff;
@@ -248,10 +279,12 @@ impl Spec {
             Ask::Skip { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Skipped),
             Ask::MarkSucceeded { slot, .. } if self.can_be(slot) => {
                 let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0, None));
-                if !state.alive {
+                if !state.alive && state.state != SlotState::Succeeded {
                     state.state = SlotState::Succeeded;
+                    self.succeeded(slot);
                 }
             }
+            Ask::Submit(request) => self.submit(request),
             Ask::RerunDownstream(request) if self.has(&request.slot) => return self.rerun_downstream(request),
             Ask::Backfill(request) if !request.dry_run => self.backfill(request, now),
             Ask::PauseBackfill { backfill, .. } => self.change_backfill(backfill, true, |row| row.paused = true),
@@ -270,7 +303,8 @@ impl Spec {
     fn downstream(&self, root: &SlotRef) -> BTreeSet<SlotRef> {
         let schedules = self.schedules();
         let here = |slot: &&SlotRef| {
-            schedules.get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
+            self.is_job(slot)
+                || schedules.get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
         };
         let looks_at: Vec<(&SlotRef, Vec<SlotRef>)> =
             self.slots.keys().filter(here).map(|slot| (slot, self.looks_at(slot))).collect();
@@ -287,11 +321,14 @@ impl Spec {
     }
 
     fn looks_at(&self, slot: &SlotRef) -> Vec<SlotRef> {
+        if slot.key.job().is_some() {
+            return self.all_parents(slot);
+        }
         let workflow = &self.workflows[&slot.workflow];
         let values = KeyValues::of(&workflow.keys, &slot.key);
         let evaluation = evaluate(&workflow.trigger, &slot.workflow, &values, &Nothing);
         let slots = evaluation.wakers.into_iter().filter_map(|waker| match waker {
-            Waker::Slot(slot) => Some(slot),
+            Waker::Slot(slot) if slot.key.job().is_none() => Some(slot),
             _ => None,
         });
         slots.collect()
@@ -322,7 +359,8 @@ impl Spec {
     }
 
     fn has(&self, slot: &SlotRef) -> bool {
-        self.schedules().get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
+        self.is_job(slot)
+            || self.schedules().get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
     }
 
     fn end(&mut self, slot: &SlotRef, end: SlotState) -> Vec<RunId> {

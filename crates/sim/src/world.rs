@@ -94,7 +94,7 @@ impl World {
             0..=6 => Verdict::Yes,
             7 => Verdict::No,
             8 => Verdict::Never,
-            _ if (draw >> 8) % 43_200 > now.as_second().cast_unsigned() % 86_400 => Verdict::Failed,
+            _ if now.as_second() < 1_459_000_000 + ((draw >> 8) % 150_000).cast_signed() => Verdict::Failed,
             _ => Verdict::Yes,
         }
     }

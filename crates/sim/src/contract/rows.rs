@@ -142,7 +142,13 @@ fn backfilled(world: &mut World) {
         });
         for hours in [700, 701] {
             let id_of_slot = slot_at("plain", hours + if name == "b3" { 9 } else { 0 });
-            let planned = SlotEvent::Planned { origin: Origin::Backfill, priority: 7, backfill: Some(id.clone()), by: None, reason: None };
+            let planned = SlotEvent::Planned {
+                origin: Origin::Backfill,
+                priority: 7,
+                backfill: Some(id.clone()),
+                by: None,
+                reason: None,
+            };
             let adopted = SlotEvent::Prioritised { priority: 8, backfill: id.clone(), by: None };
             assert!(world.happen(&id_of_slot, planned) || world.happen(&id_of_slot, adopted));
         }

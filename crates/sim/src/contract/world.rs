@@ -210,10 +210,7 @@ impl World {
 
     /// The slot is planned.
     pub(super) fn plan(&mut self, id: &SlotRef) -> bool {
-        self.happen(
-            id,
-            SlotEvent::planned(kelos_model::event::Origin::Schedule, 0),
-        )
+        self.happen(id, SlotEvent::planned(kelos_model::event::Origin::Schedule, 0))
     }
 
     /// The slot is planned, unless it is there, and runs to its end.

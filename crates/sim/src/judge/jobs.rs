@@ -60,6 +60,13 @@ impl Apps {
         jobs.is_some_and(|jobs| jobs.depends_on.iter().any(|group| group.functions.is_some()))
     }
 
+    /// Whether functions know a group of a job.
+    #[must_use]
+    pub fn is_asked(&self, slot: &SlotRef, group: &Parents) -> bool {
+        let groups = self.keys(slot).map(|jobs| &jobs.depends_on[..]).unwrap_or_default();
+        groups.iter().any(|one| *one.name == *group.group && one.functions.is_some())
+    }
+
     /// What a function says.
     #[must_use]
     pub fn related(&self, relation: &Relation) -> NamedJobs {
@@ -115,6 +122,35 @@ pub fn is_met(groups: &[Parents], state: impl Fn(&SlotRef) -> Option<SlotState>)
     groups.is_empty() || groups.iter().any(done)
 }
 
+/// Whether a job is worth running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Validity {
+    /// It is, or nothing is said of that.
+    Yes,
+    /// It is not.
+    No,
+    /// A function that knows can't be asked.
+    NotKnown,
+}
+
+/// Whether a job is worth running at a moment.
+#[must_use]
+pub fn validity(apps: &Apps, id: &SlotRef, world: &World, now: Timestamp) -> Validity {
+    let Some(keys) = apps.sound.get(&id.workflow).map(|one| &one.keys) else { return Validity::Yes };
+    let Some(valid) = keys.jobs().and_then(|jobs| jobs.valid.as_ref()) else { return Validity::Yes };
+    let listed = |(name, value): &(Arc<str>, Arc<str>)| valid.values.get(name).is_some_and(|all| all.contains(value));
+    if KeyValues::of(keys, &id.key).identifiers().iter().any(listed) {
+        return Validity::Yes;
+    }
+    let Some(function) = &valid.function else { return Validity::No };
+    let probe = Probe::Function { function: function.clone(), workflow: id.workflow.clone(), key: id.key.clone() };
+    match world.answer(&probe, now).verdict {
+        Verdict::Yes => Validity::Yes,
+        Verdict::No | Verdict::Never => Validity::No,
+        Verdict::Failed => Validity::NotKnown,
+    }
+}
+
 /// Whether a job that waits has its answer before its trigger is asked: yes where it is not valid, no where it waits for its
 /// parents, or for a function that says whether it is valid.
 #[must_use]
@@ -125,24 +161,11 @@ pub fn has_answer(
     moments: [Timestamp; 2],
     state: &dyn Fn(&SlotRef) -> Option<SlotState>,
 ) -> Option<bool> {
-    let keys = apps.sound.get(&id.workflow).map(|one| &one.keys)?;
-    if let Some(valid) = &keys.jobs()?.valid {
-        let values = KeyValues::of(keys, &id.key);
-        let lists =
-            |(name, value): &(Arc<str>, Arc<str>)| valid.values.get(name).is_some_and(|all| all.contains(value));
-        if !values.identifiers().iter().any(lists) {
-            let Some(function) = &valid.function else { return Some(true) };
-            let probe =
-                Probe::Function { function: function.clone(), workflow: id.workflow.clone(), key: id.key.clone() };
-            let said = moments.map(|at| world.answer(&probe, at).verdict);
-            match said {
-                [Verdict::Yes, Verdict::Yes] => {}
-                [Verdict::No | Verdict::Never, Verdict::No | Verdict::Never] => return Some(true),
-                _ => return Some(false),
-            }
-        }
+    match moments.map(|at| validity(apps, id, world, at)) {
+        [Validity::Yes, Validity::Yes] => (!is_met(&apps.parents(id)?, state)).then_some(false),
+        [Validity::No, Validity::No] => Some(true),
+        _ => Some(false),
     }
-    (!is_met(&apps.parents(id)?, state)).then_some(false)
 }
 
 /// A slot that waits has opened the jobs that its trigger looks at.
