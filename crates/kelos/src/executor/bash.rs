@@ -70,7 +70,8 @@ fn is_harmless(value: &str, next: Option<&Piece>) -> bool {
     // `1>file` redirects.
     let redirects = matches!(next, Some(Piece::Text(text)) if text.starts_with(['<', '>']));
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
-    !value.is_empty() && value.chars().all(plain) && !RESERVED.contains(&value) && !(redirects && is_number)
+    let means_more = value.is_empty() || RESERVED.contains(&value) || (redirects && is_number);
+    !means_more && value.chars().all(plain)
 }
 
 /// Where in a shell's text a place is.

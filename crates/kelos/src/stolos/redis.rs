@@ -45,6 +45,9 @@ pub struct RedisApps {
     name: String,
 }
 
+/// A name, and its fields with their values.
+type Hash = (String, Vec<(String, String)>);
+
 type Read = Result<Option<Arc<str>>, String>;
 
 impl RedisApps {
@@ -111,7 +114,7 @@ impl RedisApps {
     }
 
     /// Each app with its fields, in a fixed order.
-    fn hashes(&self, connection: &mut Connection) -> RedisResult<Vec<(String, Vec<(String, String)>)>> {
+    fn hashes(&self, connection: &mut Connection) -> RedisResult<Vec<Hash>> {
         let mut keys: Vec<String> = Vec::new();
         let mut cursor = 0_u64;
         loop {

@@ -215,7 +215,10 @@ impl<'a> Reader<'a> {
             if found != *expected {
                 self.reading.mistake(property.value.range(), format!("{name} of {id} is {found}, expected {expected}"));
             }
-        } else if !own && !OTHERS.contains(&name) && !(self.reading.of_a_script && OF_SCRIPTS.contains(&name)) {
+            return;
+        }
+        let of_a_script = self.reading.of_a_script && OF_SCRIPTS.contains(&name);
+        if !(own || of_a_script || OTHERS.contains(&name)) {
             let known = KINDS.iter().map(|(name, _)| *name).chain(OTHERS);
             let close = closest(name, known).map(|close| format!("; did you mean {close}?")).unwrap_or_default();
             self.reading.warn(property.range, format!("{id} has the key \"{name}\", which nothing reads{close}"));
