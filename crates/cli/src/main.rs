@@ -36,6 +36,7 @@ mod run_job;
 mod serve;
 mod shadow;
 mod source;
+mod stolos;
 mod stream;
 mod stuck;
 mod submit;
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
         std::process::exit(kelos::local::shim_main(std::path::Path::new(&folder)));
     }
     let words: Vec<OsString> = deploy::double_dashes(serve::double_dashes(std::env::args_os().collect()));
-    let cli = match Cli::try_parse_from(words) {
+    let cli = match stolos::words(words).and_then(Cli::try_parse_from) {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { failure::USAGE } else { 0 };

@@ -59,6 +59,12 @@ pub(crate) struct RunArgs {
     /// How often the job is attempted in all before it has failed for good [default: as its app says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_retry: Option<u32>,
+    /// End the job after so long, whatever its app says
+    #[arg(long, value_name = "SECONDS", value_parser = worker::seconds)]
+    watch: Option<Duration>,
+    /// Append these words, and the rest of the line, to the command of the app; they may have placeholders, too
+    #[arg(long, value_name = "WORD", num_args = 1.., allow_hyphen_values = true)]
+    bash_cmd: Vec<String>,
     #[command(flatten)]
     pub(crate) described: Apps,
     #[command(flatten)]
@@ -68,6 +74,33 @@ pub(crate) struct RunArgs {
 fn patience(text: &str) -> Result<Duration, String> {
     let read = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     read.ok_or_else(|| "expected a number of seconds".to_owned())
+}
+
+impl RunArgs {
+    /// What is asked for beyond what the app says.
+    fn more(&self) -> More {
+        More { words: self.bash_cmd.join(" "), watch: self.watch }
+    }
+}
+
+/// What a job is asked for beyond what its app says.
+#[derive(Clone, Default)]
+pub(crate) struct More {
+    words: String,
+    watch: Option<Duration>,
+}
+
+impl More {
+    pub(crate) fn apply(&self, start: &mut Start) {
+        if let Some(watch) = self.watch {
+            start.settings.insert("timeoutSeconds".to_owned(), watch.as_secs_f64().into());
+        }
+        if !self.words.is_empty() && start.workflow.job.executor == "bash" {
+            let shell = start.settings.get("shell").and_then(|shell| shell.as_str()).unwrap_or_default();
+            let whole = format!("{shell}{}", self.words);
+            start.settings.insert("shell".to_owned(), whole.into());
+        }
+    }
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
@@ -90,7 +123,7 @@ fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
         attempts: args.max_retry,
     };
     let outcome = crew.runtime.block_on(async {
-        let (worker, mut news) = crew.start(wanted);
+        let (worker, mut news) = crew.start(wanted, args.more());
         came(&mut news).await?;
         if let Some(job) = &job {
             // It is offered to do before it is there, so that nobody else gets it.
@@ -241,7 +274,8 @@ fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
     let key = workflow.keys.read(job).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
     let kept = tempfile::tempdir().map_err(|error| Failure::bad(format!("make a folder: {error}")))?;
     let (launcher, runtime) = (worker::launcher(kept.path())?, worker::runtime()?);
-    let start = start(workflow, key).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
+    let mut start = start(workflow, key).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
+    args.more().apply(&mut start);
     let outcome = runtime.block_on(alone(&launcher, runtime.handle(), start));
     Ok(told(&args.app, &outcome))
 }

@@ -17,6 +17,7 @@ use crate::client::{Query, escape};
 use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::{Fleet, Place};
 use crate::host::Signals;
+use crate::run_job::More;
 use crate::text;
 use crate::{folder, logging};
 
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
     };
     let outcome = crew.runtime.block_on(async {
         let mut signals = Signals::listen()?;
-        let (worker, mut news) = crew.start(wanted);
+        let (worker, mut news) = crew.start(wanted, More::default());
         text::line(format!("{} is at work; stop it with Ctrl-C", crew.name));
         loop {
             tokio::select! {
@@ -176,8 +177,9 @@ impl Crew {
     }
 
     /// Sets a worker to work; within the runtime.
-    pub(crate) fn start(&self, wanted: Wanted) -> (Worker<Line>, UnboundedReceiver<News>) {
+    pub(crate) fn start(&self, wanted: Wanted, more: More) -> (Worker<Line>, UnboundedReceiver<News>) {
         let executors = local_executors(&self.launcher, self.runtime.handle());
+        let executors = executors.adjusted(move |start| more.apply(start));
         let door = Line { fleet: self.fleet.clone(), http: Http::with_patience(CONNECT, ANSWER) };
         Worker::start(self.name.clone(), door, executors, wanted)
     }

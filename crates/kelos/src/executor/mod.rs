@@ -165,7 +165,44 @@ impl Executors {
         known.unwrap_or_else(|| Arc::new(AbsentExecutor::new(name, self.names())))
     }
 
+    /// The same, with each start changed before it is begun.
+    #[must_use]
+    pub fn adjusted(self, adjust: impl Fn(&mut Start) + Send + Sync + 'static) -> Executors {
+        let adjust: Arc<dyn Fn(&mut Start) + Send + Sync> = Arc::new(adjust);
+        let adjusted =
+            |inner: Arc<dyn Executor>| -> Arc<dyn Executor> { Arc::new(Adjusted { inner, adjust: adjust.clone() }) };
+        Executors {
+            by_name: self.by_name.into_iter().map(|(name, inner)| (name, adjusted(inner))).collect(),
+            otherwise: self.otherwise.map(adjusted),
+        }
+    }
+
     fn names(&self) -> Vec<String> {
         self.by_name.keys().cloned().collect()
+    }
+}
+
+/// An executor whose starts are changed before they are begun.
+struct Adjusted {
+    inner: Arc<dyn Executor>,
+    adjust: Arc<dyn Fn(&mut Start) + Send + Sync>,
+}
+
+impl Executor for Adjusted {
+    fn start(&self, mut start: Start, reports: Reports) {
+        (self.adjust)(&mut start);
+        self.inner.start(start, reports);
+    }
+
+    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        self.inner.check(run, external_id, reports);
+    }
+
+    fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        self.inner.cancel(run, external_id, reports);
+    }
+
+    fn note(&self, run: &RunId) -> Option<String> {
+        self.inner.note(run)
     }
 }
