@@ -7,13 +7,14 @@ use jiff::Timestamp;
 use kelos::Pace;
 use kelos_model::time::resolve;
 use kelos_model::workflow::WorkflowRow;
-use serde_json::json;
 
 use crate::apps::Apps;
 use crate::client;
 use crate::failure::Failure;
+use crate::fleet::{self, Place};
 use crate::host::Tunables;
 use crate::text::{self, count, to_the_second};
+use crate::worker::Lease;
 use crate::{folder, host, logging};
 
 #[derive(clap::Args)]
@@ -26,6 +27,11 @@ pub(crate) struct UpArgs {
     port: Option<u16>,
     #[command(flatten)]
     apps: Apps,
+    /// Hand jobs to workers, which are started beside it by `kelos worker`, and run none itself
+    #[arg(long)]
+    workers: bool,
+    #[command(flatten)]
+    lease: Lease,
     #[command(flatten)]
     tunables: Tunables,
 }
@@ -52,6 +58,8 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let folders = folder::folders(&dir, None);
     let listener = host::listen(args.tunables.bind, args.port, PORT)?;
     let address = host::address(&listener);
+    let token = args.workers.then(fleet::drawn).transpose()?;
+    let workers = token.clone().map(|token| host::Workers { lease: args.lease.lease, token });
     let host = host::start(host::Plan {
         folders: folders.clone(),
         apps: apps.clone(),
@@ -61,7 +69,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         tunables: &args.tunables,
         pages,
         listener,
-        workers: None,
+        workers: workers.clone(),
     })?;
     let trouble = match host.role() {
         host::Role::Leader => None,
@@ -80,9 +88,8 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let welcome = welcome(&host.node, &dir, &from, &scripts, &address);
     let place = state.join(WHERE);
     let served = host.serve(|| {
-        let here = json!({ "address": address, "pid": std::process::id(), "startedAt": text::wire(Timestamp::now()) });
-        if let Err(error) = write_whole(&place, &format!("{here}\n")) {
-            tracing::warn!("failed to write {}: {error}; clients need --server {address}", place.display());
+        if let Err(failure) = fleet::write(&place, &Place { address: address.clone(), token }) {
+            tracing::warn!("failed to {failure}; clients need --server {address}");
         }
         text::print(&welcome);
     });
@@ -101,14 +108,6 @@ pub(crate) fn make_state(state: &Path) -> Result<(), Failure> {
         std::fs::write(ignore, "*\n").map_err(fail)?;
     }
     Ok(())
-}
-
-/// Writes a file so that nobody ever reads half of it.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    std::fs::write(&beside, text)?;
-    std::fs::rename(PathBuf::from(beside), path)
 }
 
 fn taken(dir: &Path, state: &Path) -> Failure {
