@@ -322,7 +322,10 @@ impl Absent<'_> {
 
 fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
     match what {
-        SlotEvent::Planned { origin, .. } => format!("waiting since {since}{}{}", opened_words(origin), rest(why)),
+        SlotEvent::Planned { origin, by, reason, .. } => {
+            let opened = opened_words(origin, by.as_deref(), reason.as_deref());
+            format!("waiting since {since}{opened}{}", rest(why))
+        }
         SlotEvent::BackoffEnded => format!("waiting since {since}{}", rest(why)),
         SlotEvent::Reopened { by, .. } => format!("waiting since {since}, when {by} reopened it{}", rest(why)),
         SlotEvent::TriggerMet { .. } => format!("queued since {since}{}", rest(why)),
@@ -369,12 +372,13 @@ fn rest(why: &Why) -> String {
     if why.blockers.is_empty() { String::new() } else { format!(": {}", why.blockers.join("; ")) }
 }
 
-/// Which other job opened one.
-fn opened_words(origin: &Origin) -> String {
+/// Which other job, or who, opened one.
+fn opened_words(origin: &Origin, by: Option<&str>, reason: Option<&str>) -> String {
     match origin {
         Origin::Parent(parent) => format!(", when its parent {} had succeeded", parent.short()),
         Origin::Child(child) => format!(", when it was opened for {}", child.short()),
-        Origin::Schedule | Origin::Request | Origin::Backfill => String::new(),
+        Origin::Request => by.map(|by| format!(", when {by} asked for it{}", reason_words(reason))).unwrap_or_default(),
+        Origin::Schedule | Origin::Backfill => String::new(),
     }
 }
 

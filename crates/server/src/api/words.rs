@@ -18,6 +18,13 @@ pub fn event_words(event: &Value) -> String {
     }
     parts.extend(event["outcome"]["text"].as_str().map(str::to_owned));
     parts.extend(word("due").map(|due| format!("retry at {}", short(due))));
+    let opener = || Some(format!("{}@{}", event["openedBy"]["workflow"].as_str()?, event["openedBy"]["job"].as_str()?));
+    match word("origin") {
+        Some("parent") => parts.extend(opener().map(|parent| format!("after its parent {parent}"))),
+        Some("child") => parts.extend(opener().map(|child| format!("for {child}"))),
+        _ => {}
+    }
+    parts.extend(word("worker").filter(|worker| !worker.is_empty()).map(|worker| format!("to worker {worker}")));
     parts.extend(word("by").map(|by| format!("by {by}")));
     parts.extend(word("reason").map(str::to_owned));
     if let (Some(from), Some(to)) = (word("from"), word("to")) {

@@ -3,6 +3,7 @@
 mod activity;
 mod board;
 mod injection;
+mod jobs;
 mod keys;
 mod loss;
 mod pages;
