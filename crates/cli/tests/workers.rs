@@ -292,3 +292,39 @@ fn a_worker_is_told_of_apps_that_nobody_has() {
     assert!(err.contains("no workflow is named \"ap2\""), "{err}");
     assert!(!Path::new(&folder.path().join(".kelos/server.json")).exists(), "it ended in good order");
 }
+
+#[test]
+fn a_server_may_hand_its_jobs_to_workers() {
+    let folder = folder(&[("app1", "echo {job_id} >> ran")]);
+    let up = Server::start(folder.path(), &["up", "--workers"], "Stop with Ctrl-C");
+    submit(&folder, "app1", &["20140101_1"]);
+    let why = folder.run(&["why", "app1", "20140101_1"]).ok();
+    assert!(why.contains("worker"), "{why}");
+    let _worker = worker(&folder, &[]);
+    all_succeed(&folder, "app1", 1);
+    assert_eq!(written(&folder)["address"], up.address());
+}
+
+#[test]
+fn the_names_and_options_of_stolos_are_understood() {
+    let folder = folder(&[("app1", "echo base-{app_name}-{job_id}-{client_id}")]);
+    let stolos = |name: &str, args: &[&str]| {
+        let program = folder.path().join(name);
+        if !program.exists() {
+            std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin!("kelos"), &program).expect("a link");
+        }
+        let output = Command::new(program).args(args).current_dir(folder.path()).env("STOLOS_TIMEOUT", "60").output();
+        let output = output.expect("stolos");
+        (output.status.code(), String::from_utf8(output.stdout).expect("text"))
+    };
+    let submitted = stolos("stolos-submit", &["-a", "app1", "-j", "20140101_1", "20140101_2"]);
+    assert_eq!(submitted, (Some(0), "app1@20140101_1 was opened\napp1@20140101_2 was opened\n".to_owned()));
+    assert_eq!(stolos("stolos", &["-a", "app1"]), (Some(0), "base-app1-20140101_1-1\n".to_owned()));
+    let more = stolos("stolos", &["-a", "app1", "--qb_redis_host", "x", "--bash_cmd", "x{job_id}", "y", "z"]);
+    assert_eq!(more, (Some(0), "base-app1-20140101_2-2x20140101_2 y z\n".to_owned()));
+    let late = stolos(
+        "stolos",
+        &["--bypass_scheduler", "-a", "app1", "--job_id", "20140101_7", "--watch", "0.2", "--bash_cmd", "; sleep 60"],
+    );
+    assert_eq!(late, (Some(1), "base-app1-20140101_7-7\n".to_owned()));
+}
