@@ -14,6 +14,9 @@ use crate::stolos::{Apps, Mistake, Place, Settings, apps};
 /// Longest text that describes apps.
 const LONGEST: u64 = 64 << 20;
 
+/// Mistakes, and warnings, that are told one by one.
+const TOLD: usize = 100;
+
 /// The file that says what identifiers are, beside that of the apps.
 const IDENTIFIERS: &str = "identifiers.json";
 
@@ -166,16 +169,38 @@ impl AppsFile {
             Err(error) => return self.fail(vec![Problem::error(IDENTIFIERS, format!("failed to {error}"))]),
         };
         match apps(&texts.apps, &self.source.name, &settings) {
-            Err(mistakes) => self.fail(mistakes.iter().map(|mistake| self.problem(mistake)).collect()),
+            Err(mistakes) => {
+                let told = mistakes.iter().take(TOLD).map(|mistake| self.problem(mistake));
+                let more = self.more(mistakes.len(), "mistakes");
+                self.fail(told.chain(more).collect());
+            }
             Ok(mut apps) => {
                 self.failed = false;
-                let warned = apps.warnings.iter().map(|one| self.problem(one));
-                self.problems = warned.map(|one| Problem { severity: Severity::Warning, ..one }).collect();
+                self.problems = self.warnings(&apps);
                 let read = std::mem::take(&mut apps.workflows);
                 self.workflows = same_or_new(&self.workflows, read);
                 self.read = apps;
             }
         }
+    }
+
+    /// Warnings, each about the app that it stands in.
+    fn warnings(&self, apps: &Apps) -> Vec<Problem> {
+        let places = apps.in_order();
+        let warning = |warning: &Mistake| {
+            let app = places.partition_point(|(place, _)| *place <= warning.place).checked_sub(1);
+            let workflow = app.and_then(|at| places.get(at)).map(|(_, id)| (*id).clone());
+            Problem { severity: Severity::Warning, workflow, ..self.problem(warning) }
+        };
+        let more = self.more(apps.warnings.len(), "warnings");
+        let more = more.map(|more| Problem { severity: Severity::Warning, ..more });
+        apps.warnings.iter().take(TOLD).map(warning).chain(more).collect()
+    }
+
+    /// That there are more than are told one by one.
+    fn more(&self, all: usize, what: &str) -> Option<Problem> {
+        let more = all.checked_sub(TOLD).filter(|more| *more > 0)?;
+        Some(Problem::error(&self.source.name, format!("and {more} more {what}")))
     }
 
     fn fail(&mut self, mut problems: Vec<Problem>) {

@@ -104,6 +104,19 @@ fn what_does_not_fit_together_leaves_what_did_in_force() {
 }
 
 #[test]
+fn a_warning_is_about_the_app_that_it_stands_in() {
+    let house = House::new();
+    let loaded =
+        house.tasks("{\"a\": {\"bash_cmd\": \"true\"},\n \"b\": {},\n \"c\": {\"bash_cmd\": \"true\", \"x\": 1}}");
+    let about: Vec<&str> = loaded.problems.iter().filter_map(|one| Some(one.workflow.as_ref()?.as_str())).collect();
+    assert_eq!(about, ["b", "c"]);
+    let many: Vec<String> = (0..150).map(|n| format!("\"app{n}\": {{}}")).collect();
+    let loaded = house.tasks(&format!("{{{}}}", many.join(",\n")));
+    assert_eq!((loaded.workflows.len(), loaded.problems.len()), (150, 101));
+    assert_eq!(words(&loaded)[100], "tasks.json: warning: and 50 more warnings");
+}
+
+#[test]
 fn a_name_that_is_there_twice_is_told_with_both_places() {
     let house = House::new();
     house.write("workflows/one.js", &workflow("c"));

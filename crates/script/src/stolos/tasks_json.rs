@@ -39,6 +39,14 @@ pub struct Apps {
 }
 
 impl Apps {
+    /// The apps in the order in which they stand in the file, each with its place.
+    #[must_use]
+    pub fn in_order(&self) -> Vec<(Place, &WorkflowId)> {
+        let mut all: Vec<_> = self.places.iter().map(|(id, (place, _))| (*place, id)).collect();
+        all.sort();
+        all
+    }
+
     /// Where a fault between apps stands.
     #[must_use]
     pub fn place(&self, fault: &Fault) -> Option<Place> {

@@ -1,0 +1,44 @@
+//! Apps beside scripts, from the command line.
+
+mod support;
+
+use support::{Folder, run};
+
+const TASKS: &str = r#"{
+  "day": {"bash_cmd": "echo {date}"},
+  "sum": {"bash_cmd": "echo {client}", "depends_on": {"app_name": ["days"]}}
+}"#;
+
+#[test]
+fn a_folder_of_apps_is_checked() {
+    let folder = Folder::with(&[]);
+    folder.write("tasks.json", TASKS);
+    folder.write("identifiers.json", "{\"date\": \"date\"}");
+    let dir = folder.text();
+    let found = run(&["check", dir, "--template", "{date}"]);
+    assert_eq!(found.code, 1, "{}{}", found.out, found.err);
+    let expected = "tasks.json:3:22: bash_cmd of sum has {client}, expected one of date, app_name, job_id: write {{ and }} for braces \
+                    that are meant as they are\n      \
+                    \"sum\": {\"bash_cmd\": \"echo {client}\", \"depends_on\": {\"app_name\": [\"days\"]}}\n    \
+                                     ^\n0 workflows in 1 file: 1 problem\n";
+    assert_eq!(found.out, expected);
+    folder.write("tasks.json", &TASKS.replace("{client}", "{job_id}"));
+    let found = run(&["check", dir, "--template", "{date}"]);
+    assert!(found.out.contains("sum, group default, member 1: no workflow is named \"days\""), "{}", found.out);
+    folder.write("tasks.json", &TASKS.replace("{client}", "{job_id}").replace("days", "day"));
+    assert_eq!(run(&["check", dir, "--template", "{date}"]).ok(), "2 workflows in 1 file: no problems\n");
+    let found = run(&["check", dir, "--template", "{date"]);
+    assert!(found.err.contains("failed to use --template: \"{date\" is no template"), "{}", found.err);
+}
+
+#[test]
+fn a_password_in_the_address_of_redis_is_refused() {
+    let folder = Folder::with(&[]);
+    let dir = folder.text();
+    let found = run(&["check", dir, "--tasks-redis", "redis://:hidden@127.0.0.1:1"]);
+    assert!(
+        found.err.contains("a password in it would be seen by everyone") && !found.err.contains("hidden"),
+        "{}",
+        found.err
+    );
+}
