@@ -176,7 +176,7 @@ mod tests {
         for url in ["https://${externalId}/", "https:///x", "https://u:p@h/"] {
             assert!(said(url).contains("expected a fixed server"), "{url}");
         }
-        assert!(said("https://h/${job}").contains("nothing is known as ${job}; expected one of externalId"));
+        assert!(said("https://h/${slot}").contains("nothing is known as ${slot}; expected one of externalId"));
         assert!(Links::parse(r#"{"links": [{"name": " ", "url": "https://h/"}]}"#).is_err());
         assert!(Links::parse(r#"{"links": [{"name": "a"}]}"#).unwrap_err().contains("expected {\"links\""));
     }

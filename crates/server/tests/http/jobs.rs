@@ -248,6 +248,7 @@ async fn pages_show_jobs_by_their_identifiers() {
     assert!(page.contains("c@20140601_7") && page.contains("/ui/workflows/a/slots/~20140601_7"), "{page}");
     assert!(page.contains("/ui/workflows/d/slots/~20140601_7") && !page.contains("1970"), "{page}");
     let board = server.get("/ui").await.ok().text;
+    assert!(board.contains("All fine") && server.get("/ui/board/jobs").await.ok().text.contains("4 apps"), "{board}");
     assert!(board.contains("Workflows with job ids") && !board.contains("data-w=\"c\""), "{board}");
     for page in ["timeline?slot=a@20140601_7", "graph?slot=c@~20140601_7", "stuck", "capacity", "activity", "graph"] {
         let page = server.get(&format!("/ui/{page}")).await.ok().text;

@@ -34,7 +34,7 @@
     if (asks) { again = true; return; }
     asks = true;
     try {
-      const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+      const answer = await fetch(source.dataset.page || location.href, { headers: { accept: "text/html" } });
       if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch { /* The stream comes back by itself, and then there is another try. */ }
     asks = false;

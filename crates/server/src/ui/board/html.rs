@@ -15,8 +15,9 @@ use crate::ui::page::workflow_href;
 use crate::ui::state::{is_trouble, look, meaning};
 
 pub(super) fn board(view: &View, groups: &[Arranged<'_>], shown: &Shown) -> Markup {
-    if groups.is_empty() && shown.jobs.is_empty() {
-        return nothing(view, shown);
+    if groups.is_empty() {
+        let only_jobs = || html! { h1.unseen { "Board" } (jobs::show_section(&shown.jobs)) };
+        return if shown.jobs.is_empty() { nothing(view, shown) } else { only_jobs() };
     }
     html! {
         h1.unseen { "Board" }

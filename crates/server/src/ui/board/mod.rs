@@ -34,6 +34,7 @@ pub(super) fn router() -> Router<App> {
         .route("/ui/board/stream", get(stream::follow))
         .route("/ui/board/cell", get(cell::open))
         .route("/ui/board/late", get(verdict::late))
+        .route(jobs::PLACE, get(jobs::page))
         .route("/ui/board/groups", get(edit::show).post(edit::save))
 }
 
@@ -63,6 +64,10 @@ async fn show(RawQuery(query): RawQuery, State(app): State<App>) -> Result<Respo
     let (shown, view) = app.read(move |reader| Ok((read(reader, &view, &file)?, view))).await?;
     let groups = arrange::arrange(view.by, &shown.groups, &shown.workflows);
     let body = html::board(&view, &groups, &shown);
-    let page = Page::new(&app, "Board").at(Tab::Board).style("board.css").script("board.js").script("act.js");
-    Ok(page.filling().show(&body).into_response())
+    let page = Page::new(&app, "Board").at(Tab::Board).style("board.css");
+    // Where nothing has a place in time, there is no board to keep up with.
+    let only_jobs = groups.is_empty() && !shown.jobs.is_empty();
+    let page = if only_jobs { page } else { page.script("board.js").script("act.js").filling() };
+    let page = if shown.jobs.is_empty() { page } else { page.script("live.js") };
+    Ok(page.show(&body).into_response())
 }

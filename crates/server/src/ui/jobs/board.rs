@@ -3,15 +3,22 @@
 
 use std::collections::BTreeMap;
 
+use axum::extract::State;
+use axum::response::Response;
 use jiff::Timestamp;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{SlotState, WorkflowId};
 use kelos::store::{Columns, Reader, StoreError};
 use maud::{Markup, html};
 
-use crate::ui::page::workflow_href;
-use crate::ui::state::{BY_WEIGHT, badge};
+use crate::app::App;
+use crate::ui::page::{Page, Tab, workflow_href};
+use crate::ui::state::{BY_WEIGHT, badge, is_trouble};
+use crate::ui::trouble::Trouble;
+use crate::ui::words;
 
+/// Workflows in trouble that are named.
+const NAMED: usize = 3;
 /// Workflows that are listed.
 const LISTED: usize = 500;
 
@@ -34,27 +41,52 @@ pub(in crate::ui) fn section(reader: &dyn Reader, workflows: &[WorkflowRow]) -> 
     Ok(counted)
 }
 
-/// The section of the board.
+/// The section of the board; it keeps itself up to date.
 pub(in crate::ui) fn show(section: &Section) -> Markup {
     html! {
         @if !section.is_empty() {
-            section.jobs aria-label="Workflows with job ids" {
-                h2 { "Jobs " small { (section.len()) } }
-                ul {
-                    @for (id, counts) in section.iter().take(LISTED) {
-                        li {
-                            a href=(workflow_href(id)) { (id) }
-                            @if counts.is_empty() { " " span.soft { "no jobs yet" } }
-                            @for state in BY_WEIGHT.iter().rev() {
-                                @if let Some(count) = counts.get(state) {
-                                    " " a.count href=(format!("{}?state={}", workflow_href(id), state.as_str())) { (badge(*state)) " " (count) }
-                                }
-                            }
+            div data-events="" data-batch="1500" data-page=(PLACE) hidden {}
+            section.jobs aria-label="Workflows with job ids" { div #jobs data-live { (contents(section)) } }
+        }
+    }
+}
+
+/// Where the section stands by itself.
+pub(in crate::ui) const PLACE: &str = "/ui/board/jobs";
+
+fn contents(section: &Section) -> Markup {
+    let troubled: Vec<&WorkflowId> =
+        section.iter().filter(|(_, counts)| counts.keys().any(|state| is_trouble(*state))).map(|(id, _)| id).collect();
+    html! {
+        h2 { "Jobs" }
+        p.verdict.(if troubled.is_empty() { "good" } else { "bad" }) role="status" {
+            @if troubled.is_empty() { strong { "All fine" } span { (words::count(section.len() as u64, "app")) } }
+            @else {
+                strong { (troubled.len()) " of " (words::count(section.len() as u64, "app")) " in trouble" }
+                @for id in troubled.iter().take(NAMED) { a href=(workflow_href(id)) { (id) } }
+                @if troubled.len() > NAMED { span { "and " (troubled.len() - NAMED) " more" } }
+            }
+        }
+        ul {
+            @for (id, counts) in section.iter().take(LISTED) {
+                li {
+                    a href=(workflow_href(id)) { (id) }
+                    @if counts.is_empty() { " " span.soft { "no jobs yet" } }
+                    @for state in BY_WEIGHT.iter().rev() {
+                        @if let Some(count) = counts.get(state) {
+                            " " a.count href=(format!("{}?state={}", workflow_href(id), state.as_str())) { (badge(*state)) " " (count) }
                         }
                     }
                 }
-                @if section.len() > LISTED { p.soft { "and " (section.len() - LISTED) " more" } }
             }
         }
+        @if section.len() > LISTED { p.soft { "and " (section.len() - LISTED) " more" } }
     }
+}
+
+/// The section by itself.
+pub(in crate::ui) async fn page(State(app): State<App>) -> Result<Response, Trouble> {
+    let section = app.read(|reader| section(reader, &reader.workflows()?)).await?;
+    let page = Page::new(&app, "Jobs").at(Tab::Board).style("board.css").script("live.js");
+    Ok(page.show(&show(&section)))
 }
