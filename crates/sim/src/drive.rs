@@ -12,7 +12,7 @@ use kelos_store::{MemoryDisk, MemoryStore, Store, StoreError};
 
 use crate::Figures;
 use crate::faulty::FaultyStore;
-use crate::fleet::{Deed, Fleet, Followed};
+use crate::fleet::{Around, Deed, Fleet, Followed};
 use crate::judge;
 use crate::judge::jobs::Watch;
 use crate::past::Past;
@@ -175,7 +175,8 @@ impl Drive {
         let faulty = self.faults > 0;
         let before = self.world.runs.len();
         let starts = matches!(deed, Deed::Order(..));
-        let followed = self.fleet.happens(deed, &mut self.world, self.now, &mut self.rng, faulty)?;
+        let mut around = Around { world: &mut self.world, now: self.now, rng: &mut self.rng, faulty };
+        let followed = self.fleet.happens(deed, &mut around)?;
         if starts {
             self.figures.runs += (self.world.runs.len() - before) as u64;
             judge::after_start(&self.workload, &self.world, self.now)?;

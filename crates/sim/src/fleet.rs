@@ -52,6 +52,18 @@ pub struct Followed {
     pub stale: Vec<(i64, Input)>,
 }
 
+/// What surrounds workers when something happens.
+pub struct Around<'a> {
+    /// What became of runs.
+    pub world: &'a mut World,
+    /// When it happens.
+    pub now: Timestamp,
+    /// Draws.
+    pub rng: &'a mut Rng,
+    /// Whether words may be lost.
+    pub faulty: bool,
+}
+
 #[derive(Debug)]
 struct Worker {
     plan: WorkerPlan,
@@ -59,6 +71,12 @@ struct Worker {
     session: Option<(u64, u64)>,
     /// Its runs, and whether it has said that they started.
     has: BTreeMap<RunId, bool>,
+}
+
+impl Worker {
+    fn is_silent(&self, now: Timestamp) -> bool {
+        self.plan.silent.is_some_and(|(from, until)| from <= now && now < until)
+    }
 }
 
 #[derive(Debug)]
@@ -130,27 +148,18 @@ impl Fleet {
     ///
     /// # Errors
     /// When two workers have the same run.
-    pub fn happens(
-        &mut self,
-        deed: Deed,
-        world: &mut World,
-        now: Timestamp,
-        rng: &mut Rng,
-        faulty: bool,
-    ) -> Result<Followed, String> {
+    pub fn happens(&mut self, deed: Deed, around: &mut Around<'_>) -> Result<Followed, String> {
         let mut followed = Followed::default();
         match deed {
             Deed::Born(name) => self.born(&name, &mut followed),
-            Deed::Dies(name) => self.dies(&name, rng, &mut followed),
-            Deed::Word(name, beat) => self.word(&name, beat, world, now, rng, faulty, &mut followed),
-            Deed::Order(name, run) => self.order(&name, &run, world, now, rng, &mut followed)?,
-            Deed::Lookout(name, number, gone) => {
-                self.look_out(&name, number, gone, world, now, rng, faulty, &mut followed)
-            }
+            Deed::Dies(name) => self.dies(&name, around.rng, &mut followed),
+            Deed::Word(name, beat) => self.word(&name, beat, around, &mut followed),
+            Deed::Order(name, run) => self.order(&name, &run, around, &mut followed)?,
+            Deed::Lookout(name, number, gone) => self.look_out(&name, number, gone, around, &mut followed),
             Deed::Unclaimed(run) => {
                 if self.runs.get(&run) == Some(&Place::Unclaimed) {
                     self.runs.remove(&run);
-                    followed.inputs.push(unclaimed(&run, world, now, rng));
+                    followed.inputs.push(unclaimed(&run, around));
                 }
             }
         }
@@ -171,54 +180,43 @@ impl Fleet {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what surrounds a worker")]
-    fn word(
-        &mut self,
-        name: &Arc<str>,
-        beat: bool,
-        world: &mut World,
-        now: Timestamp,
-        rng: &mut Rng,
-        faulty: bool,
-        followed: &mut Followed,
-    ) {
+    fn word(&mut self, name: &Arc<str>, beat: bool, around: &mut Around<'_>, followed: &mut Followed) {
         let Some(worker) = self.workers.get(name) else { return };
         if beat {
-            followed.later.push((rng.between(50_000, 110_000), Deed::Word(name.clone(), true)));
+            followed.later.push((around.rng.between(50_000, 110_000), Deed::Word(name.clone(), true)));
         }
-        let is_silent = worker.plan.silent.is_some_and(|(from, until)| from <= now && now < until);
-        if is_silent || faulty && rng.percent(4) {
+        if worker.is_silent(around.now) || around.faulty && around.rng.percent(4) {
             return;
         }
-        self.meet(name, world, now, followed);
-        self.claim(name, world, now);
-        self.tell(name, world, now, &mut followed.inputs);
-        self.hand_out(name, rng, followed);
-        self.offer(name, rng, faulty, &mut followed.inputs);
+        self.meet(name, around, followed);
+        self.claim(name, around);
+        self.tell(name, around, &mut followed.inputs);
+        self.hand_out(name, around.rng, followed);
+        self.offer(name, around, &mut followed.inputs);
     }
 
     /// Sees to it that a worker has a session. One that was given up ends what it had.
-    fn meet(&mut self, name: &Arc<str>, world: &mut World, now: Timestamp, followed: &mut Followed) {
+    fn meet(&mut self, name: &Arc<str>, around: &mut Around<'_>, followed: &mut Followed) {
         let known = self.sessions.get_mut(name);
         let Some(worker) = self.workers.get_mut(name) else { return };
         if let Some(session) = known
             && worker.session == Some((self.leader, session.number))
         {
-            session.heard = now;
+            session.heard = around.now;
             return;
         }
         if worker.session.is_some_and(|(leader, _)| leader == self.leader) {
-            std::mem::take(&mut worker.has).keys().for_each(|run| world.cancel(run, now));
+            std::mem::take(&mut worker.has).keys().for_each(|run| around.world.cancel(run, around.now));
         }
         self.count += 1;
         worker.session = Some((self.leader, self.count));
         worker.has.values_mut().for_each(|told| *told = false);
-        self.sessions.insert(name.clone(), Session { number: self.count, heard: now, believed: None });
+        self.sessions.insert(name.clone(), Session { number: self.count, heard: around.now, believed: None });
         followed.later.push((LEASE.as_secs() * 1000, Deed::Lookout(name.clone(), self.count, false)));
     }
 
     /// What a worker has is its own, unless the desk has given it to somebody else or settled it.
-    fn claim(&mut self, name: &Arc<str>, world: &mut World, now: Timestamp) {
+    fn claim(&mut self, name: &Arc<str>, around: &mut Around<'_>) {
         let Some(worker) = self.workers.get_mut(name) else { return };
         let runs = &mut self.runs;
         worker.has.retain(|run, _| {
@@ -230,21 +228,21 @@ impl Fleet {
             if belongs {
                 runs.insert(run.clone(), Place::Given(name.clone()));
             } else {
-                world.cancel(run, now);
+                around.world.cancel(run, around.now);
             }
             belongs
         });
     }
 
-    fn tell(&mut self, name: &Arc<str>, world: &World, now: Timestamp, inputs: &mut Vec<Input>) {
+    fn tell(&mut self, name: &Arc<str>, around: &Around<'_>, inputs: &mut Vec<Input>) {
         let Some(worker) = self.workers.get_mut(name) else { return };
         for (run, told) in &mut worker.has {
-            let Some(execution) = world.runs.get(run) else { continue };
+            let Some(execution) = around.world.runs.get(run) else { continue };
             if !std::mem::replace(told, true) {
                 let report = Report::Started { external_id: format!("x-{run}") };
                 inputs.push(Input::RunReported { run: run.clone(), report });
             }
-            if execution.ends_at <= now {
+            if execution.ends_at <= around.now {
                 let report = Report::Ended { outcome: execution.outcome.clone() };
                 inputs.push(Input::RunReported { run: run.clone(), report });
                 self.runs.remove(run);
@@ -288,13 +286,13 @@ impl Fleet {
         self.sessions.contains_key(name) && self.plans.get(name).is_some_and(fits) && self.room(name) > 0
     }
 
-    fn offer(&mut self, name: &Arc<str>, rng: &mut Rng, faulty: bool, inputs: &mut Vec<Input>) {
+    fn offer(&mut self, name: &Arc<str>, around: &mut Around<'_>, inputs: &mut Vec<Input>) {
         let free = self.room(name);
         let (Some(plan), Some(session)) = (self.plans.get(name), self.sessions.get_mut(name)) else { return };
         let offer = Offer { workflows: plan.workflows.clone(), job: plan.job.clone(), free, attempts: plan.attempts };
         if session.believed.as_ref() != Some(&offer) {
             session.believed = Some(offer.clone());
-            let times = if faulty && rng.percent(5) { 2 } else { 1 };
+            let times = if around.faulty && around.rng.percent(5) { 2 } else { 1 };
             for _ in 0..times {
                 inputs.push(Input::Offered { worker: name.clone(), offer: Some(offer.clone()) });
             }
@@ -305,47 +303,35 @@ impl Fleet {
         &mut self,
         name: &Arc<str>,
         run: &RunId,
-        world: &mut World,
-        now: Timestamp,
-        rng: &mut Rng,
+        around: &mut Around<'_>,
         followed: &mut Followed,
     ) -> Result<(), String> {
-        let goes_on = world.runs.get(run).is_some_and(|execution| execution.ends_at > now);
+        let now = around.now;
+        let goes_on = around.world.runs.get(run).is_some_and(|execution| execution.ends_at > now);
         let other = self.workers.iter().find(|(other, worker)| *other != name && worker.has.contains_key(run));
         let Some(worker) = self.workers.get(name) else { return Ok(()) };
-        let is_silent = worker.plan.silent.is_some_and(|(from, until)| from <= now && now < until);
-        if is_silent || worker.has.contains_key(run) {
+        if worker.is_silent(now) || worker.has.contains_key(run) {
             return Ok(());
         }
         if let Some((other, _)) = other.filter(|_| goes_on) {
             return Err(format!("{run} is given to {name} while {other} does it"));
         }
-        if !world.start(run, now) {
+        if !around.world.start(run, now) {
             return Ok(());
         }
-        let left = world.runs[run].ends_at.as_millisecond() - now.as_millisecond();
+        let left = around.world.runs[run].ends_at.as_millisecond() - now.as_millisecond();
         if let Some(worker) = self.workers.get_mut(name) {
             worker.has.insert(run.clone(), false);
         }
+        let rng = &mut *around.rng;
         followed.later.push((rng.between(1, 1000), Deed::Word(name.clone(), false)));
         followed.later.push((left.max(0) + rng.between(1, 1500), Deed::Word(name.clone(), false)));
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what surrounds a worker")]
-    fn look_out(
-        &mut self,
-        name: &Arc<str>,
-        number: u64,
-        gone: bool,
-        world: &mut World,
-        now: Timestamp,
-        rng: &mut Rng,
-        faulty: bool,
-        followed: &mut Followed,
-    ) {
+    fn look_out(&mut self, name: &Arc<str>, number: u64, gone: bool, around: &mut Around<'_>, followed: &mut Followed) {
         let Some(session) = self.sessions.get(name).filter(|session| session.number == number) else { return };
-        let left = (session.heard + LEASE).as_millisecond() - now.as_millisecond();
+        let left = (session.heard + LEASE).as_millisecond() - around.now.as_millisecond();
         if !gone && left > 0 {
             followed.later.push((left, Deed::Lookout(name.clone(), number, false)));
             return;
@@ -356,10 +342,10 @@ impl Fleet {
         let had: Vec<RunId> = self.runs.iter().filter(|(_, place)| mine(place)).map(|(run, _)| run.clone()).collect();
         for run in had {
             self.runs.remove(&run);
-            followed.inputs.push(settled(&run, world, now, rng));
-            if faulty && rng.percent(30) {
+            followed.inputs.push(settled(&run, around));
+            if around.faulty && around.rng.percent(30) {
                 let report = Report::Ended { outcome: Outcome::Succeeded };
-                followed.stale.push((rng.between(0, 7_200_000), Input::RunReported { run, report }));
+                followed.stale.push((around.rng.between(0, 7_200_000), Input::RunReported { run, report }));
             }
         }
     }
@@ -468,17 +454,18 @@ impl Fleet {
 }
 
 /// What becomes of a run whose worker is gone: it is ended, and what is left of it may say how it ended before.
-fn settled(run: &RunId, world: &mut World, now: Timestamp, rng: &mut Rng) -> Input {
-    let known = world.runs.get(run).filter(|execution| execution.ends_at <= now && rng.percent(50));
+fn settled(run: &RunId, around: &mut Around<'_>) -> Input {
+    let Around { world, now, rng, .. } = around;
+    let known = world.runs.get(run).filter(|execution| execution.ends_at <= *now && rng.percent(50));
     let outcome = known.map(|execution| execution.outcome.clone());
-    world.cancel(run, now);
+    world.cancel(run, *now);
     let outcome = outcome.unwrap_or_else(|| Outcome::Unknown { reason: "its worker is gone".to_owned() });
     Input::RunReported { run: run.clone(), report: Report::Ended { outcome } }
 }
 
-fn unclaimed(run: &RunId, world: &mut World, now: Timestamp, rng: &mut Rng) -> Input {
-    if world.runs.contains_key(run) {
-        settled(run, world, now, rng)
+fn unclaimed(run: &RunId, around: &mut Around<'_>) -> Input {
+    if around.world.runs.contains_key(run) {
+        settled(run, around)
     } else {
         Input::RunReported { run: run.clone(), report: Report::NeverStarted }
     }
