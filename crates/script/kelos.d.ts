@@ -294,7 +294,12 @@ interface NamedIds { [identifier: string]: PropertyValue }
 
 /** What may stand for an identifier: any text, a whole number, a day such as `20140601` or `2014-06-01`, one of some, what matches. */
 type IdentifierKind = "text" | "integer" | "date" | "yyyy-mm-dd" | string[] | RegExp | { pattern: string | RegExp }
-    | { kind: "integer"; min?: number; max?: number };
+    | { kind: "integer"; min?: number; max?: number } | IdentifierFunction;
+/**
+ * Gives the normal form of what somebody wrote, or refuses it: by null, false, or by throwing an error. It is asked where a job is
+ * named by a person, and once for each listed value.
+ */
+type IdentifierFunction = (written: string) => string | number | null | undefined | false;
 
 /** Jobs that a job waits for. Values of identifiers are listed by name; `"all"` means all that the parents' apps have. */
 interface JobGroup {

@@ -1,10 +1,16 @@
 //! Where apps are described beside scripts: options of the commands that load a folder.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use kelos::script::AppsSource;
 use kelos::stolos::RedisApps;
-use kelos_model::jobs::JobTemplate;
+use kelos_model::WorkflowId;
+use kelos_model::jobs::{JobKeys, JobTemplate, Kind};
+use kelos_model::workflow::WorkflowRow;
 
 use crate::failure::Failure;
 
@@ -59,4 +65,28 @@ fn redis_of_stolos() -> Option<String> {
     let (database, prefix) = (variable("REDIS_DB", "0"), variable("REDIS_KEY_PREFIX", "stolos/"));
     let address = || format!("redis://{host}:{port}/{database}?prefix={prefix}");
     ["redis", "majorityredis"].contains(&&*backend).then(address)
+}
+
+/// A job that somebody could submit: of the last app that nothing depends on.
+pub(crate) fn example(rows: &[WorkflowRow], now: Timestamp) -> Option<(String, String)> {
+    let keyed = || rows.iter().filter_map(|row| Some((&row.definition, row.definition.keys.jobs()?)));
+    let parents: BTreeSet<&WorkflowId> = keyed().flat_map(|(_, jobs)| jobs.parents()).collect();
+    let leaves = keyed().filter(|(workflow, _)| !parents.contains(&workflow.id));
+    let (last, jobs) = leaves.max_by_key(|(workflow, _)| (&workflow.source.file, workflow.source.line))?;
+    let values: Vec<Arc<str>> = jobs.template.identifiers().map(|name| value(jobs, name, now)).collect();
+    let id = jobs.normal(&jobs.template.fill(&values)).ok()?;
+    Some((last.id.to_string(), id.to_string()))
+}
+
+/// Something that may stand for an identifier.
+fn value(jobs: &JobKeys, name: &Arc<str>, now: Timestamp) -> Arc<str> {
+    if let Some(first) = jobs.domains.get(name).and_then(|domain| domain.first()) {
+        return first.clone();
+    }
+    match jobs.identifiers.get(name) {
+        Some(Kind::Date { form }) => form.write(now.to_zoned(TimeZone::UTC).date()).into(),
+        Some(Kind::Integer { min, .. }) => min.unwrap_or(1).to_string().into(),
+        Some(Kind::Choice { of }) => of.first().cloned().unwrap_or_default(),
+        _ => "x".into(),
+    }
 }

@@ -8,7 +8,7 @@ use kelos::Pace;
 use kelos_model::time::resolve;
 use kelos_model::workflow::WorkflowRow;
 
-use crate::apps::Apps;
+use crate::apps::{self, Apps};
 use crate::client;
 use crate::failure::Failure;
 use crate::fleet::{self, Place};
@@ -80,11 +80,13 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         host.give_up();
         return Err(trouble);
     }
-    let shown = host::shown(&folders.workflows, &from);
-    let mut scripts = format!("{shown} ({})", count(folder::scripts(&folders), "file"));
-    if apps.is_there() {
-        scripts += &format!(", and {}", apps.name());
-    }
+    let files = folder::scripts(&folders);
+    let shown = format!("{} ({})", host::shown(&folders.workflows, &from), count(files, "file"));
+    let scripts = match (files, apps.is_there()) {
+        (0, true) => apps.name().to_owned(),
+        (_, true) => format!("{shown}, and {}", apps.name()),
+        (_, false) => shown,
+    };
     let welcome = welcome(&host.node, &dir, &from, &scripts, &address);
     let place = state.join(WHERE);
     let served = host.serve(|| {
@@ -138,6 +140,8 @@ fn welcome(node: &kelos::Node, dir: &Path, from: &Path, scripts: &str, address: 
     lines.push(format!("Try, from another terminal{there}:"));
     let mut tries = vec!["kelos ls".to_owned(), "kelos slots".to_owned(), "kelos events -f".to_owned()];
     tries.extend(example(&rows).map(|(id, at)| format!("kelos why {} {}", text::quoted(&id), to_the_second(at))));
+    let job = apps::example(&rows, Timestamp::now());
+    tries.extend(job.map(|(app, id)| format!("kelos submit -a {} -j {}", text::quoted(&app), text::quoted(&id))));
     if rows.is_empty() && problems.is_empty() {
         tries = vec!["write workflows/first.js; it is picked up within a second".to_owned()];
     }

@@ -213,8 +213,8 @@ impl Functions for Scripts {
         Scripts::related(self, relation).map_err(|error| error.to_string())
     }
 
-    fn normal(&self, function: &FunctionRef, _: &str) -> Result<String, String> {
-        Err(format!("functions of {} can't be asked about identifiers", function.file))
+    fn normal(&self, function: &FunctionRef, text: &str) -> Result<String, String> {
+        Scripts::normal(self, function, text).map_err(|error| error.to_string())
     }
 }
 

@@ -160,7 +160,7 @@ impl Desk {
     }
 
     /// Takes in apps that a script describes; where they stand nobody knows but for the call.
-    fn define_jobs(&self, apps: &str, template: &str, identifiers: &str, stack: &str) -> Result<(), String> {
+    fn define_jobs(&self, apps: &str, template: &str, kinds: [&str; 2], stack: &str) -> Result<(), String> {
         const WHERE: &str = "celos.defineJobGraph";
         if self.calling.get().is_some() || self.role == Role::Tests {
             return Err(format!(
@@ -168,8 +168,7 @@ impl Desk {
             ));
         }
         let template = Some(template).filter(|template| !template.is_empty());
-        let settings =
-            Settings::of_script(template, identifiers).map_err(|error| format!("{WHERE}: failed to {error}"))?;
+        let settings = Settings::of_script(template, kinds).map_err(|error| format!("{WHERE}: failed to {error}"))?;
         let settings = Settings { folder: self.session.apps_folder().map(std::path::Path::to_owned), ..settings };
         let apps = stolos::apps(apps, &self.file, &settings).map_err(|mistakes| {
             let told: Vec<&str> = mistakes.iter().map(|mistake| mistake.what.as_str()).collect();
@@ -334,8 +333,8 @@ fn hand_out_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rq
     let d = desk.clone();
     host.set("define", Function::new(ctx.clone(), move |json: String, stack: String| words(d.define(&json, &stack)))?)?;
     let d = desk.clone();
-    let jobs = move |apps: String, template: String, identifiers: String, stack: String| {
-        words(d.define_jobs(&apps, &template, &identifiers, &stack))
+    let jobs = move |apps: String, template: String, kinds: String, checks: String, stack: String| {
+        words(d.define_jobs(&apps, &template, [&kinds, &checks], &stack))
     };
     host.set("defineJobs", Function::new(ctx.clone(), jobs)?)?;
     let d = desk.clone();

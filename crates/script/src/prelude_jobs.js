@@ -51,31 +51,77 @@ function appOf(app, where) {
     return read;
 }
 
-/** What may stand for identifiers, as data. */
+/** What may stand for identifiers: as data, and functions that know it. */
 function identifiersOf(identifiers, where) {
-    const read = {};
+    const read = { kinds: {}, functions: {} };
     for (const [name, kind] of Object.entries(object(identifiers, where, 'an object such as {date: "date", client: "integer"}'))) {
         if (typeof kind === "function") {
-            refuse(`${where}.${name}: a function can't be asked while job ids are read: expected such as "date", "integer", ["a", "b"] or /^x/`);
+            read.functions[name] = kind;
+            continue;
         }
         const pattern = kind instanceof RegExp ? kind : kind !== null && kind.pattern instanceof RegExp ? kind.pattern : undefined;
-        read[name] = pattern === undefined ? jsonOf(kind, `${where}.${name}`) : { pattern: pattern.source };
+        read.kinds[name] = pattern === undefined ? jsonOf(kind, `${where}.${name}`) : { pattern: pattern.source };
     }
     return read;
+}
+
+/** The normal form of a value, as a function of an identifier gives it. */
+function normalOf(fn, value, where = "") {
+    const answer = fn(value);
+    if (answer === undefined || answer === null || answer === false) refuse(`${where}the function of the identifier refuses ${quote(value)}`);
+    if (typeof answer !== "string" && typeof answer !== "number") {
+        refuse(`${where}the function of an identifier has to return a text or a number, not ${describe(answer)}`);
+    }
+    return String(answer);
+}
+
+/** Lists of values with each in its normal form; functions can't be asked when jobs are derived from each other. */
+function normalLists(lists, functions, where) {
+    if (lists === null || typeof lists !== "object" || Array.isArray(lists)) return lists;
+    const read = { ...lists };
+    for (const [name, fn] of Object.entries(functions)) {
+        if (typeof read[name] === "string" && read[name] !== "all") refuse(`${where}.${name}: expected a list, because a function knows its values`);
+        if (Array.isArray(read[name])) read[name] = read[name].map((value) => normalOf(fn, String(value), `${where}.${name}: `));
+    }
+    return read;
+}
+
+function normalGroup(group, functions, where) {
+    return Array.isArray(group) ? group.map((one) => normalLists(one, functions, where)) : normalLists(group, functions, where);
+}
+
+/** An app whose listed values are in their normal form. */
+function normalApp(app, functions, where) {
+    const read = { ...app };
+    for (const key of ["autofill_values", "valid_if_or"]) {
+        if (read[key] !== undefined) read[key] = normalLists(read[key], functions, `${where}: ${key}`);
+    }
+    const on = read.depends_on;
+    if (on === undefined) return read;
+    const at = `${where}: depends_on`;
+    read.depends_on = on.app_name !== undefined ? normalGroup(on, functions, at)
+        : Object.fromEntries(Object.keys(on).map((name) => [name, normalGroup(on[name], functions, at)]));
+    return read;
+}
+
+function describeGraph(apps, options) {
+    const where = "celos.defineJobGraph";
+    object(apps, where, APPS);
+    known(object(options, `${where}: options`, 'an object such as {template: "{date}_{client}"}'), GRAPH_FIELDS, where);
+    const { kinds, functions: knowing } = identifiersOf(options.identifiers === undefined ? {} : options.identifiers, `${where}: identifiers`);
+    const read = (name) => normalApp(appOf(apps[name], `${where}: ${quote(name)}`), knowing, `${where}: ${quote(name)}`);
+    const all = Object.fromEntries(Object.keys(apps).map((name) => [name, read(name)]));
+    const checks = Object.fromEntries(Object.entries(knowing).map(([name, fn]) => [name, jobFunction(fn, "identifier", `${where}: identifiers.${name}`)]));
+    const template = options.template === undefined ? "" : text(options.template, `${where}: template`, "{date}_{client}");
+    const problem = host.defineJobs(JSON.stringify(all), template, JSON.stringify(kinds), JSON.stringify(checks), here());
+    if (typeof problem === "string") refuse(problem);
 }
 
 function defineJobGraph(apps, options = {}) {
     spot = host.same(looked, new Error().stack);
     looked = undefined;
     try {
-        const where = "celos.defineJobGraph";
-        object(apps, where, APPS);
-        known(object(options, `${where}: options`, 'an object such as {template: "{date}_{client}"}'), GRAPH_FIELDS, where);
-        const read = Object.fromEntries(Object.keys(apps).map((name) => [name, appOf(apps[name], `${where}: ${quote(name)}`)]));
-        const identifiers = options.identifiers === undefined ? {} : identifiersOf(options.identifiers, `${where}: identifiers`);
-        const template = options.template === undefined ? "" : text(options.template, `${where}: template`, "{date}_{client}");
-        const problem = host.defineJobs(JSON.stringify(read), template, JSON.stringify(identifiers), here());
-        if (typeof problem === "string") refuse(problem);
+        describeGraph(apps, options);
     } finally {
         spot = undefined;
     }
@@ -114,6 +160,7 @@ const JOB_READERS = {
 
 /** Asks a function about a job; undefined where it is of a kind that is not asked about jobs alone. */
 function callAboutJob(fn, kind, job) {
+    if (kind === "identifier") return JSON.stringify(normalOf(fn, job.text));
     const read = JOB_READERS[kind];
     if (read === undefined) return undefined;
     return read(kind === "children" ? fn(job.app, job.ids) : fn(job.ids));

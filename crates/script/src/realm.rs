@@ -214,13 +214,14 @@ impl Realm {
 
     /// Calls a kept function; the answer is JSON.
     pub(crate) fn call(&self, call: &Call) -> Result<String, Problem> {
-        let Call { index, workflow, key, now, .. } = call;
-        let (index, now) = (*index, *now);
+        let (index, now) = (call.index, call.now);
         self.desk.calling.set(Some(now));
         self.desk.watch.start(self.limits.call(), self.limits.host());
         let answer = self.context.with(|ctx| {
-            let ms = key.scheduled_at().as_millisecond() as f64;
-            let arguments = (index, workflow.as_str(), ms, now.as_millisecond() as f64, call.job.as_deref());
+            let slot = call.slot.as_ref();
+            let ms = slot.map_or(0, |slot| slot.key.scheduled_at().as_millisecond()) as f64;
+            let workflow = slot.map_or("", |slot| slot.workflow.as_str());
+            let arguments = (index, workflow, ms, now.as_millisecond() as f64, call.job.as_deref());
             let answer = match self.call.clone() {
                 Some(call) => call.restore(&ctx).and_then(|call| call.call::<_, String>(arguments)),
                 None => Err(rquickjs::Error::Unknown),
@@ -234,7 +235,7 @@ impl Realm {
             if problem.line == 0 {
                 fault::locate(&mut problem, place.as_slice(), &|file| self.desk.source(file));
             }
-            problem.workflow = Some(workflow.clone());
+            problem.workflow = call.slot.as_ref().map(|slot| slot.workflow.clone());
             problem
         })
     }

@@ -6,7 +6,7 @@ use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{Direction, NamedJobs, Relation};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
-use kelos_model::{SlotKey, Workflow, WorkflowId};
+use kelos_model::{SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
 use crate::host::Host;
@@ -98,7 +98,7 @@ impl Scripts {
         workflow: &WorkflowId,
         key: &SlotKey,
     ) -> Result<Map<String, Value>, CallError> {
-        match self.call(function, workflow, key, None)? {
+        match self.call_of_slot(function, workflow, key)? {
             Value::Object(properties) => Ok(properties),
             other => Err(unexpected(function, "an object of properties", &other)),
         }
@@ -109,7 +109,7 @@ impl Scripts {
     /// # Errors
     /// When the function is not there, throws, takes too long, or answers with something else.
     pub fn ask(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Verdict, CallError> {
-        match self.call(function, workflow, key, None)? {
+        match self.call_of_slot(function, workflow, key)? {
             Value::Bool(true) => Ok(Verdict::Yes),
             Value::Bool(false) => Ok(Verdict::No),
             Value::String(word) if word == "never" => Ok(Verdict::Never),
@@ -124,7 +124,7 @@ impl Scripts {
     pub fn related(&self, relation: &Relation) -> Result<NamedJobs, CallError> {
         let (function, of) = (&relation.function, &relation.of);
         let job = job_json(of.workflow.as_str(), &relation.identifiers);
-        let answer = self.call(function, &of.workflow, &of.key, Some(job))?;
+        let answer = self.call(function, Some(of.clone()), Some(job))?;
         let named = match relation.direction {
             Direction::Parents => serde_json::from_value(answer),
             Direction::Children => serde_json::from_value(answer)
@@ -133,30 +133,36 @@ impl Scripts {
         named.map_err(|error| failed(function, error.to_string()))
     }
 
-    fn call(
-        &self,
-        function: &FunctionRef,
-        workflow: &WorkflowId,
-        key: &SlotKey,
-        job: Option<String>,
-    ) -> Result<Value, CallError> {
-        let published = self.inner.published.read().unwrap_or_else(PoisonError::into_inner);
-        let good = published.get(&function.file).cloned();
-        drop(published);
-        let job = job.or_else(|| job_of(good.as_deref(), workflow, key));
+    /// Asks a function for the normal form of an identifier of a job id.
+    ///
+    /// # Errors
+    /// When the function refuses it, is not there, takes too long, or answers with something else.
+    pub fn normal(&self, function: &FunctionRef, text: &str) -> Result<String, CallError> {
+        let answer = self.call(function, None, Some(serde_json::json!({ "text": text }).to_string()))?;
+        match answer {
+            Value::String(normal) => Ok(normal),
+            other => Err(unexpected(function, "a text or a number", &other)),
+        }
+    }
+
+    fn call_of_slot(&self, function: &FunctionRef, workflow: &WorkflowId, key: &SlotKey) -> Result<Value, CallError> {
+        let slot = SlotRef::new(workflow.clone(), key.clone());
+        let job = job_of(self.good(&function.file).as_deref(), &slot);
+        self.call(function, Some(slot), job)
+    }
+
+    fn good(&self, file: &str) -> Option<Arc<Good>> {
+        self.inner.published.read().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
+    }
+
+    fn call(&self, function: &FunctionRef, slot: Option<SlotRef>, job: Option<String>) -> Result<Value, CallError> {
+        let good = self.good(&function.file);
         let recipe = find(good.as_deref(), function).map_err(|reason| CallError::Unknown {
             file: function.file.clone(),
             index: function.index,
             reason,
         })?;
-        let call = Call {
-            recipe,
-            index: function.index,
-            workflow: workflow.clone(),
-            key: key.clone(),
-            now: (self.inner.host.clock)(),
-            job,
-        };
+        let call = Call { recipe, index: function.index, slot, now: (self.inner.host.clock)(), job };
         let worker = worker_of(&function.file, &self.inner.workers).ok_or(CallError::Ended)?;
         let json =
             worker.call(call).ok_or(CallError::Ended)?.map_err(|problem| CallError::Failed(Box::new(problem)))?;
@@ -172,10 +178,10 @@ fn job_json(app: &str, identifiers: &[(Arc<str>, Arc<str>)]) -> String {
 }
 
 /// The job that a key stands for; none where it is a time.
-fn job_of(good: Option<&Good>, workflow: &WorkflowId, key: &SlotKey) -> Option<String> {
-    key.job()?;
-    let defined = good?.workflows.iter().find(|one| one.id == *workflow)?;
-    Some(job_json(workflow.as_str(), KeyValues::of(&defined.keys, key).identifiers()))
+fn job_of(good: Option<&Good>, slot: &SlotRef) -> Option<String> {
+    slot.key.job()?;
+    let defined = good?.workflows.iter().find(|one| one.id == slot.workflow)?;
+    Some(job_json(slot.workflow.as_str(), KeyValues::of(&defined.keys, &slot.key).identifiers()))
 }
 
 fn find(good: Option<&Good>, function: &FunctionRef) -> Result<Arc<crate::realm::Recipe>, &'static str> {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use jiff::Timestamp;
-use kelos_model::{SlotKey, WorkflowId};
+use kelos_model::SlotRef;
 
 use crate::limits::Limits;
 use crate::problem::Problem;
@@ -20,8 +20,8 @@ pub(crate) const STACK_ROOM: usize = 7 << 20;
 pub(crate) struct Call {
     pub(crate) recipe: Arc<Recipe>,
     pub(crate) index: u32,
-    pub(crate) workflow: WorkflowId,
-    pub(crate) key: SlotKey,
+    /// The slot that it is about; none where it is about an identifier alone.
+    pub(crate) slot: Option<SlotRef>,
     pub(crate) now: Timestamp,
     /// What is asked about, as JSON, where that is a job.
     pub(crate) job: Option<String>,

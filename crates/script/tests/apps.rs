@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kelos_model::Workflow;
-use kelos_model::jobs::{JobGraph, Relation};
+use kelos_model::jobs::{JobGraph, Relation, Wanted};
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
 use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Scripts, check};
@@ -211,4 +211,30 @@ fn pairs_of_functions_are_held_against_each_other() {
     assert!(fails.contains("month, group days: childrenOf fails for day 20140601_1: "), "{fails}");
     let wrong = &told("[7]")[0];
     assert!(wrong.contains("what childrenOf returned [0]: expected an object of identifiers"), "{wrong}");
+}
+
+#[test]
+fn functions_know_identifiers() {
+    let house = House::new();
+    let text = r#"var client = function (text) {
+    if (!/^\d+$/.test(text)) throw new Error("a client is a number");
+    return Number(text) > 0 && Number(text);
+};
+celos.defineJobGraph({
+    a: {job_id: "{client}", bash_cmd: "true", autofill_values: {client: ["01", 2]}, valid_if_or: {client: ["002"]}},
+    b: {job_id: "{client}_{x}", bash_cmd: "true", depends_on: {g: [{app_name: ["a"], client: ["0002"], x: [1]}]}},
+}, {identifiers: {client: client}});"#;
+    house.write("workflows/a.js", text);
+    let loaded = house.scripts.load();
+    assert_eq!(words(&loaded), [""; 0]);
+    let [a, b] = [0, 1].map(|at| loaded.workflows[at].keys.jobs().unwrap());
+    let texts = |values: &[Arc<str>]| values.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(texts(&a.domains["client"]), ["1", "2"]);
+    assert_eq!(texts(&a.valid.as_ref().unwrap().values["client"]), ["2"]);
+    let Wanted::Of(wanted) = &b.depends_on[0].members[0].values["client"] else { panic!("a list") };
+    assert_eq!(texts(wanted), ["2"]);
+    let normal = |text: &str| house.scripts.normal(&b.checks["client"], text).map_err(|error| error.to_string());
+    assert_eq!(normal("007").as_deref(), Ok("7"));
+    assert!(normal("x").unwrap_err().contains("a client is a number"));
+    assert!(normal("0").unwrap_err().contains("the function of the identifier refuses \"0\""));
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{JobTemplate, Kind, Pattern, TemplateError};
 use serde::Deserialize;
 
@@ -16,6 +17,8 @@ pub struct Settings {
     pub identifiers: BTreeMap<Arc<str>, Kind>,
     /// Where own kinds of jobs are looked for, in its folder `plugins`; none where that can't be known.
     pub folder: Option<PathBuf>,
+    /// Functions of a script that know identifiers.
+    pub(crate) checks: BTreeMap<Arc<str>, FunctionRef>,
     /// Whether it is a script that describes the apps: it can say more.
     pub(crate) of_a_script: bool,
 }
@@ -82,12 +85,13 @@ impl Settings {
         let template = template.map(JobTemplate::new).transpose()?;
         let written: BTreeMap<Arc<str>, Written> = identifiers.map_or(Ok(BTreeMap::new()), serde_json::from_str)?;
         let identifiers = written.into_iter().map(|(name, kind)| (name, kind.kind())).collect();
-        Ok(Settings { template, identifiers, folder: None, of_a_script: false })
+        Ok(Settings { template, identifiers, folder: None, checks: BTreeMap::new(), of_a_script: false })
     }
 
-    /// The same, for apps that a script describes.
-    pub(crate) fn of_script(template: Option<&str>, identifiers: &str) -> Result<Settings, SettingsError> {
-        Ok(Settings { of_a_script: true, ..Settings::new(template, Some(identifiers))? })
+    /// The same, for apps that a script describes: what identifiers are, and functions that know it.
+    pub(crate) fn of_script(template: Option<&str>, [kinds, checks]: [&str; 2]) -> Result<Settings, SettingsError> {
+        let checks = serde_json::from_str(checks)?;
+        Ok(Settings { checks, of_a_script: true, ..Settings::new(template, Some(kinds))? })
     }
 }
 

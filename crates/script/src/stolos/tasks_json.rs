@@ -211,7 +211,11 @@ impl<'a> Reader<'a> {
         let known = template
             .identifiers()
             .filter_map(|name| Some((name.clone(), self.settings.identifiers.get(name)?.clone())));
-        let keys = JobKeys { identifiers: known.collect(), domains, depends_on, valid, ..JobKeys::new(template) };
+        let identifiers = known.collect();
+        let asked =
+            template.identifiers().filter_map(|name| Some((name.clone(), self.settings.checks.get(name)?.clone())));
+        let checks = asked.collect();
+        let keys = JobKeys { identifiers, checks, domains, depends_on, valid, ..JobKeys::new(template) };
         Some((keys, places))
     }
 
