@@ -30,13 +30,13 @@ pub(crate) struct Found {
 impl Core {
     /// What the store must be asked before a slot is opened again with what depends on it.
     pub(crate) fn missing_downstream(&self, root: &SlotRef) -> Option<Recall> {
-        let unknown = self.downstream(root).unknown;
+        let unknown = self.downstream(root, &BTreeSet::new()).unknown;
         (!unknown.is_empty()).then_some(Recall::Slots(unknown))
     }
 
     /// Follows who looks at whom, from a slot on. Through slots that are not known, and whose time has come, it goes
-    /// on as if they existed, as far as is worth one question.
-    pub(crate) fn downstream(&self, root: &SlotRef) -> Found {
+    /// on as if they existed, as far as is worth one question. Those that are about to be opened count as there.
+    pub(crate) fn downstream(&self, root: &SlotRef, opened: &BTreeSet<SlotRef>) -> Found {
         let lookers = self.lookers();
         let mut found = Found::default();
         let mut seen = BTreeSet::from([root.clone()]);
@@ -45,7 +45,7 @@ impl Core {
             let mut next = Vec::new();
             for slot in frontier {
                 let known = self.is_known(&slot);
-                let exists = self.live(&slot).is_some() || slot == *root;
+                let exists = self.live(&slot).is_some() || slot == *root || opened.contains(&slot);
                 let may_exist = !known && slot.key.scheduled_at() < self.now;
                 if exists || may_exist && found.unknown.len() < found.slots.len().max(FEWEST_ASKED) {
                     next.extend(self.dependents(&lookers, &slot).filter(|dependent| seen.insert(dependent.clone())));
@@ -85,7 +85,7 @@ impl Core {
 
     pub(crate) fn rerun_downstream(&mut self, request: &DownstreamRequest, by: &str) -> Reply {
         self.check_slot(&request.slot)?;
-        let slots = self.downstream(&request.slot).slots;
+        let slots = self.downstream(&request.slot, &BTreeSet::new()).slots;
         if slots.len() > LARGEST_DOWNSTREAM {
             return Err(Refusal::TooManyDownstream { limit: LARGEST_DOWNSTREAM });
         }

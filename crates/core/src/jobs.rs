@@ -85,7 +85,7 @@ impl Core {
         let waiting: Vec<(SlotRef, Option<SlotRef>)> = std::mem::take(&mut self.jobs.awaited)
             .into_iter()
             .map(|(child, awaited)| {
-                awaited.parents().for_each(|parent| self.upstream.unwatch(parent, &child));
+                awaited.parents().for_each(|parent| self.unwatch_parent(parent, &child));
                 (child, awaited.opened_by)
             })
             .collect();
@@ -109,10 +109,23 @@ impl Core {
         for dependent in self.upstream.learn(slot, state) {
             let open = self.live(&dependent).is_some();
             match self.jobs.hear(&dependent, slot, Standing::of(Some(state))) {
+                Heard::Nothing if self.looks_at(&dependent, slot) => drop(self.dirty.insert(dependent)),
                 Heard::Nothing => {}
                 Heard::News if !open => self.jobs.prospect(dependent, slot),
                 Heard::News | Heard::NoParent => drop(self.dirty.insert(dependent)),
             }
+        }
+    }
+
+    /// Whether the trigger of a slot looks at another, be that one of its parents or not.
+    fn looks_at(&self, dependent: &SlotRef, slot: &SlotRef) -> bool {
+        let is_it = |waker: &Waker| matches!(waker, Waker::Slot(upstream) if upstream == slot);
+        self.live(dependent).is_some_and(|live| live.wakers.iter().any(is_it))
+    }
+
+    fn unwatch_parent(&mut self, parent: &SlotRef, child: &SlotRef) {
+        if !self.looks_at(child, parent) {
+            self.upstream.unwatch(parent, child);
         }
     }
 
@@ -127,7 +140,7 @@ impl Core {
     pub(crate) fn stop_awaiting(&mut self, child: &SlotRef) {
         let Some(awaited) = self.jobs.awaited.remove(child) else { return };
         for parent in awaited.parents() {
-            self.upstream.unwatch(parent, child);
+            self.unwatch_parent(parent, child);
         }
     }
 

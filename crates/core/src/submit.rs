@@ -1,5 +1,7 @@
 //! Jobs that somebody submits.
 
+use std::collections::BTreeSet;
+
 use kelos_model::{Recall, SlotRef};
 
 use crate::{Core, Done, DownstreamRequest, Reply, SubmitRequest, Submitted};
@@ -10,7 +12,8 @@ impl Core {
         let mut unknown: Vec<SlotRef> = request.jobs.iter().filter(|job| !self.is_known(job)).cloned().collect();
         if unknown.is_empty() && request.readd {
             let ended = request.jobs.iter().filter(|job| self.live(job).is_some_and(|live| live.slot.state.is_final()));
-            unknown = ended.flat_map(|job| self.downstream(job).unknown).collect();
+            let opened: BTreeSet<SlotRef> = request.jobs.iter().cloned().collect();
+            unknown = ended.flat_map(|job| self.downstream(job, &opened).unknown).collect();
             unknown.sort();
             unknown.dedup();
         }
@@ -37,7 +40,7 @@ impl Core {
 
     /// Opens a job again with what depends on it. What runs goes on; what waits looks again anyway.
     fn readd(&mut self, job: &SlotRef, request: &SubmitRequest, by: &str) -> Submitted {
-        let mut tree = self.sort_tree(self.downstream(job).slots);
+        let mut tree = self.sort_tree(self.downstream(job, &BTreeSet::new()).slots);
         tree.killed.clear();
         let descendants = u32::try_from(tree.reopened.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let asked =
