@@ -1,7 +1,6 @@
 //! Templates of job ids: `{date}_{client_id}`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -202,17 +201,6 @@ impl JobTemplate {
         let mut id = String::new();
         self.write(values.iter().map(|value| &**value), &mut id);
         id.into()
-    }
-
-    /// Names and values of a job id, for people.
-    #[must_use]
-    pub fn told(&self, values: &[Arc<str>]) -> String {
-        let mut told = String::new();
-        for ((name, _), value) in self.parts.iter().zip(values) {
-            let comma = if told.is_empty() { "" } else { ", " };
-            let _ = write!(told, "{comma}{name} {value}");
-        }
-        told
     }
 }
 
