@@ -96,6 +96,8 @@ impl Core {
         }
         row.present = true;
         let version = row.version;
+        // What was worth running may not be any more.
+        task.slots.values_mut().for_each(|live| live.valid = false);
         self.record_workflow(id, WorkflowEvent::Defined { version });
         true
     }
