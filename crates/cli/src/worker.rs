@@ -21,6 +21,8 @@ use crate::run_job::More;
 use crate::text;
 use crate::{folder, logging};
 
+/// What is logged where nothing else is said. That workers are told to ask elsewhere while a leader ends is no error.
+pub(crate) const USUAL_LOG: &str = "warn,tower_http=off";
 /// How long a connection to the leader may take, which is on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take; a desk answers sooner.
@@ -154,7 +156,7 @@ impl Crew {
     /// Goes to work in a folder: finds its leader, or leads.
     pub(crate) fn join(dir: &Path, apps: &Apps, lease: Duration) -> Result<Crew, Failure> {
         let (dir, apps) = enter(dir, apps)?;
-        let logging = logging::start("warn", None)?;
+        let logging = logging::start(USUAL_LOG, None)?;
         let fleet = Fleet::new(&dir, apps, lease)?;
         let place = fleet.find()?;
         if place.token.is_none() {

@@ -328,3 +328,29 @@ fn the_names_and_options_of_stolos_are_understood() {
     );
     assert_eq!(late, (Some(1), "base-app1-20140101_7-7\n".to_owned()));
 }
+
+fn signal(which: &str, pid: &str) {
+    assert!(Command::new("kill").args([which, pid]).status().expect("kill").success());
+}
+
+#[test]
+fn fault_8_a_worker_that_hung_is_not_believed_and_begins_anew() {
+    let folder = folder(&[("app1", HELD), ("other", "true")]);
+    let _leader = worker(&folder, &["-a", "other", "--lease", "0.5"]);
+    let mut hung = worker(&folder, &["-a", "app1", "-n", "1"]);
+    // Its name says its process.
+    let pid = hung.said.split(':').nth(1).expect("a name").to_owned();
+    submit(&folder, "app1", &["20140101_1"]);
+    has_lines(&folder, "starts", 1);
+    signal("-STOP", &pid);
+    let _next = worker(&folder, &["-a", "app1", "-n", "1"]);
+    has_lines(&folder, "starts", 2);
+    ends(&lines(&folder, "starts")[0]);
+    signal("-CONT", &pid);
+    hung.hear("it begins anew");
+    folder.write("go", "");
+    all_succeed(&folder, "app1", 1);
+    assert_eq!(lines(&folder, "ends").len(), 1);
+    assert_eq!(results(&folder, "app1", "20140101_1"), ["unknown", "succeeded"]);
+    assert!(hung.stop().success());
+}

@@ -152,12 +152,18 @@ impl Server {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("kelos");
         let out = BufReader::new(child.stdout.take().expect("its output"));
         let mut server = Server { child, out, said: String::new() };
-        while !server.said.contains(until) {
-            let before = server.said.len();
-            server.out.read_line(&mut server.said).expect("a line");
-            assert!(server.said.len() > before, "it ended: {}", server.said);
-        }
+        server.hear(until);
         server
+    }
+
+    /// Waits until it has said this, too.
+    #[track_caller]
+    pub(crate) fn hear(&mut self, until: &str) {
+        while !self.said.contains(until) {
+            let before = self.said.len();
+            self.out.read_line(&mut self.said).expect("a line");
+            assert!(self.said.len() > before, "it ended: {}", self.said);
+        }
     }
 
     pub(crate) fn up(folder: &Folder) -> Server {
