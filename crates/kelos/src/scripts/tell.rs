@@ -122,6 +122,20 @@ mod tests {
     }
 
     #[test]
+    fn tells_of_apps_beside_the_scripts() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = folders(root.path());
+        let listen = || is_of_this_machine(root.path()).then(|| Told::listen(&folders, Some(root.path())).unwrap());
+        let file = root.path().join("tasks.json");
+        for text in ["{}", "{\"a\": {}}"] {
+            let Some(told) = listen() else { return };
+            assert!(!told.changed_within(NOW));
+            std::fs::write(&file, text).unwrap();
+            assert!(told.changed_within(NOW));
+        }
+    }
+
+    #[test]
     fn tells_of_folders_that_come_and_are_replaced() {
         let root = tempfile::tempdir().unwrap();
         let folders = folders(root.path());
