@@ -15,9 +15,9 @@ use kelos_model::{
 };
 use kelos_store::{MemoryDisk, MemoryStore, Reader, SlotFilter, Store};
 
+use crate::apps::Apps;
 use crate::workload::Workload;
 use crate::world::{Known, World};
-use jobs::Apps;
 
 /// What a poll, a report or a retry may be late by.
 const SLACK: SignedDuration = SignedDuration::from_mins(12);

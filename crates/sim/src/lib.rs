@@ -5,6 +5,7 @@
 //! must hold whatever happened. [`spec`] is the plain full scan, and [`lockstep`] holds the incremental
 //! core against it. A seed reproduces its failure exactly.
 
+pub mod apps;
 pub mod contract;
 pub mod drive;
 pub mod faulty;

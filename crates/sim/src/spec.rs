@@ -13,7 +13,7 @@ use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
 use kelos_model::{Answer, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
-use crate::judge::jobs::Apps;
+use crate::apps::Apps;
 use crate::workload::Meant;
 use crate::world::{Known, World};
 

@@ -11,7 +11,7 @@ use kelos_model::trigger::{Evaluation, Waker, evaluate};
 use kelos_model::{Answer, RunId, SlotRef, SlotState, WorkflowId};
 
 use super::{Spec, SpecSlot};
-use crate::judge::jobs::{Validity, is_met, slots_of, validity};
+use crate::apps::{Validity, is_met, slots_of, validity};
 use crate::spec::schedules_of_feeds;
 use crate::world::{Known, World};
 
