@@ -60,7 +60,10 @@ fn the_example_graph_answers_as_stolos_does() {
 
 #[test]
 fn the_examples_of_the_document_hold_as_written() {
-    hold("readme", &Settings::new(Some("{date}_{client_id}"), None).unwrap());
+    let settings = Settings::new(Some("{date}_{client_id}"), None).unwrap();
+    hold("readme", &settings);
+    let run = apps(&fixture("readme/tasks.json"), "tasks.json", &settings).unwrap();
+    assert_eq!(run.workflows[0].job.settings["shell"], "echo {app_name} is Running App 1 with {job_id}");
 }
 
 #[test]
