@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 12] = [
+const FOUND: [(u64, &str); 17] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -17,7 +17,21 @@ const FOUND: [(u64, &str); 12] = [
     (7706, KEPT_BEFORE),
     (17_338, KEPT_BEFORE),
     (19_904, KEPT_BEFORE),
+    (137, "a slot waited for a job of an app that was gone, and nobody opened the job once the app was back"),
+    (
+        199,
+        "the children of a job that a person marked were lost where functions had to be asked what else they wait for",
+    ),
+    (
+        7400,
+        "what hangs on a job was not opened again with it where a job between the two was opened by the same request",
+    ),
+    (7583, PARENT_AND_TRIGGER),
+    (7927, PARENT_AND_TRIGGER),
 ];
+
+const PARENT_AND_TRIGGER: &str =
+    "a job's trigger waited for a job that was one of its parents, too, and news of that reached the parents only";
 
 const KILLED_THEN_MARKED: &str = "the full scan still counted the retries of a slot that was killed and marked later";
 
