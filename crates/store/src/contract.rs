@@ -395,9 +395,24 @@ pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
     Ok(())
 }
 
-/// When the definition of a row came into force: the moment of the turn that brought it.
-pub(crate) fn defined_at(row: &WorkflowRow, events: &[EventRecord]) -> Timestamp {
-    let defines = |record: &&EventRecord| matches!(&record.event, Event::Workflow { workflow, what: WorkflowEvent::Defined { .. } } if *workflow == row.id);
-    let event = events.iter().find(defines).or(events.first());
-    event.map_or(Timestamp::UNIX_EPOCH, |record| record.at)
+/// When definitions came into force: the moments of the turn that brought them.
+pub(crate) struct DefinedAt<'a> {
+    named: BTreeMap<&'a WorkflowId, Timestamp>,
+    first: Timestamp,
+}
+
+impl<'a> DefinedAt<'a> {
+    pub(crate) fn of(events: &'a [EventRecord]) -> DefinedAt<'a> {
+        let defined = |record: &'a EventRecord| match &record.event {
+            Event::Workflow { workflow, what: WorkflowEvent::Defined { .. } } => Some((workflow, record.at)),
+            _ => None,
+        };
+        // Of several the first counts.
+        let named = events.iter().rev().filter_map(defined).collect();
+        DefinedAt { named, first: events.first().map_or(Timestamp::UNIX_EPOCH, |record| record.at) }
+    }
+
+    pub(crate) fn at(&self, workflow: &WorkflowId) -> Timestamp {
+        self.named.get(workflow).copied().unwrap_or(self.first)
+    }
 }

@@ -8,7 +8,7 @@ use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, Event, EventRecord, Run, Slot, SlotKey, SlotRef, WorkflowId};
 use serde_json::Value;
 
-use crate::contract::{Commit, Lease, PastDefinition, SlotRow, Snapshot, StoreError, defined_at, follows};
+use crate::contract::{Commit, DefinedAt, Lease, PastDefinition, SlotRow, Snapshot, StoreError, follows};
 use crate::cursor::SlotPlace;
 use kelos_model::Recall;
 
@@ -81,8 +81,9 @@ impl State {
             return Err(StoreError::Deposed { held: lease.epoch, current: self.epoch });
         }
         follows(self.last_seq(), &commit.events).map_err(corrupt)?;
+        let defined_at = DefinedAt::of(&commit.events);
         for row in &commit.workflows {
-            self.write_workflow(row, commit);
+            self.write_workflow(row, defined_at.at(&row.id), commit);
         }
         for row in &commit.slots {
             self.write_slot(row);
@@ -113,11 +114,11 @@ impl State {
         Ok(())
     }
 
-    fn write_workflow(&mut self, row: &WorkflowRow, commit: &Commit) {
+    fn write_workflow(&mut self, row: &WorkflowRow, at: Timestamp, commit: &Commit) {
         self.meet(&row.id);
         let past = PastDefinition {
             version: row.version,
-            at: in_millis(defined_at(row, &commit.events)),
+            at: in_millis(at),
             definition: (*row.definition).clone(),
             source: None,
         };

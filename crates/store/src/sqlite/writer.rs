@@ -1,9 +1,10 @@
 //! One turn, one transaction.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::str::from_utf8;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Event, EventRecord, Run, RunState, SlotState, WorkflowId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use super::fault::Fault;
 use super::open::{BUSY, FilePlace};
 use super::rows::{column, millis, mode_name, run_state, slot_state};
-use crate::contract::{Commit, Lease, SlotRow, StoreError};
+use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError};
 use crate::cursor::beyond_time;
 
 /// The connection that writes, and what it need not ask again.
@@ -179,10 +180,22 @@ impl Turn<'_> {
     }
 
     fn write_workflows(&mut self, commit: &Commit) -> Result<(), Fault> {
+        if commit.workflows.is_empty() {
+            return Ok(());
+        }
+        let defined_at = DefinedAt::of(&commit.events);
+        // A file may define thousands of them.
+        let mut sources = BTreeMap::new();
         for row in &commit.workflows {
             let number = self.number(&row.id)?;
             if self.known.versions.get(&number) != Some(&row.version) {
-                self.write_definition(number, row, commit)?;
+                let file = row.definition.source.file.as_str();
+                let source = match (sources.get(file), commit.sources.get(file)) {
+                    (Some(known), _) => Some(*known),
+                    (None, Some(text)) => Some(*sources.entry(file).or_insert(self.source(text)?)),
+                    (None, None) => None,
+                };
+                self.write_definition(number, row, defined_at.at(&row.id), source)?;
                 self.known.defined.push((number, row.version));
             }
             let sql = "UPDATE workflows SET present = ?2, paused = ?3, planned = ?4 WHERE id = ?1";
@@ -193,15 +206,19 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn write_definition(&mut self, number: i64, row: &WorkflowRow, commit: &Commit) -> Result<(), Fault> {
-        let at = crate::contract::defined_at(row, &commit.events).as_millisecond();
-        let source = commit.sources.get(&row.definition.source.file).map(|text| self.source(text)).transpose()?;
+    fn write_definition(
+        &mut self,
+        number: i64,
+        row: &WorkflowRow,
+        at: Timestamp,
+        source: Option<i64>,
+    ) -> Result<(), Fault> {
         self.tx.prepare_cached("UPDATE workflows SET version = ?2 WHERE id = ?1")?.execute((number, row.version))?;
         let sql = "INSERT INTO definitions (workflow, version, at, definition, source) VALUES (?1, ?2, ?3, ?4, ?5) \
                    ON CONFLICT DO NOTHING";
         let mut statement = self.tx.prepare_cached(sql)?;
         let definition = self.known.json(&*row.definition)?;
-        statement.execute(params![number, row.version, at, definition, source])?;
+        statement.execute(params![number, row.version, at.as_millisecond(), definition, source])?;
         Ok(())
     }
 
