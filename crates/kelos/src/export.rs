@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{Reader, SlotFilter, SlotRow, StoreError};
 use serde::Serialize;
@@ -150,7 +151,7 @@ impl Export<'_> {
 
     /// Hands out every file of the database that is to be.
     fn each(&self, file: &mut Each<'_>) -> Result<(), ExportError> {
-        for row in self.reader.workflows()?.into_iter().filter(|row| is_safe_name(row.id.as_str())) {
+        for row in self.reader.workflows()?.into_iter().filter(|row| left_out(row).is_none()) {
             self.slots(&row.id, &mut |slot| {
                 let time = slot.id.key.scheduled_at();
                 let Ok(record) = self.record(&slot)? else { return Ok(()) };
@@ -181,7 +182,8 @@ impl Export<'_> {
         let mut from = None;
         loop {
             let page = self.reader.slots(&filter, from.as_deref(), PAGE)?;
-            page.rows.into_iter().try_for_each(&mut *each)?;
+            // What has become a workflow with a schedule may have jobs from before.
+            page.rows.into_iter().filter(|row| row.id.key.job().is_none()).try_for_each(&mut *each)?;
             from = page.next;
             if from.is_none() {
                 return Ok(());
@@ -227,7 +229,7 @@ impl Export<'_> {
     fn end_pauses(&self) -> Result<u32, ExportError> {
         let mut ended = 0;
         for row in self.reader.workflows()? {
-            if !row.paused && is_safe_name(row.id.as_str()) {
+            if !row.paused && left_out(&row).is_none() {
                 ended += u32::from(self.tree.remove(&TreeFile::paused(&row.id))?);
             }
         }
@@ -237,9 +239,8 @@ impl Export<'_> {
     /// Counts what was exported, and tells what was not.
     fn tell(&self, done: &mut Exported) -> Result<(), ExportError> {
         for row in self.reader.workflows()? {
-            if !is_safe_name(row.id.as_str()) {
-                let why = "no file can have this name: the workflow was left out".to_owned();
-                done.troubles.push(Trouble { path: row.id.to_string(), why });
+            if let Some(why) = left_out(&row) {
+                done.troubles.push(Trouble { path: row.id.to_string(), why: why.to_owned() });
                 continue;
             }
             let mut slots = 0;
@@ -266,6 +267,14 @@ impl Export<'_> {
         }
         Ok(())
     }
+}
+
+/// Why Celos can't have a workflow.
+fn left_out(row: &WorkflowRow) -> Option<&'static str> {
+    if row.definition.keys.jobs().is_some() {
+        return Some("its slots are jobs with ids, and Celos knows slots of times only: the workflow was left out");
+    }
+    (!is_safe_name(row.id.as_str())).then_some("no file can have this name: the workflow was left out")
 }
 
 fn is_safe_register(bucket: &str, key: &str) -> bool {

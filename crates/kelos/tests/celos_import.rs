@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::celos_db::{Database, Found, Record, Status, Tree, TreeFile};
-use kelos::core::{Ask, Command, Config, Input};
+use kelos::core::{Ask, Command, Config, Input, SubmitRequest};
 use kelos::export::{ExportError, ExportOptions, Exported, export};
 use kelos::import::{Definitions, ImportError, ImportOptions, Imported, ImportedWorkflow, PauseFate, import};
+use kelos::model::jobs::{JobKeys, JobTemplate};
 use kelos::model::run::Report;
 use kelos::model::slot::apply;
 use kelos::model::time::{CronSchedule, Schedule, parse_instant};
-use kelos::model::workflow::{Job, Source};
+use kelos::model::workflow::{Job, Keys, Source};
 use kelos::model::{
     Event, EventRecord, Outcome, RetryPolicy, RunState, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
@@ -456,6 +457,28 @@ fn files_are_written_byte_for_byte_as_celos_does() {
     assert_eq!(String::from_utf8(mark.bytes).unwrap(), r#"{"rerunTime":"2016-02-10T12:30:00.000Z"}"#);
     let names: Vec<_> = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["state"], "nothing is left lying around");
+}
+
+#[test]
+fn jobs_with_ids_are_left_out_and_named() {
+    let keys = Keys::Jobs(Box::new(JobKeys::new(JobTemplate::new("{n}").unwrap())));
+    let jobs = Workflow::keyed(named("jobs"), keys, Job::new("oozie", serde_json::Map::new()));
+    let disk = MemoryDisk::new();
+    let mut scheduler = Scheduler::start(&disk, &[Arc::new(jobs), hourly("w", "oozie")], at(NOW));
+    let job = SlotRef::job(named("jobs"), "7".into());
+    let request = SubmitRequest { jobs: vec![job], priority: 0, readd: false, reason: None };
+    scheduler.feed(at(NOW), Input::Asked { token: 1, by: "ann".to_owned(), ask: Ask::Submit(request) });
+    let paused = Ask::Pause(named("jobs"));
+    scheduler.feed(at(NOW), Input::Asked { token: 2, by: "ann".to_owned(), ask: paused });
+    scheduler.stop();
+    let target = tempfile::tempdir().unwrap();
+    let exported = export_to(&mut MemoryStore::on(&disk), target.path(), false).unwrap();
+    assert!(exported.workflows.contains_key("w") && !exported.workflows.contains_key("jobs"));
+    let troubles: Vec<&str> = exported.troubles.iter().map(|trouble| trouble.path.as_str()).collect();
+    assert!(troubles.contains(&"jobs"), "{troubles:?}");
+    for folder in ["state", "rerun", "paused"] {
+        assert!(!target.path().join(folder).join("jobs").exists(), "{folder}");
+    }
 }
 
 #[test]
