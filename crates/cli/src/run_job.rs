@@ -19,6 +19,7 @@ use crate::apps::Apps;
 use crate::client::{items, text};
 use crate::failure::{BAD, Failure};
 use crate::folder;
+use crate::host::Signals;
 use crate::worker::{self, Crew, Lease, Line, ended, useless};
 
 /// No job came.
@@ -205,9 +206,14 @@ async fn one_job(
     news: &mut UnboundedReceiver<News>,
     timeout: Duration,
 ) -> Result<Option<Outcome>, Failure> {
-    let first = match tokio::time::timeout(timeout, news.recv()).await {
-        Ok(first) => first,
-        Err(_) => {
+    let mut signals = Signals::listen()?;
+    let first = tokio::select! {
+        first = tokio::time::timeout(timeout, news.recv()) => first.ok().flatten(),
+        () = signals.wait() => None,
+    };
+    let first = match first {
+        Some(first) => Some(first),
+        None => {
             // What is given to it on its way out it does.
             worker.leave().await;
             news.try_recv().ok()
@@ -218,46 +224,59 @@ async fn one_job(
         Some(News::Useless(why)) => return Err(useless(&why)),
         _ => return Ok(None),
     };
-    let outcome = follow(launcher, &run, async {
-        loop {
-            match news.recv().await {
-                Some(News::Over(over)) => return Ok(over.outcome),
-                Some(News::Useless(why)) => return Err(useless(&why)),
-                Some(News::GivenUp) | None => {
-                    let why = "its leader had not heard of it for too long and took the job away".to_owned();
-                    return Err(Failure::bad(format!("finish {}: {why}", run.slot.short())));
-                }
-                Some(News::Began(_) | News::Came) => {}
-            }
-        }
-    })
-    .await;
+    let outcome = follow(launcher, &run, &mut signals, over(&run, news)).await;
     worker.leave().await;
     outcome.map(Some)
 }
 
-/// Prints the output of a run until it is over.
-async fn follow<T>(launcher: &Launcher, run: &RunId, over: impl Future<Output = T>) -> T {
+/// Waits for the end of the one run.
+async fn over(run: &RunId, news: &mut UnboundedReceiver<News>) -> Result<Outcome, Failure> {
+    loop {
+        match news.recv().await {
+            Some(News::Over(over)) => return Ok(over.outcome),
+            Some(News::Useless(why)) => return Err(useless(&why)),
+            Some(News::GivenUp) | None => {
+                let why = "its leader had not heard of it for too long and took the job away";
+                return Err(Failure::bad(format!("finish {}: {why}", run.slot.short())));
+            }
+            Some(News::Began(_) | News::Came) => {}
+        }
+    }
+}
+
+/// Prints the output of a run until it is over; a signal ends it.
+async fn follow<T>(launcher: &Launcher, run: &RunId, signals: &mut Signals, over: impl Future<Output = T>) -> T {
     tokio::pin!(over);
     let mut offset = 0;
     loop {
         let outcome = tokio::select! {
             outcome = &mut over => Some(outcome),
+            () = signals.wait() => {
+                let (launcher, run) = (launcher.clone(), run_ref(run));
+                tokio::spawn(async move { launcher.cancel(&run).await });
+                None
+            }
             () = tokio::time::sleep(LOOK_EVERY) => None,
         };
-        while let Ok(piece) = launcher.read_log(&run_ref(run), offset, PIECE).await {
-            offset = piece.next_offset;
-            if piece.bytes.is_empty() {
-                break;
-            }
-            let mut out = std::io::stdout().lock();
-            // Whoever closed it does not want to read.
-            let _ = out.write_all(&piece.bytes).and_then(|()| out.flush());
-        }
+        offset = print(launcher, run, offset).await;
         if let Some(outcome) = outcome {
             return outcome;
         }
     }
+}
+
+/// Prints what a run has written since; gives where to go on.
+async fn print(launcher: &Launcher, run: &RunId, mut offset: u64) -> u64 {
+    while let Ok(piece) = launcher.read_log(&run_ref(run), offset, PIECE).await {
+        offset = piece.next_offset;
+        if piece.bytes.is_empty() {
+            break;
+        }
+        let mut out = std::io::stdout().lock();
+        // Whoever closed it does not want to read.
+        let _ = out.write_all(&piece.bytes).and_then(|()| out.flush());
+    }
+    offset
 }
 
 /// Runs a job past everything, in a folder that is gone afterwards.
@@ -276,7 +295,7 @@ fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
     let (launcher, runtime) = (worker::launcher(kept.path())?, worker::runtime()?);
     let mut start = start(workflow, key).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
     args.more().apply(&mut start);
-    let outcome = runtime.block_on(alone(&launcher, runtime.handle(), start));
+    let outcome = runtime.block_on(alone(&launcher, runtime.handle(), start))?;
     Ok(told(&args.app, &outcome))
 }
 
@@ -288,7 +307,8 @@ fn start(workflow: &Arc<Workflow>, key: SlotKey) -> Result<Start, String> {
 }
 
 /// Does a run for nobody else.
-async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Start) -> Outcome {
+async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Start) -> Result<Outcome, Failure> {
+    let mut signals = Signals::listen()?;
     let (says, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let reports = Reports::new(move |input| {
         if let kelos::core::Input::RunReported { report, .. } = input {
@@ -297,7 +317,7 @@ async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Sta
     });
     let run = start.run.clone();
     local_executors(launcher, runtime).get(&start.workflow.job.executor).start(start, reports);
-    follow(launcher, &run, async {
+    let over = async {
         loop {
             match heard.recv().await {
                 Some(Report::Ended { outcome }) => return outcome,
@@ -306,6 +326,6 @@ async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Sta
                 None => return Outcome::Unknown { reason: "nothing was heard of it".to_owned() },
             }
         }
-    })
-    .await
+    };
+    Ok(follow(launcher, &run, &mut signals, over).await)
 }

@@ -12,7 +12,7 @@ use kelos_model::{RunId, WorkflowId};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{Order, Process, Seen, Told, Word};
+use super::{Claimed, Order, Process, Seen, Told, Word};
 use crate::executor::{Reports, Start};
 
 /// Everything a desk knows.
@@ -184,6 +184,7 @@ impl State {
         session.workflows.clone_from(&word.workflows);
         session.job.clone_from(&word.job);
         (session.attempts, session.free, session.leaves) = (word.attempts, word.free, word.leaves);
+        self.miss(worker, &word.runs);
         let mut refused = Vec::new();
         for claimed in &word.runs {
             if !self.belongs(&claimed.run, worker) {
@@ -196,6 +197,23 @@ impl State {
             }
         }
         refused
+    }
+
+    /// Gives a worker once more what it had and does not have any more, though no end was heard of; where that can't be given, it
+    /// is looked at as what nobody came for.
+    fn miss(&mut self, worker: &Arc<str>, has: &[Claimed]) {
+        let Some(session) = self.sessions.get_mut(worker) else { return };
+        let has: BTreeSet<&RunId> = has.iter().map(|claimed| &claimed.run).collect();
+        let missing: Vec<RunId> = session.listed.iter().filter(|run| !has.contains(run)).cloned().collect();
+        for run in missing {
+            session.forget(&run);
+            let Some(entry) = self.runs.get_mut(&run) else { continue };
+            if entry.start.is_some() {
+                session.unlisted.insert(run);
+            } else {
+                entry.place = Place::Unclaimed(session.heard);
+            }
+        }
     }
 
     /// Whether a run is a worker's, or could be.

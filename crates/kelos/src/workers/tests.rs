@@ -292,3 +292,34 @@ async fn what_a_worker_declines_goes_to_the_one_that_wants_this_very_job() {
     assert_eq!(bench.desk.workers().len(), 2);
     assert_eq!(bench.say("w2", wants_it(2, None)).await.starts.len(), 1);
 }
+
+#[tokio::test]
+async fn a_run_that_a_worker_has_done_is_told_of_again_and_not_done_again() {
+    let mut bench = Bench::new();
+    let held = Held::default();
+    let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let (worker, _news) =
+        Worker::start("w1".to_owned(), door, Executors::default().with("held", held.clone()), one_at_a_time());
+    bench.start("app1", "20140101_1", "w1");
+    assert!(matches!(bench.next().await.1, Report::Started { .. }));
+    held.end(Outcome::Succeeded);
+    assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
+    while !worker.is_idle() {
+        tokio::task::yield_now().await;
+    }
+    // A store that failed has the same run started once more.
+    bench.start("app1", "20140101_1", "w1");
+    assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
+    assert!(held.0.lock().unwrap().is_empty());
+    worker.leave().await;
+}
+
+#[tokio::test]
+async fn a_run_that_a_worker_has_no_more_is_given_to_it_again() {
+    let bench = Bench::new();
+    let first = bench.say("w1", word(1, 1, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    let with_it = Word { runs: has(&[run("app1", "20140101_1")]), ..word(2, 0, Some(&first)) };
+    assert!(bench.say("w1", with_it).await.starts.is_empty());
+    assert_eq!(bench.say("w1", word(3, 1, Some(&first))).await.starts.len(), 1);
+}

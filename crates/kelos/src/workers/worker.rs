@@ -122,7 +122,8 @@ struct Hands {
     taken: u32,
     runs: BTreeMap<RunId, Held>,
     outbox: Vec<Told>,
-    over: VecDeque<RunId>,
+    /// What was said last of runs that are over.
+    over: VecDeque<Told>,
 }
 
 /// A run in a worker's hands.
@@ -165,7 +166,10 @@ impl Hands {
     fn forget(&mut self, run: &RunId) {
         self.runs.remove(run);
         self.outbox.retain(|told| told.run != *run);
-        self.over.push_back(run.clone());
+    }
+
+    fn remember(&mut self, told: &Told) {
+        self.over.push_back(told.clone());
         if self.over.len() > REMEMBERED {
             self.over.pop_front();
         }
@@ -337,7 +341,10 @@ impl<D: Door> Inner<D> {
         for told in reports {
             match told.what {
                 Report::Started { .. } => {}
-                Report::Ended { .. } => hands.forget(&told.run),
+                Report::Ended { .. } => {
+                    hands.forget(&told.run);
+                    hands.remember(told);
+                }
                 // It may be asked for again.
                 Report::Deferred { .. } | Report::NeverStarted => {
                     hands.runs.remove(&told.run);
@@ -394,7 +401,13 @@ impl<D: Door> Inner<D> {
         let Order { run, workflow, settings, properties } = order;
         {
             let mut hands = self.hands();
-            if hands.runs.contains_key(&run) || hands.over.contains(&run) {
+            if hands.runs.contains_key(&run) {
+                return;
+            }
+            // The desk has not heard of its end, or this order was under way when it did.
+            if let Some(told) = hands.over.iter().find(|told| told.run == run).cloned() {
+                hands.outbox.push(told);
+                self.say.notify_one();
                 return;
             }
             hands.taken = hands.taken.saturating_add(1);
