@@ -197,6 +197,7 @@ impl Core {
             dormant: task.dormant(&slot.key),
             finishing: self.finishing(slot),
             no_worker: self.is_by_workers(task) && !self.offers.serves(&slot.workflow),
+            workers_busy: self.is_by_workers(task) && self.offers.are_busy(&slot.workflow),
         }
     }
 }

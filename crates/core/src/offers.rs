@@ -50,6 +50,11 @@ impl Offers {
         self.by_workflow.contains_key(id)
     }
 
+    /// Whether workers serve a workflow, and none of them would do one more of its jobs.
+    pub(crate) fn are_busy(&self, id: &WorkflowId) -> bool {
+        self.serves(id) && self.of(id).all(|(_, offer)| offer.free == 0)
+    }
+
     /// How many more jobs of a workflow workers would do, whichever they are.
     pub(crate) fn free_for(&self, id: &WorkflowId) -> u32 {
         self.of(id).filter(|(_, offer)| offer.job.is_none()).fold(0, |sum, (_, offer)| sum.saturating_add(offer.free))

@@ -331,6 +331,8 @@ pub struct Inspection {
     pub dormant: Option<String>,
     /// Whether it is for workers to run, and none of them serves its workflow.
     pub no_worker: bool,
+    /// Whether it is for workers to run, and those that serve its workflow have no room.
+    pub workers_busy: bool,
     /// What holds up the success of its run, which has ended, in words.
     pub finishing: Option<String>,
 }

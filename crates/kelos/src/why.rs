@@ -228,6 +228,9 @@ fn queue_blockers(workflow: Option<&WorkflowRow>, inspection: Option<&Inspection
     if inspection.no_worker {
         blockers.push("no worker that is connected does jobs of its workflow".to_owned());
     }
+    if inspection.workers_busy {
+        blockers.push("all workers that do jobs of its workflow are busy".to_owned());
+    }
     if inspection.active >= concurrency {
         blockers.push(format!("{} of {concurrency} places of its workflow are taken", inspection.active));
     }

@@ -224,7 +224,11 @@ impl Words {
         let next = found.next_look.map_or("when something wakes it".to_owned(), |at| self.time(at));
         let full = if found.at_global_limit { ", all places taken" } else { "" };
         let finishing = found.finishing.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
-        let worker = if found.no_worker { ", no worker serves it" } else { "" };
+        let worker = match (found.no_worker, found.workers_busy) {
+            (true, _) => ", no worker serves it",
+            (_, true) => ", all workers that serve it are busy",
+            _ => "",
+        };
         let dormant = found.dormant.as_ref().map(|why| format!(", left alone: {why}")).unwrap_or_default();
         let place = |one: &kelos_core::PoolPlace| {
             format!("; takes {} of {}; {} ahead there", one.permits, self.pool(&one.state), one.ahead)
