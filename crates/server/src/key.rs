@@ -1,5 +1,6 @@
 //! Slots as people name them: by a time, or by a job id where the workflow is keyed by job ids.
 
+use kelos::core::Refusal;
 use kelos::jobs::read_key;
 use kelos::model::time::parse_instant;
 use kelos::model::workflow::Keys;
@@ -15,7 +16,9 @@ pub(crate) async fn slot(app: &App, workflow: &WorkflowId, text: &str) -> Result
     let keys = row.as_ref().map(|row| &row.definition.keys);
     let key = match keys {
         Some(keys @ Keys::Jobs(_)) => job(app, keys, text).await?,
-        _ => read(keys, text)?,
+        Some(keys) => read(Some(keys), text)?,
+        // What is no time may be a job of an app with a typo in its name.
+        None => read(None, text).map_err(|_| Problem::from(Refusal::NoWorkflow(workflow.clone())))?,
     };
     Ok(SlotRef::new(workflow.clone(), key))
 }

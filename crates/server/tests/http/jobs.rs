@@ -177,6 +177,16 @@ async fn everything_about_a_slot_is_there_for_a_job() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_of_an_app_that_nobody_knows_is_no_bad_time() {
+    let server = diamond().await;
+    for what in ["", "/why", "/runs/1"] {
+        let reply = server.get(&format!("/api/v1/workflows/nobody/slots/20140601_7{what}")).await;
+        assert_eq!(reply.status, 404, "{what}");
+        assert_eq!(reply.json()["detail"], "no workflow is named \"nobody\"", "{what}");
+    }
+}
+
 async fn why(server: &Server, name: &str) -> Value {
     server.get(&format!("/api/v1/workflows/{name}/slots/20140601_7/why")).await.ok().json()
 }
