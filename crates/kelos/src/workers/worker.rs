@@ -150,6 +150,9 @@ impl Hands {
         let claimed = |(run, held): (&RunId, &Held)| {
             (!held.abandoned).then(|| Claimed { run: run.clone(), external_id: held.external_id.clone() })
         };
+        // What is told of once more was given once more: it is not to be given again meanwhile.
+        let told = self.outbox.iter().filter(|told| !self.runs.contains_key(&told.run));
+        let told = told.map(|told| Claimed { run: told.run.clone(), external_id: None });
         Word {
             session: self.session.clone(),
             count: self.count,
@@ -157,7 +160,7 @@ impl Hands {
             job: self.wanted.job.clone(),
             free: self.free(),
             attempts: self.wanted.attempts,
-            runs: self.runs.iter().filter_map(claimed).collect(),
+            runs: self.runs.iter().filter_map(claimed).chain(told).collect(),
             process,
             ..Word::default()
         }
@@ -406,7 +409,9 @@ impl<D: Door> Inner<D> {
             }
             // The desk has not heard of its end, or this order was under way when it did.
             if let Some(told) = hands.over.iter().find(|told| told.run == run).cloned() {
-                hands.outbox.push(told);
+                if !hands.outbox.contains(&told) {
+                    hands.outbox.push(told);
+                }
                 self.say.notify_one();
                 return;
             }
