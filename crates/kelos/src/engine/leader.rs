@@ -313,8 +313,11 @@ impl Leader {
                 }
                 Command::Relate(relation) => {
                     let (functions, reports) = (self.parts.functions.clone(), self.reports.clone());
-                    self.parts.runtime.spawn_blocking(move || {
-                        let answer = functions.related(&relation);
+                    let asked = relation.clone();
+                    let call = self.parts.runtime.spawn_blocking(move || functions.related(&asked));
+                    // Whatever becomes of the call: who asked waits for an answer.
+                    self.parts.runtime.spawn(async move {
+                        let answer = call.await.unwrap_or_else(|error| Err(error.to_string()));
                         reports.deliver(Input::Related { relation, answer });
                     });
                 }
