@@ -41,7 +41,11 @@ impl Apps {
         if let Some(template) = &self.template {
             JobTemplate::new(template).map_err(|error| Failure::usage(format!("use --template: {error}")))?;
         }
-        if let Some(address) = self.tasks_redis.clone().or_else(redis_of_stolos) {
+        let address = match &self.tasks_redis {
+            None => redis_of_stolos(|name| std::env::var(name).ok())?,
+            address => address.clone(),
+        };
+        if let Some(address) = address {
             let password = std::env::var(PASSWORD).ok();
             let apps = RedisApps::new(&address, password.as_deref());
             let source = apps.and_then(|apps| apps.source(dir, self.template.clone()));
@@ -57,14 +61,18 @@ impl Apps {
 }
 
 /// Where the variables of Stolos say that apps are, if that is in Redis.
-fn redis_of_stolos() -> Option<String> {
-    let variable =
-        |name: &str, usual: &str| std::env::var(format!("STOLOS_{name}")).unwrap_or_else(|_| usual.to_owned());
+fn redis_of_stolos(variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
+    let variable = |name: &str, usual: &str| variable(&format!("STOLOS_{name}")).unwrap_or_else(|| usual.to_owned());
     let backend = variable("CONFIGURATION_BACKEND", "json");
     let (host, port) = (variable("REDIS_HOST", "localhost"), variable("REDIS_PORT", "6379"));
     let (database, prefix) = (variable("REDIS_DB", "0"), variable("REDIS_KEY_PREFIX", "stolos/"));
-    let address = || format!("redis://{host}:{port}/{database}?prefix={prefix}");
-    ["redis", "majorityredis"].contains(&&*backend).then(address)
+    match &*backend {
+        "json" | "" => Ok(None),
+        "redis" | "majorityredis" => Ok(Some(format!("redis://{host}:{port}/{database}?prefix={prefix}"))),
+        _ => Err(Failure::usage(format!(
+            "find the apps: STOLOS_CONFIGURATION_BACKEND is \"{backend}\", expected json or redis: code of Python is not called"
+        ))),
+    }
 }
 
 /// A job that somebody could submit: of the last app that nothing depends on.
@@ -88,5 +96,22 @@ fn value(jobs: &JobKeys, name: &Arc<str>, now: Timestamp) -> Arc<str> {
         Some(Kind::Integer { min, .. }) => min.unwrap_or(1).to_string().into(),
         Some(Kind::Choice { of }) => of.first().cloned().unwrap_or_default(),
         _ => "x".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redis_of_stolos;
+
+    #[test]
+    fn the_variables_of_stolos_name_a_file_or_redis_and_nothing_else() {
+        let of = |backend: &'static str| {
+            redis_of_stolos(move |name| (name == "STOLOS_CONFIGURATION_BACKEND").then(|| backend.to_owned()))
+        };
+        assert_eq!(redis_of_stolos(|_| None).unwrap(), None);
+        assert_eq!(of("json").unwrap(), None);
+        assert_eq!(of("redis").unwrap().as_deref(), Some("redis://localhost:6379/0?prefix=stolos/"));
+        let said = of("mypython.module.mybackend.MyMapping").unwrap_err().message;
+        assert!(said.contains("expected json or redis"), "{said}");
     }
 }
