@@ -10,6 +10,7 @@ use ureq::http::{HeaderValue, Response};
 use ureq::{Agent, Body};
 
 use crate::failure::{Failure, UNREACHABLE};
+use crate::fleet::{self, Fleet};
 use crate::options::Door;
 use crate::up;
 
@@ -24,12 +25,21 @@ pub(crate) struct Client {
     agent: Agent,
     base: String,
     user: Option<HeaderValue>,
+    /// Where nobody led in a folder of workers, this process does for as long as it asks.
+    _lead: Option<Fleet>,
 }
 
 impl Client {
-    /// The server that was named, or that works in this folder, or the usual one.
+    /// The server that was named, or that works in this folder, or the usual one. In a folder that workers share somebody always
+    /// answers: this process, if need be.
     pub(crate) fn new(door: &Door) -> Result<Client, Failure> {
         let named = door.server.clone().filter(|server| !server.is_empty());
+        if named.is_none()
+            && let Some(fleet) = fleet::of_workers_alone()?
+        {
+            let place = fleet.find()?;
+            return Ok(Client { _lead: Some(fleet), ..Client::at(&place.address)? });
+        }
         Client::at(&named.or_else(nearby).unwrap_or_else(|| format!("http://127.0.0.1:{}", up::PORT)))
     }
 
@@ -50,7 +60,7 @@ impl Client {
         let user = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
         let user = user.map(|user| user.trim().to_owned()).find(|user| (1..=200).contains(&user.len()));
         let user = HeaderValue::from_bytes(user.unwrap_or_else(|| "cli".to_owned()).as_bytes()).ok();
-        Ok(Client { agent: config.into(), base: base.trim_end_matches('/').to_owned(), user })
+        Ok(Client { agent: config.into(), base: base.trim_end_matches('/').to_owned(), user, _lead: None })
     }
 
     /// Reads something.

@@ -34,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const GLANCE: Duration = Duration::from_secs(5);
 /// Wait until the next look for a leader.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// The database in the folder of state.
+const DATABASE: &str = "kelos.db";
 /// What lies in a folder that a fleet may work on.
 const SIGNS: [&str; 3] = [STATE, TASKS_JSON, "workflows"];
 
@@ -275,6 +277,19 @@ pub(crate) fn ask<T>(door: &Door, ask: impl Fn(&Client) -> Result<T, Failure>) -
     let answer = fleet.ask(ask)?;
     fleet.leave()?;
     Ok(answer)
+}
+
+/// A place among those who work on this folder or one above, where apps are all that it has, and there is state: whoever leads
+/// there for a moment runs nothing.
+pub(crate) fn of_workers_alone() -> Result<Option<Fleet>, Failure> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let Some(dir) = here.ancestors().find(|dir| dir.join(STATE).join(DATABASE).exists()) else { return Ok(None) };
+    let apps = apps_of_environment();
+    let has_apps = apps.tasks_json.is_some() || apps.tasks_redis.is_some() || dir.join(TASKS_JSON).exists();
+    if !has_apps || folder::scripts(&folder::folders(dir, None)) > 0 {
+        return Ok(None);
+    }
+    Fleet::new(dir, apps.source(dir)?, kelos::workers::LEASE).map(Some)
 }
 
 /// What the options of workers say about apps, where the environment says it: whoever leads has to know the same apps.

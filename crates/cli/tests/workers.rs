@@ -58,11 +58,8 @@ fn all_succeed(folder: &Folder, app: &str, count: usize) {
 
 /// The results of a job's runs, oldest first.
 fn results(folder: &Folder, app: &str, job: &str) -> Vec<String> {
-    let address = address(folder);
-    let url = format!("{address}/api/v1/workflows/{app}/slots/~{job}/runs");
-    let said = Command::new("curl").args(["-sS", "--fail", &url]).output().expect("curl");
-    let runs: Value = serde_json::from_slice(&said.stdout).expect("JSON");
-    let runs = runs["items"].as_array().expect("runs");
+    let why: Value = serde_json::from_str(&folder.run(&["why", app, job, "--json"]).ok()).expect("JSON");
+    let runs = why["runs"].as_array().expect("runs");
     let mut found: Vec<(u64, String)> = runs
         .iter()
         .map(|run| (run["number"].as_u64().expect("a number"), run["state"].as_str().expect("a state").to_owned()))
@@ -74,10 +71,6 @@ fn results(folder: &Folder, app: &str, job: &str) -> Vec<String> {
 fn written(folder: &Folder) -> Value {
     let text = std::fs::read_to_string(folder.path().join(".kelos/server.json")).expect("server.json");
     serde_json::from_str(&text).expect("JSON")
-}
-
-fn address(folder: &Folder) -> String {
-    written(folder)["address"].as_str().expect("an address").to_owned()
 }
 
 fn is_alive(pid: &str) -> bool {
@@ -269,12 +262,31 @@ fn only_who_can_read_the_token_gets_jobs() {
     let _worker = worker(&folder, &[]);
     let mode = std::fs::metadata(folder.path().join(".kelos/server.json")).expect("server.json").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let url = format!("{}/api/v1/workers/thief/offer", address(&folder));
-    for header in ["authorization: Bearer guess", "x-nothing: at all"] {
-        let said = Command::new("curl").args(["-sS", "-H", header, "-d", "{\"free\":1,\"count\":1}", &url]).output();
-        let problem: Value = serde_json::from_slice(&said.expect("curl").stdout).expect("JSON");
+    let address = written(&folder)["address"].as_str().expect("an address").to_owned();
+    let url = format!("{address}/api/v1/workers/thief/offer");
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    for (header, value) in [("authorization", "Bearer guess"), ("x-nothing", "at all")] {
+        let request = agent.post(&url).header(header, value).content_type("application/json");
+        let said = request.send("{\"free\":1,\"count\":1}").expect("an answer").body_mut().read_to_string();
+        let problem: Value = serde_json::from_str(&said.expect("text")).expect("JSON");
         assert_eq!(problem["type"], "urn:kelos:problem:unknown-worker");
     }
+}
+
+#[test]
+fn questions_are_answered_where_nobody_works() {
+    let folder = folder(&[("app1", "echo {job_id} >> ran")]);
+    submit(&folder, "app1", &["20140101_1"]);
+    let slots = folder.run(&["slots", "app1"]).ok();
+    assert!(slots.contains("20140101_1") && slots.contains("queued"), "{slots}");
+    // Whoever was killed leaves word of where it was.
+    worker(&folder, &["-a", "app1"]).crash();
+    let why = folder.run(&["why", "app1", "20140101_1"]).ok();
+    assert!(why.contains("app1@20140101_1"), "{why}");
+    folder.run(&["kill", "app1", "20140101_1"]);
+    folder.run(&["rerun", "app1", "20140101_1"]);
+    let _worker = worker(&folder, &[]);
+    all_succeed(&folder, "app1", 1);
 }
 
 #[test]
