@@ -16,6 +16,7 @@ pub mod graph;
 pub mod http;
 pub mod import;
 pub mod job;
+pub mod jobs;
 pub mod local;
 pub mod node;
 pub mod prober;
