@@ -62,7 +62,7 @@ impl World {
 
     fn with(by_workers: bool, workflows: Vec<(WorkflowId, JobKeys)>) -> Done<World> {
         let folder = tempfile::tempdir()?;
-        let mut store = SqliteStore::open(&folder.path().join("bench.db"))?;
+        let mut store = SqliteStore::open(folder.path().join("bench.db"))?;
         let now = Timestamp::from_second(1_700_000_000)?;
         let lease = store.lease("bench", now, 3_600_000)?.ok_or("somebody else leads")?;
         let config = Config { max_running: u32::MAX, by_workers, ..Config::default() };
