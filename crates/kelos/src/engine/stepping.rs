@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use jiff::Timestamp;
-use kelos_model::jobs::Relation;
 use kelos_core::{Command, Input, Only};
+use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::{Probe, RunId};
 use tokio::sync::oneshot;

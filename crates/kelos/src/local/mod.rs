@@ -40,12 +40,12 @@ mod state;
 mod supervise;
 
 pub use error::{LocalError, StartError};
+pub(crate) use launcher::gone;
 pub use launcher::{Check, Launcher, Limits, Started, own_shim};
 pub use log::{LogChunk, log_len, read_log};
 pub(crate) use paths::fnv1a_128;
 pub use paths::{RunDirs, RunRef};
 pub use procs::ProcessId;
-pub(crate) use launcher::gone;
 pub(crate) use procs::{host, unique};
 pub use records::{Exit, Outcome, RunSpec};
 pub use shim::shim_main;

@@ -24,8 +24,11 @@ pub(super) async fn slot(app: &App, id: &str, key: &str) -> Result<SlotRef, Trou
 /// A slot in a query: `ID@TIME` or `ID@JOB_ID`. A time has no @, but an id may.
 pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef, Trouble> {
     let by_time = text.rsplit_once('@').filter(|(_, time)| parse_instant(time).is_ok());
-    let expected =
-        || Trouble::bad_request(format!("\"{name}\" is \"{text}\", expected a slot such as ID@2015-09-13T13:40Z or ID@JOB_ID."));
+    let expected = || {
+        Trouble::bad_request(format!(
+            "\"{name}\" is \"{text}\", expected a slot such as ID@2015-09-13T13:40Z or ID@JOB_ID."
+        ))
+    };
     let (id, key) = by_time.or_else(|| text.split_once('@')).ok_or_else(expected)?;
     slot(app, id, key).await
 }
