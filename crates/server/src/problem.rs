@@ -65,6 +65,11 @@ impl Problem {
         (status, format!("{}{hint}", self.detail))
     }
 
+    /// The status of the response that tells it.
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
     /// The same, with what it is about before what is wrong.
     pub(crate) fn about(self, what: &impl std::fmt::Display) -> Problem {
         Problem { detail: format!("{what}: {}", self.detail), ..self }
@@ -77,7 +82,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = self.status();
         let mut response = (status, Json(&self)).into_response();
         let media = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, media);

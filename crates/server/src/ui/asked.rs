@@ -1,7 +1,7 @@
 //! What pages are asked for: names in paths, queries and forms, with troubles in words.
 
 use axum::extract::rejection::{FormRejection, QueryRejection};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use kelos::model::time::parse_instant;
@@ -18,7 +18,12 @@ pub(super) fn workflow(id: &str) -> Result<WorkflowId, Trouble> {
 
 /// A slot named in a path: by its time, or its job id.
 pub(super) async fn slot(app: &App, id: &str, key: &str) -> Result<SlotRef, Trouble> {
-    Ok(key::slot(app, &workflow(id)?, key).await?)
+    let named = key::slot(app, &workflow(id)?, key).await;
+    named.map_err(|problem| match problem.status() {
+        // Its hint is for programs.
+        StatusCode::NOT_FOUND => Trouble::not_found(format!("No workflow has ever been named \"{id}\".")),
+        _ => problem.into(),
+    })
 }
 
 /// A slot in a query: `ID@TIME` or `ID@JOB_ID`. A time has no @, but an id may.

@@ -289,10 +289,11 @@ async fn the_activity_is_filtered_and_paged() {
 
 #[tokio::test]
 async fn what_is_not_there_is_told_as_a_page() {
-    let server = Server::start("").await;
+    let server = Server::start(&workflow("w", "")).await;
     for (uri, status, said) in [
         ("/ui/workflows/none", 404, "No workflow has ever been named \"none\"."),
         ("/ui/workflows/none/slots/2015-09-13T13:00Z", 404, "No workflow has ever been named \"none\"."),
+        ("/ui/workflows/none/slots/1_a", 404, "No workflow has ever been named \"none\"."),
         ("/ui/workflows/w/slots/yesterday", 400, "has no year of four digits"),
         ("/ui/activity?wokflow=a", 400, "Unknown query parameter `wokflow`"),
     ] {
