@@ -99,7 +99,11 @@ fn parents_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<Value, JobErro
         json!({ "group": found.group, "total": jobs.len(), "jobs": jobs })
     };
     let groups: Vec<Value> = tasks.graph.parents(&job.workflow, &job.id)?.iter().map(group).collect();
-    Ok(json!({ "workflow": job.workflow, "job": job.id, "anyOf": groups }))
+    let mut found = json!({ "workflow": job.workflow, "job": job.id, "anyOf": groups });
+    if let Some(no_group) = tasks.graph.no_group(&job.workflow, &job.id) {
+        found["noGroup"] = no_group.into();
+    }
+    Ok(found)
 }
 
 fn children_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<Value, JobError> {
@@ -151,7 +155,8 @@ fn told_parents(found: &Value) -> Vec<String> {
     let (name, groups) = (format!("{} {}", text(found, "workflow"), text(found, "job")), items(found, "anyOf"));
     let is_named = |group: &Value| groups.len() > 1 || text(group, "group") != UNNAMED;
     if groups.is_empty() {
-        return vec![format!("{name} waits for nothing")];
+        let because = found["noGroup"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
+        return vec![format!("{name} waits for nothing{because}")];
     }
     let mut told = Vec::new();
     for (at, group) in groups.iter().enumerate() {

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &SubmitArgs) -> Result<u8, Failure> {
         words::json(&answer);
         return Ok(0);
     }
-    let lines = if args.dry_run { expected(&answer) } else { items(&answer, "items").iter().map(became).collect() };
+    let lines = if args.dry_run { expected(&answer) } else { items(&answer, "items").iter().flat_map(told).collect() };
     lines.iter().for_each(words::line);
     Ok(0)
 }
@@ -60,6 +60,16 @@ impl SubmitArgs {
         }
         request
     }
+}
+
+/// What became of a job, and what to look at where it waits for nobody.
+fn told(one: &Value) -> Vec<String> {
+    [became(one)].into_iter().chain(warning(one)).collect()
+}
+
+/// A mistyped id has no parents.
+fn warning(one: &Value) -> Option<String> {
+    one["noGroup"].as_str().map(|why| format!("  warning: it waits for no job: {why}"))
 }
 
 /// `app1@20140601_1 was opened`
@@ -81,9 +91,9 @@ fn expected(answer: &Value) -> Vec<String> {
     let width = rows.iter().map(|one| slot(one).chars().count()).max().unwrap_or(0);
     let mut lines: Vec<String> = rows
         .iter()
-        .map(|one| {
+        .flat_map(|one| {
             let line = format!("  {:<width$}  {:<10}  {}", slot(one), text(one, "role"), fate(one));
-            line.trim_end().to_owned()
+            [line.trim_end().to_owned()].into_iter().chain(warning(one).map(|warning| format!("  {warning}")))
         })
         .collect();
     let runs = usize::try_from(number(&answer["counts"], "runs")).unwrap_or(usize::MAX);
@@ -130,6 +140,13 @@ mod tests {
         assert_eq!(one("existed", json!({ "state": "running" })), "a@1 exists: it is running");
         assert_eq!(one("reopened", json!({ "descendants": 0 })), "a@1 was opened again");
         assert_eq!(one("reopened", json!({ "descendants": 1 })), "a@1 was opened again, with 1 more that depend on it");
+    }
+
+    #[test]
+    fn a_job_that_no_group_is_about_is_warned_of() {
+        let one = json!({ "workflow": "c", "job": "9", "result": "opened", "noGroup": "no group of c is about it: n 9 is not 1" });
+        let warning = "  warning: it waits for no job: no group of c is about it: n 9 is not 1";
+        assert_eq!(told(&one), ["c@9 was opened", warning]);
     }
 
     #[test]

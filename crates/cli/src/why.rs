@@ -64,6 +64,7 @@ fn account(why: &Value) -> Vec<String> {
         None => slot,
     }];
     lines.push(format!("  {}", text(why, "headline")));
+    lines.extend(why["noGroup"].as_str().map(|no_group| format!("  it waits for no job: {no_group}")));
     if let Some(trigger) = why["trigger"].as_object() {
         let found = why["foundAt"].as_str().map(|at| format!(", as found at {}", short(at))).unwrap_or_default();
         lines.push(String::new());

@@ -15,6 +15,7 @@ mod pools;
 
 use crate::engine::Handle;
 use crate::executor::shown_id;
+use crate::jobs::Jobs;
 use crate::schedule;
 
 /// The account of a slot at a moment.
@@ -38,6 +39,8 @@ pub struct Why {
     pub found_at: Option<Timestamp>,
     /// What stands in the way, in words; what would unblock it is that these change.
     pub blockers: Vec<String>,
+    /// Why it waits for no job though its workflow depends on others; only for the present.
+    pub no_group: Option<String>,
     /// When it is looked at next by itself; only for the present, and only while this server leads.
     pub next_look: Option<Timestamp>,
     /// The runs that had been dispatched by then, oldest first.
@@ -88,6 +91,9 @@ pub fn read(
     let mut why = account(slot, now, history.clone(), runs, workflow.as_ref(), inspection);
     if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
         why.look_at_parents(reader, &history)?;
+    }
+    if at_present && slot.key.job().is_some() {
+        why.no_group = Jobs::read(reader)?.no_group(slot);
     }
     if why.state.is_none() {
         let schedule = workflow.as_ref().map(|row| schedule::resolved(reader, row)).transpose()?;
@@ -149,6 +155,7 @@ pub fn account(
         blockers: Vec::new(),
         trigger,
         found_at,
+        no_group: None,
         next_look: inspection.and_then(|inspection| inspection.next_look),
         runs,
     };

@@ -123,6 +123,12 @@ impl Jobs {
         }
     }
 
+    /// Why a job waits for nothing though its workflow depends on others, as [`JobGraph::no_group`] has it.
+    #[must_use]
+    pub fn no_group(&self, job: &SlotRef) -> Option<String> {
+        self.graph.no_group(&job.workflow, job.key.job()?)
+    }
+
     /// The jobs that a job waits for, by whatever group, each once.
     #[must_use]
     pub fn parents_of(&self, job: &SlotRef) -> Vec<SlotRef> {

@@ -49,6 +49,8 @@ pub struct Expected {
     pub blocked_by: Vec<SlotRef>,
     /// How many more do.
     pub more_blockers: usize,
+    /// Why it would wait for nothing though its workflow depends on others.
+    pub no_group: Option<String>,
 }
 
 /// What a job is to those that were asked for.
@@ -347,6 +349,8 @@ impl<E> Look<'_, E> {
             is_asked: fate == Fate::Runs && self.jobs.validity(job) == Validity::Asked,
             blocked_by: blockers.iter().take(NAMED).cloned().collect(),
             more_blockers: blockers.len().saturating_sub(NAMED),
+            // What ran already is not going to be mended by a warning; a descendant has a group.
+            no_group: if fate == Fate::Runs && role != Role::Descendant { self.jobs.no_group(job) } else { None },
             job: job.clone(),
         });
     }

@@ -7,6 +7,7 @@
 mod compile;
 mod cross;
 mod identifier;
+mod outside;
 mod relation;
 mod template;
 

@@ -12,7 +12,7 @@ use crate::key::SlotRef;
 /// Which jobs wait for which: workflows put together and checked, by [`JobGraph::new`].
 #[derive(Debug, Clone, Default)]
 pub struct JobGraph {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     by_id: BTreeMap<WorkflowId, usize>,
 }
 
@@ -49,9 +49,9 @@ pub(super) struct Edge {
 /// A group of a workflow, as the child of its members.
 #[derive(Debug, Clone)]
 pub(super) struct Linked {
-    name: Arc<str>,
+    pub(super) name: Arc<str>,
     /// The values of each of the child's identifiers that the group is about; none means all.
-    allowed: Vec<Option<Domain>>,
+    pub(super) allowed: Vec<Option<Domain>>,
     pub(super) members: Vec<Ways>,
     /// Whether two members are about the same workflow, so that they may name the same job.
     overlaps: bool,
@@ -89,7 +89,7 @@ pub(super) struct Literal {
 /// Values in the order in which they were written, found quickly.
 #[derive(Debug, Clone)]
 pub(super) struct Domain {
-    values: Vec<Arc<str>>,
+    pub(super) values: Vec<Arc<str>>,
     sorted: Vec<Arc<str>>,
 }
 
@@ -100,7 +100,7 @@ impl Domain {
         Domain { values, sorted }
     }
 
-    fn has(&self, value: &str) -> bool {
+    pub(super) fn has(&self, value: &str) -> bool {
         self.sorted.binary_search_by(|one| (**one).cmp(value)).is_ok()
     }
 }
@@ -148,19 +148,23 @@ impl Linked {
     }
 
     /// Whether the group is about this child.
-    fn suits(&self, child: &[&Arc<str>]) -> bool {
+    pub(super) fn suits(&self, child: &[&Arc<str>]) -> bool {
         let allowed =
             |(allowed, value): (&Option<Domain>, &&Arc<str>)| allowed.as_ref().is_none_or(|all| all.has(value));
         self.allowed.iter().zip(child).all(allowed) && self.has_literals(child)
     }
 
     fn has_literals(&self, child: &[&Arc<str>]) -> bool {
-        let has = |ways: &Ways| ways.literals.as_ref().is_none_or(|all| all.iter().any(|one| ways.is_for(one, child)));
-        self.members.iter().all(has)
+        self.members.iter().all(|ways| ways.has_literal(child))
     }
 }
 
 impl Ways {
+    /// Whether one of the jobs that are named outright is a child's, where there are such.
+    pub(super) fn has_literal(&self, child: &[&Arc<str>]) -> bool {
+        self.literals.as_ref().is_none_or(|all| all.iter().any(|one| self.is_for(one, child)))
+    }
+
     /// Whether a literal job agrees with a child in what both have.
     fn is_for(&self, literal: &Literal, child: &[&Arc<str>]) -> bool {
         let same = |(position, value): (&Option<usize>, &&Arc<str>)| {
@@ -215,7 +219,7 @@ impl JobGraph {
         JobGraph { nodes, by_id }
     }
 
-    fn read(&self, workflow: &WorkflowId, id: &str) -> Result<(&Node, Vec<Arc<str>>), JobError> {
+    pub(super) fn read(&self, workflow: &WorkflowId, id: &str) -> Result<(&Node, Vec<Arc<str>>), JobError> {
         let at = self.by_id.get(workflow).ok_or_else(|| JobError::NoWorkflow(workflow.clone()))?;
         let node = &self.nodes[*at];
         let values = node.template.read(&node.kinds, id);

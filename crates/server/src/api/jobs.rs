@@ -76,6 +76,7 @@ pub(super) struct SubmittedList {
 
 /// What became of a job that was submitted.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct SubmittedDto {
     /// Whose job.
     workflow: String,
@@ -89,6 +90,9 @@ struct SubmittedDto {
     /// How many that depend on it were opened again, of one that was opened again.
     #[serde(skip_serializing_if = "Option::is_none")]
     descendants: Option<u32>,
+    /// Why it waits for no job though its workflow depends on others: an identifier that none of its groups is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_group: Option<String>,
 }
 
 /// What would happen if jobs were submitted, and all that runs succeeded.
@@ -127,6 +131,9 @@ struct ExpectedDto {
     /// How many more do.
     #[serde(skip_serializing_if = "is_zero")]
     more_blockers: usize,
+    /// Why it would wait for no job though its workflow depends on others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_group: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
@@ -149,6 +156,7 @@ impl From<&Expected> for ExpectedDto {
             asked_when_opened: one.is_asked,
             blocked_by: one.blocked_by.iter().map(SlotNameDto::from).collect(),
             more_blockers: one.more_blockers,
+            no_group: one.no_group.clone(),
         }
     }
 }
@@ -190,7 +198,9 @@ pub(super) async fn submit(
     let Done::Submitted(became) = app.ask(&by, Ask::Submit(ask)).await? else {
         return Err(Problem::conflict("not-submitted", "the scheduler did not say what became of the jobs"));
     };
-    let items = jobs.iter().zip(became).map(|(job, became)| SubmittedDto::of(job, became)).collect();
+    let known = app.read(Jobs::read).await?;
+    let items =
+        jobs.iter().zip(became).map(|(job, became)| SubmittedDto::of(job, became, known.no_group(job))).collect();
     Ok(Json(Answer::Submitted(SubmittedList { items })))
 }
 
@@ -205,13 +215,13 @@ fn priority(given: Option<i32>) -> Result<i32, Problem> {
 }
 
 impl SubmittedDto {
-    fn of(job: &SlotRef, became: Submitted) -> SubmittedDto {
+    fn of(job: &SlotRef, became: Submitted, no_group: Option<String>) -> SubmittedDto {
         let (result, state, descendants) = match became {
             Submitted::Opened => ("opened", None, None),
             Submitted::Reopened { descendants } => ("reopened", None, Some(descendants)),
             Submitted::Existed(state) => ("existed", Some(state.as_str()), None),
         };
-        SubmittedDto { workflow: job.workflow.to_string(), job: job_id(job), result, state, descendants }
+        SubmittedDto { workflow: job.workflow.to_string(), job: job_id(job), result, state, descendants, no_group }
     }
 }
 
@@ -340,6 +350,9 @@ pub(super) struct ParentsDto {
     job: SlotNameDto,
     /// The groups that are about it: all jobs of any one of them must succeed. None at all means that it waits for nothing.
     any_of: Vec<GroupDto>,
+    /// Why there are none though its workflow depends on others: an identifier that none of its groups is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_group: Option<String>,
 }
 
 /// Jobs of which one waits for all.
@@ -402,9 +415,13 @@ pub(super) async fn parents(
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();
     let functions = app.node().functions();
-    let groups = app.read(move |reader| jobs::parents(&Jobs::read(reader)?.asking(functions), reader, &of)).await?;
+    let read = move |reader: &dyn Reader| {
+        let jobs = Jobs::read(reader)?.asking(functions);
+        Ok((jobs::parents(&jobs, reader, &of)?, jobs.no_group(&of)))
+    };
+    let (groups, no_group) = app.read(read).await?;
     let any_of = groups.iter().map(|group| GroupDto::of(group, part.offset, limit)).collect();
-    Ok(Json(ParentsDto { job: (&job).into(), any_of }))
+    Ok(Json(ParentsDto { job: (&job).into(), any_of, no_group }))
 }
 
 /// What waits for a job.

@@ -157,6 +157,7 @@ impl Found {
             @if let Some(at) = self.at {
                 p.note { "This is how it was at " (words::moment(at)) ". " a href=(slot_href(&self.id)) { "See it now" } }
             }
+            @if let Some(no_group) = &why.no_group { p.note { "It waits for no job: " (no_group) "." } }
             @if let Some(trigger) = &why.trigger {
                 h2 { "Why" }
                 (tree::answered(trigger))

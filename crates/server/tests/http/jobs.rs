@@ -178,6 +178,30 @@ async fn everything_about_a_slot_is_there_for_a_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_mistyped_job_that_no_group_is_about_runs_and_everything_says_so() {
+    let server = Server::start("").await;
+    let child = keyed("c", &["a"]);
+    let mut keys = child.keys.jobs().unwrap().clone();
+    keys.domains.insert("client".into(), vec!["1".into(), "2".into(), "3".into()]);
+    let child = Arc::new(Workflow { keys: Keys::Jobs(Box::new(keys)), ..(*child).clone() });
+    server.node.handle().define(vec![keyed("a", &[]), child], BTreeMap::new()).unwrap();
+    step(&server).await;
+    let said = json!("no group of c is about it: client 9 is none of 1, 2, 3");
+    let would = submit(&server, json!({ "jobs": one("c", "20140601_9"), "dryRun": true })).await;
+    assert_eq!((&would["items"][0]["noGroup"], &would["counts"]), (&said, &json!({ "runs": 1 })));
+    let opened = submit(&server, json!({ "jobs": one("c", "20140601_9") })).await;
+    assert_eq!((&opened["items"][0]["noGroup"], &opened["items"][0]["result"]), (&said, &json!("opened")));
+    let parents = server.get("/api/v1/jobs/c/20140601_9/parents").await.ok().json();
+    assert_eq!((&parents["noGroup"], &parents["anyOf"]), (&said, &json!([])));
+    let why = server.get("/api/v1/workflows/c/slots/20140601_9/why").await.ok().json();
+    assert_eq!(why["noGroup"], said);
+    let page = server.get("/ui/workflows/c/slots/~20140601_9").await.ok().text;
+    assert!(page.contains("It waits for no job: no group of c is about it: client 9 is none of 1, 2, 3."), "{page}");
+    let meant = submit(&server, json!({ "jobs": one("c", "20140601_3") })).await;
+    assert_eq!(meant["items"][0].get("noGroup"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_of_an_app_that_nobody_knows_is_no_bad_time() {
     let server = diamond().await;
     for what in ["", "/why", "/runs/1"] {

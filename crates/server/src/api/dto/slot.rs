@@ -111,6 +111,9 @@ pub(crate) struct WhyDto {
     headline: String,
     /// What stands in the way.
     blockers: Vec<String>,
+    /// Why it waits for no job though its workflow depends on others: an identifier that none of its groups is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_group: Option<String>,
     /// When it is looked at next by itself; only for the present.
     next_look: Option<Instant>,
     /// The event that put it into that state.
@@ -134,6 +137,7 @@ impl From<Why> for WhyDto {
             since: why.since.map(Instant),
             headline: why.headline,
             blockers: why.blockers,
+            no_group: why.no_group,
             next_look: why.next_look.map(Instant),
             decision: why.decision.map(EventDto::from),
             trigger: why.trigger.map(ExplanationDto::from),

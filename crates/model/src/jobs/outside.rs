@@ -1,0 +1,131 @@
+//! Jobs that no group is about. They wait for nothing, as their workflow says; but where an identifier was mistyped, that is
+//! not what was meant, so it can be told.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::relation::{JobGraph, Linked, Node};
+use crate::WorkflowId;
+
+/// Values that are named in full; of more the first half, and a number.
+const NAMED: usize = 6;
+/// Groups whose reasons are told.
+const GROUPS: usize = 3;
+
+impl JobGraph {
+    /// Why a job waits for nothing though its workflow depends on others: `no group of model is about it: client 9 is none
+    /// of 1, 2, 3`. None where a group is about it, where there are none, and where functions have a say.
+    #[must_use]
+    pub fn no_group(&self, workflow: &WorkflowId, id: &str) -> Option<String> {
+        let (node, values) = self.read(workflow, id).ok()?;
+        let values: Vec<&Arc<str>> = values.iter().collect();
+        let is_outside = node.asked.is_empty() && !node.groups.iter().any(|group| group.suits(&values));
+        if !is_outside || node.groups.is_empty() {
+            return None;
+        }
+        Some(format!("no group of {workflow} is about it: {}", self.reasons(node, &values)))
+    }
+
+    /// Each reason once, with the name of its group where they differ.
+    fn reasons(&self, node: &Node, values: &[&Arc<str>]) -> String {
+        let told: Vec<String> = node.groups.iter().map(|group| self.excluded(node, group, values)).collect();
+        let differ = told.iter().collect::<BTreeSet<_>>().len() > 1;
+        let all = node.groups.iter().zip(&told);
+        let mut told: Vec<String> = if differ {
+            all.take(GROUPS).map(|(group, what)| format!("{what} (group {})", group.name)).collect()
+        } else {
+            told.first().cloned().into_iter().collect()
+        };
+        if let Some(more) = node.groups.len().checked_sub(GROUPS).filter(|more| differ && *more > 0) {
+            told.push(format!("and {more} more groups"));
+        }
+        told.join("; ")
+    }
+
+    /// What excludes a job from a group: `client 9 is none of 1, 2, 3`.
+    fn excluded(&self, node: &Node, group: &Linked, child: &[&Arc<str>]) -> String {
+        let named: Vec<(&Arc<str>, &&Arc<str>)> = node.template.identifiers().zip(child).collect();
+        for ((name, value), allowed) in named.iter().zip(&group.allowed) {
+            if let Some(all) = allowed.as_ref().filter(|all| !all.has(value)) {
+                return none_of(name, value, &all.values);
+            }
+        }
+        for ways in group.members.iter().filter(|ways| !ways.has_literal(child)) {
+            let literals = ways.literals.iter().flatten();
+            for ((name, value), position) in named.iter().zip(&ways.to) {
+                let Some(position) = *position else { continue };
+                let theirs: BTreeSet<Arc<str>> =
+                    literals.clone().filter_map(|one| one.values.get(position).cloned()).collect();
+                if !theirs.contains(**value) {
+                    return none_of(name, value, &Vec::from_iter(theirs));
+                }
+            }
+            let parent = &self.nodes[ways.parent].id;
+            return format!("it agrees with none of the jobs of {parent} that are listed");
+        }
+        "it is about other jobs".to_owned()
+    }
+}
+
+fn none_of(name: &str, value: &str, all: &[Arc<str>]) -> String {
+    let value = if value.is_empty() { "\"\"" } else { value };
+    let shown = if all.len() > NAMED { NAMED / 2 } else { all.len() };
+    let mut listed: Vec<&str> = all.iter().take(shown).map(|one| &**one).collect();
+    let more = format!("{} more", all.len() - shown);
+    if all.len() > shown {
+        listed.push(&more);
+    }
+    match listed.as_slice() {
+        [one] => format!("{name} {value} is not {one}"),
+        listed => format!("{name} {value} is none of {}", listed.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::jobs::{Group, JobKeys, JobTemplate, Member, Wanted};
+
+    fn id(name: &str) -> WorkflowId {
+        WorkflowId::new(name).unwrap()
+    }
+
+    fn texts(list: &[&str]) -> Vec<Arc<str>> {
+        list.iter().map(|text| Arc::from(*text)).collect()
+    }
+
+    /// A group of the jobs of `a`, about these values of `client`.
+    fn group(name: &str, clients: &[&str], job_ids: Option<&[&str]>) -> Group {
+        let values = BTreeMap::from([("client".into(), Wanted::Of(texts(clients)))]);
+        let member = Member { workflows: vec![id("a")], values, job_ids: job_ids.map(texts) };
+        Group { name: name.to_owned(), members: vec![member], functions: None }
+    }
+
+    fn told(groups: Vec<Group>, job: &str) -> Option<String> {
+        let parent = JobKeys::new(JobTemplate::new("{date}").unwrap());
+        let child = JobKeys { depends_on: groups, ..JobKeys::new(JobTemplate::new("{date}_{client}").unwrap()) };
+        JobGraph::new(vec![(id("a"), parent), (id("c"), child)]).unwrap().no_group(&id("c"), job)
+    }
+
+    #[test]
+    fn a_job_that_no_group_is_about_is_told_which_identifier_excludes_it() {
+        let one = || group("g", &["1", "2", "3"], None);
+        assert_eq!(told(vec![one()], "d_2"), None);
+        assert_eq!(told(vec![], "d_9"), None, "it depends on nobody");
+        assert_eq!(told(vec![one()], "nonsense"), None, "that is told otherwise");
+        let none = "no group of c is about it: client 9 is none of 1, 2, 3";
+        assert_eq!(told(vec![one()], "d_9").as_deref(), Some(none));
+        assert_eq!(told(vec![one(), group("h", &["1", "2", "3"], None)], "d_9").as_deref(), Some(none));
+        let two = vec![one(), group("h", &["4"], None)];
+        let each = "no group of c is about it: client 9 is none of 1, 2, 3 (group g); client 9 is not 4 (group h)";
+        assert_eq!(told(two, "d_9").as_deref(), Some(each));
+        let many = vec![group("g", &["1", "2", "3", "4", "5", "6", "7"], None)];
+        let cut = "no group of c is about it: client \"\" is none of 1, 2, 3, 4 more";
+        assert_eq!(told(many, "d_").as_deref(), Some(cut));
+        let listed = vec![group("g", &["1"], Some(&["d", "e"]))];
+        let date = "no group of c is about it: date x is none of d, e";
+        assert_eq!(told(listed, "x_1").as_deref(), Some(date));
+    }
+}
