@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kelos_model::SlotKey;
+use kelos_model::jobs::shown;
 use kelos_model::workflow::Keys;
 
 use crate::job::Functions;
@@ -20,6 +21,7 @@ pub fn read_key(keys: &Keys, text: &str, functions: &dyn Functions) -> Result<Sl
     let normal = |(name, value): (&Arc<str>, Arc<str>)| match jobs.checks.get(name) {
         None => Ok(value),
         Some(function) => functions.normal(function, &value).map(Arc::from).map_err(|why| {
+            let (id, value) = (shown(id), shown(&value));
             format!("\"{id}\" is no job id of the form {}: {name} is \"{value}\": {why}", jobs.template.as_str())
         }),
     };

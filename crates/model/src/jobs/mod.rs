@@ -26,7 +26,7 @@ use crate::time::schedule::Schedule;
 pub use compile::Fault;
 pub use identifier::{DateForm, Kind, Pattern};
 pub use relation::{Job, JobError, JobGraph, Parents};
-pub use template::{JobIdError, JobTemplate, TemplateError};
+pub use template::{JobIdError, JobTemplate, TemplateError, shown};
 
 /// What makes the slots of a workflow that is keyed by job ids, and what they wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

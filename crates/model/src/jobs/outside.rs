@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::relation::{JobGraph, Linked, Node};
+use super::shown;
 use crate::WorkflowId;
 
 /// Values that are named in full; of more the first half, and a number.
@@ -68,7 +69,7 @@ impl JobGraph {
 }
 
 fn none_of(name: &str, value: &str, all: &[Arc<str>]) -> String {
-    let value = if value.is_empty() { "\"\"" } else { value };
+    let value = if value.is_empty() { "\"\"".to_owned() } else { shown(value) };
     let shown = if all.len() > NAMED { NAMED / 2 } else { all.len() };
     let mut listed: Vec<&str> = all.iter().take(shown).map(|one| &**one).collect();
     let more = format!("{} more", all.len() - shown);

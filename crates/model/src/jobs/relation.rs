@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cross::cross;
 use super::template::LONGEST_JOB_ID;
-use super::{Direction, JobIdError, JobTemplate, Kind, NamedJobs, Relation, TwoWay};
+use super::{Direction, JobIdError, JobTemplate, Kind, NamedJobs, Relation, TwoWay, shown};
 use crate::WorkflowId;
 use crate::key::SlotRef;
 
@@ -358,7 +358,8 @@ impl JobGraph {
         let value = |name: &Arc<str>| {
             let value = values.get(name).ok_or_else(|| format!("a job of {workflow} is named without {name}"))?;
             let kind = node.kinds.get(name).cloned().unwrap_or_default();
-            kind.normal(value).map_err(|expected| format!("{name} of {workflow} is \"{value}\", expected {expected}"))
+            kind.normal(value)
+                .map_err(|expected| format!("{name} of {workflow} is \"{}\", expected {expected}", shown(value)))
         };
         let values = node.template.identifiers().map(value).collect::<Result<Vec<_>, _>>()?;
         let id = node.template.fill(&values);

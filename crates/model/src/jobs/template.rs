@@ -9,6 +9,8 @@ use super::Kind;
 
 /// Longest job id accepted, in bytes: it must fit a file name on every platform once escaped.
 pub(super) const LONGEST_JOB_ID: usize = 512;
+/// Letters of a text from outside that are shown.
+const SHOWN: usize = 80;
 
 /// How job ids are made of identifiers: identifiers in braces, with texts between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +37,7 @@ pub struct TemplateError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobIdError {
     /// It does not have the parts that the template wants.
-    #[error("\"{id}\" is no job id of the form {template}: {why}")]
+    #[error("\"{}\" is no job id of the form {template}: {why}", shown(id))]
     Form {
         /// The text as given.
         id: String,
@@ -45,7 +47,11 @@ pub enum JobIdError {
         why: String,
     },
     /// One of its parts is not what the identifier allows.
-    #[error("\"{id}\" is no job id of the form {template}: {identifier} is \"{part}\", expected {expected}")]
+    #[error(
+        "\"{}\" is no job id of the form {template}: {identifier} is \"{}\", expected {expected}",
+        shown(id),
+        shown(part)
+    )]
     Part {
         /// The text as given.
         id: String,
@@ -58,6 +64,23 @@ pub enum JobIdError {
         /// What was expected.
         expected: String,
     },
+}
+
+/// A text from outside as an error quotes it: what a terminal would obey is escaped, and what is long is cut.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for (at, letter) in text.chars().enumerate() {
+        match letter {
+            _ if at == SHOWN => {
+                shown.push('…');
+                break;
+            }
+            '\'' | '"' | '\\' => shown.push(letter),
+            letter => shown.extend(letter.escape_debug()),
+        }
+    }
+    shown
 }
 
 impl JobTemplate {
@@ -262,6 +285,17 @@ mod tests {
             let said = read(usual, id).unwrap_err();
             assert!(said.contains(what), "{said}");
         }
+    }
+
+    #[test]
+    fn what_is_quoted_obeys_nobody_and_has_an_end() {
+        let odd = read("{date}", "a\u{1b}[31m\u{202e}é\"").unwrap_err();
+        assert!(odd.starts_with("\"a\\u{1b}[31m\\u{202e}é\"\" is no job id"), "{odd}");
+        let long = read("{date}", &"x".repeat(5000)).unwrap_err();
+        let cut = format!("\"{}…\" is no job id of the form {{date}}: it is 5000 bytes long", "x".repeat(80));
+        assert!(long.starts_with(&cut), "{long}");
+        let part = read("{date}", &"y".repeat(500)).unwrap_err();
+        assert!(part.contains(&format!("date is \"{}…\", expected a day", "y".repeat(80))), "{part}");
     }
 
     #[test]
