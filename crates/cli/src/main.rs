@@ -27,6 +27,7 @@ mod import;
 mod list;
 mod logging;
 mod logs;
+mod no_job;
 mod options;
 mod pause;
 mod plan;

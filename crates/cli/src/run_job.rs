@@ -11,7 +11,7 @@ use kelos::local::Launcher;
 use kelos::model::run::Report;
 use kelos::model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use kelos::script::{Limits, check_with};
-use kelos::workers::{News, Wanted, Worker};
+use kelos::workers::{News, Over, Wanted, Worker};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -20,10 +20,8 @@ use crate::client::{items, text};
 use crate::failure::{BAD, Failure};
 use crate::folder;
 use crate::host::Signals;
+use crate::no_job;
 use crate::worker::{self, Crew, Lease, Line, ended, useless};
-
-/// No job came.
-const NO_JOB: u8 = 4;
 
 /// How often the output of a run is looked at: nothing tells when a file has grown.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -34,7 +32,7 @@ const PIECE: usize = 64 << 10;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  the job succeeded
-  1  it failed, or was refused: it exists already, or there is no such app
+  1  it failed, or was refused: it exists already, is not valid, or there is no such app
   2  the command line makes no sense
   3  the leader does not answer
   4  there was no job to be run within --timeout";
@@ -134,32 +132,27 @@ fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
             }
             worker.go();
         }
-        one_job(&crew.launcher, &worker, &mut news, args.timeout).await
+        let mut signals = Signals::listen()?;
+        let first = first(&crew, &mut news, &mut signals, args.timeout, job.as_ref()).await;
+        one_job(&crew.launcher, &worker, &mut news, &mut signals, first).await
     });
+    // The leader knows why there was none, and that may be this process.
+    let outcome = outcome.and_then(|over| over.ok_or_else(|| none_came(&crew, args, job.as_ref())));
     crew.fleet.leave()?;
-    match outcome? {
-        Some(outcome) => Ok(told(&args.app, &outcome)),
-        None => Err(none_came(args)),
-    }
+    outcome.map(|over| told(&format!("run {} of {}", over.run.number, over.run.slot.short()), &over.outcome))
 }
 
-fn none_came(args: &RunArgs) -> Failure {
-    let within = args.timeout.as_secs_f64();
-    match &args.job_id {
-        Some(job) => Failure::new(NO_JOB, format!("run {} {job}: it could not begin within {within} s", args.app))
-            .hint(format!("it was submitted; `kelos why {} {job}` says what it waits for", args.app)),
-        None => Failure::new(NO_JOB, format!("find a job of {} within {within} s", args.app))
-            .hint(format!("`kelos submit -a {} -j JOB_ID` submits one", args.app)),
+fn none_came(crew: &Crew, args: &RunArgs, job: Option<&SlotRef>) -> Failure {
+    match job {
+        Some(job) => no_job::of_job(&crew.fleet, job, args.timeout),
+        None => no_job::of_app(&crew.fleet, &args.app, args.timeout),
     }
 }
 
 /// Says how a job ended, to whoever reads and to whoever asked.
-fn told(app: &WorkflowId, outcome: &Outcome) -> u8 {
-    if *outcome == Outcome::Succeeded {
-        return 0;
-    }
-    eprintln!("the job of {app} {}", ended(outcome));
-    BAD
+fn told(name: &str, outcome: &Outcome) -> u8 {
+    eprintln!("{name} {}", ended(outcome));
+    if *outcome == Outcome::Succeeded { 0 } else { BAD }
 }
 
 /// Waits until the leader has heard what this worker offers.
@@ -199,18 +192,36 @@ fn exists(doing: &str, state: &str) -> Failure {
         .hint("without --job-id the next job of the queue is run; `kelos rerun` opens it again")
 }
 
+/// Waits for a job; none where none came in time, or the one that was asked for will not be run.
+async fn first(
+    crew: &Crew,
+    news: &mut UnboundedReceiver<News>,
+    signals: &mut Signals,
+    timeout: Duration,
+    job: Option<&SlotRef>,
+) -> Option<News> {
+    let ended_unrun = async {
+        match job {
+            Some(job) => no_job::ended_unrun(&crew.fleet, job).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        first = tokio::time::timeout(timeout, news.recv()) => first.ok().flatten(),
+        () = signals.wait() => None,
+        () = ended_unrun => None,
+    }
+}
+
 /// Does one job, and says how it ended; none where none came.
 async fn one_job(
     launcher: &Launcher,
     worker: &Worker<Line>,
     news: &mut UnboundedReceiver<News>,
-    timeout: Duration,
-) -> Result<Option<Outcome>, Failure> {
-    let mut signals = Signals::listen()?;
-    let first = tokio::select! {
-        first = tokio::time::timeout(timeout, news.recv()) => first.ok().flatten(),
-        () = signals.wait() => None,
-    };
+    signals: &mut Signals,
+    first: Option<News>,
+) -> Result<Option<Over>, Failure> {
     let first = match first {
         Some(first) => Some(first),
         None => {
@@ -224,16 +235,16 @@ async fn one_job(
         Some(News::Useless(why)) => return Err(useless(&why)),
         _ => return Ok(None),
     };
-    let outcome = follow(launcher, &run, &mut signals, over(&run, news)).await;
+    let over = follow(launcher, &run, signals, over(&run, news)).await;
     worker.leave().await;
-    outcome.map(Some)
+    over.map(Some)
 }
 
 /// Waits for the end of the one run.
-async fn over(run: &RunId, news: &mut UnboundedReceiver<News>) -> Result<Outcome, Failure> {
+async fn over(run: &RunId, news: &mut UnboundedReceiver<News>) -> Result<Over, Failure> {
     loop {
         match news.recv().await {
-            Some(News::Over(over)) => return Ok(over.outcome),
+            Some(News::Over(over)) => return Ok(over),
             Some(News::Useless(why)) => return Err(useless(&why)),
             Some(News::GivenUp) | None => {
                 let why = "its leader had not heard of it for too long and took the job away";
@@ -293,10 +304,11 @@ fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
     let key = workflow.keys.read(job).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
     let kept = tempfile::tempdir().map_err(|error| Failure::bad(format!("make a folder: {error}")))?;
     let (launcher, runtime) = (worker::launcher(kept.path())?, worker::runtime()?);
+    let name = SlotRef::new(args.app.clone(), key.clone()).short();
     let mut start = start(workflow, key).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
     args.more().apply(&mut start);
     let outcome = runtime.block_on(alone(&launcher, runtime.handle(), start))?;
-    Ok(told(&args.app, &outcome))
+    Ok(told(&name, &outcome))
 }
 
 fn start(workflow: &Arc<Workflow>, key: SlotKey) -> Result<Start, String> {

@@ -160,14 +160,48 @@ fn the_exit_code_of_a_run_tells_how_the_job_ended() {
     assert!(err.contains("failed to find a job of good within 0.1 s"), "{err}");
     submit(&folder, "good", &["20140101_1"]);
     submit(&folder, "bad", &["20140101_1"]);
-    assert_eq!(says(&folder, &["run", "good", "--timeout", "60"]).ok(), "hello from 20140101_1\n");
+    let good = says(&folder, &["run", "good", "--timeout", "60"]);
+    assert_eq!((good.code, good.out.as_str()), (0, "hello from 20140101_1\n"), "{}", good.err);
+    assert_eq!(good.err, "run 1 of good@20140101_1 succeeded\n");
     let bad = says(&folder, &["run", "bad", "--timeout", "60", "--max-retry", "1"]);
     assert_eq!((bad.code, bad.out.as_str()), (1, "oh\n"), "{}", bad.err);
-    assert!(bad.err.contains("the job of bad failed: exited with status 3"), "{}", bad.err);
+    assert!(bad.err.contains("run 1 of bad@20140101_1 failed: exited with status 3"), "{}", bad.err);
     let err = says(&folder, &["run", "nothing"]).fails(1);
     assert!(err.contains("no workflow is named \"nothing\""), "{err}");
     let _worker = worker(&folder, &[]);
     assert_eq!(folder.states("bad"), ["failed"], "one attempt in all was asked for");
+}
+
+/// Apps of which one takes few jobs, and another depends on it.
+fn parents() -> Folder {
+    let tasks = serde_json::json!({
+        "first": { "job_id": "{n}", "bash_cmd": "true", "valid_if_or": { "n": ["1", "2"] } },
+        "second": { "job_id": "{n}", "bash_cmd": "true", "depends_on": { "app_name": ["first"] } },
+    });
+    Folder::with(&[("tasks.json", &tasks.to_string())])
+}
+
+#[test]
+fn a_run_of_a_job_that_is_not_valid_says_so_at_once() {
+    let folder = parents();
+    let err = says(&folder, &["run", "first", "--job-id", "5", "--timeout", "100000"]).fails(1);
+    assert!(err.contains("failed to run first@5: it was skipped: the job is not valid: expected n to be"), "{err}");
+}
+
+#[test]
+fn a_run_says_what_its_job_waits_for() {
+    let folder = parents();
+    let err = says(&folder, &["run", "second", "--timeout", "0.1"]).fails(4);
+    assert!(err.contains("`kelos submit -a second -j JOB_ID` submits one"), "{err}");
+    let err = says(&folder, &["run", "second", "--job-id", "1", "--timeout", "0.1"]).fails(4);
+    assert!(err.contains("second@1: it could not begin within 0.1 s: waits for 1 job: first@1"), "{err}");
+    let err = says(&folder, &["run", "second", "--timeout", "0.1"]).fails(4);
+    assert!(err.contains("1 job of second waits for parents, such as second@1: waits for 1 job"), "{err}");
+    let err = says(&folder, &["run", "second", "--job-id", "5", "--timeout", "0.1"]).fails(4);
+    assert!(err.contains("second@5: it could not begin"), "{err}");
+    assert!(err.contains("first@5 skipped"), "{err}");
+    let err = says(&folder, &["run", "second", "--timeout", "0.1"]).fails(4);
+    assert!(err.contains("2 jobs of second wait for parents"), "{err}");
 }
 
 #[test]
@@ -211,9 +245,10 @@ fn fault_3_what_has_succeeded_is_not_run_again_by_being_submitted_again() {
 fn fault_5_a_command_that_is_missing_is_a_failure_and_counts_as_an_attempt() {
     let folder = folder(&[("app1", "no-such-program {job_id}")]);
     submit(&folder, "app1", &["20140101_1"]);
-    for _ in 0..2 {
+    for number in 1..=2 {
         let err = says(&folder, &["run", "app1", "--timeout", "60", "--max-retry", "2"]).fails(1);
-        assert!(err.contains("the job of app1 failed: exited with status 127"), "{err}");
+        let expected = format!("run {number} of app1@20140101_1 failed: exited with status 127");
+        assert!(err.contains(&expected), "{err}");
     }
     says(&folder, &["run", "app1", "--timeout", "0.2", "--max-retry", "2"]).fails(4);
 }

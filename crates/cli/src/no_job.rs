@@ -1,0 +1,97 @@
+//! Why `kelos run` did no job, in words: what the leader knows of those that it could have done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelos::model::{SlotRef, SlotState, WorkflowId};
+use serde_json::Value;
+
+use crate::client::{Client, Query, items, number, slot, slot_path, text};
+use crate::failure::Failure;
+use crate::fleet::Fleet;
+use crate::text::count;
+
+/// No job came.
+pub(crate) const NO_JOB: u8 = 4;
+
+/// The first and the longest wait between two looks at whether a job has ended without a run.
+const LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+
+/// Jobs that are counted.
+const MOST: usize = 1000;
+
+/// Waits until a job has ended though nobody ran it: it is not valid, or somebody skipped or killed it.
+pub(crate) async fn ended_unrun(fleet: &Arc<Fleet>, job: &SlotRef) {
+    let path = slot_path(job.workflow.as_str(), &job.key.short());
+    let [mut wait, longest] = LOOKS;
+    loop {
+        let look = |client: &Client| client.get("look at the job", &path, &Query::new());
+        // Whoever does not answer now is asked again.
+        let found = tokio::task::block_in_place(|| fleet.ask(look)).unwrap_or_default();
+        if is_final(&found) && number(&found, "lastRun") == 0 {
+            return;
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(longest);
+    }
+}
+
+fn is_final(found: &Value) -> bool {
+    serde_json::from_value::<SlotState>(found["state"].clone()).is_ok_and(SlotState::is_final)
+}
+
+/// Why this job was not run.
+pub(crate) fn of_job(fleet: &Fleet, job: &SlotRef, within: Duration) -> Failure {
+    let (app, id) = (&job.workflow, job.key.short());
+    match why(fleet, app.as_str(), &id) {
+        Some(why) if is_final(&why) => Failure::bad(format!("run {app}@{id}: {}", ended(&why))),
+        why => {
+            let waits = why.as_ref().map(|why| format!(": {}", blockers(why))).unwrap_or_default();
+            let what = format!("run {app}@{id}: it could not begin within {} s{waits}", within.as_secs_f64());
+            Failure::new(NO_JOB, what)
+                .hint(format!("it stays submitted; `kelos why {app} {id}` says what it waits for"))
+        }
+    }
+}
+
+/// Why there was no job of an app.
+pub(crate) fn of_app(fleet: &Fleet, app: &WorkflowId, within: Duration) -> Failure {
+    let none = format!("find a job of {app} within {} s", within.as_secs_f64());
+    let (waiting, more) = fleet.ask(|client| waiting(client, app)).unwrap_or_default();
+    let Some(one) = waiting.first() else {
+        return Failure::new(NO_JOB, none).hint(format!("`kelos submit -a {app} -j JOB_ID` submits one"));
+    };
+    let why = why(fleet, app.as_str(), text(one, "job")).unwrap_or_default();
+    let for_parents = if text(&why["trigger"], "type") == "parents" { " for parents" } else { "" };
+    let many = if more { format!("more than {MOST} jobs") } else { count(waiting.len(), "job") };
+    let wait = if waiting.len() == 1 { "waits" } else { "wait" };
+    let such = format!("such as {}: {}", slot(one), blockers(&why));
+    Failure::new(NO_JOB, format!("{none}: {many} of {app} {wait}{for_parents}, {such}"))
+        .hint(format!("`kelos why {app} {}` says more, and `kelos slots {app}` lists them", text(one, "job")))
+}
+
+fn waiting(client: &Client, app: &WorkflowId) -> Result<(Vec<Value>, bool), Failure> {
+    let mut query = Query::new();
+    query.add("workflow", app);
+    query.add("state", "waiting,held,backoff");
+    client.list("look for jobs that wait", "/slots", &query, MOST)
+}
+
+fn why(fleet: &Fleet, app: &str, job: &str) -> Option<Value> {
+    let path = format!("{}/why", slot_path(app, job));
+    fleet.ask(|client| client.get("explain the job", &path, &Query::new())).ok()
+}
+
+/// `it was skipped: the job is not valid: expected n to be one of 1, 2`
+fn ended(why: &Value) -> String {
+    match why["decision"]["explanation"]["text"].as_str() {
+        Some(explained) => format!("it was {}: {explained}", text(why, "state")),
+        None => format!("it was {}", text(why, "headline")),
+    }
+}
+
+/// What is in a job's way.
+fn blockers(why: &Value) -> String {
+    let blockers: Vec<&str> = items(why, "blockers").iter().filter_map(Value::as_str).collect();
+    if blockers.is_empty() { text(why, "headline").to_owned() } else { blockers.join("; ") }
+}
