@@ -71,9 +71,11 @@ fn account(why: &Value) -> Vec<String> {
         lines.push(format!("trigger{found}"));
         branch(&Value::Object(trigger.clone()), "  ", "  ", &mut lines);
     }
-    // A trigger of one leaf has said it.
+    // A trigger of one leaf has said it, and so has the first sentence of a job.
     let blockers = items(why, "blockers");
-    if !blockers.is_empty() && blockers != [why["trigger"]["text"].clone()] {
+    let is_told = |blocker: &Value| blocker.as_str().is_some_and(|blocker| text(why, "headline").contains(blocker));
+    let is_told = why["job"].is_string() && blockers.iter().all(is_told);
+    if !blockers.is_empty() && !is_told && blockers != [why["trigger"]["text"].clone()] {
         lines.push(String::new());
         lines.push("in the way".to_owned());
         lines.extend(blockers.iter().filter_map(Value::as_str).map(|blocker| format!("  {blocker}")));
@@ -191,6 +193,17 @@ mod tests {
             "        ran 3 min",
         ];
         assert_eq!(critical_path(&path), expected);
+    }
+
+    #[test]
+    fn what_the_first_sentence_says_of_a_job_is_not_said_again() {
+        let mut why = json!({
+            "workflow": "c", "job": "1", "state": "waiting", "headline": "waiting since noon: waits for 1 job: a@1 has waited for 2 s",
+            "blockers": ["waits for 1 job: a@1 has waited for 2 s"], "trigger": null, "runs": [],
+        });
+        assert_eq!(account(&why).len(), 2, "{:?}", account(&why));
+        why["blockers"] = json!(["its place is taken"]);
+        assert_eq!(account(&why)[3..], ["in the way", "  its place is taken"]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn a_job_is_submitted_explained_mended_and_done() {
     until(&folder, "fetch", "20140601_3", "failed");
     until(&folder, "model", "20140601_2", "succeeded");
     let why = folder.run(&["why", "report", "20140601"]).ok();
-    let expected = "waits for 1 of 3 jobs: model@20140601_3 is waiting for ";
+    let expected = "waits for 1 of 3 jobs: model@20140601_3 has waited for ";
     assert!(why.contains(expected) && why.contains("(for sales)"), "{why}");
     assert!(why.contains("blocked further up: fetch@20140601_3 failed "), "{why}");
     let parents = folder.run(&["parents", "report", "20140601"]).ok();

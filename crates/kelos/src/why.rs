@@ -105,6 +105,12 @@ pub fn read(
 }
 
 impl Why {
+    /// Whether its first sentence says what stands in the way, so that nobody has to read that twice.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.slot.key.job().is_some() && self.blockers.iter().all(|blocker| self.headline.contains(blocker))
+    }
+
     /// Tells of a job that waits how its parents stand now. The log has only some of them, and says less of them, so that it
     /// does not grow with every step of each.
     fn look_at_parents(&mut self, reader: &dyn Reader, history: &[EventRecord]) -> Result<(), StoreError> {

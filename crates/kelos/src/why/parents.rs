@@ -11,8 +11,8 @@ use kelos_store::{Reader, StoreError};
 
 use crate::jobs::{self, Jobs, Relative, RelativeGroup};
 
-/// Parents that are named; of the others there is a number.
-const NAMED: usize = 5;
+/// Parents that are named in full; of more the first half, and a number.
+const NAMED: usize = 6;
 /// Parents that the tree of a trigger names.
 const LEAVES: usize = 20;
 /// Jobs that are looked at to find out who blocks one.
@@ -111,9 +111,10 @@ impl Told<'_> {
             (true, false) => format!("blocked: waits for {jobs}"),
             (true, true) => format!("blocked by way of group {}: waits for {jobs}", group.name),
         };
-        let mut named = missing.iter().take(NAMED).map(|one| self.parent(one)).collect::<Result<Vec<_>, _>>()?;
-        if let Some(more) = missing.len().checked_sub(NAMED).filter(|more| *more > 0) {
-            named.push(format!("and {more} more"));
+        let shown = if missing.len() > NAMED { NAMED / 2 } else { missing.len() };
+        let mut named = missing.iter().take(shown).map(|one| self.parent(one)).collect::<Result<Vec<_>, _>>()?;
+        if missing.len() > shown {
+            named.push(format!("and {} more", missing.len() - shown));
         }
         if dead == 0
             && let Some(root) = self.root(&missing)?
@@ -131,9 +132,11 @@ impl Told<'_> {
         let ago = text::took(since, self.now);
         let run = if state == SlotState::Waiting { None } else { self.reader.slot_runs(&one.job)?.pop() };
         let run = run.map(|run| run_words(&run)).unwrap_or_default();
-        Ok(match state.is_final() {
-            true => format!("{name} {state} {ago} ago{run}"),
-            false => format!("{name} is {state} for {ago}{run}"),
+        Ok(match state {
+            state if state.is_final() => format!("{name} {state} {ago} ago{run}"),
+            SlotState::Waiting => format!("{name} has waited for {ago}"),
+            SlotState::Running => format!("{name} has run for {ago}{run}"),
+            state => format!("{name} has been {state} for {ago}{run}"),
         })
     }
 

@@ -180,7 +180,7 @@ impl Found {
     fn says_more(&self) -> bool {
         let blockers = &self.why.blockers;
         let said = self.why.trigger.as_ref().is_some_and(|trigger| *blockers == [trigger.text.clone()]);
-        !blockers.is_empty() && !said
+        !blockers.is_empty() && !said && !self.why.is_told()
     }
 
     fn waits_for_slots(&self) -> bool {

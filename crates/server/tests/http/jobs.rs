@@ -225,18 +225,18 @@ async fn why_a_job_waits_names_who_stands_in_the_way_however_far_up() {
     assert_eq!(
         waits["headline"],
         "waiting since 2015-09-13T15:01Z, when it was opened for d@20140601_7: waits for 2 of 2 jobs: \
-         a@20140601_7 is running for 0.0 s (run 1), b@20140601_7 is running for 0.0 s (run 1)"
+         a@20140601_7 has run for 0.0 s (run 1), b@20140601_7 has run for 0.0 s (run 1)"
     );
     server.end(&job("a", "20140601_7"), 1, false).await;
     step(&server).await;
     let failed = "a@20140601_7 failed 0.0 s ago (run 1: exited with status 3)";
     assert_eq!(
         why(&server, "c").await["blockers"],
-        json!([format!("blocked: waits for 2 of 2 jobs: {failed}, b@20140601_7 is running for 0.0 s (run 1)")])
+        json!([format!("blocked: waits for 2 of 2 jobs: {failed}, b@20140601_7 has run for 0.0 s (run 1)")])
     );
     assert_eq!(
         why(&server, "d").await["blockers"],
-        json!([format!("waits for 1 job: c@20140601_7 is waiting for 0.0 s, blocked further up: {failed}")])
+        json!([format!("waits for 1 job: c@20140601_7 has waited for 0.0 s, blocked further up: {failed}")])
     );
     let then = server.get(&format!("/api/v1/workflows/c/slots/20140601_7/why?at={NOW}")).await.ok().json();
     assert_eq!(then["blockers"], json!(["a@20140601_7 failed", "b@20140601_7 has not succeeded yet"]));
