@@ -116,6 +116,11 @@ impl Core {
     }
 
     fn kill(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
+        // A time will come by itself, and may be killed before; a job that nobody opens never comes.
+        if slot.key.job().is_some() && self.live(slot).is_none() {
+            self.check_slot(slot)?;
+            return Err(Refusal::NeverOpened(slot.clone()));
+        }
         let state = self.see_to(slot)?;
         let done = self.end(slot, SlotEvent::Killed { by, reason });
         if done { Ok(Done::Plainly) } else { Err(Refusal::AlreadyFinal(slot.clone(), state)) }

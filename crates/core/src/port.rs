@@ -342,6 +342,8 @@ pub struct Inspection {
 pub enum Refusal {
     /// No such workflow.
     NoWorkflow(WorkflowId),
+    /// Nobody ever opened the job.
+    NeverOpened(SlotRef),
     /// Its schedule has no such time.
     NotInSchedule(SlotRef),
     /// Its workflow has no such job ids: why, in words.
@@ -387,6 +389,7 @@ impl std::fmt::Display for Refusal {
         match self {
             Refusal::NoWorkflow(id) => write!(f, "no workflow is named \"{id}\""),
             Refusal::NoJobId(slot, why) => write!(f, "\"{}\" is no job of {}: {why}", slot.key.short(), slot.workflow),
+            Refusal::NeverOpened(slot) => write!(f, "{} was never opened, so there is nothing to kill", slot.short()),
             Refusal::NotInSchedule(slot) => write!(f, "{} is not a time of its workflow's schedule", slot.short()),
             Refusal::NoSchedule(id, why) => write!(f, "the schedule of \"{id}\" can't be resolved: {why}"),
             Refusal::StillLive(slot, state) => {

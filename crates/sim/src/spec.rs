@@ -275,6 +275,8 @@ impl Spec {
                 Some(state) if state.state.is_final() => state.reopen(0, None),
                 Some(_) => {}
             },
+            // A job that nobody opened never comes, so there is nothing to kill.
+            Ask::Kill { slot, .. } if slot.key.job().is_some() && !self.slots.contains_key(slot) => {}
             Ask::Kill { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Killed),
             Ask::Skip { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Skipped),
             Ask::MarkSucceeded { slot, .. } if self.can_be(slot) => {
