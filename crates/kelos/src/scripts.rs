@@ -4,7 +4,7 @@ mod tell;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,27 @@ pub struct ScriptFolder {
     asked: Arc<AtomicBool>,
     shown: Arc<RwLock<Vec<Problem>>>,
     last: Arc<Mutex<Option<Vec<Arc<Workflow>>>>>,
+    described: Option<Arc<Described>>,
+}
+
+/// Where apps are described beside the scripts, and how many were there at the latest load: their file may be taken away.
+struct Described {
+    apps: AppsSource,
+    count: AtomicUsize,
+}
+
+impl Described {
+    /// Counts the apps of a load; says so where all went with the file that described them.
+    fn count(&self, loaded: &Loaded) -> Option<String> {
+        let name = self.apps.name();
+        let now = loaded.workflows.iter().filter(|workflow| workflow.source.file == name).count();
+        let before = self.count.swap(now, Ordering::Relaxed);
+        let is_gone = now == 0 && before > 0 && !self.apps.is_there();
+        is_gone.then(|| match before {
+            1 => format!("{name} is gone: 1 workflow of it is not defined any more"),
+            _ => format!("{name} is gone: {before} workflows of it are not defined any more"),
+        })
+    }
 }
 
 struct StoredRegisters {
@@ -87,7 +108,7 @@ impl ScriptFolder {
         let registers = StoredRegisters { reader, asked: asked.clone() };
         let beside = apps.as_ref().map(|apps| apps.folder().to_owned());
         let polls = apps.as_ref().is_some_and(|apps| !apps.is_of_files());
-        let host = Host::new(Arc::new(registers), is_there).with_apps(apps);
+        let host = Host::new(Arc::new(registers), is_there).with_apps(apps.clone());
         let scripts = Scripts::start(folders.clone(), limits, host).map_err(|error| StoreError::Medium {
             doing: "start a thread for scripts".to_owned(),
             cause: error.to_string(),
@@ -96,10 +117,15 @@ impl ScriptFolder {
         for row in remembered.into_iter().filter(|row| row.present) {
             files.entry(row.definition.source.file.clone()).or_default().push(row.definition);
         }
+        let described = apps.map(|apps| {
+            let count = files.get(apps.name()).map_or(0, Vec::len);
+            Arc::new(Described { apps, count: AtomicUsize::new(count) })
+        });
         for (file, workflows) in files {
             scripts.remember(&file, workflows);
         }
-        Ok(ScriptFolder { scripts, folders, beside, polls, asked, shown: Arc::default(), last: Arc::default() })
+        let (shown, last) = Default::default();
+        Ok(ScriptFolder { scripts, folders, beside, polls, asked, shown, last, described })
     }
 
     /// Loads what changed and tells the engine if the definitions are others than before. Blocks.
@@ -111,6 +137,9 @@ impl ScriptFolder {
         let before =
             std::mem::replace(&mut *self.shown.write().unwrap_or_else(PoisonError::into_inner), problems.clone());
         tell_news(last.is_none(), &before, &problems);
+        if let Some(gone) = self.described.as_ref().and_then(|described| described.count(&loaded)) {
+            tracing::warn!("{gone}");
+        }
         let same = last.as_ref().is_some_and(|last| {
             last.len() == loaded.workflows.len() && last.iter().zip(&loaded.workflows).all(|(a, b)| Arc::ptr_eq(a, b))
         });
@@ -167,15 +196,15 @@ impl ScriptFolder {
     }
 }
 
-/// Logs problems that came, and that the last one went. Those of the first load have a target of their own: whoever
-/// shows them otherwise can leave them out.
+/// Logs problems that came, and that the last one went. Those of the first load have targets of their own: whoever
+/// shows them otherwise, or has no use for mere warnings, can leave them out.
 fn tell_news(first: bool, before: &[Problem], now: &[Problem]) {
     for problem in now.iter().filter(|problem| !before.contains(problem)) {
         let kept = if problem.kept_last_good { "; its last good version stays in force" } else { "" };
-        if first {
-            tracing::warn!(target: "kelos::first_load", "{problem}{kept}");
-        } else {
-            tracing::warn!("{problem}{kept}");
+        match (first, problem.is_error()) {
+            (true, true) => tracing::warn!(target: "kelos::first_load", "{problem}{kept}"),
+            (true, false) => tracing::warn!(target: "kelos::first_load::warnings", "{problem}{kept}"),
+            (false, _) => tracing::warn!("{problem}{kept}"),
         }
     }
     if now.is_empty() && !before.is_empty() {
