@@ -82,6 +82,16 @@ impl Fleet {
         &self.state
     }
 
+    /// What this process misses where it looks for apps.
+    pub(crate) fn missing_apps(&self) -> String {
+        let (name, dir) = (self.apps.name(), self.apps.folder().display());
+        match (self.apps.is_there(), self.apps.is_of_files()) {
+            (true, _) => format!("{name} has none, or is broken, which `kelos check` tells"),
+            (false, true) => format!("{name} is missing in {dir}"),
+            (false, false) => format!("{name} has none"),
+        }
+    }
+
     /// Where the leader is: another process, or this one from now on. Blocks.
     pub(crate) fn find(&self) -> Result<Place, Failure> {
         let mut seat = self.seat();

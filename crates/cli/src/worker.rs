@@ -13,7 +13,7 @@ use kelos::workers::{Answer, Door, News, NoAnswer, Wanted, Word, Worker};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::apps::Apps;
-use crate::client::{Query, escape};
+use crate::client::{Query, escape, items};
 use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::{Fleet, Place};
 use crate::host::Signals;
@@ -21,8 +21,9 @@ use crate::run_job::More;
 use crate::text;
 use crate::{folder, logging};
 
-/// What is logged where nothing else is said. That workers are told to ask elsewhere while a leader ends is no error.
-pub(crate) const USUAL_LOG: &str = "warn,tower_http=off";
+/// What is logged where nothing else is said. That workers are told to ask elsewhere while a leader ends is no error; and
+/// whoever wants a job done now has not asked what is unusual about each app.
+pub(crate) const USUAL_LOG: &str = "warn,tower_http=off,kelos::first_load::warnings=off";
 /// How long a connection to the leader may take, which is on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take; a desk answers sooner.
@@ -76,6 +77,9 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
         let mut signals = Signals::listen()?;
         let (worker, mut news) = crew.start(wanted, More::default());
         text::line(format!("{} is at work; stop it with Ctrl-C", crew.name));
+        if let Some(none) = tokio::task::block_in_place(|| crew.no_apps()) {
+            text::line(none);
+        }
         loop {
             tokio::select! {
                 told = news.recv() => say(told)?,
@@ -176,6 +180,13 @@ impl Crew {
             let path = format!("/workflows/{}", escape(app.as_str()));
             self.fleet.ask(|client| client.get("take jobs", &path, &Query::new())).map(|_| ())
         })
+    }
+
+    /// What to say where nothing is defined yet; none where something is.
+    fn no_apps(&self) -> Option<String> {
+        let list = self.fleet.ask(|client| client.get("list the apps", "/workflows", &Query::new())).ok()?;
+        let missing = || format!("there are no apps here yet: {}; it waits for them", self.fleet.missing_apps());
+        items(&list, "items").is_empty().then(missing)
     }
 
     /// Sets a worker to work; within the runtime.

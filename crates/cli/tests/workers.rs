@@ -341,6 +341,40 @@ fn a_worker_is_told_of_apps_that_nobody_has() {
 }
 
 #[test]
+fn a_worker_says_that_there_are_no_apps_and_waits_for_them() {
+    let folder = Folder::with(&[]);
+    let mut worker = worker(&folder, &[]);
+    worker.hear("there are no apps here yet: tasks.json is missing in ");
+    folder.write("tasks.json", r#"{"app1": {"job_id": "{n}", "bash_cmd": "true"}}"#);
+    eventually("the app is there", || (folder.run(&["submit", "-a", "app1", "-j", "1"]).code == 0).then_some(()));
+    worker.hear("app1@1 run 1 succeeded");
+}
+
+#[test]
+fn that_the_apps_are_gone_is_said_once() {
+    let folder = folder(&[("app1", "true"), ("app2", "true")]);
+    submit(&folder, "app1", &["20140101_1"]);
+    std::fs::remove_file(folder.path().join("tasks.json")).expect("no file");
+    let gone = "tasks.json is gone: 2 workflows of it are not defined any more";
+    let err = says(&folder, &["run", "app1", "--timeout", "0.1"]).fails(4);
+    assert!(err.contains(gone), "{err}");
+    let err = says(&folder, &["run", "app1", "--timeout", "0.1"]).fails(4);
+    assert!(!err.contains(gone), "{err}");
+}
+
+#[test]
+fn whoever_submits_or_runs_is_not_told_what_is_unusual_about_apps() {
+    let odd = r#"{"app1": {"job_id": "{n}", "bash_cmd": "true", "bash_comd": "true"}}"#;
+    let folder = Folder::with(&[("tasks.json", odd)]);
+    assert!(folder.run(&["check"]).out.contains("bash_comd"));
+    assert_eq!(says(&folder, &["submit", "-a", "app1", "-j", "1"]).err, "");
+    assert_eq!(says(&folder, &["run", "app1", "--timeout", "60"]).err, "run 1 of app1@1 succeeded\n");
+    folder.write("tasks.json", &odd.replace("bash_cmd", "depends_on"));
+    let err = says(&folder, &["submit", "-a", "app1", "-j", "2"]).err;
+    assert!(err.contains("tasks.json:1:"), "{err}");
+}
+
+#[test]
 fn a_server_may_hand_its_jobs_to_workers() {
     let folder = folder(&[("app1", "echo {job_id} >> ran")]);
     let up = Server::start(folder.path(), &["up", "--workers"], "Stop with Ctrl-C");
