@@ -115,6 +115,10 @@ fn fate(one: &Value) -> String {
         ("runs", Some(state)) => format!("is {state}, and would run again"),
         ("under-way", Some(state)) => format!("is {state}"),
         ("ended", Some(state)) => format!("is {state}, and stays so"),
+        ("paused", Some(state @ ("waiting" | "queued" | "backoff" | "held"))) => {
+            format!("is {state}: its workflow is paused")
+        }
+        ("paused", _) => "would wait: its workflow is paused".to_owned(),
         ("skipped", _) => "would be skipped: it is not valid".to_owned(),
         ("blocked", _) => {
             let mut by: Vec<String> = items(one, "blockedBy").iter().map(slot).collect();
@@ -155,11 +159,13 @@ mod tests {
             { "workflow": "app1", "job": "1", "state": null, "role": "ancestor", "fate": "runs" },
             { "workflow": "b", "job": "1", "state": "failed", "role": "asked", "fate": "blocked",
               "blockedBy": [{ "workflow": "c", "job": "1" }], "moreBlockers": 2 },
+            { "workflow": "p", "job": "1", "state": null, "role": "ancestor", "fate": "paused" },
         ]});
         let expected_lines = [
             "1 job would run, in this order",
             "  app1@1  ancestor    would run",
             "  b@1     asked       would wait for c@1, 2 more",
+            "  p@1     ancestor    would wait: its workflow is paused",
             "nothing was changed",
         ];
         assert_eq!(expected(&answer), expected_lines);

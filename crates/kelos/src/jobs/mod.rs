@@ -16,7 +16,7 @@ use std::sync::Arc;
 use kelos_model::jobs::{JobGraph, JobKeys, Relation};
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::{Workflow, WorkflowRow};
-use kelos_model::{SlotRef, WorkflowId};
+use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{Reader, StoreError};
 
 use crate::job::Functions;
@@ -36,6 +36,8 @@ pub struct Jobs {
     pub workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     /// What is wrong with those that are left out of the relation.
     pub faulty: BTreeMap<WorkflowId, String>,
+    /// Those that are paused.
+    pub paused: BTreeSet<WorkflowId>,
     /// Who is asked about groups that functions know; without them those groups are left out.
     functions: Option<Arc<dyn Functions>>,
 }
@@ -83,7 +85,9 @@ impl Jobs {
                 break JobGraph::default();
             }
         };
-        Jobs { graph, workflows, faulty, functions: None }
+        let paused = rows.iter().filter(|row| row.paused && workflows.contains_key(&row.id));
+        let paused = paused.map(|row| row.id.clone()).collect();
+        Jobs { graph, workflows, faulty, paused, functions: None }
     }
 
     /// The same, with functions of scripts to ask about the groups that they know. They may block.
@@ -121,6 +125,13 @@ impl Jobs {
             Some(_) => Validity::Asked,
             None => Validity::No,
         }
+    }
+
+    /// Whether a job that stands here is left alone, because its workflow is paused. What has a run goes on.
+    #[must_use]
+    pub fn is_paused(&self, job: &SlotRef, state: Option<SlotState>) -> bool {
+        let has_run = |state: SlotState| matches!(state, SlotState::Dispatched | SlotState::Running);
+        self.paused.contains(&job.workflow) && state.is_none_or(|state| !state.is_final() && !has_run(state))
     }
 
     /// Why a job waits for nothing though its workflow depends on others, as [`JobGraph::no_group`] has it.

@@ -77,6 +77,8 @@ pub enum Fate {
     Blocked,
     /// It would be skipped: it is not worth running.
     Skipped,
+    /// It would be left alone: its workflow is paused.
+    Paused,
 }
 
 impl Role {
@@ -101,6 +103,7 @@ impl Fate {
             Fate::Ended => "ended",
             Fate::Blocked => "blocked",
             Fate::Skipped => "skipped",
+            Fate::Paused => "paused",
         }
     }
 }
@@ -242,6 +245,7 @@ impl<E> Look<'_, E> {
             return Ok(());
         }
         match self.standing(job)? {
+            state if self.jobs.is_paused(job, state) => self.note(job, Fate::Paused, &[]),
             Some(SlotState::Waiting) | None if self.jobs.validity(job) == Validity::No => {
                 self.note(job, Fate::Skipped, &[])
             }
@@ -319,7 +323,7 @@ impl<E> Look<'_, E> {
         let mut blockers = Vec::new();
         match frame.groups.get(frame.group) {
             Some(way) => {
-                let blocked = |parent: &&SlotRef| self.fates.get(*parent) == Some(&Fate::Blocked);
+                let blocked = |parent: &&SlotRef| matches!(self.fates.get(*parent), Some(Fate::Blocked | Fate::Paused));
                 blockers.extend(way.iter().filter(blocked).cloned());
             }
             None => {
@@ -366,7 +370,7 @@ impl<E> Look<'_, E> {
             }
             for (child, group) in self.jobs.waiting_for(&parent) {
                 if !self.is_full() && self.is_released(&parent, &child, &group)? {
-                    let fate = if self.jobs.validity(&child) == Validity::No { Fate::Skipped } else { Fate::Runs };
+                    let fate = self.fate_of(&child, Fate::Runs);
                     self.list(&child, Role::Descendant, fate, &[]);
                     if fate == Fate::Runs {
                         queue.push_back(child);
@@ -376,6 +380,15 @@ impl<E> Look<'_, E> {
         }
         self.list_held_back();
         Ok(())
+    }
+
+    /// What becomes of a job that waits, where nothing of its own speaks against it.
+    fn fate_of(&self, job: &SlotRef, otherwise: Fate) -> Fate {
+        match self.jobs.validity(job) {
+            _ if self.jobs.is_paused(job, Some(SlotState::Waiting)) => Fate::Paused,
+            Validity::No => Fate::Skipped,
+            Validity::Yes | Validity::Asked => otherwise,
+        }
     }
 
     /// Whether a child becomes possible with the success of this parent.
@@ -405,7 +418,11 @@ impl<E> Look<'_, E> {
                     || match self.standing(parent)? {
                         Some(SlotState::Succeeded) => true,
                         // What runs anyway is taken to succeed; what waits is told of when it is found to run.
-                        Some(state) => !state.is_final() && state != SlotState::Waiting,
+                        Some(state) => {
+                            !state.is_final()
+                                && state != SlotState::Waiting
+                                && !self.jobs.is_paused(parent, Some(state))
+                        }
                         None => false,
                     };
                 missing += usize::from(!is_there);
@@ -419,7 +436,7 @@ impl<E> Look<'_, E> {
     fn list_held_back(&mut self) {
         let rest: Vec<SlotRef> = self.reopened.iter().filter(|job| !self.fates.contains_key(*job)).cloned().collect();
         for job in rest {
-            let fate = if self.jobs.validity(&job) == Validity::No { Fate::Skipped } else { Fate::Blocked };
+            let fate = self.fate_of(&job, Fate::Blocked);
             self.list(&job, Role::Descendant, fate, &[]);
         }
     }

@@ -108,6 +108,21 @@ fn what_is_not_worth_running_is_skipped_and_is_no_way() {
 }
 
 #[test]
+fn what_is_paused_stays_and_is_in_the_way() {
+    let mut rows = diamond();
+    rows[0].paused = true;
+    let blocked = ["a ancestor paused", "b ancestor runs", "c ancestor blocked by a", "d asked blocked by c"];
+    assert_eq!(told(&rows, &[], &["d"], false), blocked);
+    assert_eq!(told(&rows, &[("a", SlotState::Queued)], &["b"], false), ["b asked runs"]);
+    let goes_on = ["a ancestor under-way", "b ancestor runs", "c asked runs", "d descendant runs"];
+    assert_eq!(told(&rows, &[("a", SlotState::Running)], &["c"], false), goes_on);
+    rows[0].paused = false;
+    rows[3].paused = true;
+    let last = ["a ancestor runs", "b ancestor runs", "c asked runs", "d descendant paused"];
+    assert_eq!(told(&rows, &[], &["c"], false), last);
+}
+
+#[test]
 fn what_is_opened_again_takes_along_what_has_ended_of_its_descendants() {
     let ended =
         [("a", SlotState::Succeeded), ("b", SlotState::Succeeded), ("c", SlotState::Failed), ("d", SlotState::Skipped)];

@@ -54,25 +54,25 @@ pub(super) fn blockers(
     let groups = jobs::parents(&all, reader, job)?;
     let told = Told { jobs: &all, reader, now };
     let several = groups.len() > 1;
-    *part = tree(&groups, std::mem::take(&mut part.text));
+    *part = tree(&all, &groups, std::mem::take(&mut part.text));
     groups.iter().map(|group| told.group(group, several)).collect()
 }
 
 /// The part of a trigger's tree that is about parents, as they stand now: those that have not succeeded, the worst first.
-fn tree(groups: &[RelativeGroup], text: String) -> Explanation {
+fn tree(jobs: &Jobs, groups: &[RelativeGroup], text: String) -> Explanation {
     let leaf = |one: &&Relative| Explanation {
         kind: TriggerKind::Job,
         answer: Answer::NotYet,
         text: match one.state {
             None => format!("{} was never opened", one.job.short()),
             Some(state) if state.is_final() => format!("{} {state}", one.job.short()),
-            Some(_) => format!("{} has not succeeded yet", one.job.short()),
+            Some(_) => format!("{} has not succeeded yet{}", one.job.short(), pause_words(jobs, one)),
         },
         evidence: Some(Evidence::Slot { slot: one.job.clone(), state: one.state }),
         nested: Vec::new(),
     };
     let group = |group: &RelativeGroup| {
-        let missing = missing(group);
+        let missing = missing(jobs, group);
         let name = if groups.len() > 1 { format!("group {}: ", group.name) } else { String::new() };
         Explanation {
             kind: TriggerKind::Group,
@@ -87,9 +87,10 @@ fn tree(groups: &[RelativeGroup], text: String) -> Explanation {
 }
 
 /// The jobs of a group that have not succeeded, the worst first.
-fn missing(group: &RelativeGroup) -> Vec<&Relative> {
+fn missing<'a>(jobs: &Jobs, group: &'a RelativeGroup) -> Vec<&'a Relative> {
     let mut missing: Vec<&Relative> = group.jobs.iter().filter(|one| one.state != Some(SlotState::Succeeded)).collect();
-    missing.sort_by_key(|one| rank(one.state));
+    // What needs somebody comes first, be that to mend it or to let it go on.
+    missing.sort_by_key(|one| (!(is_bad(one) || jobs.is_paused(&one.job, one.state)), rank(one.state)));
     missing
 }
 
@@ -102,7 +103,7 @@ struct Told<'a> {
 impl Told<'_> {
     /// `waits for 3 of 400 jobs: …`, with the name of the group where there are several
     fn group(&self, group: &RelativeGroup, several: bool) -> Result<String, StoreError> {
-        let missing = missing(group);
+        let missing = missing(self.jobs, group);
         let (dead, total) = (group.ended_badly().count(), group.jobs.len());
         let jobs = if total == 1 { "1 job".to_owned() } else { format!("{} of {total} jobs", missing.len()) };
         let start = match (dead > 0, several) {
@@ -127,20 +128,21 @@ impl Told<'_> {
     /// `app1@20140601_1 failed 2 h ago (run 5: exited with status 3)`
     fn parent(&self, one: &Relative) -> Result<String, StoreError> {
         let name = one.job.short();
-        let Some(state) = one.state else { return Ok(format!("{name} was never opened")) };
+        let pause = pause_words(self.jobs, one);
+        let Some(state) = one.state else { return Ok(format!("{name} was never opened{pause}")) };
         let since = self.reader.slot(&one.job)?.map_or(self.now, |slot| slot.since);
         let ago = text::took(since, self.now);
         let run = if state == SlotState::Waiting { None } else { self.reader.slot_runs(&one.job)?.pop() };
         let run = run.map(|run| run_words(&run)).unwrap_or_default();
         Ok(match state {
             state if state.is_final() => format!("{name} {state} {ago} ago{run}"),
-            SlotState::Waiting => format!("{name} has waited for {ago}"),
+            SlotState::Waiting => format!("{name} has waited for {ago}{pause}"),
             SlotState::Running => format!("{name} has run for {ago}{run}"),
-            state => format!("{name} has been {state} for {ago}{run}"),
+            state => format!("{name} has been {state} for {ago}{run}{pause}"),
         })
     }
 
-    /// The first job upstream of these that has ended without success, level by level.
+    /// The first job upstream of these that has ended without success or is paused, level by level.
     fn root(&self, from: &[&Relative]) -> Result<Option<String>, StoreError> {
         let waits = |one: &&&Relative| one.state == Some(SlotState::Waiting);
         let mut queue: Vec<SlotRef> = from.iter().filter(waits).map(|one| one.job.clone()).collect();
@@ -149,10 +151,10 @@ impl Told<'_> {
         while let Some(job) = queue.get(at).cloned() {
             at += 1;
             let groups = jobs::parents(self.jobs, self.reader, &job)?;
-            let is_blocked = groups.iter().all(|group| group.ended_badly().next().is_some());
+            let is_stuck = |one: &Relative| is_bad(one) || self.jobs.is_paused(&one.job, one.state);
+            let is_blocked = groups.iter().all(|group| group.jobs.iter().any(is_stuck));
             for parent in groups.iter().flat_map(|group| &group.jobs) {
-                let bad = parent.state.is_some_and(|state| state.is_final() && state != SlotState::Succeeded);
-                if is_blocked && bad {
+                if is_blocked && is_stuck(parent) {
                     return self.parent(parent).map(Some);
                 }
                 let waits = parent.state == Some(SlotState::Waiting);
@@ -163,6 +165,16 @@ impl Told<'_> {
         }
         Ok(None)
     }
+}
+
+/// Whether it has ended without success.
+fn is_bad(one: &Relative) -> bool {
+    one.state.is_some_and(|state| state.is_final() && state != SlotState::Succeeded)
+}
+
+/// ` (its workflow is paused)`, where that keeps it.
+fn pause_words(jobs: &Jobs, one: &Relative) -> &'static str {
+    if jobs.is_paused(&one.job, one.state) { " (its workflow is paused)" } else { "" }
 }
 
 /// What needs somebody comes first, then what goes on, then what waits, then what is about to be opened.

@@ -121,7 +121,8 @@ struct ExpectedDto {
     state: Option<&'static str>,
     /// `ancestor`, `asked` (it is one of those that were named) or `descendant`.
     role: &'static str,
-    /// `runs`, `under-way` (it goes on anyway), `ended` (it is left as it is), `blocked` or `skipped`.
+    /// `runs`, `under-way` (it goes on anyway), `ended` (it is left as it is), `blocked`, `skipped` or `paused`
+    /// (its workflow is).
     fate: &'static str,
     /// Whether a function of its workflow has the last word on whether it is worth running.
     asked_when_opened: bool,

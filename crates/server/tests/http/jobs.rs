@@ -246,6 +246,24 @@ async fn why_a_job_waits_names_who_stands_in_the_way_however_far_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn why_a_job_waits_names_a_paused_app_however_far_up() {
+    let server = diamond().await;
+    server.post_json("/api/v1/workflows/a/pause", "").await.ok();
+    let would = submit(&server, json!({ "jobs": one("d", "20140601_7"), "dryRun": true })).await;
+    assert_eq!(would["counts"], json!({ "paused": 1, "runs": 1, "blocked": 2 }));
+    submit(&server, json!({ "jobs": one("d", "20140601_7") })).await;
+    step(&server).await;
+    server.end(&job("b", "20140601_7"), 1, true).await;
+    step(&server).await;
+    let paused = "a@20140601_7 has waited for 0.0 s (its workflow is paused)";
+    assert_eq!(why(&server, "c").await["blockers"], json!([format!("waits for 1 of 2 jobs: {paused}")]));
+    assert_eq!(
+        why(&server, "d").await["blockers"],
+        json!([format!("waits for 1 job: c@20140601_7 has waited for 0.0 s, blocked further up: {paused}")])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_show_jobs_by_their_identifiers() {
     let server = diamond().await;
     let empty = server.get("/ui/workflows/c").await.ok().text;
