@@ -51,20 +51,17 @@ impl JobGraph {
                 return none_of(name, value, &all.values);
             }
         }
-        for ways in group.members.iter().filter(|ways| !ways.has_literal(child)) {
+        let Some(ways) = group.members.iter().find(|ways| !ways.has_literal(child)) else {
+            return "it is about other jobs".to_owned();
+        };
+        for ((name, value), position) in named.iter().zip(&ways.to) {
             let literals = ways.literals.iter().flatten();
-            for ((name, value), position) in named.iter().zip(&ways.to) {
-                let Some(position) = *position else { continue };
-                let theirs: BTreeSet<Arc<str>> =
-                    literals.clone().filter_map(|one| one.values.get(position).cloned()).collect();
-                if !theirs.contains(**value) {
-                    return none_of(name, value, &Vec::from_iter(theirs));
-                }
+            let theirs = position.map(|at| literals.filter_map(|one| one.values.get(at).cloned()).collect());
+            if let Some(theirs) = theirs.filter(|theirs: &BTreeSet<Arc<str>>| !theirs.contains(**value)) {
+                return none_of(name, value, &Vec::from_iter(theirs));
             }
-            let parent = &self.nodes[ways.parent].id;
-            return format!("it agrees with none of the jobs of {parent} that are listed");
         }
-        "it is about other jobs".to_owned()
+        format!("it agrees with none of the jobs of {} that are listed", self.nodes[ways.parent].id)
     }
 }
 
