@@ -153,8 +153,9 @@ impl From<Refusal> for Problem {
             ),
             Refusal::NotInSchedule(slot) => Problem::not_found("not-in-schedule", detail)
                 .with_hint(format!("GET /api/v1/workflows/{{id}}/times lists the times of \"{}\"", slot.workflow)),
-            Refusal::NeverOpened(_) => Problem::conflict("never-opened", detail)
-                .with_hint("skip it, where it is never to run"),
+            Refusal::NeverOpened(_) => {
+                Problem::conflict("never-opened", detail).with_hint("skip it, where it is never to run")
+            }
             Refusal::NoJobId(..) => Problem::bad_request("no-job-id", detail),
             Refusal::NoSchedule(..) => Problem::conflict("no-schedule", detail),
             Refusal::StillLive(..) => Problem::conflict("still-live", detail).with_hint("kill it first"),
