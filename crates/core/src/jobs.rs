@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::event::Origin;
-use kelos_model::jobs::{Fault, JobGraph};
+use kelos_model::jobs::JobGraph;
 use kelos_model::trigger::Waker;
 use kelos_model::{SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
@@ -81,7 +81,8 @@ impl Jobs {
 impl Core {
     /// Takes what definitions say of job ids: what makes sense together. Of the others, why they lie dormant.
     pub(crate) fn define_jobs(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> BTreeMap<WorkflowId, String> {
-        let (graph, faulty) = sound(all);
+        let keyed = all.iter().filter_map(|(id, one)| Some((id, one.keys.jobs()?)));
+        let (graph, faulty) = JobGraph::sound(keyed);
         let waiting: Vec<(SlotRef, Option<SlotRef>)> = std::mem::take(&mut self.jobs.awaited)
             .into_iter()
             .map(|(child, awaited)| {
@@ -311,28 +312,6 @@ impl Core {
                 let job = job.clone();
                 self.open_job(&job, Origin::Child(id.clone()), 0);
             }
-        }
-    }
-}
-
-/// Puts together the workflows that make sense together; of the others, why they don't.
-fn sound(all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> (JobGraph, BTreeMap<WorkflowId, String>) {
-    let mut faulty: BTreeMap<WorkflowId, String> = BTreeMap::new();
-    let keyed = |one: &Arc<Workflow>| Some((one.id.clone(), one.keys.jobs()?.clone()));
-    loop {
-        let sound = all.values().filter(|one| !faulty.contains_key(&one.id)).filter_map(keyed);
-        let before = faulty.len();
-        let faults: Vec<Fault> = match JobGraph::new(sound.collect()) {
-            Ok(graph) => return (graph, faulty),
-            Err(faults) => faults,
-        };
-        for fault in faults {
-            let text = fault.to_string();
-            faulty.entry(fault.workflow).and_modify(|known| *known = format!("{known}; {text}")).or_insert(text);
-        }
-        if faulty.len() == before {
-            // A fault of nobody would be found again for ever.
-            return (JobGraph::default(), faulty);
         }
     }
 }

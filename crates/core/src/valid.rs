@@ -1,7 +1,5 @@
 //! Whether a job is worth running: what its workflow lists, or a function of a script says.
 
-use std::sync::Arc;
-
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evidence, Explanation, TriggerKind, Verdict};
 use kelos_model::{Answer, Probe, SlotRef};
@@ -17,8 +15,7 @@ impl Core {
             return None;
         }
         let values = KeyValues::of(&definition.keys, &id.key);
-        let has = |(name, value): &(Arc<str>, Arc<str>)| valid.values.get(name).is_some_and(|all| all.contains(value));
-        if values.identifiers().iter().any(has) {
+        if valid.is_listed(values.identifiers()) {
             return Some(Validity::Yes);
         }
         let Some(function) = &valid.function else { return Some(Validity::No(no_value(valid))) };

@@ -13,7 +13,7 @@ mod relatives;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::jobs::{JobGraph, JobKeys, Relation};
+use kelos_model::jobs::{JobGraph, Relation};
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::{Workflow, WorkflowRow};
 use kelos_model::{SlotRef, SlotState, WorkflowId};
@@ -68,23 +68,7 @@ impl Jobs {
         let keyed = rows.iter().filter(|row| row.present && row.definition.keys.jobs().is_some());
         let workflows: BTreeMap<WorkflowId, Arc<Workflow>> =
             keyed.map(|row| (row.id.clone(), row.definition.clone())).collect();
-        let mut faulty = BTreeMap::new();
-        let graph = loop {
-            let sound = workflows.values().filter(|one| !faulty.contains_key(&one.id));
-            let sound: Vec<(WorkflowId, JobKeys)> =
-                sound.filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone()))).collect();
-            let before = faulty.len();
-            match JobGraph::new(sound) {
-                Ok(graph) => break graph,
-                Err(faults) => faults.into_iter().for_each(|fault| {
-                    let text = fault.to_string();
-                    faulty.entry(fault.workflow).or_insert(text);
-                }),
-            }
-            if faulty.len() == before {
-                break JobGraph::default();
-            }
-        };
+        let (graph, faulty) = JobGraph::sound(workflows.iter().filter_map(|(id, one)| Some((id, one.keys.jobs()?))));
         let paused = rows.iter().filter(|row| row.paused && workflows.contains_key(&row.id));
         let paused = paused.map(|row| row.id.clone()).collect();
         Jobs { graph, workflows, faulty, paused, functions: None }
@@ -119,9 +103,8 @@ impl Jobs {
         let Some(workflow) = self.workflows.get(&job.workflow) else { return Validity::Yes };
         let Some(valid) = workflow.keys.jobs().and_then(|keys| keys.valid.as_ref()) else { return Validity::Yes };
         let values = KeyValues::of(&workflow.keys, &job.key);
-        let has = |(name, value): &(Arc<str>, Arc<str>)| valid.values.get(name).is_some_and(|all| all.contains(value));
         match &valid.function {
-            _ if values.identifiers().iter().any(has) => Validity::Yes,
+            _ if valid.is_listed(values.identifiers()) => Validity::Yes,
             Some(_) => Validity::Asked,
             None => Validity::No,
         }

@@ -35,6 +35,31 @@ impl fmt::Display for Fault {
 }
 
 impl JobGraph {
+    /// Puts together those of the workflows that make sense together; of the others, why they don't, in words. What depends on
+    /// one that is left out is left out, too.
+    #[must_use]
+    pub fn sound<'a>(
+        workflows: impl Iterator<Item = (&'a WorkflowId, &'a JobKeys)> + Clone,
+    ) -> (JobGraph, BTreeMap<WorkflowId, String>) {
+        let mut faulty: BTreeMap<WorkflowId, String> = BTreeMap::new();
+        loop {
+            let sound = workflows.clone().filter(|(id, _)| !faulty.contains_key(*id));
+            let before = faulty.len();
+            let faults = match JobGraph::new(sound.map(|(id, keys)| (id.clone(), keys.clone())).collect()) {
+                Ok(graph) => return (graph, faulty),
+                Err(faults) => faults,
+            };
+            for fault in faults {
+                let text = fault.to_string();
+                faulty.entry(fault.workflow).and_modify(|known| *known = format!("{known}; {text}")).or_insert(text);
+            }
+            if faulty.len() == before {
+                // A fault of nobody would be found again for ever.
+                return (JobGraph::default(), faulty);
+            }
+        }
+    }
+
     /// Puts workflows together.
     ///
     /// # Errors

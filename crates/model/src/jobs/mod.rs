@@ -67,6 +67,14 @@ pub struct Validity {
     pub function: Option<FunctionRef>,
 }
 
+impl Validity {
+    /// Whether some identifier has a listed value. Where none has, the function is asked, or else the job is not worth running.
+    #[must_use]
+    pub fn is_listed(&self, identifiers: &[(Arc<str>, Arc<str>)]) -> bool {
+        identifiers.iter().any(|(name, value)| self.values.get(name).is_some_and(|all| all.contains(value)))
+    }
+}
+
 /// A schedule that opens jobs: at each of its times those whose date is that time's day in the schedule's zone, with every
 /// choice from the domains of the other identifiers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
