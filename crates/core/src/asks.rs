@@ -11,6 +11,9 @@ use crate::{Ask, Command, Core, Done, Input, Inspection, Refusal, Reply};
 impl Core {
     pub(crate) fn asked(&mut self, token: u64, by: String, ask: Ask) {
         let ask = self.until_now(ask);
+        if self.park_facts(token, &by, &ask) {
+            return;
+        }
         if let Some(recall) = self.missing(&ask) {
             self.turn.parked.push((recall.clone(), Input::Asked { token, by, ask }));
             self.command(Command::Recall(recall));
@@ -33,6 +36,14 @@ impl Core {
                 self.prioritise_backfill(&backfill, priority, by, reason)
             }
             Ask::RerunBackfill { backfill, reason } => self.rerun_backfill(&backfill, by, reason),
+            Ask::Tell(facts) => self.tell_facts(facts),
+            Ask::CreateSchedules(new) => self.create_schedules(new, &by),
+            Ask::ChangeSchedule(changed) => self.change_schedule(changed, &by),
+            Ask::DeleteSchedules(gone) => self.delete_schedules(&gone, &by),
+            Ask::Enable(id) => self.enable(&id, by),
+            Ask::Disable(id) => self.disable(&id, by),
+            Ask::EnableChanged { schedules, range } => self.enable_changed(&schedules, range, &by),
+            Ask::Fire(request) => self.fire_now(request, by),
             Ask::SetRegister { bucket, key, value } => {
                 self.record_register(bucket, key, value, by);
                 Ok(Done::Plainly)
@@ -86,6 +97,10 @@ impl Core {
     pub(crate) fn check_slot(&self, slot: &SlotRef) -> Result<(), Refusal> {
         let task = self.tasks.get(&slot.workflow).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
+        if task.row.definition.keys.are_moments() {
+            let none = || Refusal::NeverCameToBe(slot.clone());
+            return task.slots.contains_key(&slot.key).then_some(()).ok_or_else(none);
+        }
         match (&task.schedule, &slot.key) {
             (_, SlotKey::Job(id)) => match task.no_job(id) {
                 None => Ok(()),
@@ -163,17 +178,19 @@ impl Core {
         done
     }
 
-    fn pause(&mut self, id: &WorkflowId, by: String) -> Reply {
+    pub(crate) fn pause(&mut self, id: &WorkflowId, by: String) -> Reply {
         if self.set_paused(id, true)? {
-            self.record_workflow(id, WorkflowEvent::Paused { by });
+            self.record_workflow(id, WorkflowEvent::Paused { by: by.clone() });
+            self.switched(id, &by);
             self.wake_all(id);
         }
         Ok(Done::Plainly)
     }
 
-    fn resume(&mut self, id: &WorkflowId, by: String) -> Reply {
+    pub(crate) fn resume(&mut self, id: &WorkflowId, by: String) -> Reply {
         if self.set_paused(id, false)? {
-            self.record_workflow(id, WorkflowEvent::Resumed { by });
+            self.record_workflow(id, WorkflowEvent::Resumed { by: by.clone() });
+            self.switched(id, &by);
             self.wake_all(id);
         }
         Ok(Done::Plainly)
@@ -201,6 +218,7 @@ impl Core {
             pools: self.places_in_pools(slot),
             dormant: task.dormant(&slot.key),
             finishing: self.finishing(slot),
+            program_runs: self.program_runs(&slot.workflow),
             no_worker: self.is_by_workers(task) && !self.offers.serves(&slot.workflow),
             workers_busy: self.is_by_workers(task) && self.offers.are_busy(&slot.workflow),
         }

@@ -3,19 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos_model::event::WorkflowEvent;
+use kelos_model::event::{Abort, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::{CronSchedule, resolve};
-use kelos_model::workflow::{Planned, WorkflowRow};
+use kelos_model::workflow::{Moments, Planned, WorkflowRow};
 use kelos_model::{SlotKey, SlotRef, Workflow, WorkflowId};
 
 use crate::Core;
 use crate::memory::Task;
+use crate::port::Deployment;
+use crate::schedules::differ;
 
 impl Core {
     /// Takes the whole set of definitions; what is not in it has been removed.
-    pub(crate) fn define(&mut self, all: Vec<Arc<Workflow>>) {
-        let all: BTreeMap<WorkflowId, Arc<Workflow>> = all.into_iter().map(|one| (one.id.clone(), one)).collect();
+    pub(crate) fn define(&mut self, all: Vec<Arc<Workflow>>, deployed: &BTreeMap<String, Deployment>) {
+        let files = all.into_iter().map(|one| (one.id.clone(), one)).collect();
+        let all = self.with_schedules(files, deployed);
+        self.define_all(&all);
+    }
+
+    fn define_all(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) {
         let gone: Vec<_> = self
             .tasks
             .iter()
@@ -23,19 +30,22 @@ impl Core {
             .map(|(id, _)| id.clone())
             .collect();
         // Asked before anything is removed: what is gone counts, too.
-        let keyed = self.is_keyed_otherwise(&all);
+        let keyed = self.is_keyed_otherwise(all);
         for id in gone {
-            self.remove(&id);
+            self.remove(&id, None);
         }
         let schedules = all.iter().filter_map(|(id, one)| Some((id.clone(), one.keys.ticks()?))).collect();
         let schedules = resolve(&schedules);
-        let mut faulty = if keyed { self.define_jobs(&all) } else { BTreeMap::new() };
-        for (id, workflow) in &all {
+        let mut faulty = if keyed { self.define_jobs(all) } else { BTreeMap::new() };
+        for (id, workflow) in all {
             let repooled = self.is_repooled(id, workflow);
             if repooled {
                 self.leave_pools(id);
             }
-            let changed = self.define_one(id, workflow);
+            let changed = self.define_one(id, workflow, None);
+            if changed {
+                self.follow_definition(id);
+            }
             if repooled {
                 self.join_pools(id);
             }
@@ -57,18 +67,41 @@ impl Core {
         before.is_none_or(|before| before.row.definition.pools != workflow.pools)
     }
 
-    fn remove(&mut self, id: &WorkflowId) {
+    /// Takes one more definition, or another of one that is there: that of an event schedule, on a person's word.
+    pub(crate) fn define_alone(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, by: &str) {
+        self.leave_pools(id);
+        let changed = self.define_one(id, workflow, Some(by));
+        self.join_pools(id);
+        self.reschedule(id, Err("it has no schedule".to_owned()));
+        if changed {
+            self.follow_definition(id);
+            self.wake_all(id);
+        }
+    }
+
+    /// What else depends on what a definition says.
+    fn follow_definition(&mut self, id: &WorkflowId) {
+        self.listen_to_facts(id);
+        self.join_program(id);
+    }
+
+    pub(crate) fn remove(&mut self, id: &WorkflowId, by: Option<&str>) {
+        if self.tasks.get(id).is_some_and(|task| task.row.definition.keys.events().is_some()) {
+            self.abort_pending(id, Abort::Deleted, by);
+        }
         self.leave_pools(id);
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.row.present = false;
         task.jobs = None;
         self.join_pools(id);
-        self.record_workflow(id, WorkflowEvent::Removed);
+        self.listen_to_facts(id);
+        self.record_workflow(id, WorkflowEvent::Removed { by: by.map(str::to_owned) });
         self.wake_all(id);
     }
 
     /// Says whether anything changed, be it only that the workflow was not loaded before.
-    fn define_one(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>) -> bool {
+    fn define_one(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, by: Option<&str>) -> bool {
+        let by = by.map(str::to_owned);
         let Some(task) = self.tasks.get_mut(id) else {
             let row = WorkflowRow {
                 id: id.clone(),
@@ -77,9 +110,11 @@ impl Core {
                 present: true,
                 paused: false,
                 planned: Planned::default(),
+                moments: Moments::default(),
             };
             self.tasks.insert(id.clone(), Task::new(row));
-            self.record_workflow(id, WorkflowEvent::Defined { version: 1 });
+            self.redefined(id, true);
+            self.record_workflow(id, WorkflowEvent::Defined { version: 1, by });
             return true;
         };
         let row = &mut task.row;
@@ -87,6 +122,8 @@ impl Core {
             return false;
         }
         let same = row.definition == *workflow;
+        let is_new = !row.present;
+        let differs = is_new || differ(&row.definition, workflow);
         if !same {
             row.version += 1;
         }
@@ -98,7 +135,10 @@ impl Core {
         let version = row.version;
         // What was worth running may not be any more.
         task.slots.values_mut().for_each(|live| live.valid = false);
-        self.record_workflow(id, WorkflowEvent::Defined { version });
+        if differs {
+            self.redefined(id, is_new);
+        }
+        self.record_workflow(id, WorkflowEvent::Defined { version, by });
         true
     }
 

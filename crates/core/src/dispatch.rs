@@ -238,6 +238,7 @@ impl Core {
         debug_assert_eq!(live.slot.state, SlotState::Queued, "only queued slots are in the queue");
         let number = live.slot.last_run + 1;
         let workflow = task.row.definition.clone();
+        let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         let taker = if self.is_by_workers(task) {
             let Some(taker) = self.offers.take(slot) else { return };
             Some(taker)
@@ -250,7 +251,7 @@ impl Core {
                 live.attempts = taker.and_then(|taker| taker.attempts);
             }
             let run = RunId { slot: slot.clone(), number };
-            self.command(Command::StartRun { run, workflow, worker });
+            self.command(Command::StartRun { run, workflow, worker, collected });
         }
     }
 
@@ -261,7 +262,7 @@ impl Core {
 
     /// How many more runs its concurrency allows a workflow, and its workers offer.
     fn places(&self, task: &Task) -> u32 {
-        if task.row.paused || !task.row.present {
+        if task.is_off() || !task.row.present {
             return 0;
         }
         let allowed = task.row.definition.concurrency.saturating_sub(task.active);

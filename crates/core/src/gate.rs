@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::facts::{Collected, Tally};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evaluation, Explanation, Facts, TriggerKind, Waker, evaluate};
-use kelos_model::{Answer, Probe, ProbeAnswer, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Answer, Probe, ProbeAnswer, SlotEvent, SlotRef, SlotState, Subject, WorkflowId};
 
 use crate::Core;
 use crate::memory::Task;
+use crate::plan::TICK;
 use crate::probes::Probes;
 use crate::timers::Timer;
 use crate::upstream::Upstream;
@@ -18,6 +20,7 @@ struct View<'a> {
     tasks: &'a BTreeMap<WorkflowId, Task>,
     upstream: &'a Upstream,
     probes: &'a Probes,
+    collected: Option<&'a Collected>,
 }
 
 impl Facts for View<'_> {
@@ -32,6 +35,10 @@ impl Facts for View<'_> {
 
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
         self.probes.answer(probe)
+    }
+
+    fn collected(&self, subject: &Subject) -> Option<&Tally> {
+        self.collected.and_then(|collected| collected.of(subject))
     }
 }
 
@@ -48,6 +55,7 @@ impl Core {
             SlotState::Backoff => self.look_at_backoff(id, live.slot.due),
             SlotState::Waiting if id.key.job().is_some() => self.look_at_job(id),
             SlotState::Waiting => self.look_at_trigger(id),
+            SlotState::Held => self.look_at_constraints(id),
             SlotState::Dispatched if live.deferred.is_some() => self.start_again(id),
             _ => {}
         }
@@ -63,8 +71,33 @@ impl Core {
     }
 
     fn look_at_trigger(&mut self, id: &SlotRef) {
+        if let Some(explanation) = self.needs_no_trigger(id) {
+            return self.decide(id, explanation, Vec::new());
+        }
         let Some(Evaluation { explanation, wakers }) = self.evaluate(id) else { return };
         self.decide(id, explanation, wakers);
+    }
+
+    /// Why a slot goes whatever its trigger says now; none where that decides.
+    fn needs_no_trigger(&self, id: &SlotRef) -> Option<Explanation> {
+        let collected = self.live(id)?.slot.collected.as_ref().filter(|_| self.is_moment(id))?;
+        let text = match (&collected.asked, collected.met) {
+            (Some(_), _) => "Somebody had it go",
+            (None, true) => "Its trigger was met before",
+            (None, false) => return None,
+        };
+        let (kind, answer, text) = (TriggerKind::Asked, Answer::Met, text.to_owned());
+        Some(Explanation { kind, answer, text, evidence: None, nested: Vec::new() })
+    }
+
+    /// Whether constraints are to be looked at before a slot may go.
+    fn is_constrained(&self, id: &SlotRef) -> bool {
+        let Some(task) = self.tasks.get(&id.workflow).filter(|task| !task.row.definition.constraints.is_empty()) else {
+            return false;
+        };
+        let collected = task.slots.get(&id.key).and_then(|live| live.slot.collected.as_ref());
+        let asked = collected.and_then(|collected| collected.asked.as_ref());
+        asked.is_none_or(|asked| !asked.unconstrained)
     }
 
     /// Looks at the trigger of a job whose parents have succeeded.
@@ -85,6 +118,9 @@ impl Core {
 
     fn decide(&mut self, id: &SlotRef, explanation: Explanation, wakers: Vec<Waker>) {
         match explanation.answer {
+            Answer::Met if self.is_constrained(id) => {
+                self.record(id, SlotEvent::Held { explanation });
+            }
             Answer::Met => {
                 self.record(id, SlotEvent::TriggerMet { explanation });
             }
@@ -100,7 +136,9 @@ impl Core {
 
     fn evaluate(&self, id: &SlotRef) -> Option<Evaluation> {
         let task = self.tasks.get(&id.workflow)?;
-        let view = View { now: self.now, tasks: &self.tasks, upstream: &self.upstream, probes: &self.probes };
+        let collected = task.slots.get(&id.key).and_then(|live| live.slot.collected.as_deref());
+        let view =
+            View { now: self.now, tasks: &self.tasks, upstream: &self.upstream, probes: &self.probes, collected };
         let definition = &task.row.definition;
         Some(evaluate(&definition.trigger, &id.workflow, &KeyValues::of(&definition.keys, &id.key), &view))
     }
@@ -119,15 +157,36 @@ impl Core {
             }
         }
         let said = self.live(id).map_or(0, |live| live.slot.said);
-        if !pending && explanation.digest() != said {
+        if !pending && explanation.digest() != said && !self.tells_by_facts(id) {
             self.record(id, SlotEvent::Looked { explanation });
         }
         self.subscribe(id, wakers, expiry.map(|(_, at)| at));
     }
 
+    /// Whether what a slot collected says all that its trigger could: then looks need no lines of their own.
+    fn tells_by_facts(&self, id: &SlotRef) -> bool {
+        let Some(task) = self.tasks.get(&id.workflow) else { return false };
+        let waiting = task.slots.get(&id.key).is_some_and(|live| live.slot.state == SlotState::Waiting);
+        waiting && task.row.definition.trigger.is_of_facts()
+    }
+
+    /// Ends a slot whose timeout has passed before something comes that is for another. Says whether it did.
+    pub(crate) fn expire_if_due(&mut self, id: &SlotRef) -> bool {
+        let Some((timeout_seconds, _)) = self.expiry(id).filter(|(_, at)| *at <= self.now) else { return false };
+        let Some(Evaluation { explanation, .. }) = self.evaluate(id) else { return false };
+        self.record(id, SlotEvent::Expired { timeout_seconds, explanation })
+    }
+
     /// The wait timeout, and the first moment at which it has passed.
     fn expiry(&self, id: &SlotRef) -> Option<(u64, Timestamp)> {
-        let seconds = self.tasks.get(&id.workflow)?.row.definition.wait_timeout_seconds?;
+        let definition = &self.tasks.get(&id.workflow)?.row.definition;
+        if let Some(events) = definition.keys.events() {
+            let collected = self.live(id)?.slot.collected.as_ref();
+            let since = collected.map_or(id.key.scheduled_at(), |collected| collected.since);
+            let wait = SignedDuration::from_millis(i64::try_from(events.timeout_millis).ok()?);
+            return Some((events.timeout_millis / 1000, since.checked_add(wait).ok()?.checked_add(TICK).ok()?));
+        }
+        let seconds = definition.wait_timeout_seconds?;
         let wait = SignedDuration::from_secs(i64::try_from(seconds).ok()?);
         // A job has no time to count from.
         let at = id.key.time()?.checked_add(wait).ok()?;

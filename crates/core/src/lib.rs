@@ -16,9 +16,12 @@ mod asks;
 mod awaited;
 mod backfills;
 mod capacity;
+mod constraints;
 mod definitions;
 mod dispatch;
 mod downstream;
+mod facts;
+mod firing;
 mod gate;
 mod jobs;
 mod memory;
@@ -32,6 +35,7 @@ mod record;
 mod relations;
 mod restore;
 mod runs;
+mod schedules;
 mod submit;
 mod tick;
 mod timers;
@@ -42,12 +46,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::Backfill;
-use kelos_model::{BackfillId, EventRecord, Recall, Run, SlotRef, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
-    Ask, BackfillRequest, Command, Config, Done, DownstreamRequest, Input, Inspection, Offer, Only, Refusal, Reply,
-    Restored, Rows, Step, SubmitRequest, Submitted, WORKER,
+    Ask, BackfillRequest, Command, Config, DEPLOYMENTS, Deployment, Done, DownstreamRequest, FireRequest, Input,
+    Inspection, Offer, Only, Refusal, Reply, Restored, Rows, Step, SubmitRequest, Submitted, WORKER,
 };
 
 pub use backfills::LARGEST_BACKFILL;
@@ -55,6 +59,8 @@ pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter}
 pub use pools::POOL_PATIENCE;
 pub use runs::jitter_seed;
 
+use constraints::Program;
+use facts::Listeners;
 use jobs::Jobs;
 use memory::{Live, Task};
 use offers::Offers;
@@ -88,6 +94,12 @@ pub struct Core {
     pools: Pools,
     /// Workflows whose queued slots only the limit on all runs holds back, longest first.
     starved: VecDeque<WorkflowId>,
+    /// Who waits for which facts.
+    listeners: Listeners,
+    /// Programs, with the runs that constraints count.
+    programs: BTreeMap<WorkflowId, Program>,
+    /// Programs that may have room for a slot that waits for that.
+    to_admit: BTreeSet<WorkflowId>,
     /// All backfills: a name is taken once.
     backfills: BTreeMap<BackfillId, Backfill>,
     /// Live runs of all workflows.
@@ -114,6 +126,16 @@ struct Turn {
     parked: Vec<(Recall, Input)>,
     /// Upstream slots to ask the store for.
     to_recall: BTreeSet<SlotRef>,
+    /// Facts with names that were told in this turn, with their log positions.
+    facts: Vec<(FactKey, u64)>,
+    /// Facts that the store was asked for.
+    asked_facts: BTreeSet<FactKey>,
+    /// Those that were told before, in this turn or earlier.
+    known_facts: BTreeSet<FactKey>,
+    /// Inputs that wait for what the store says of facts.
+    parked_facts: Vec<Input>,
+    /// Runs that ended, of which those are to hear who wait for that.
+    ended: Vec<(SlotRef, SlotState)>,
 }
 
 impl Core {
@@ -136,6 +158,9 @@ impl Core {
             to_dispatch: BTreeSet::new(),
             pools: Pools::default(),
             starved: VecDeque::new(),
+            listeners: Listeners::default(),
+            programs: BTreeMap::new(),
+            to_admit: BTreeSet::new(),
             backfills: BTreeMap::new(),
             running: 0,
             turn: Turn::default(),
@@ -150,7 +175,8 @@ impl Core {
         self.follow_clock(now);
         match input {
             Input::Woke { only, look_again } => self.tick(&only, look_again),
-            Input::Definitions { all } => self.define(all),
+            Input::Definitions { all, deployed } => self.define(all, &deployed),
+            Input::KnownFacts { asked, known } => self.known_facts(asked, known),
             Input::ProbeAnswered { probe, answer } => self.probe_answered(&probe, answer),
             Input::RunReported { run, report } => self.run_reported(&run, report),
             Input::Asked { token, by, ask } => self.asked(token, by, ask),
@@ -159,6 +185,7 @@ impl Core {
             Input::Recalled { recall, rows } => self.recalled(recall, rows),
         }
         // Together with what made it possible, so that no crash comes between.
+        self.deliver_ends();
         self.push();
         self.recall_upstream();
         std::mem::take(&mut self.turn.step)
@@ -180,7 +207,7 @@ impl Core {
             self.timers.shift(jump, |timer| match timer {
                 Timer::Probe(_) | Timer::Run(_) => true,
                 Timer::Slot(slot) => deferred(slot),
-                Timer::Plan(_) | Timer::Line(_) => false,
+                Timer::Plan(_) | Timer::Line(_) | Timer::Fire(_) => false,
             });
         }
     }
@@ -199,6 +226,7 @@ impl Core {
             workflows: workflows.collect(),
             backfills: self.turn.backfills.iter().filter_map(|id| self.backfills.get(id).cloned()).collect(),
             registers: self.turn.registers.clone(),
+            facts: self.turn.facts.clone(),
         }
     }
 
@@ -214,7 +242,10 @@ impl Core {
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         let due = self.next_wake().is_some_and(|at| at <= now);
-        due || !(self.dirty.is_empty() && self.to_plan.is_empty() && self.to_dispatch.is_empty())
+        due || !(self.dirty.is_empty()
+            && self.to_plan.is_empty()
+            && self.to_dispatch.is_empty()
+            && self.to_admit.is_empty())
             || (!self.starved.is_empty() && self.running < self.config.max_running)
     }
 

@@ -8,8 +8,10 @@ use jiff::Timestamp;
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::trigger::Waker;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{BackfillId, Run, Slot, SlotKey, SlotState};
+use kelos_model::{BackfillId, Run, Slot, SlotKey, SlotState, Subject, WorkflowId};
+use serde_json::{Map, Value};
 
+use crate::constraints::LinePlace;
 use crate::pools::Rank;
 
 /// A workflow: its row, and what is derived from it and its live slots.
@@ -34,6 +36,14 @@ pub(crate) struct Task {
     pub(crate) starved: bool,
     /// Its backfills that are paused, and who paused them.
     pub(crate) pauses: BTreeMap<BackfillId, String>,
+    /// What its trigger waits for among facts.
+    pub(crate) subjects: BTreeSet<Subject>,
+    /// The slot of an event schedule that collects, while there is one.
+    pub(crate) collecting: Option<SlotKey>,
+    /// The program among whose runs its own count.
+    pub(crate) program: WorkflowId,
+    /// How many of those are its own, with the slots that are queued.
+    pub(crate) weight: u32,
 }
 
 /// A place in the queue of a workflow: the largest priority goes first, then of slots by time the oldest, and of jobs the
@@ -55,11 +65,25 @@ pub(crate) struct Live {
     pub(crate) attempts: Option<u32>,
     /// Why the executor put off the start, and how often it did.
     pub(crate) deferred: Option<(String, u32)>,
+    /// Where it stands among those that wait for fewer runs of a program: of which, and below how many.
+    pub(crate) line: Option<(WorkflowId, u32, LinePlace)>,
+    /// What its run said that it gives to those that it triggers.
+    pub(crate) outputs: Option<Box<Map<String, Value>>>,
 }
 
 impl Live {
     pub(crate) fn new(slot: Slot) -> Live {
-        Live { slot, wakers: Vec::new(), run: None, valid: false, worker: None, attempts: None, deferred: None }
+        Live {
+            slot,
+            wakers: Vec::new(),
+            run: None,
+            valid: false,
+            worker: None,
+            attempts: None,
+            deferred: None,
+            line: None,
+            outputs: None,
+        }
     }
 }
 
@@ -72,6 +96,10 @@ pub(crate) fn place(slot: &Slot, key: &SlotKey) -> Place {
 impl Task {
     pub(crate) fn new(row: WorkflowRow) -> Task {
         Task {
+            program: row.definition.program().clone(),
+            subjects: BTreeSet::new(),
+            collecting: None,
+            weight: 0,
             row,
             schedule: Err("it has not been loaded yet".to_owned()),
             jobs: None,
@@ -88,7 +116,7 @@ impl Task {
 
     /// Why the scheduler leaves a slot alone, in words; none when it doesn't.
     pub(crate) fn dormant(&self, key: &SlotKey) -> Option<String> {
-        if self.row.paused {
+        if self.is_off() {
             return Some("its workflow is paused".to_owned());
         }
         if !self.row.present {
@@ -98,6 +126,7 @@ impl Task {
             return Some(format!("its backfill {backfill} is paused by {by}"));
         }
         match key {
+            SlotKey::Time(_) if self.row.definition.keys.are_moments() => None,
             SlotKey::Time(at) => match &self.schedule {
                 Err(why) => Some(why.clone()),
                 Ok(schedule) if schedule.contains(*at) => None,
@@ -105,6 +134,11 @@ impl Task {
             },
             SlotKey::Job(id) => self.no_job(id),
         }
+    }
+
+    /// Whether it is paused. An event schedule that is disabled has ended what it had pending, and all else goes on.
+    pub(crate) fn is_off(&self) -> bool {
+        self.row.paused && self.row.definition.keys.events().is_none()
     }
 
     /// What yields times: its schedule, or what opens its jobs.

@@ -1,6 +1,6 @@
 //! What goes into the scheduler and what comes out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,7 +9,8 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
 use kelos_model::{
-    BackfillId, EventRecord, Probe, ProbeAnswer, Recall, Run, RunId, Slot, SlotRef, SlotState, Workflow, WorkflowId,
+    BackfillId, Collected, EventRecord, Fact, FactKey, Probe, ProbeAnswer, Recall, Run, RunId, Slot, SlotRef,
+    SlotState, Workflow, WorkflowId,
 };
 use serde_json::Value;
 
@@ -63,10 +64,20 @@ pub enum Input {
         /// server that is stepped by hand.
         look_again: bool,
     },
-    /// These are the definitions, all of them.
+    /// These are the definitions of files, all of them.
     Definitions {
         /// Each workflow once.
         all: Vec<Arc<Workflow>>,
+        /// The projects that are deployed anew. Only then are event schedules made what their files say: what people changed
+        /// stays until then.
+        deployed: BTreeMap<String, Deployment>,
+    },
+    /// The store says which of these facts it knows.
+    KnownFacts {
+        /// What was asked.
+        asked: Vec<FactKey>,
+        /// Those of them that were told before.
+        known: Vec<FactKey>,
     },
     /// The outside world answered.
     ProbeAnswered {
@@ -113,6 +124,18 @@ pub enum Input {
         rows: Vec<(SlotRef, Slot)>,
     },
 }
+
+/// How a project is deployed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployment {
+    /// Tells what is deployed from what was deployed before; kept as a register.
+    pub digest: String,
+    /// Whether its event schedules are made what its files say. Otherwise they stay, but for those whose program is gone.
+    pub update_schedules: bool,
+}
+
+/// The bucket of registers that holds, by project, what was deployed last.
+pub const DEPLOYMENTS: &str = "kelos.deployments";
 
 /// What a worker would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,6 +228,27 @@ pub enum Ask {
         /// Why, in their words.
         reason: Option<String>,
     },
+    /// Count facts that somebody tells, in their order.
+    Tell(Vec<Fact>),
+    /// Create event schedules, disabled unless they say otherwise: all of them or none.
+    CreateSchedules(Vec<Arc<Workflow>>),
+    /// Put another definition in the place of an event schedule's. It stays enabled if it was.
+    ChangeSchedule(Arc<Workflow>),
+    /// Delete event schedules: all of them or none.
+    DeleteSchedules(Vec<WorkflowId>),
+    /// Enable an event schedule that is disabled.
+    Enable(WorkflowId),
+    /// Disable an event schedule that is enabled, and end what it has pending.
+    Disable(WorkflowId),
+    /// Enable those of some event schedules that are disabled and were last changed within a range.
+    EnableChanged {
+        /// Which.
+        schedules: Vec<WorkflowId>,
+        /// When.
+        range: Range,
+    },
+    /// Have an event schedule or a program go now, without its trigger.
+    Fire(FireRequest),
     /// Set a register, or delete it with none.
     SetRegister {
         /// Its bucket.
@@ -218,6 +262,19 @@ pub enum Ask {
     Inspect(SlotRef),
     /// Say who holds what runs need, and who waits for it.
     Capacity,
+}
+
+/// A run that somebody wants now.
+#[derive(Debug, Clone)]
+pub struct FireRequest {
+    /// Of which event schedule or program.
+    pub workflow: WorkflowId,
+    /// Arguments beside its own.
+    pub arguments: BTreeMap<String, String>,
+    /// Whether its constraints are passed over, too.
+    pub unconstrained: bool,
+    /// Why, in their words.
+    pub reason: Option<String>,
 }
 
 /// Jobs that somebody submits.
@@ -284,6 +341,17 @@ pub struct BackfillRequest {
 pub enum Done {
     /// It was done.
     Plainly,
+    /// The facts are stored.
+    Told {
+        /// So many are new.
+        new: u32,
+        /// So many were told before, and don't count again.
+        known: u32,
+    },
+    /// These were enabled.
+    Enabled(Vec<WorkflowId>),
+    /// This slot goes.
+    Fired(SlotRef),
     /// What became of each job, in the order in which they were given.
     Submitted(Vec<Submitted>),
     /// The slots of a backfill.
@@ -335,6 +403,8 @@ pub struct Inspection {
     pub workers_busy: bool,
     /// What holds up the success of its run, which has ended, in words.
     pub finishing: Option<String>,
+    /// Runs of its program that go on, or are about to start: those that constraints count.
+    pub program_runs: u32,
 }
 
 /// Why something was not done.
@@ -344,6 +414,25 @@ pub enum Refusal {
     NoWorkflow(WorkflowId),
     /// Nobody ever opened the job.
     NeverOpened(SlotRef),
+    /// It is no event schedule.
+    NoEventSchedule(WorkflowId),
+    /// It is neither an event schedule nor a program.
+    NotStartable(WorkflowId),
+    /// There is something of that name.
+    ScheduleTaken(WorkflowId),
+    /// An event schedule runs a program that is not there.
+    NoProgram {
+        /// The event schedule.
+        schedule: WorkflowId,
+        /// The program.
+        program: WorkflowId,
+    },
+    /// It is enabled already.
+    AlreadyEnabled(WorkflowId),
+    /// It is disabled already.
+    AlreadyDisabled(WorkflowId),
+    /// Slots named by the moment at which they came to be are made by facts and requests only.
+    NeverCameToBe(SlotRef),
     /// Its schedule has no such time.
     NotInSchedule(SlotRef),
     /// Its workflow has no such job ids: why, in words.
@@ -388,6 +477,19 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Refusal::NoWorkflow(id) => write!(f, "no workflow is named \"{id}\""),
+            Refusal::NoEventSchedule(id) => write!(f, "no event schedule is named \"{id}\""),
+            Refusal::NotStartable(id) => {
+                write!(f, "{id} is neither an event schedule nor a program: its slots are made by its keys, rerun one")
+            }
+            Refusal::ScheduleTaken(id) => write!(f, "a workflow named \"{id}\" exists already, expected a new name"),
+            Refusal::NoProgram { schedule, program } => {
+                write!(f, "{schedule} runs {program}, and there is no such workflow")
+            }
+            Refusal::AlreadyEnabled(id) => write!(f, "{id} is enabled already"),
+            Refusal::AlreadyDisabled(id) => write!(f, "{id} is disabled already"),
+            Refusal::NeverCameToBe(slot) => {
+                write!(f, "{} never came to be: expected the moment at which one of its slots did", slot.short())
+            }
             Refusal::NoJobId(slot, why) => write!(f, "\"{}\" is no job of {}: {why}", slot.key.short(), slot.workflow),
             Refusal::NeverOpened(slot) => write!(f, "{} was never opened, so there is nothing to kill", slot.short()),
             Refusal::NotInSchedule(slot) => write!(f, "{} is not a time of its workflow's schedule", slot.short()),
@@ -447,6 +549,8 @@ pub enum Command {
         workflow: Arc<Workflow>,
         /// The worker that is to do it; none where the scheduler's own executor does.
         worker: Option<Arc<str>>,
+        /// What its slot collected, and when it came to be.
+        collected: Option<Arc<Collected>>,
     },
     /// Find out how a run stands that another process started.
     CheckRun {
@@ -470,6 +574,9 @@ pub enum Command {
     Relate(Relation),
     /// Ask the store, and feed the answer back at once: the only command that is performed before the commit.
     Recall(Recall),
+    /// Ask the store which of these facts were told before, and feed the answer back at once: performed before the commit,
+    /// as recalls are.
+    AskFacts(Vec<FactKey>),
     /// Answer somebody who asked.
     Reply {
         /// Theirs.
@@ -501,6 +608,8 @@ pub struct Rows {
     pub backfills: Vec<Backfill>,
     /// Registers.
     pub registers: Vec<(String, String, Option<Value>)>,
+    /// Facts that have names, with their log positions.
+    pub facts: Vec<(FactKey, u64)>,
 }
 
 /// What a store remembers, for [`crate::Core::restore`].

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kelos_model::event::{BackfillEvent, Event, SlotEvent, WorkflowEvent};
 use kelos_model::trigger::Waker;
+use kelos_model::workflow::LastRun;
 use kelos_model::{BackfillId, EventRecord, Run, RunId, RunState, SlotRef, SlotState, WorkflowId, slot};
 
 use crate::memory::{Live, place};
@@ -11,6 +12,12 @@ use crate::timers::Timer;
 use crate::{Core, WORKER};
 
 impl Core {
+    /// Records what happened to nothing that has a state. Gives its log position.
+    pub(crate) fn record_event(&mut self, event: Event) -> u64 {
+        self.log(0, event);
+        self.seq
+    }
+
     fn log(&mut self, previous: u64, event: Event) {
         self.seq += 1;
         let record = EventRecord { seq: self.seq, at: self.now, previous, event };
@@ -24,9 +31,18 @@ impl Core {
         let Some(after) = slot::apply(before.clone(), &what, self.now, self.seq + 1) else {
             return false;
         };
+        if let SlotEvent::Gave { outputs, .. } = &what
+            && let Some(live) = task.slots.get_mut(&id.key)
+        {
+            live.outputs = Some(Box::new(outputs.clone()));
+        }
+        let mut succeeded = None;
         let executor = &task.row.definition.job.executor;
         let live = task.slots.entry(id.key.clone()).or_insert_with(|| Live::new(after.clone()));
         if let Some(run) = follow_run(live, id, &what, executor, self.now, self.seq + 1) {
+            if run.state == RunState::Succeeded {
+                succeeded = Some(LastRun { seq: run.seq, started: run.started_at.unwrap_or(run.dispatched_at) });
+            }
             self.turn.runs.insert(run.seq, run);
         }
         live.slot = after.clone();
@@ -34,6 +50,12 @@ impl Core {
         self.turn.absent.remove(id);
         self.turn.slots.insert(id.clone());
         self.log(previous, Event::Slot { slot: id.clone(), what });
+        if let Some(run) = succeeded {
+            self.note_last_run(&id.workflow, run);
+        }
+        self.weigh(id, before.as_ref(), &after);
+        self.note_collecting(id, &after);
+        self.note_end(id, before.as_ref(), &after);
         self.reindex(id, before.as_ref(), &after);
         true
     }
@@ -75,8 +97,16 @@ impl Core {
         if after.state == SlotState::Succeeded {
             self.note_success(id);
         }
+        if after.state != SlotState::Held {
+            self.leave_line(id);
+        }
         match after.state {
             SlotState::Waiting => {
+                self.dirty.insert(id.clone());
+            }
+            SlotState::Held => {
+                self.unsubscribe(id);
+                self.stop_awaiting(id);
                 self.dirty.insert(id.clone());
             }
             SlotState::Backoff => {
@@ -101,6 +131,7 @@ impl Core {
     /// Stops listening to whatever can wake a slot.
     pub(crate) fn unsubscribe(&mut self, id: &SlotRef) {
         self.timers.clear(&Timer::Slot(id.clone()));
+        self.leave_line(id);
         let live = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key));
         for waker in live.map(|live| std::mem::take(&mut live.wakers)).unwrap_or_default() {
             self.unlisten(&waker, id);

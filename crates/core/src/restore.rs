@@ -27,6 +27,8 @@ impl Core {
         }
         for id in core.tasks.keys().cloned().collect::<Vec<_>>() {
             core.join_pools(&id);
+            core.join_program(&id);
+            core.listen_to_facts(&id);
         }
         for run in restored.runs {
             let slot = run.id.slot.clone();
@@ -52,7 +54,10 @@ impl Core {
             task.queue.insert(place(&live.slot, &id.key));
         }
         let alive = live.slot.run_alive;
+        let slot = live.slot.clone();
         task.slots.insert(id.key.clone(), live);
+        self.weigh(id, None, &slot);
+        self.note_collecting(id, &slot);
         // The executors are asked at once; this is for the case that the answer gets lost.
         self.watch_run(id, alive);
     }

@@ -1,5 +1,7 @@
 //! Reports of executors: late, doubled, about runs long gone; each is judged.
 
+use std::sync::Arc;
+
 use kelos_model::retry::{OnUnknown, scramble};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, Run, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
@@ -20,11 +22,16 @@ impl Core {
             (SlotState::Running, Report::Started { .. }) => {}
             // The kill came before the start was confirmed: now the executor can be told whom to end.
             (_, Report::Started { external_id }) => self.cancel_as(run, external_id),
+            (SlotState::Dispatched | SlotState::Running, Report::Gave { outputs }) => {
+                if live.outputs.as_deref() != Some(&outputs) {
+                    self.record(&run.slot, SlotEvent::Gave { run: run.number, outputs });
+                }
+            }
             (SlotState::Dispatched, Report::NeverStarted) => self.start_again(&run.slot),
             (SlotState::Dispatched, Report::Deferred { reason }) => self.deferred(run, reason),
             (SlotState::Dispatched | SlotState::Running, Report::Ended { outcome }) => self.ended(run, outcome),
             // Late answers from before the start was confirmed, or the run was to be ended: the end will be reported.
-            (_, Report::NeverStarted | Report::Deferred { .. }) => {}
+            (_, Report::NeverStarted | Report::Deferred { .. } | Report::Gave { .. }) => {}
             (_, Report::Ended { outcome }) => {
                 self.record(&run.slot, SlotEvent::RunEnded { run: run.number, outcome });
             }
@@ -38,7 +45,8 @@ impl Core {
         let run = RunId { slot: slot.clone(), number: live.slot.last_run };
         let workflow = task.row.definition.clone();
         let worker = live.worker.clone();
-        self.command(Command::StartRun { run, workflow, worker });
+        let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
+        self.command(Command::StartRun { run, workflow, worker, collected });
     }
 
     /// The executor can't start it now: log the reason where it is a new one, and ask again later.
@@ -118,7 +126,8 @@ impl Core {
         let retry = live.slot.retries + 1;
         let given_up = matches!(outcome, Outcome::Unknown { .. }) && policy.on_unknown == OnUnknown::Fail;
         let retries = live.attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
-        if retry > retries || given_up {
+        let gone = !task.row.present && task.row.definition.keys.events().is_some();
+        if retry > retries || given_up || gone {
             self.record(&run.slot, SlotEvent::Failed { run: number, outcome });
             return;
         }

@@ -24,7 +24,8 @@ impl Core {
                     self.look(&slot);
                 }
             }
-            if !self.push() {
+            self.deliver_ends();
+            if !self.push() && !self.admit(only) && self.dirty_is_empty(only) {
                 break;
             }
         }
@@ -43,6 +44,7 @@ impl Core {
                 Timer::Plan(id) => {
                     self.to_plan.insert(id);
                 }
+                Timer::Fire(id) => self.fire_times(&id),
                 Timer::Slot(slot) => {
                     self.dirty.insert(slot);
                 }
@@ -50,6 +52,13 @@ impl Core {
                 Timer::Probe(probe) => self.probe_due(&probe),
                 Timer::Line(id) => self.mark_pools_of(&id),
             }
+        }
+    }
+
+    fn dirty_is_empty(&self, only: &Only) -> bool {
+        match only {
+            None => self.dirty.is_empty(),
+            Some(only) => !self.dirty.iter().any(|slot| only.contains(&slot.workflow)),
         }
     }
 

@@ -10,6 +10,8 @@ use kelos_model::{Probe, SlotRef, WorkflowId};
 pub(crate) enum Timer {
     /// A schedule's next time has passed.
     Plan(WorkflowId),
+    /// A cron time of a workflow's trigger has passed.
+    Fire(WorkflowId),
     /// A slot's delay, timeout or back-off has passed.
     Slot(SlotRef),
     /// A run has not been heard of for long.

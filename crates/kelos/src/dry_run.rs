@@ -91,7 +91,7 @@ pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<Workfl
     let mut world = World::new(suppose, workflows);
     let late = suppose.to.checked_add(suppose.settle).unwrap_or(Timestamp::MAX);
     let all = workflows.iter().map(|workflow| Arc::new(from_then_on(workflow, suppose.from))).collect();
-    let Ok(()) = world.live_through(suppose.from, vec![Input::Definitions { all }]);
+    let Ok(()) = world.live_through(suppose.from, vec![Input::Definitions { all, deployed: BTreeMap::new() }]);
     while let Some(next) = world.next_moment() {
         if next > late || (next > suppose.to && world.unfinished == 0) {
             break;

@@ -94,13 +94,18 @@ impl Turns {
             turn.events.extend(step.events);
             let mut recalled = false;
             for command in step.commands {
-                let Command::Recall(recall) = command else {
-                    turn.commands.push(command);
-                    continue;
-                };
-                let rows = store.recall(&recall)?.into_iter().map(|row| (row.id, row.slot)).collect();
-                pending.push_back(Input::Recalled { recall, rows });
-                recalled = true;
+                match command {
+                    Command::Recall(recall) => {
+                        let rows = store.recall(&recall)?.into_iter().map(|row| (row.id, row.slot)).collect();
+                        pending.push_back(Input::Recalled { recall, rows });
+                        recalled = true;
+                    }
+                    Command::AskFacts(asked) => {
+                        let known = store.known_facts(&asked)?;
+                        pending.push_back(Input::KnownFacts { asked, known });
+                    }
+                    other => turn.commands.push(other),
+                }
             }
             pending.extend(tick_again.filter(|_| recalled));
         }
@@ -117,6 +122,7 @@ impl Turns {
             workflows: rows.workflows,
             backfills: rows.backfills,
             registers: rows.registers,
+            facts: rows.facts,
         }
     }
 

@@ -394,6 +394,7 @@ fn opened_words(origin: &Origin, by: Option<&str>, reason: Option<&str>) -> Stri
         Origin::Parent(parent) => format!(", when its parent {} had succeeded", parent.short()),
         Origin::Child(child) => format!(", when it was opened for {}", child.short()),
         Origin::Request => by.map(|by| format!(", when {by} asked for it{}", reason_words(reason))).unwrap_or_default(),
+        Origin::Fact => ", when the first fact came".to_owned(),
         Origin::Schedule | Origin::Backfill => String::new(),
     }
 }

@@ -292,7 +292,7 @@ impl Scheduler {
         let lease = store.lease("server", now, 1000).unwrap().unwrap();
         let (turns, asked) = Turns::restore(Config::default(), &mut store, lease, now).unwrap();
         let mut scheduler = Scheduler { store, turns, asked };
-        scheduler.feed(now, Input::Definitions { all: all.to_vec() });
+        scheduler.feed(now, Input::Definitions { all: all.to_vec(), deployed: BTreeMap::new() });
         scheduler
     }
 

@@ -4,6 +4,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use std::collections::BTreeMap;
+
+use crate::facts::{Fact, Occurrence};
 use crate::id::{BackfillId, WorkflowId};
 use crate::key::SlotRef;
 use crate::ranges::Range;
@@ -50,6 +53,11 @@ pub enum Event {
         /// What.
         what: BackfillEvent,
     },
+    /// Somebody told of something that triggers may wait for.
+    Fact {
+        /// What.
+        fact: Fact,
+    },
     /// To a register, the small key and value store that scripts read.
     Register {
         /// The register's bucket.
@@ -79,6 +87,20 @@ pub enum Origin {
     Parent(SlotRef),
     /// A child that waits for it.
     Child(SlotRef),
+    /// A fact came that its trigger waits for.
+    Fact,
+}
+
+/// Why what an event schedule had pending was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Abort {
+    /// It was disabled.
+    Disabled,
+    /// It was changed.
+    Changed,
+    /// It was deleted.
+    Deleted,
 }
 
 /// What happens to slots.
@@ -102,6 +124,28 @@ pub enum SlotEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// Something came that its trigger waits for, or would have.
+    Collected {
+        /// What.
+        what: Occurrence,
+        /// Log position of the fact; none for what the scheduler itself saw.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fact: Option<u64>,
+    },
+    /// Somebody has it go without its trigger.
+    FiredBy {
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Arguments beside those of its workflow.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        arguments: BTreeMap<String, String>,
+        /// Whether its constraints are passed over, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unconstrained: bool,
+    },
     /// Its trigger was looked at and gave a new answer somewhere in its tree; not met.
     Looked {
         /// Every node's answer and evidence.
@@ -112,9 +156,27 @@ pub enum SlotEvent {
         /// Every node's answer and evidence.
         explanation: Explanation,
     },
+    /// Its trigger was met; its constraints decide now.
+    Held {
+        /// Every node's answer and evidence.
+        explanation: Explanation,
+    },
+    /// Its constraints are met; it is queued.
+    ConstraintsMet {
+        /// Every constraint's answer and evidence.
+        explanation: Explanation,
+    },
+    /// What its event schedule had pending was ended.
+    Aborted {
+        /// Why.
+        cause: Abort,
+        /// Who, where a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
     /// It waited too long.
     Expired {
-        /// The limit, in seconds after the scheduled time.
+        /// The limit, in seconds after the scheduled time; of what collects facts, rounded down, after it came to be.
         timeout_seconds: u64,
         /// The last answers.
         explanation: Explanation,
@@ -145,6 +207,13 @@ pub enum SlotEvent {
         run: u32,
         /// What the executor calls it.
         external_id: String,
+    },
+    /// Its run said what it gives to those that it triggers; what it says last counts.
+    Gave {
+        /// Number of the run.
+        run: u32,
+        /// What.
+        outputs: serde_json::Map<String, Value>,
     },
     /// Its run succeeded.
     Succeeded {
@@ -273,9 +342,16 @@ pub enum WorkflowEvent {
     Defined {
         /// Counts the definitions, from 1.
         version: u32,
+        /// Who, where a person did and not a file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// Its definition went away; its slots stay as they are.
-    Removed,
+    Removed {
+        /// Who, where a person did and not a file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
     /// Its slots in a range were planned.
     Planned {
         /// The part of the schedule that is now covered.
@@ -288,7 +364,14 @@ pub enum WorkflowEvent {
         /// The part of the schedule that is no longer covered.
         range: Range,
     },
-    /// A person paused it.
+    /// Cron times of its trigger passed while nobody scheduled, and don't count.
+    Missed {
+        /// From the first to the last of them.
+        range: Range,
+        /// How many there were.
+        times: u32,
+    },
+    /// A person paused it; an event schedule was disabled.
     Paused {
         /// Who.
         by: String,

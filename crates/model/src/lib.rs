@@ -7,11 +7,15 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout, clippy::print_stderr)]
 
+pub mod arguments;
+pub mod constraint;
 pub mod event;
+pub mod facts;
 pub mod function;
 pub mod id;
 pub mod jobs;
 pub mod key;
+pub mod project;
 pub mod ranges;
 pub mod recall;
 pub mod retry;
@@ -22,7 +26,9 @@ pub mod time;
 pub mod trigger;
 pub mod workflow;
 
+pub use constraint::{Constraint, Gate, Otherwise};
 pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};
+pub use facts::{Collected, Fact, FactKey, Occurrence, Subject};
 pub use function::FunctionRef;
 pub use id::{BackfillId, IdError, PoolId, WorkflowId};
 pub use key::{SlotKey, SlotRef};

@@ -156,7 +156,7 @@ pub struct Run {
 }
 
 /// What an executor reports about a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "kebab-case")]
 pub enum Report {
     /// It has started.
@@ -173,6 +173,11 @@ pub enum Report {
     Ended {
         /// How.
         outcome: Outcome,
+    },
+    /// It said what it gives to those that it triggers. Comes before the end.
+    Gave {
+        /// What.
+        outputs: serde_json::Map<String, serde_json::Value>,
     },
     /// Asked about a run whose start was never confirmed, the executor has never seen it: the intent was
     /// stored and the start got lost. About a confirmed one it says that the outcome is unknown.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::event::SlotEvent;
+use crate::facts::{Asked, Collected};
 use crate::id::BackfillId;
 
 /// Where a slot stands.
@@ -96,15 +97,24 @@ impl SlotState {
     /// The state after an event, or none where the event can't happen in this state.
     #[must_use]
     pub fn after(self, event: &SlotEvent) -> Option<SlotState> {
-        use SlotState::{Backoff, Dispatched, Expired, Failed, Killed, Queued, Running, Skipped, Succeeded, Waiting};
+        use SlotState::{
+            Backoff, Dispatched, Expired, Failed, Held, Killed, Queued, Running, Skipped, Succeeded, Waiting,
+        };
         let next = match (self, event) {
             (Waiting, SlotEvent::Looked { .. }) => Waiting,
+            (Waiting | Held, SlotEvent::Collected { .. }) => self,
+            (Waiting, SlotEvent::FiredBy { .. }) => Waiting,
             (Waiting, SlotEvent::TriggerMet { .. }) => Queued,
-            (Waiting, SlotEvent::Expired { .. }) => Expired,
-            (Waiting, SlotEvent::Skipped { .. }) => Skipped,
+            (Waiting, SlotEvent::Held { .. }) => Held,
+            (Held, SlotEvent::Looked { .. }) => Held,
+            (Held, SlotEvent::ConstraintsMet { .. }) => Queued,
+            (Waiting | Held, SlotEvent::Expired { .. }) => Expired,
+            (Waiting | Held, SlotEvent::Skipped { .. }) => Skipped,
+            (Waiting | Held | Queued | Backoff, SlotEvent::Aborted { .. }) => Skipped,
             (Queued, SlotEvent::Dispatched { .. }) => Dispatched,
             (Dispatched, SlotEvent::Deferred { .. }) => Dispatched,
             (Dispatched, SlotEvent::Started { .. }) => Running,
+            (Dispatched | Running, SlotEvent::Gave { .. }) => self,
             (Dispatched | Running, SlotEvent::Succeeded { .. }) => Succeeded,
             (Dispatched | Running, SlotEvent::BackedOff { .. }) => Backoff,
             (Dispatched | Running, SlotEvent::Failed { .. }) => Failed,
@@ -130,7 +140,7 @@ impl std::fmt::Display for SlotState {
 }
 
 /// What is known of a slot: the fold of its events.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slot {
     /// Where it stands.
     pub state: SlotState,
@@ -156,6 +166,9 @@ pub struct Slot {
     pub said: u32,
     /// Log position of its latest event: the head of its history.
     pub last_event: u64,
+    /// What it has collected, where its trigger or its constraints ask for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collected: Option<Box<Collected>>,
 }
 
 impl Slot {
@@ -175,7 +188,15 @@ impl Slot {
             due: None,
             said: 0,
             last_event: 0,
+            collected: None,
         }
+    }
+
+    /// Whether facts that come are its own to collect: it has not gone yet, and goes by its trigger.
+    #[must_use]
+    pub fn is_collecting(&self) -> bool {
+        let pending = matches!(self.state, SlotState::Waiting | SlotState::Held) && self.last_run == 0;
+        pending && self.collected.as_ref().is_none_or(|collected| collected.asked.is_none() && !collected.again)
     }
 
     /// Whether the scheduler still has something to do for it.
@@ -218,12 +239,28 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
             slot.retries = 0;
             slot.due = None;
         }
-        SlotEvent::SkippedBy { .. } | SlotEvent::MarkedSucceeded { .. } => slot.due = None,
+        SlotEvent::SkippedBy { .. } | SlotEvent::MarkedSucceeded { .. } | SlotEvent::Aborted { .. } => slot.due = None,
+        SlotEvent::Collected { what, .. } => collected(&mut slot, at).add(what),
+        SlotEvent::FiredBy { arguments, unconstrained, .. } => {
+            let asked = Asked { arguments: arguments.clone(), unconstrained: *unconstrained };
+            collected(&mut slot, at).asked = Some(asked);
+        }
+        SlotEvent::Held { .. } => collected(&mut slot, at).met = true,
+        SlotEvent::TriggerMet { .. } => {
+            if let Some(collected) = &mut slot.collected {
+                collected.met = true;
+            }
+        }
         SlotEvent::Reopened { priority, backfill, .. } => {
             slot.retries = 0;
             slot.external_id = None;
             slot.priority = *priority;
             slot.backfill.clone_from(backfill);
+            if let Some(collected) = &mut slot.collected {
+                collected.since = at;
+                collected.met = true;
+                collected.again = true;
+            }
         }
         SlotEvent::Prioritised { priority, backfill, .. } => {
             slot.priority = *priority;
@@ -233,7 +270,8 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         SlotEvent::Planned { .. } => return None,
         SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
         SlotEvent::Deferred { .. }
-        | SlotEvent::TriggerMet { .. }
+        | SlotEvent::ConstraintsMet { .. }
+        | SlotEvent::Gave { .. }
         | SlotEvent::Expired { .. }
         | SlotEvent::Skipped { .. } => {}
     }
@@ -245,6 +283,11 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
     Some(slot)
 }
 
+/// What a slot collects, from now on where it has not begun.
+fn collected(slot: &mut Slot, at: Timestamp) -> &mut Collected {
+    slot.collected.get_or_insert_with(|| Box::new(Collected::new(at)))
+}
+
 /// Whether an event about a run is about the right one: never two live runs of a slot, numbers that go
 /// up one by one, and all else about the latest run and while that is alive.
 fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
@@ -252,6 +295,7 @@ fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
         SlotEvent::Dispatched { run, .. } => !slot.run_alive && *run == slot.last_run + 1,
         SlotEvent::Deferred { run, .. }
         | SlotEvent::Started { run, .. }
+        | SlotEvent::Gave { run, .. }
         | SlotEvent::Succeeded { run }
         | SlotEvent::BackedOff { run, .. }
         | SlotEvent::Failed { run, .. }

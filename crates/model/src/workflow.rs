@@ -1,11 +1,13 @@
 //! Definitions: what a workflow is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::constraint::Constraint;
 use crate::function::FunctionRef;
 use crate::id::{BackfillId, PoolId, WorkflowId};
 use crate::jobs::JobKeys;
@@ -29,6 +31,9 @@ pub struct Workflow {
     pub keys: Keys,
     /// When a slot may go.
     pub trigger: Trigger,
+    /// What must hold besides, once the trigger is met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Constraint>,
     /// How many of its slots may run at a time, oldest first; 0 lets none run.
     pub concurrency: u32,
     /// The pools whose permits each of its runs holds, ascending by pool, each once.
@@ -65,6 +70,7 @@ impl Workflow {
             source: Source::default(),
             keys,
             trigger: Trigger::Always,
+            constraints: Vec::new(),
             concurrency: 1,
             pools: Vec::new(),
             retry: RetryPolicy::default(),
@@ -73,6 +79,14 @@ impl Workflow {
             job,
             about: About::default(),
         }
+    }
+}
+
+impl Workflow {
+    /// Whose runs its own count among: a schedule runs another workflow's job.
+    #[must_use]
+    pub fn program(&self) -> &WorkflowId {
+        self.keys.events().map_or(&self.id, |events| &events.program)
     }
 }
 
@@ -97,8 +111,7 @@ pub struct Source {
     pub line: u32,
 }
 
-/// What makes a workflow's slots: a schedule or job ids; collected events and requests
-/// (flow runs) are further variants.
+/// What makes a workflow's slots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Keys {
@@ -106,6 +119,92 @@ pub enum Keys {
     Schedule(Schedule),
     /// A slot for each job id that somebody submits, or that its parents and children ask for.
     Jobs(Box<JobKeys>),
+    /// A slot that collects facts until the trigger is met, and then another: an event schedule.
+    Events(Box<EventKeys>),
+    /// A slot for each request: a program that people start, and event schedules run.
+    Requests(Box<Program>),
+}
+
+/// What an event schedule is, beside its trigger and its constraints. Its slots are named by the moment at which they came
+/// to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventKeys {
+    /// Its name, unique in its project.
+    pub name: String,
+    /// The workflow whose job it runs.
+    pub program: WorkflowId,
+    /// A slot that has not been queued this many milliseconds after it came to be expires.
+    #[serde(default = "one_day")]
+    pub timeout_millis: u64,
+    /// Arguments of its runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub properties: BTreeMap<String, String>,
+    /// Nothing fires at or after this moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<Timestamp>,
+    /// A cron time counts up to so many milliseconds late, by a draw that its name and the time seed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jitter_millis: u64,
+    /// What happens to cron times that passed while nobody scheduled.
+    #[serde(default)]
+    pub catch_up: CatchUp,
+    /// Whether it is enabled when it comes to be. By default somebody has to enable it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub enabled: bool,
+}
+
+/// How long a slot of an event schedule may wait where nothing is said: a day.
+pub const EVENT_TIMEOUT_MILLIS: u64 = 86_400_000;
+
+fn one_day() -> u64 {
+    EVENT_TIMEOUT_MILLIS
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl EventKeys {
+    /// A schedule of a name for a program; all else is left unsaid.
+    #[must_use]
+    pub fn new(name: &str, program: WorkflowId) -> EventKeys {
+        EventKeys {
+            name: name.to_owned(),
+            program,
+            timeout_millis: EVENT_TIMEOUT_MILLIS,
+            properties: BTreeMap::new(),
+            end_time: None,
+            jitter_millis: 0,
+            catch_up: CatchUp::default(),
+            enabled: false,
+        }
+    }
+}
+
+/// What happens to cron times that passed while nobody scheduled. Those that pass while a schedule is disabled never count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CatchUp {
+    /// They are passed over, but for what is less than a minute late.
+    Skip,
+    /// The latest of them counts.
+    #[default]
+    Latest,
+    /// All of them count, up to a thousand, one after the other.
+    All,
+}
+
+/// What is known of a program beside its job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Program {
+    /// Its name, unique in its project.
+    pub name: String,
+    /// What kind of program it is, where that is not a workflow: `spark`, `mapreduce`. Only workflows are scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
 }
 
 impl Keys {
@@ -114,8 +213,23 @@ impl Keys {
     pub fn schedule(&self) -> Option<&Schedule> {
         match self {
             Keys::Schedule(schedule) => Some(schedule),
-            Keys::Jobs(_) => None,
+            _ => None,
         }
+    }
+
+    /// What an event schedule is, where it is one.
+    #[must_use]
+    pub fn events(&self) -> Option<&EventKeys> {
+        match self {
+            Keys::Events(events) => Some(events),
+            _ => None,
+        }
+    }
+
+    /// Whether its slots are named by the moment at which they came to be.
+    #[must_use]
+    pub fn are_moments(&self) -> bool {
+        matches!(self, Keys::Events(_) | Keys::Requests(_))
     }
 
     /// What yields times: the schedule, or that which opens jobs.
@@ -124,6 +238,7 @@ impl Keys {
         match self {
             Keys::Schedule(schedule) => Some(schedule),
             Keys::Jobs(jobs) => jobs.feed.as_ref().map(|feed| &feed.schedule),
+            Keys::Events(_) | Keys::Requests(_) => None,
         }
     }
 
@@ -131,8 +246,8 @@ impl Keys {
     #[must_use]
     pub fn jobs(&self) -> Option<&JobKeys> {
         match self {
-            Keys::Schedule(_) => None,
             Keys::Jobs(jobs) => Some(jobs),
+            _ => None,
         }
     }
 
@@ -143,7 +258,9 @@ impl Keys {
     /// In words, when the text is no key of such a workflow.
     pub fn read(&self, text: &str) -> Result<SlotKey, String> {
         match self {
-            Keys::Schedule(_) => SlotKey::parse(text).map_err(|error| error.to_string()),
+            Keys::Schedule(_) | Keys::Events(_) | Keys::Requests(_) => {
+                SlotKey::parse(text).map_err(|error| error.to_string())
+            }
             Keys::Jobs(jobs) => {
                 let id = text.strip_prefix('~').unwrap_or(text);
                 jobs.normal(id).map(SlotKey::Job).map_err(|error| error.to_string())
@@ -240,6 +357,33 @@ pub struct WorkflowRow {
     pub paused: bool,
     /// What has been planned of it.
     pub planned: Planned,
+    /// Moments of its past that matter to what comes.
+    #[serde(default)]
+    pub moments: Moments,
+}
+
+/// Moments of a workflow's past that matter to what comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Moments {
+    /// When an event schedule was last created, changed, enabled or disabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated: Option<Timestamp>,
+    /// The cron times of its trigger up to here, inclusive, are done with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fired_until: Option<Timestamp>,
+    /// Its successful run that was dispatched last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+}
+
+/// A successful run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LastRun {
+    /// Log position of its dispatch.
+    pub seq: u64,
+    /// When it was started.
+    pub started: Timestamp,
 }
 
 /// What has been planned of a workflow.

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use kelos_model::facts::Tally;
 use kelos_model::function::FunctionRef;
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evaluation, Facts, FileSystem, PathCheck, Verdict, Waker, evaluate};
-use kelos_model::{Answer, Explanation, Probe, ProbeAnswer, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
+use kelos_model::{Answer, Explanation, Probe, ProbeAnswer, SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
 
 use support::expect;
 
@@ -36,6 +37,10 @@ impl Facts for Known {
         let verdict = *self.paths.get(&name)?;
         let detail = if verdict == Verdict::Failed { "refused" } else { "" };
         Some(ProbeAnswer { verdict, detail: detail.to_owned(), at: self.now })
+    }
+
+    fn collected(&self, _: &Subject) -> Option<&Tally> {
+        None
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, Keys, Source};
-use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
+use kelos_model::{Constraint, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
 
 /// A workflow as the prelude writes it: everything is checked already, but for what Rust alone can read.
@@ -16,6 +16,8 @@ pub(crate) struct Draft {
     #[serde(default)]
     pools: Vec<PoolUse>,
     trigger: Trigger,
+    #[serde(default)]
+    constraints: Vec<Constraint>,
     job: Job,
     #[serde(default)]
     start_time: Option<i64>,
@@ -69,6 +71,7 @@ impl Draft {
             source: Source { file: file.to_owned(), line },
             keys: Keys::Schedule(self.schedule.schedule()?),
             trigger: self.trigger,
+            constraints: self.constraints,
             concurrency: self.concurrency,
             pools: ascending(self.pools),
             retry: self.retry,

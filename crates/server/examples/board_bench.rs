@@ -16,7 +16,7 @@ use kelos::graph::layout::{Size, lay_out};
 use kelos::model::ranges::{Range, RangeSet};
 use kelos::model::time::schedule::Schedule;
 use kelos::model::time::{Cron, CronSchedule};
-use kelos::model::workflow::{Job, Planned, WorkflowRow};
+use kelos::model::workflow::{Job, Moments, Planned, WorkflowRow};
 use kelos::model::{
     Event, EventRecord, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow,
     WorkflowId,
@@ -189,5 +189,6 @@ fn row(number: usize) -> WorkflowRow {
         trigger: waits(number),
         ..Workflow::new(id(number), schedule, Job::new("command", serde_json::Map::new()))
     };
-    WorkflowRow { id: id(number), definition: definition.into(), version: 1, present: true, paused: false, planned }
+    let (definition, moments) = (definition.into(), Moments::default());
+    WorkflowRow { id: id(number), definition, version: 1, present: true, paused: false, planned, moments }
 }

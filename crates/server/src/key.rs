@@ -40,7 +40,9 @@ pub(crate) fn read(keys: Option<&Keys>, text: &str) -> Result<SlotKey, Problem> 
         Some(keys @ Keys::Jobs(_)) => keys.read(text).map_err(|why| Problem::bad_request("no-job-id", why)),
         // A ~ says outright that a job is meant, which may be of a workflow that is gone.
         None if text.starts_with('~') => SlotKey::parse(text).map_err(|error| bad_path(&error)),
-        Some(Keys::Schedule(_)) | None => parse_instant(text).map(SlotKey::Time).map_err(|error| bad_path(&error)),
+        Some(Keys::Schedule(_) | Keys::Events(_) | Keys::Requests(_)) | None => {
+            parse_instant(text).map(SlotKey::Time).map_err(|error| bad_path(&error))
+        }
     }
 }
 

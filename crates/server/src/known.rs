@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use kelos::model::facts::Tally;
 use kelos::model::trigger::Facts;
-use kelos::model::{Probe, ProbeAnswer, SlotRef, SlotState};
+use kelos::model::{Probe, ProbeAnswer, SlotRef, SlotState, Subject};
 use kelos::store::StoreError;
 
 use crate::app::App;
@@ -44,5 +45,9 @@ impl Facts for Known {
 
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
         self.probes.get(probe).cloned()
+    }
+
+    fn collected(&self, _: &Subject) -> Option<&Tally> {
+        None
     }
 }

@@ -156,6 +156,14 @@ impl From<Refusal> for Problem {
             Refusal::NeverOpened(_) => {
                 Problem::conflict("never-opened", detail).with_hint("skip it, where it is never to run")
             }
+            Refusal::NoEventSchedule(_) => Problem::not_found("schedule-not-found", detail)
+                .with_hint("GET /api/v1/schedules lists the event schedules"),
+            Refusal::NotStartable(_) => Problem::conflict("not-startable", detail),
+            Refusal::ScheduleTaken(_) => Problem::conflict("name-taken", detail),
+            Refusal::NoProgram { .. } => Problem::not_found("program-not-found", detail),
+            Refusal::AlreadyEnabled(_) => Problem::conflict("already-enabled", detail),
+            Refusal::AlreadyDisabled(_) => Problem::conflict("already-disabled", detail),
+            Refusal::NeverCameToBe(_) => Problem::not_found("slot-not-found", detail),
             Refusal::NoJobId(..) => Problem::bad_request("no-job-id", detail),
             Refusal::NoSchedule(..) => Problem::conflict("no-schedule", detail),
             Refusal::StillLive(..) => Problem::conflict("still-live", detail).with_hint("kill it first"),

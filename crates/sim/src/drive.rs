@@ -219,7 +219,8 @@ impl Drive {
 
     fn definitions_due(&mut self) -> Vec<Input> {
         let due = self.workload.definitions[self.next_definitions..].iter().take_while(|(at, _)| *at <= self.now);
-        let inputs: Vec<_> = due.map(|(_, all)| Input::Definitions { all: all.clone() }).collect();
+        let inputs: Vec<_> =
+            due.map(|(_, all)| Input::Definitions { all: all.clone(), deployed: BTreeMap::new() }).collect();
         self.next_definitions += inputs.len();
         inputs
     }
@@ -353,7 +354,7 @@ impl Drive {
                     let wait = self.rng.between(1, slow);
                     self.after(wait, Action::Relate(relation));
                 }
-                Command::Recall(_) | Command::Reply { .. } => {}
+                Command::Recall(_) | Command::AskFacts(_) | Command::Reply { .. } => {}
             }
         }
     }

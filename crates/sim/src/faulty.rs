@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::Recall;
+use kelos_model::{FactKey, Recall};
 use kelos_store::{Commit, Lease, MemoryDisk, MemoryStore, Reader, SlotRow, Snapshot, Store, StoreError};
 
 use crate::rng::Rng;
@@ -47,6 +47,10 @@ impl Store for FaultyStore {
 
     fn recall(&mut self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError> {
         if self.fails() { Err(broken("recall slots")) } else { self.inner.recall(recall) }
+    }
+
+    fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
+        if self.fails() { Err(broken("recall facts")) } else { self.inner.known_facts(names) }
     }
 
     fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<kelos_model::Run>, StoreError> {

@@ -130,7 +130,7 @@ impl Pair {
             match happening {
                 Happening::Defined(all) => {
                     self.spec.define(&all);
-                    self.feed(vec![Input::Definitions { all }])?;
+                    self.feed(vec![Input::Definitions { all, deployed: BTreeMap::new() }])?;
                 }
                 Happening::Asked(ask) => {
                     for run in self.spec.asked(&ask, at) {

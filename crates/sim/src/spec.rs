@@ -7,11 +7,14 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, DownstreamRequest};
+use kelos_model::facts::Tally;
 use kelos_model::retry::OnUnknown;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
-use kelos_model::{Answer, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{
+    Answer, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow, WorkflowId,
+};
 
 use crate::apps::Apps;
 use crate::workload::Meant;
@@ -392,6 +395,10 @@ impl Facts for Nothing {
     }
 
     fn probe(&self, _: &Probe) -> Option<ProbeAnswer> {
+        None
+    }
+
+    fn collected(&self, _: &Subject) -> Option<&Tally> {
         None
     }
 }

@@ -114,6 +114,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         source: Source { file: "sim.js".to_owned(), line: 1 },
         keys: Keys::Schedule(schedule),
         trigger: trigger(rng, names, 0),
+        constraints: Vec::new(),
         concurrency: if rng.percent(5) { 0 } else { u32::try_from(rng.between(1, 4)).unwrap_or(1) },
         pools: Vec::new(),
         retry: retry(rng),

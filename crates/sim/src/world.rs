@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::facts::Tally;
 use kelos_model::time::parse_instant;
 use kelos_model::trigger::{Facts, Verdict};
-use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState};
+use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject};
 
 use crate::rng::draw;
 
@@ -50,6 +51,10 @@ impl Facts for Known<'_> {
 
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
         Some(self.world.answer(probe, self.now))
+    }
+
+    fn collected(&self, _: &Subject) -> Option<&Tally> {
+        None
     }
 }
 

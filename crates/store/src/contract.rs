@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, Workflow, WorkflowRow};
 use kelos_model::{
-    BackfillId, Event, EventRecord, Recall, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId,
+    BackfillId, Event, EventRecord, FactKey, Recall, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,7 +69,7 @@ pub struct Lease {
 }
 
 /// A slot with its name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlotRow {
     /// Its name.
     #[serde(flatten)]
@@ -114,6 +114,8 @@ pub struct Commit {
     pub backfills: Vec<Backfill>,
     /// Registers by bucket and key; none deletes.
     pub registers: Vec<(String, String, Option<Value>)>,
+    /// The names of new facts, with the log positions of their events. A name is written once, ever.
+    pub facts: Vec<(FactKey, u64)>,
 }
 
 impl Commit {
@@ -126,6 +128,7 @@ impl Commit {
             && self.workflows.is_empty()
             && self.backfills.is_empty()
             && self.registers.is_empty()
+            && self.facts.is_empty()
     }
 }
 
@@ -162,6 +165,12 @@ pub trait Store: Send {
     /// # Errors
     /// When the medium fails or one does not exist.
     fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError>;
+
+    /// Says which of these facts were written before, in the order of the question.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError>;
 
     /// Writes a turn, all of it or nothing, durably.
     ///
@@ -346,6 +355,13 @@ pub trait Reader: Send + Sync {
     /// When the medium fails.
     fn events(&self, after: u64, workflow: Option<&WorkflowId>, limit: usize) -> Result<Page<EventRecord>, StoreError>;
 
+    /// Facts, newest first, before a log position where one is given. At most `limit` lines of the log are looked at that
+    /// are about neither a slot nor a workflow, so a page may hold fewer rows although the list goes on.
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not one of ours.
+    fn facts(&self, from: Option<&str>, limit: usize) -> Result<Page<EventRecord>, StoreError>;
+
     /// Position of the last event; 0 when there is none.
     ///
     /// # Errors
@@ -393,6 +409,13 @@ pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The facts among lines of the log, newest first, as a page.
+pub(crate) fn facts_of(mut looked_at: Vec<EventRecord>, limit: usize) -> Page<EventRecord> {
+    let last = looked_at.last().filter(|_| looked_at.len() >= limit).map(|record| record.seq.to_string());
+    looked_at.retain(|record| matches!(record.event, Event::Fact { .. }));
+    Page { rows: looked_at, next: last }
 }
 
 /// When definitions came into force: the moments of the turn that brought them.

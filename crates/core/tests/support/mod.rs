@@ -1,5 +1,6 @@
 //! What a scenario is played with.
 
+pub(crate) mod events;
 pub(crate) mod jobs;
 pub(crate) mod script;
 pub(crate) mod triggers;

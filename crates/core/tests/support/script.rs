@@ -17,27 +17,33 @@
 //! downstream wc@00:00 [killing] [dry] [because why]             a rerun with all that depends on it
 //! backfill name wc from 00:00 to 05:00 missing | unsuccessful | all [priority 5] [dry]
 //! cancel name
+//! define p program | define s runs p when partitions(ds;2) must concurrency(1)! window(22:00-06:00)~ enabled lives 60s with k=v
+//! create s runs p ... | change s runs p ... | delete s | enable s | disable s | fire s [unconstrained]
+//! deploys yes | no | keeping                                    whether definitions that come change event schedules
+//! tell partitions(ds;2) ended(p;succeeded)as:name signal(x)     facts, in their order
+//! reenable T1 T2 s1 s2                                          those that were disabled in a range
 //! show | show wc                                                the slots as they are stored
 //! ```
 //!
 //! A time without a date is one of the day of the first `at`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, DownstreamRequest, Input, Only, SubmitRequest};
+use kelos_core::{Ask, BackfillRequest, DownstreamRequest, FireRequest, Input, Only, SubmitRequest};
 use kelos_model::jobs::{Direction, Feed, JobKeys};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::run::Report;
 use kelos_model::time::{Cron, CronSchedule, Schedule, format_short, parse_instant};
 use kelos_model::trigger::Verdict;
-use kelos_model::workflow::{BackfillMode, Job, Keys};
+use kelos_model::workflow::{BackfillMode, EventKeys, Job, Keys, Program};
 use kelos_model::{
     BackfillId, Outcome, PoolId, PoolUse, Probe, ProbeAnswer, RunId, SlotKey, SlotRef, Workflow, WorkflowId,
 };
 
+use super::events;
 use super::jobs;
 use super::triggers;
 use super::words::Words;
@@ -60,6 +66,39 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             world.turn(vec![Input::Woke { only, look_again: true }])
         }
         "define" => define(world, &mut words)?,
+        "create" => {
+            let schedule = workflow(world, &mut words)?;
+            world.ask(Ask::CreateSchedules(vec![schedule]))
+        }
+        "change" => {
+            let schedule = workflow(world, &mut words)?;
+            world.ask(Ask::ChangeSchedule(schedule))
+        }
+        "delete" => world.ask(Ask::DeleteSchedules(words.rest_workflows()?)),
+        "enable" => world.ask(Ask::Enable(words.workflow()?)),
+        "disable" => world.ask(Ask::Disable(words.workflow()?)),
+        "reenable" => {
+            let range = Range::new(words.time(world)?, words.time(world)?);
+            world.ask(Ask::EnableChanged { schedules: words.rest_workflows()?, range })
+        }
+        "fire" => {
+            let workflow = words.workflow()?;
+            let unconstrained = words.words.pop_front().is_some();
+            let arguments = BTreeMap::new();
+            world.ask(Ask::Fire(FireRequest { workflow, arguments, unconstrained, reason: None }))
+        }
+        "deploys" => {
+            world.deploys = match words.next("yes, no or keeping")?.as_str() {
+                "yes" => Some(true),
+                "keeping" => Some(false),
+                _ => None,
+            };
+            Vec::new()
+        }
+        "tell" => {
+            let facts: Result<Vec<_>, _> = words.words.drain(..).map(|word| events::fact(&word)).collect();
+            world.ask(Ask::Tell(facts?))
+        }
         "remove" => {
             world.defined.remove(&words.workflow()?);
             world.define()
@@ -165,6 +204,14 @@ impl Script {
         Ok((!only.is_empty()).then(|| Arc::new(only)))
     }
 
+    fn rest_workflows(&mut self) -> Result<Vec<WorkflowId>, String> {
+        let mut ids = Vec::new();
+        while !self.words.is_empty() {
+            ids.push(self.workflow()?);
+        }
+        Ok(ids)
+    }
+
     fn backfill(&mut self) -> Result<BackfillId, String> {
         BackfillId::new(&self.next("a backfill")?).map_err(|error| error.to_string())
     }
@@ -228,6 +275,12 @@ fn configure(world: &mut World, verb: &str, words: &mut Script) -> Said {
 }
 
 fn define(world: &mut World, words: &mut Script) -> Said {
+    let workflow = workflow(world, words)?;
+    world.defined.insert(workflow.id.clone(), workflow);
+    Ok(world.define())
+}
+
+fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, String> {
     let id = words.workflow()?;
     let mut workflow = plain(&id);
     while let Ok(word) = words.next("") {
@@ -235,6 +288,27 @@ fn define(world: &mut World, words: &mut Script) -> Said {
             "every" => {
                 let cron = Cron::parse(&words.next("a cron expression")?).map_err(|error| error.to_string())?;
                 workflow.keys = Keys::Schedule(Schedule::Cron(CronSchedule::utc(cron)));
+            }
+            "program" => {
+                workflow.keys = Keys::Requests(Box::new(Program { name: id.to_string(), kind: None }));
+                workflow.project = "app".to_owned();
+                workflow.concurrency = u32::MAX;
+            }
+            "runs" => {
+                workflow.keys = Keys::Events(Box::new(EventKeys::new(id.as_str(), words.workflow()?)));
+                workflow.project = "app".to_owned();
+                workflow.concurrency = u32::MAX;
+            }
+            "must" => workflow.constraints.push(events::constraint(&words.next("a constraint")?)?),
+            "enabled" => schedule(&mut workflow)?.enabled = true,
+            "lives" => schedule(&mut workflow)?.timeout_millis = words.seconds()? * 1000,
+            "catches" => schedule(&mut workflow)?.catch_up = events::catch_up(&words.next("skip, latest or all")?)?,
+            "jitter" => schedule(&mut workflow)?.jitter_millis = words.seconds()? * 1000,
+            "until" => schedule(&mut workflow)?.end_time = Some(words.time(world)?),
+            "with" => {
+                let word = words.next("name=value")?;
+                let (name, value) = word.split_once('=').ok_or("expected name=value")?;
+                schedule(&mut workflow)?.properties.insert(name.to_owned(), value.to_owned());
             }
             "jobs" => {
                 workflow.keys = Keys::Jobs(Box::new(jobs::template(&words.next("a template")?)?));
@@ -272,14 +346,20 @@ fn define(world: &mut World, words: &mut Script) -> Said {
             other => return Err(format!("not understood: {other}")),
         }
     }
-    world.defined.insert(id, Arc::new(workflow));
-    Ok(world.define())
+    Ok(Arc::new(workflow))
+}
+
+fn schedule(workflow: &mut Workflow) -> Result<&mut EventKeys, String> {
+    match &mut workflow.keys {
+        Keys::Events(keys) => Ok(keys),
+        _ => Err("expected runs before it".to_owned()),
+    }
 }
 
 fn keys(workflow: &mut Workflow) -> Result<&mut JobKeys, String> {
     match &mut workflow.keys {
         Keys::Jobs(keys) => Ok(keys),
-        Keys::Schedule(_) => Err("expected jobs before it".to_owned()),
+        _ => Err("expected jobs before it".to_owned()),
     }
 }
 

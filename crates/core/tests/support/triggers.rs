@@ -23,6 +23,9 @@ impl<'a> Reader<'a> {
             return Ok(Trigger::Always);
         }
         self.expect("(")?;
+        if let Some(leaf) = self.fact(name) {
+            return leaf;
+        }
         let trigger = match name {
             "and" => Trigger::And { triggers: self.list()? },
             "or" => Trigger::Or { triggers: self.list()? },
@@ -50,6 +53,14 @@ impl<'a> Reader<'a> {
         };
         self.expect(")")?;
         Ok(trigger)
+    }
+
+    /// A leaf that waits for facts.
+    fn fact(&mut self, name: &str) -> Option<Result<Trigger, String>> {
+        let end = self.rest.find(')').unwrap_or(self.rest.len());
+        let leaf = super::events::leaf(name, &self.rest[..end])?;
+        self.rest = &self.rest[end..];
+        Some(leaf.and_then(|leaf| self.expect(")").map(|()| leaf)))
     }
 
     fn list(&mut self) -> Result<Vec<Trigger>, String> {

@@ -5,7 +5,9 @@ use kelos_core::{Capacity, Command, Done, Inspection, PoolState, Reply, Step, Su
 use kelos_model::event::{BackfillEvent, Event, Origin};
 use kelos_model::jobs::Direction;
 use kelos_model::time::format_short;
-use kelos_model::{EventRecord, Explanation, Outcome, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent};
+use kelos_model::{
+    EventRecord, Explanation, Occurrence, Outcome, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent,
+};
 
 /// So many equal lines about neighbouring slots stay lines of their own.
 const FEW: usize = 3;
@@ -44,7 +46,7 @@ impl Words {
     }
 
     pub(crate) fn step(&self, step: &Step) -> Vec<String> {
-        let events = step.events.iter().map(|record| self.event(record));
+        let events = step.events.iter().map(|record| self.event(record)).filter(|line| !line.text.is_empty());
         let commands = step.commands.iter().map(|command| self.command(command));
         self.gather(events.chain(commands).collect())
     }
@@ -96,6 +98,10 @@ impl Words {
                 };
                 Line { slot: None, mark, text }
             }
+            Event::Fact { fact } => Line { slot: None, mark, text: format!("{} tells: {}", fact.source, fact.what) },
+            Event::Register { bucket, .. } if bucket == kelos_core::DEPLOYMENTS => {
+                Line { slot: None, mark, text: String::new() }
+            }
             Event::Register { bucket, key, .. } => {
                 Line { slot: None, mark, text: format!("register {bucket} {key} set") }
             }
@@ -110,6 +116,14 @@ impl Words {
             }
             SlotEvent::Looked { explanation } => format!("waits: {}", blockers(explanation)),
             SlotEvent::TriggerMet { .. } => "trigger met".to_owned(),
+            SlotEvent::Collected { what, .. } => format!("collected: {}", self.occurrence(what)),
+            SlotEvent::FiredBy { by, unconstrained, .. } => {
+                format!("fired by {by}{}", if *unconstrained { " whatever its constraints say" } else { "" })
+            }
+            SlotEvent::Held { .. } => "trigger met, held".to_owned(),
+            SlotEvent::ConstraintsMet { .. } => "constraints met".to_owned(),
+            SlotEvent::Aborted { cause, .. } => format!("aborted: its schedule was {}", json_word(cause)),
+            SlotEvent::Gave { run, .. } => format!("#{run} said what it gives"),
             SlotEvent::Expired { timeout_seconds, explanation } => {
                 format!("waited more than {timeout_seconds} s: {}", blockers(explanation))
             }
@@ -137,6 +151,14 @@ impl Words {
         }
     }
 
+    fn occurrence(&self, what: &Occurrence) -> String {
+        match what {
+            Occurrence::Fired { cron, time } => format!("{cron} fired for {}", self.time(*time)),
+            Occurrence::Ended { program, state, .. } => format!("{program} {state}"),
+            other => other.to_string(),
+        }
+    }
+
     fn origin(&self, origin: &Origin) -> String {
         match origin {
             Origin::Parent(job) => format!("its parent {}", self.slot(job)),
@@ -147,8 +169,11 @@ impl Words {
 
     fn workflow_event(&self, what: &WorkflowEvent) -> String {
         match what {
-            WorkflowEvent::Defined { version } => format!("defined, version {version}"),
-            WorkflowEvent::Removed => "removed".to_owned(),
+            WorkflowEvent::Defined { version, .. } => format!("defined, version {version}"),
+            WorkflowEvent::Removed { .. } => "removed".to_owned(),
+            WorkflowEvent::Missed { range, times } => {
+                format!("missed {times} times from {} to {}", self.time(range.start), self.time(range.end))
+            }
             WorkflowEvent::Planned { range, slots } => {
                 format!("planned {slots} slots from {} to {}", self.time(range.start), self.time(range.end))
             }
@@ -191,6 +216,7 @@ impl Words {
             Command::Recall(Recall::Range { workflow, start, end }) => {
                 plain(format!("recall {workflow} from {} to {}", self.time(*start), self.time(*end)))
             }
+            Command::AskFacts(names) => plain(format!("ask for {} facts", names.len())),
             Command::Reply { reply, .. } => plain(self.reply(reply)),
         }
     }
@@ -198,6 +224,9 @@ impl Words {
     fn reply(&self, reply: &Reply) -> String {
         match reply {
             Ok(Done::Plainly) => "done".to_owned(),
+            Ok(Done::Told { new, known }) => format!("told: {new} new, {known} known"),
+            Ok(Done::Enabled(ids)) => format!("enabled {}", ids.len()),
+            Ok(Done::Fired(slot)) => format!("fired {}", self.slot(slot)),
             Ok(Done::Submitted(each)) => {
                 let each: Vec<String> = each.iter().map(|one| submitted(*one)).collect();
                 format!("submitted: {}", each.join(", "))

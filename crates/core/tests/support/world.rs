@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Ask, Command, Config, Core, Input, Restored, Step};
+use kelos_core::{Ask, Command, Config, Core, Deployment, Input, Restored, Step};
 use kelos_model::event::Event;
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot};
+use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot};
 
 use super::words::Words;
 
@@ -21,6 +21,7 @@ pub(crate) struct Disk {
     runs: BTreeMap<u64, Run>,
     workflows: BTreeMap<WorkflowId, WorkflowRow>,
     pub(crate) backfills: BTreeMap<BackfillId, Backfill>,
+    facts: BTreeMap<FactKey, u64>,
 }
 
 /// A scheduler and what it lives in.
@@ -30,6 +31,8 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) disk: Disk,
     pub(crate) defined: BTreeMap<WorkflowId, Arc<Workflow>>,
+    /// Whether definitions that come are a deployment, which makes event schedules what they say; none where they are not.
+    pub(crate) deploys: Option<bool>,
     /// Workflows whose slots are jobs.
     pub(crate) jobs: BTreeSet<WorkflowId>,
     /// What functions are asked and have not said.
@@ -51,6 +54,7 @@ impl World {
             now: Timestamp::UNIX_EPOCH,
             disk: Disk::default(),
             defined: BTreeMap::new(),
+            deploys: Some(true),
             jobs: BTreeSet::new(),
             asked: BTreeSet::new(),
             prompt: true,
@@ -119,6 +123,7 @@ impl World {
         }
         self.disk.runs.extend(rows.runs.into_iter().map(|run| (run.seq, run)));
         self.disk.workflows.extend(rows.workflows.into_iter().map(|row| (row.id.clone(), row)));
+        self.disk.facts.extend(rows.facts);
         self.disk.backfills.extend(rows.backfills.into_iter().map(|row| (row.id.clone(), row)));
         self.core.settle();
         turn
@@ -141,6 +146,11 @@ impl World {
                     pending.push_back(Input::Recalled { recall: recall.clone(), rows });
                     recalled = true;
                 }
+                if let Command::AskFacts(asked) = &command {
+                    let known = asked.iter().filter(|name| self.disk.facts.contains_key(name)).cloned().collect();
+                    pending.push_back(Input::KnownFacts { asked: asked.clone(), known });
+                    continue;
+                }
                 turn.commands.push(command);
             }
             pending.extend(tick_again.filter(|_| recalled));
@@ -154,7 +164,13 @@ impl World {
 
     /// Tells the scheduler all definitions.
     pub(crate) fn define(&mut self) -> Vec<String> {
-        self.turn(vec![Input::Definitions { all: self.defined.values().cloned().collect() }])
+        let projects = self.defined.values().map(|one| one.project.clone());
+        let deployment = |update_schedules| Deployment { digest: "now".to_owned(), update_schedules };
+        let deployed = self.deploys.map(deployment).into_iter();
+        let deployed = deployed.flat_map(|how| projects.clone().map(move |project| (project, how.clone())));
+        let deployed = deployed.chain(self.deploys.map(|how| ("app".to_owned(), deployment(how)))).collect();
+        let all = self.defined.values().cloned().collect();
+        self.turn(vec![Input::Definitions { all, deployed }])
     }
 
     /// Starts over from what is stored: executors are asked, and the definitions come again.
@@ -169,7 +185,9 @@ impl World {
         let (core, commands) = Core::restore(self.config.clone(), restored, self.now);
         self.core = core;
         let mut lines = Words { day: self.day }.step(&Step { events: Vec::new(), commands });
+        let deploys = self.deploys.take();
         lines.extend(self.define());
+        self.deploys = deploys;
         lines
     }
 }

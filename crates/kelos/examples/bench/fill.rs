@@ -8,7 +8,7 @@ use kelos::model::ranges::{Range, RangeSet};
 use kelos::model::retry::scramble;
 use kelos::model::time::schedule::Schedule;
 use kelos::model::trigger::TriggerKind;
-use kelos::model::workflow::{Keys, Planned, WorkflowRow};
+use kelos::model::workflow::{Keys, Moments, Planned, WorkflowRow};
 use kelos::model::{
     Answer, Event, EventRecord, Explanation, Outcome as Ended, Run, RunId, Slot, SlotEvent, SlotRef, SlotState,
     Workflow,
@@ -76,6 +76,7 @@ fn row(workflow: &Workflow, start: Timestamp, until: Timestamp) -> WorkflowRow {
             schedule: serde_json::to_string(schedule).expect("a schedule in words"),
             until: Some(until),
         },
+        moments: Moments::default(),
     }
 }
 

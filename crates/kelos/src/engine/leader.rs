@@ -6,12 +6,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kelos_core::{Command, Input, Reply};
+use kelos_core::{Command, Deployment, Input, Reply};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, Probe, RunId, Workflow};
 use kelos_store::{Lease, StoreError};
 use tokio::sync::oneshot;
 
+use super::deployments;
 use super::stepping::{Stepping, Wanted};
 use super::{Definitions, EngineParts, Message, Pace, Shown, Status};
 use crate::executor::{Reports, Start, WORKER};
@@ -158,6 +159,12 @@ impl Leader {
         }
     }
 
+    /// The projects that are deployed anew with the definitions as they are.
+    fn deployed(&self) -> Result<BTreeMap<String, Deployment>, StoreError> {
+        let Some(definitions) = &self.definitions else { return Ok(BTreeMap::new()) };
+        deployments::deployed(definitions, &*self.parts.store.reader(), true)
+    }
+
     fn lead(&mut self, lease: Lease) -> Left {
         match self.take_turns(lease) {
             Ok(done) => {
@@ -178,17 +185,20 @@ impl Leader {
         let mut first = Vec::new();
         if let Some(definitions) = self.definitions.clone() {
             turns.set_sources(definitions.sources);
-            first.push(Input::Definitions { all: definitions.all });
+            let deployed = self.deployed()?;
+            first.push(Input::Definitions { all: definitions.all, deployed });
         }
         self.take_turn(&mut turns, first)?;
         self.show(Status::Leading { epoch: lease.epoch });
         let mut renew_at = Instant::now() + self.parts.lease / 3;
         loop {
-            let batch = self.collect(&turns, renew_at);
+            let mut batch = self.collect(&turns, renew_at);
             if batch.defined
                 && let Some(definitions) = &self.definitions
             {
                 turns.set_sources(definitions.sources.clone());
+                let all = definitions.all.clone();
+                batch.inputs.insert(0, Input::Definitions { all, deployed: self.deployed()? });
             }
             self.take_turn(&mut turns, batch.inputs)?;
             if let Some(done) = batch.stop {
@@ -255,7 +265,6 @@ impl Leader {
             }
             Message::Step { at, only, done } => self.stepping.want(Wanted { at, only, done }),
             Message::Definitions(definitions) => {
-                batch.inputs.push(Input::Definitions { all: definitions.all.clone() });
                 batch.defined = true;
                 self.definitions = Some(definitions);
             }
@@ -304,7 +313,7 @@ impl Leader {
             self.stepping.sent(&command);
             match command {
                 Command::Probe(probe) => probes.push(probe),
-                Command::StartRun { run, workflow, worker } => self.start_run(run, workflow, worker),
+                Command::StartRun { run, workflow, worker, .. } => self.start_run(run, workflow, worker),
                 Command::CheckRun { run, executor, external_id } => {
                     self.parts.executors.get(&executor).check(&run, external_id.as_deref(), self.reports.clone());
                 }
@@ -326,7 +335,7 @@ impl Leader {
                         let _ = asker.send(reply);
                     }
                 }
-                Command::Recall(_) => unreachable!("turns answer recalls themselves"),
+                Command::Recall(_) | Command::AskFacts(_) => unreachable!("turns answer recalls themselves"),
             }
         }
         if !probes.is_empty() {

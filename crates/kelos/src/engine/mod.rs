@@ -3,6 +3,7 @@
 //! Whoever wants something sends a message; whoever did something reports one. The thread drains what
 //! has come, takes one turn for all of it, and then performs the commands. Reads go past it.
 
+mod deployments;
 mod handle;
 mod leader;
 mod stepping;

@@ -166,7 +166,7 @@ fn edges(rows: &[WorkflowRow]) -> Vec<Edge> {
         edges.extend(looks.into_iter().map(|(on, later_seconds)| edge(on, EdgeKind::Success { later_seconds })));
         match &row.definition.keys {
             Keys::Schedule(Schedule::Dependent(on)) => drop(edges.insert(edge(on, EdgeKind::Schedule))),
-            Keys::Schedule(_) => {}
+            Keys::Schedule(_) | Keys::Requests(_) | Keys::Events(_) => {}
             Keys::Jobs(jobs) => edges
                 .extend(by_groups(jobs).into_iter().map(|(on, groups)| Edge { groups, ..edge(on, EdgeKind::Jobs) })),
         }

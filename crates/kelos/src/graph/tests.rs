@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use kelos_model::time::{Cron, CronSchedule, parse_instant};
 use kelos_model::trigger::{Evidence, TriggerKind, Verdict};
-use kelos_model::workflow::{About, Job, Keys, Planned, Workflow};
+use kelos_model::workflow::{About, Job, Keys, Moments, Planned, Workflow};
 use kelos_model::{Answer, Event, EventRecord, Explanation, Probe, SlotEvent, Trigger, slot};
 use kelos_store::{Commit, MemoryStore, SlotRow, Store};
 
@@ -39,7 +39,8 @@ fn row(name: &str, trigger: Trigger) -> WorkflowRow {
         ..Workflow::new(id(name), hourly, Job::new("command", serde_json::Map::new()))
     };
     let definition = Arc::new(definition);
-    WorkflowRow { id: id(name), definition, version: 1, present: true, paused: false, planned: Planned::default() }
+    let (planned, moments) = (Planned::default(), Moments::default());
+    WorkflowRow { id: id(name), definition, version: 1, present: true, paused: false, planned, moments }
 }
 
 /// A store with what a test says has happened.

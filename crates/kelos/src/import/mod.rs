@@ -339,9 +339,9 @@ impl<'a> Import<'a> {
         let sources = self.definitions.sources.get(&row.definition.source.file);
         self.entry.workflow(row.clone(), sources.map(|text| (row.definition.source.file.clone(), text.clone())));
         if fresh {
-            self.entry.workflow_event(&id, WorkflowEvent::Defined { version: row.version });
+            self.entry.workflow_event(&id, WorkflowEvent::Defined { version: row.version, by: None });
             if !row.present {
-                self.entry.workflow_event(&id, WorkflowEvent::Removed);
+                self.entry.workflow_event(&id, WorkflowEvent::Removed { by: None });
             }
         }
         if let (Some(first), Some(last)) = (coming.first(), coming.last()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::time::{CronSchedule, Schedule, format_full};
-use kelos_model::workflow::{About, Job, Planned, WorkflowRow};
+use kelos_model::workflow::{About, Job, Moments, Planned, WorkflowRow};
 use kelos_model::{SlotEvent, SlotState, Workflow, WorkflowId};
 
 use crate::celos_db::{Found, Kept, MARK_LIFE, Record, Status, Trouble, WINDOW};
@@ -130,6 +130,7 @@ pub(super) fn defined(definition: &Arc<Workflow>) -> WorkflowRow {
         present: true,
         paused: false,
         planned: Planned::default(),
+        moments: Moments::default(),
     }
 }
 

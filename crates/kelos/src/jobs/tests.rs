@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member};
-use kelos_model::workflow::{Job, Keys, Planned, WorkflowRow};
+use kelos_model::workflow::{Job, Keys, Moments, Planned, WorkflowRow};
 use kelos_model::{SlotRef, SlotState, Workflow, WorkflowId};
 use proptest::prelude::*;
 use serde_json::Map;
@@ -37,6 +37,7 @@ fn row_of(name: &str, keys: JobKeys) -> WorkflowRow {
         present: true,
         paused: false,
         planned: Planned::default(),
+        moments: Moments::default(),
     }
 }
 

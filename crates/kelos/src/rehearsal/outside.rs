@@ -182,7 +182,7 @@ impl Stage for Outside<'_> {
                 let answer = self.functions.related(&relation);
                 Ok(vec![Input::Related { relation, answer }])
             }
-            Command::CheckRun { .. } | Command::Recall(_) => Ok(Vec::new()),
+            Command::CheckRun { .. } | Command::Recall(_) | Command::AskFacts(_) => Ok(Vec::new()),
         }
     }
 }
@@ -191,7 +191,7 @@ impl Outside<'_> {
     /// Lives from the start to the end.
     pub(super) fn play(&mut self, end: Timestamp, workflows: Vec<Arc<Workflow>>) -> Result<(), Trouble> {
         let mut inputs = self.due(self.plan.from)?;
-        inputs.push(Input::Definitions { all: workflows });
+        inputs.push(Input::Definitions { all: workflows, deployed: BTreeMap::new() });
         let mut now = self.plan.from;
         self.live_through(now, inputs)?;
         while let Some(next) = self.next_moment().filter(|next| *next <= end) {

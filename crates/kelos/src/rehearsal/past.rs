@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{Recall, Run, Slot};
+use kelos_model::{FactKey, Recall, Run, Slot};
 use kelos_store::{Commit, Lease, MemoryStore, Reader, SlotRow, Snapshot, Store, StoreError};
 
 use super::stage::Past;
@@ -50,6 +50,10 @@ impl Store for PastStore {
 
     fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
         self.inner.recall_runs(seqs)
+    }
+
+    fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
+        self.inner.known_facts(names)
     }
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {

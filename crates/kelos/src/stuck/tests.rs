@@ -5,7 +5,7 @@ use jiff::ToSpan;
 use kelos_model::event::Origin;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::trigger::{Evidence, TriggerKind, Verdict};
-use kelos_model::workflow::{About, Job, Keys, Planned, Properties, Source, WorkflowRow};
+use kelos_model::workflow::{About, Job, Keys, Moments, Planned, Properties, Source, WorkflowRow};
 use kelos_model::{
     Answer, Event, EventRecord, Explanation, Outcome, Probe, RetryPolicy, Run, RunId, RunState, Slot, SlotEvent,
     Trigger, Workflow, WorkflowId, slot,
@@ -36,6 +36,7 @@ fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         source: Source::default(),
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Always,
+        constraints: Vec::new(),
         concurrency: 1,
         pools: Vec::new(),
         retry: RetryPolicy::immediate(3),
@@ -47,7 +48,8 @@ fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
     change(&mut definition);
     let planned = Planned { until: Some(at(8, 0)), ..Planned::default() };
     let (id, definition) = (definition.id.clone(), Arc::new(definition));
-    WorkflowRow { id, definition, version: 1, present: true, paused: false, planned }
+    let moments = Moments::default();
+    WorkflowRow { id, definition, version: 1, present: true, paused: false, planned, moments }
 }
 
 impl World {

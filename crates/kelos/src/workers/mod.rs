@@ -85,7 +85,7 @@ pub struct Claimed {
 }
 
 /// What became of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// Which.
     pub run: RunId,

@@ -168,7 +168,7 @@ impl State {
                 Report::Started { external_id } => self.started(run, worker, external_id),
                 // One that was put off will be asked for anew.
                 Report::Ended { .. } | Report::Deferred { .. } => self.ended(run, worker, what),
-                Report::NeverStarted => {}
+                Report::NeverStarted | Report::Gave { .. } => {}
             }
         }
         refused

@@ -343,7 +343,7 @@ impl<D: Door> Inner<D> {
         hands.outbox.retain(|told| !reports.contains(told));
         for told in reports {
             match told.what {
-                Report::Started { .. } => {}
+                Report::Started { .. } | Report::Gave { .. } => {}
                 Report::Ended { .. } => {
                     hands.forget(&told.run);
                     hands.remember(told);

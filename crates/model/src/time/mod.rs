@@ -3,6 +3,8 @@
 //! Everything is a pure function of its arguments; nothing here asks what time it is.
 
 pub mod cron;
+mod firing;
+mod legacy;
 mod resolve;
 pub mod schedule;
 pub mod text;
@@ -10,6 +12,7 @@ mod transitions;
 pub mod zone;
 
 pub use cron::{Cron, CronError, CronField};
+pub use firing::{Firing, FiringError};
 pub use resolve::{ScheduleProblem, resolve};
 pub use schedule::{CronSchedule, Fold, Gap, Schedule, Times};
 pub use text::{TimeTextError, format_full, format_short, parse_instant};

@@ -8,6 +8,8 @@ use std::sync::{Arc, LazyLock};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::legacy::{self, Legacy};
+
 /// The zone data compiled into the program, so that every node and every replay sees the same.
 static BUNDLED: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
@@ -42,13 +44,22 @@ impl Zone {
         Zone { name: "UTC".into(), rules: TimeZone::UTC }
     }
 
-    /// Finds a zone by its IANA name, in any case.
+    /// Finds a zone by its IANA name, in any case, or by one of the older names that Java reads: `PST`, which is that of Los
+    /// Angeles with its daylight saving, or `GMT+02:00`. An older name stays as it was given.
     ///
     /// # Errors
     ///
     /// If no zone has that name. Offsets such as `+02:00` are no zones.
     pub fn parse(name: &str) -> Result<Zone, ZoneError> {
         let unknown = || ZoneError { name: name.to_owned(), similar: similar(name) };
+        let old = legacy::read(name);
+        if let Some(Legacy::Fixed(rules)) = old {
+            return Ok(Zone { name: name.into(), rules });
+        }
+        if let Some(Legacy::Iana(iana)) = old {
+            let rules = BUNDLED.get(iana).map_err(|_| unknown())?;
+            return Ok(Zone { name: name.into(), rules });
+        }
         let rules = BUNDLED.get(name).map_err(|_| unknown())?;
         let name = rules.iana_name().ok_or_else(unknown)?.into();
         Ok(Zone { name, rules })
@@ -146,6 +157,25 @@ mod tests {
         assert_eq!(Zone::parse("UTC").expect("a zone"), Zone::default());
         let json = serde_json::to_string(&Zone::default()).expect("json");
         assert_eq!(serde_json::from_str::<Zone>(&json).expect("a zone"), Zone::utc());
+    }
+
+    #[test]
+    fn older_names_are_read_as_java_reads_them() {
+        let offset = |name: &str, at: &str| {
+            let at: jiff::Timestamp = at.parse().expect("an instant");
+            Zone::parse(name).expect("a zone").rules().to_offset(at).seconds() / 60
+        };
+        assert_eq!((offset("PST", "2020-01-01T00:00Z"), offset("PST", "2020-07-01T00:00Z")), (-480, -420));
+        assert_eq!((offset("EST", "2020-01-01T00:00Z"), offset("EST", "2020-07-01T00:00Z")), (-300, -300));
+        assert_eq!((offset("GMT+02:30", "2020-07-01T00:00Z"), offset("GMT-5", "2020-07-01T00:00Z")), (150, -300));
+        assert_eq!((offset("GMT-0930", "2020-07-01T00:00Z"), offset("IST", "2020-07-01T00:00Z")), (-570, 330));
+        assert_eq!(Zone::parse("PST").expect("a zone").name(), "PST");
+        for name in ["GMT+24", "GMT+1:5", "GMT+12345", "GMT+x", "XYZ"] {
+            assert!(Zone::parse(name).is_err(), "{name}");
+        }
+        for (name, _) in super::super::legacy::NAMES {
+            assert!(Zone::parse(name).is_ok(), "{name}");
+        }
     }
 
     #[test]

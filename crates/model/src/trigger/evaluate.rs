@@ -1,14 +1,17 @@
 //! Asking a trigger: a pure function of the slot's key, the clock and the facts at hand.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Answer, Evidence, Explanation, FileSystem, PathCheck, Probe, ProbeAnswer, Trigger, TriggerKind, Verdict};
+use crate::facts::{Subject, Tally};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::key::SlotRef;
 use crate::slot::SlotState;
 use crate::template::KeyValues;
-use crate::time::text;
+use crate::time::{Firing, text};
 
 /// What is known when a trigger is asked. An outer none means "not known yet": the question is then
 /// among the wakers, and the answer is not-yet.
@@ -19,6 +22,8 @@ pub trait Facts {
     fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>>;
     /// The outside world's answer.
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer>;
+    /// What the slot has collected about a subject.
+    fn collected(&self, subject: &Subject) -> Option<&Tally>;
 }
 
 /// What can change a trigger's answer.
@@ -68,7 +73,44 @@ impl Asking<'_> {
             Trigger::Job { workflow, job } => self.job(workflow, job, key),
             Trigger::Path(check) => self.path(check, key),
             Trigger::Function { function } => self.function(function, key),
+            Trigger::Partitions { dataset, count } => self.partitions(dataset, *count),
+            Trigger::Ended { program, states } => self.ended(program, states),
+            Trigger::Fired { firing } => self.fired(firing),
+            Trigger::Signal { name } => {
+                self.once(TriggerKind::Signal, &Subject::Signal(name.clone()), &format!("signal {name}"))
+            }
         }
+    }
+
+    fn partitions(&self, dataset: &Arc<str>, wanted: u32) -> Explanation {
+        let tally = self.facts.collected(&Subject::Partitions(dataset.clone()));
+        let (facts, count) = tally.map_or((0, 0), |tally| (tally.facts, tally.count));
+        // A fact may tell of no partitions at all; one has to come.
+        let met = facts > 0 && count >= u64::from(wanted);
+        let text = format!("{count} of {wanted} partitions of {dataset}");
+        leaf(TriggerKind::Partitions, answer_of(met), text, None)
+    }
+
+    fn ended(&self, program: &WorkflowId, states: &[SlotState]) -> Explanation {
+        let subject = |state: &SlotState| Subject::Ended(program.clone(), *state);
+        let seen = states.iter().find_map(|state| self.facts.collected(&subject(state))?.first.clone());
+        let wanted = states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(" or ");
+        let text = match &seen {
+            Some(first) => first.to_string(),
+            None => format!("No run of {program} has {wanted} yet"),
+        };
+        leaf(TriggerKind::Ended, answer_of(seen.is_some()), text, None)
+    }
+
+    fn fired(&self, firing: &Firing) -> Explanation {
+        self.once(TriggerKind::Fired, &Subject::Fired(firing.name()), &firing.name())
+    }
+
+    /// Something that has to come once.
+    fn once(&self, kind: TriggerKind, subject: &Subject, what: &str) -> Explanation {
+        let first = self.facts.collected(subject).and_then(|tally| tally.first.as_ref());
+        let text = first.map_or_else(|| format!("{what} has not come yet"), ToString::to_string);
+        leaf(kind, answer_of(first.is_some()), text, None)
     }
 
     fn all(&mut self, triggers: &[Trigger], key: &KeyValues) -> Explanation {
@@ -208,6 +250,10 @@ impl Asking<'_> {
         let ProbeAnswer { verdict, detail, at: looked_at } = answer;
         leaf(kind, said, text, Some(Evidence::Probe { probe, verdict, detail, looked_at }))
     }
+}
+
+fn answer_of(met: bool) -> Answer {
+    if met { Answer::Met } else { Answer::NotYet }
 }
 
 /// A local path as people write it.

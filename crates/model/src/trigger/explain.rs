@@ -31,6 +31,17 @@ pub enum TriggerKind {
     Group,
     /// Whether a job is worth running.
     Valid,
+    Partitions,
+    Ended,
+    Fired,
+    Signal,
+    /// Somebody had the slot go.
+    Asked,
+    /// The constraints of a workflow: each is nested.
+    Constraints,
+    Concurrency,
+    Window,
+    SinceLastRun,
 }
 
 /// What a leaf read to find its answer.

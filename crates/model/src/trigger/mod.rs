@@ -3,6 +3,10 @@
 mod evaluate;
 mod explain;
 mod path;
+mod without;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,9 +15,12 @@ pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use explain::{Evidence, Explanation, TriggerKind};
 pub use path::{Conditions, FileSystem, PathCheck};
 
+use crate::facts::{Collected, Subject};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::key::SlotKey;
+use crate::slot::SlotState;
+use crate::time::Firing;
 
 /// The three answers of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -75,6 +82,31 @@ pub enum Trigger {
     },
     /// Met when something is at a path, and is as it should be.
     Path(PathCheck),
+    /// Met once so many new partitions of a dataset were told of since the slot began to collect.
+    Partitions {
+        /// The dataset.
+        dataset: Arc<str>,
+        /// How many, from 1.
+        count: u32,
+    },
+    /// Met once a run of a program has ended in one of these states since the slot began to collect.
+    Ended {
+        /// Whose run.
+        program: WorkflowId,
+        /// How: some of [`crate::facts::ENDS`].
+        states: Vec<SlotState>,
+    },
+    /// Met once a time of a cron expression has passed since the slot began to collect.
+    Fired {
+        /// The times.
+        #[serde(flatten)]
+        firing: Firing,
+    },
+    /// Met once a signal was given since the slot began to collect.
+    Signal {
+        /// Its name.
+        name: Arc<str>,
+    },
     /// Met when a script's function says so.
     Function {
         /// The function.
@@ -91,6 +123,63 @@ impl Trigger {
             Trigger::Not { trigger } | Trigger::Offset { trigger, .. } => std::slice::from_ref(trigger),
             _ => &[],
         }
+    }
+
+    /// What facts can make it met, each once.
+    #[must_use]
+    pub fn subjects(&self) -> BTreeSet<Subject> {
+        match self {
+            Trigger::Partitions { dataset, .. } => BTreeSet::from([Subject::Partitions(dataset.clone())]),
+            Trigger::Ended { program, states } => {
+                states.iter().map(|state| Subject::Ended(program.clone(), *state)).collect()
+            }
+            Trigger::Fired { firing } => BTreeSet::from([Subject::Fired(firing.name())]),
+            Trigger::Signal { name } => BTreeSet::from([Subject::Signal(name.clone())]),
+            other => other.nested().iter().flat_map(Trigger::subjects).collect(),
+        }
+    }
+
+    /// Whether nothing but facts decides about it.
+    #[must_use]
+    pub fn is_of_facts(&self) -> bool {
+        match self {
+            Trigger::Partitions { .. } | Trigger::Ended { .. } | Trigger::Fired { .. } | Trigger::Signal { .. } => true,
+            Trigger::And { triggers } | Trigger::Or { triggers } => {
+                !triggers.is_empty() && triggers.iter().all(Trigger::is_of_facts)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what was collected meets it: the answer of [`evaluate`], without its reasons, where nothing but facts decides.
+    #[must_use]
+    pub fn is_met_by(&self, collected: &Collected) -> bool {
+        let has = |subject: Subject| collected.of(&subject).is_some();
+        match self {
+            Trigger::And { triggers } => triggers.iter().all(|one| one.is_met_by(collected)),
+            Trigger::Or { triggers } => triggers.iter().any(|one| one.is_met_by(collected)),
+            Trigger::Partitions { dataset, count } => collected
+                .of(&Subject::Partitions(dataset.clone()))
+                .is_some_and(|tally| tally.count >= u64::from(*count)),
+            Trigger::Ended { program, states } => {
+                states.iter().any(|state| has(Subject::Ended(program.clone(), *state)))
+            }
+            Trigger::Fired { firing } => has(Subject::Fired(firing.name())),
+            Trigger::Signal { name } => has(Subject::Signal(name.clone())),
+            _ => false,
+        }
+    }
+
+    /// The cron expressions in it, in order of appearance, each once.
+    #[must_use]
+    pub fn firings(&self) -> Vec<&Firing> {
+        let mut firings = match self {
+            Trigger::Fired { firing } => vec![firing],
+            other => other.nested().iter().flat_map(Trigger::firings).collect(),
+        };
+        let mut seen = BTreeSet::new();
+        firings.retain(|firing| seen.insert(firing.name()));
+        firings
     }
 
     /// The slots that it looks at by time, in order of appearance: of which workflow, and how many seconds later.

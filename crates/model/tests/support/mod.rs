@@ -2,13 +2,14 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs};
 
 use jiff::Timestamp;
-use kelos_model::event::Origin;
+use kelos_model::event::{Abort, Origin};
 use kelos_model::trigger::{Explanation, TriggerKind};
-use kelos_model::{Answer, BackfillId, Outcome, SlotEvent, SlotState};
+use kelos_model::{Answer, BackfillId, Occurrence, Outcome, SlotEvent, SlotState};
 
 /// Compares with a file in `snapshots/`; `KELOS_BLESS=1` writes it.
 pub(crate) fn expect(name: &str, found: &str) {
@@ -34,7 +35,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::planned(Origin::Schedule, 0),
         SlotEvent::Looked { explanation: explanation.clone() },
         SlotEvent::TriggerMet { explanation: because(Answer::Met) },
-        SlotEvent::Expired { timeout_seconds: 20, explanation },
+        SlotEvent::Expired { timeout_seconds: 20, explanation: explanation.clone() },
         SlotEvent::Skipped { explanation: because(Answer::Never) },
         SlotEvent::Dispatched { run, worker: None },
         SlotEvent::Deferred { run, reason: "why".to_owned() },
@@ -56,11 +57,20 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         },
         SlotEvent::MarkedSucceeded { by: "ann".to_owned(), reason: None },
         SlotEvent::SkippedBy { by: "ann".to_owned(), reason: None },
+        SlotEvent::Collected {
+            what: Occurrence::Partitions { dataset: "ds".into(), count: 1, keys: Vec::new() },
+            fact: Some(1),
+        },
+        SlotEvent::FiredBy { by: "ann".to_owned(), reason: None, arguments: BTreeMap::new(), unconstrained: false },
+        SlotEvent::Held { explanation: explanation.clone() },
+        SlotEvent::ConstraintsMet { explanation: explanation.clone() },
+        SlotEvent::Aborted { cause: Abort::Disabled, by: None },
+        SlotEvent::Gave { run: 1, outputs: serde_json::Map::new() },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 19, "one event of each kind");
+    assert_eq!(events.len(), 25, "one event of each kind");
     events
 }
 
@@ -86,5 +96,11 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::Imported { .. } => 16,
         SlotEvent::MarkedSucceeded { .. } => 17,
         SlotEvent::SkippedBy { .. } => 18,
+        SlotEvent::Collected { .. } => 19,
+        SlotEvent::FiredBy { .. } => 20,
+        SlotEvent::Held { .. } => 21,
+        SlotEvent::ConstraintsMet { .. } => 22,
+        SlotEvent::Aborted { .. } => 23,
+        SlotEvent::Gave { .. } => 24,
     }
 }

@@ -252,7 +252,7 @@ async fn keys(app: &App, id: &WorkflowId) -> Result<Keys, Problem> {
     let row = row.ok_or_else(|| super::workflows::unknown(id))?;
     match &row.definition.keys {
         keys @ Keys::Jobs(_) => Ok(keys.clone()),
-        Keys::Schedule(_) => {
+        Keys::Schedule(_) | Keys::Events(_) | Keys::Requests(_) => {
             let detail = format!("\"{id}\" has a schedule, expected a workflow that is keyed by job ids");
             Err(Problem::bad_request("not-keyed", detail)
                 .with_hint("its slots are opened by rerunning or backfilling them"))

@@ -60,6 +60,15 @@ fn class_of(kind: TriggerKind) -> &'static str {
         TriggerKind::Parents => "ParentsTrigger",
         TriggerKind::Group => "GroupTrigger",
         TriggerKind::Valid => "ValidTrigger",
+        TriggerKind::Partitions => "PartitionsTrigger",
+        TriggerKind::Ended => "EndedTrigger",
+        TriggerKind::Fired => "FiredTrigger",
+        TriggerKind::Signal => "SignalTrigger",
+        TriggerKind::Asked => "AskedTrigger",
+        TriggerKind::Constraints => "Constraints",
+        TriggerKind::Concurrency => "ConcurrencyConstraint",
+        TriggerKind::Window => "WindowConstraint",
+        TriggerKind::SinceLastRun => "SinceLastRunConstraint",
     }
 }
 

@@ -98,6 +98,14 @@ pub(super) fn trigger(node: &Trigger) -> (String, Option<&WorkflowId>) {
         Trigger::Success { workflow } => return ("success of the same slot of".to_owned(), Some(workflow)),
         Trigger::Job { workflow, job } => return (format!("success of the job {job} of"), Some(workflow)),
         Trigger::Path(check) => path(check),
+        Trigger::Partitions { dataset, count: 1 } => format!("a new partition of {dataset}"),
+        Trigger::Partitions { dataset, count } => format!("{count} new partitions of {dataset}"),
+        Trigger::Ended { program, states } => {
+            let states = states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(" or ");
+            return (format!("a run has {states} of"), Some(program));
+        }
+        Trigger::Fired { firing } => format!("a time of {}", firing.name()),
+        Trigger::Signal { name } => format!("the signal {name}"),
         Trigger::Function { function } => format!("a function of {} says so", function.file),
     };
     (words, None)

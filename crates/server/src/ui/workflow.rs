@@ -251,6 +251,8 @@ fn schedule_words(keys: &Keys) -> Markup {
     match keys {
         Keys::Schedule(Schedule::Dependent(on)) => html! { "that of " a href=(workflow_href(on)) { (on) } },
         Keys::Schedule(schedule) => html! { (words::cron(schedule).unwrap_or_default()) },
+        Keys::Events(_) => html! { "whenever its trigger is met" },
+        Keys::Requests(_) => html! { "whenever somebody or an event schedule starts it" },
         Keys::Jobs(jobs) => html! { "job ids " code { (jobs.template.as_str()) } },
     }
 }

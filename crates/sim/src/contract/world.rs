@@ -8,7 +8,7 @@ use kelos_model::retry::scramble;
 use kelos_model::slot::apply;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::trigger::TriggerKind;
-use kelos_model::workflow::{Job, Planned, Source, Workflow, WorkflowRow};
+use kelos_model::workflow::{Job, Moments, Planned, Source, Workflow, WorkflowRow};
 use kelos_model::{
     Answer, Event, EventRecord, Explanation, Outcome, RetryPolicy, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
     Trigger, WorkflowEvent, WorkflowId,
@@ -111,7 +111,8 @@ pub(super) fn definition(name: &str, version: u32) -> Workflow {
 pub(super) fn workflow(name: &str, version: u32) -> WorkflowRow {
     let definition = Arc::new(definition(name, version));
     let planned = Planned::default();
-    WorkflowRow { id: named(name), definition, version, present: true, paused: version.is_multiple_of(2), planned }
+    let (paused, moments) = (version.is_multiple_of(2), Moments::default());
+    WorkflowRow { id: named(name), definition, version, present: true, paused, planned, moments }
 }
 
 impl World {
@@ -144,7 +145,7 @@ impl World {
     /// Defines a workflow in the turn.
     pub(super) fn define(&mut self, name: &str, version: u32) {
         self.meet(&named(name));
-        self.log(Event::Workflow { workflow: named(name), what: WorkflowEvent::Defined { version } }, 0);
+        self.log(Event::Workflow { workflow: named(name), what: WorkflowEvent::Defined { version, by: None } }, 0);
         self.turn.workflows.push(workflow(name, version));
         self.turn.sources.insert(format!("{name}.js"), format!("// {name}, {version}").into());
     }

@@ -117,7 +117,7 @@ impl Watch {
             return;
         }
         for input in inputs {
-            if let Input::Definitions { all } = input {
+            if let Input::Definitions { all, .. } = input {
                 self.apps = Apps::of(all, &self.meant);
                 self.changed = self.seq;
                 self.news = true;
@@ -154,7 +154,7 @@ impl Watch {
                 match what {
                     WorkflowEvent::Paused { .. } => drop(self.paused.insert(workflow.clone())),
                     WorkflowEvent::Resumed { .. } => drop(self.paused.remove(workflow)),
-                    WorkflowEvent::Defined { .. } | WorkflowEvent::Removed => {}
+                    WorkflowEvent::Defined { .. } | WorkflowEvent::Removed { .. } => {}
                     _ => return Ok(()),
                 }
                 self.changed = record.seq;

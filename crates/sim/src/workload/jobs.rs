@@ -191,7 +191,7 @@ fn edit(rng: &mut Rng, values: &Values, set: &mut Vec<Arc<Workflow>>) -> bool {
 fn jobs_of(workflow: &mut Workflow) -> &mut JobKeys {
     match &mut workflow.keys {
         Keys::Jobs(jobs) => jobs,
-        Keys::Schedule(_) => unreachable!("only keyed workflows are edited"),
+        _ => unreachable!("only keyed workflows are edited"),
     }
 }
 

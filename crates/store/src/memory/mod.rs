@@ -6,7 +6,7 @@ mod state;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::Run;
+use kelos_model::{FactKey, Run};
 
 use crate::contract::{Commit, Lease, Reader, SlotRow, Snapshot, Store, StoreError};
 use kelos_model::Recall;
@@ -82,6 +82,11 @@ impl Store for MemoryStore {
     fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
         let state = self.disk.state();
         seqs.iter().map(|seq| state.run(*seq).cloned()).collect()
+    }
+
+    fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
+        let state = self.disk.state();
+        Ok(names.iter().filter(|name| state.facts.contains_key(name)).cloned().collect())
     }
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {

@@ -5,12 +5,12 @@ use std::ops::Bound;
 
 use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, Event, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 use super::MemoryDisk;
 use super::state::{State, subject};
-use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError};
+use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, facts_of};
 use crate::cursor::{SlotPlace, parse_seq};
 use crate::tally::{Columns, Tallies, Tally};
 
@@ -180,6 +180,16 @@ impl Reader for MemoryDisk {
         let wanted = |record: &&EventRecord| workflow.is_none() || subject(&record.event) == workflow;
         let rows = looked_at.iter().filter(wanted).cloned().collect();
         Ok(Page { rows, next: (to < state.last_seq()).then(|| to.to_string()) })
+    }
+
+    fn facts(&self, from: Option<&str>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
+        let before = from.map(parse_seq).transpose()?.unwrap_or(u64::MAX);
+        let limit = limit.max(1);
+        let state = self.state();
+        let outside = |record: &&EventRecord| {
+            record.seq < before && !matches!(record.event, Event::Slot { .. } | Event::Workflow { .. })
+        };
+        Ok(facts_of(state.events.iter().rev().filter(outside).take(limit).cloned().collect(), limit))
     }
 
     fn last_seq(&self) -> Result<u64, StoreError> {

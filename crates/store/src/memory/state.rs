@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, Event, EventRecord, Run, Slot, SlotKey, SlotRef, WorkflowId};
+use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, WorkflowId};
 use serde_json::Value;
 
 use crate::contract::{Commit, DefinedAt, Lease, PastDefinition, SlotRow, Snapshot, StoreError, follows};
@@ -34,6 +34,7 @@ pub(super) struct State {
     pub(super) events: Vec<EventRecord>,
     backfills: BTreeMap<BackfillId, (usize, Backfill)>,
     pub(super) registers: BTreeMap<(String, String), Value>,
+    pub(super) facts: BTreeMap<FactKey, u64>,
 }
 
 impl State {
@@ -111,6 +112,7 @@ impl State {
                 None => self.registers.remove(&name),
             };
         }
+        self.facts.extend(commit.facts.iter().cloned());
         Ok(())
     }
 
@@ -220,7 +222,7 @@ pub(super) fn subject(event: &Event) -> Option<&WorkflowId> {
     match event {
         Event::Slot { slot, .. } => Some(&slot.workflow),
         Event::Workflow { workflow, .. } => Some(workflow),
-        Event::Backfill { .. } | Event::Register { .. } => None,
+        Event::Backfill { .. } | Event::Register { .. } | Event::Fact { .. } => None,
     }
 }
 

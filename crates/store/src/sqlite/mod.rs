@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::Run;
+use kelos_model::{FactKey, Run};
 
 use crate::contract::{Commit, Lease, Reader, SlotRow, Snapshot, Store, StoreError};
 use kelos_model::Recall;
@@ -86,6 +86,10 @@ impl Store for SqliteStore {
 
     fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
         self.reader.recall_runs(seqs)
+    }
+
+    fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
+        self.reader.known_facts(names)
     }
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Run, Slot, SlotRef, SlotState, WorkflowId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, Transaction, params};
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ use super::pages;
 use super::pool::Pool;
 use super::rows::{BACKFILL, EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow};
 use super::run_pages;
-use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError};
-use crate::cursor::beyond_time;
+use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of};
+use crate::cursor::{beyond_time, parse_seq};
 use crate::tally::{Columns, Tally};
 use kelos_model::Recall;
 
@@ -74,6 +74,19 @@ impl SqliteReader {
         slots.sort_by(|a, b| a.id.cmp(&b.id));
         slots.dedup_by(|a, b| a.id == b.id);
         Ok(slots)
+    }
+
+    pub(super) fn known_facts(&self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
+        self.read("facts", |tx, _| {
+            let mut known = Vec::new();
+            let mut statement = tx.prepare_cached("SELECT 1 FROM facts WHERE source = ?1 AND key = ?2")?;
+            for name in names {
+                if statement.exists(params![&*name.source, &*name.key])? {
+                    known.push(name.clone());
+                }
+            }
+            Ok(known)
+        })
     }
 
     pub(super) fn recall_runs(&self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
@@ -251,6 +264,18 @@ impl Reader for SqliteReader {
             let rows = collect(tx.prepare_cached(&sql)?, values, |row| names.read_event(row))?;
             let next = (to < last_seq(tx)?).then(|| to.to_string());
             Ok(Page { rows, next })
+        })
+    }
+
+    fn facts(&self, from: Option<&str>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
+        let before = from.map(parse_seq).transpose()?;
+        self.read("facts", |tx, names| {
+            let sql =
+                format!("SELECT {EVENT} FROM events WHERE workflow IS NULL AND seq < ?1 ORDER BY seq DESC LIMIT ?2");
+            let limit = limit.max(1);
+            let values = params![before.map_or(i64::MAX, column), column(limit as u64)];
+            let rows = collect(tx.prepare_cached(&sql)?, values, |row| names.read_event(row))?;
+            Ok(facts_of(rows, limit))
         })
     }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause, WorkflowRow};
 use kelos_model::{
-    BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
+    BackfillId, Collected, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -20,7 +20,7 @@ use crate::cursor::{SlotPlace, whole_key};
 pub(super) type Rowed<T> = Result<T, Fault>;
 
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event";
+     external_id, priority, backfill, due, said, last_event, collected";
 /// How [`SLOT`] begins.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
@@ -28,7 +28,7 @@ pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous
 pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body";
 pub(super) const BACKFILL: &str = "name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots, \
      reason, paused_at, paused_by, resumed_at";
-pub(super) const WORKFLOW: &str = "SELECT name, w.version, present, paused, planned, definition FROM workflows AS w JOIN definitions AS d \
+pub(super) const WORKFLOW: &str = "SELECT name, w.version, present, paused, planned, definition, moments FROM workflows AS w JOIN definitions AS d \
      ON d.workflow = w.id AND d.version = w.version";
 
 /// The number of a slot's state in the tables. Never change a number: old databases hold it.
@@ -110,6 +110,11 @@ fn read_workflow_name(row: &Row<'_>, column: usize) -> Rowed<WorkflowId> {
 fn read_backfill_name(row: &Row<'_>, column: usize) -> Rowed<Option<BackfillId>> {
     let name = row.get_ref(column)?.as_str_or_null()?;
     name.map(BackfillId::new).transpose().map_err(|error| Fault::Nonsense(error.to_string()))
+}
+
+fn read_collected(row: &Row<'_>, column: usize) -> Rowed<Option<Box<Collected>>> {
+    let Some(json) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
+    Ok(Some(Box::new(serde_json::from_str(json)?)))
 }
 
 fn read_pause(row: &Row<'_>, at: usize, by: usize) -> Rowed<Option<Pause>> {
@@ -243,6 +248,7 @@ pub(super) fn read_slot(row: &Row<'_>) -> Rowed<Slot> {
         due: read_moment_if_any(row, 12)?,
         said: row.get(13)?,
         last_event: row.get(14)?,
+        collected: read_collected(row, 15)?,
     })
 }
 
@@ -260,6 +266,7 @@ pub(super) fn read_workflow(row: &Row<'_>) -> Rowed<WorkflowRow> {
         present: row.get(2)?,
         paused: row.get(3)?,
         planned: serde_json::from_str(row.get_ref(4)?.as_str()?)?,
+        moments: serde_json::from_str(row.get_ref(6)?.as_str()?)?,
     })
 }
 

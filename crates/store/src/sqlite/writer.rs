@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{Event, EventRecord, Run, RunState, SlotState, WorkflowId};
+use kelos_model::{Event, EventRecord, FactKey, Run, RunState, SlotState, WorkflowId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
@@ -116,6 +116,7 @@ fn commit_turn(conn: &mut Connection, known: &mut Known, lease: Lease, commit: &
     turn.write_events(&commit.events)?;
     turn.write_backfills(&commit.backfills)?;
     turn.write_registers(commit)?;
+    turn.write_facts(&commit.facts)?;
     tx.commit()?;
     Ok(())
 }
@@ -198,10 +199,11 @@ impl Turn<'_> {
                 self.write_definition(number, row, defined_at.at(&row.id), source)?;
                 self.known.defined.push((number, row.version));
             }
-            let sql = "UPDATE workflows SET present = ?2, paused = ?3, planned = ?4 WHERE id = ?1";
+            let sql = "UPDATE workflows SET present = ?2, paused = ?3, planned = ?4, moments = ?5 WHERE id = ?1";
             let mut statement = self.tx.prepare_cached(sql)?;
+            let moments = serde_json::to_string(&row.moments)?;
             let planned = self.known.json(&row.planned)?;
-            statement.execute(params![number, row.present, row.paused, planned])?;
+            statement.execute(params![number, row.present, row.paused, planned, moments])?;
         }
         Ok(())
     }
@@ -239,18 +241,19 @@ impl Turn<'_> {
         let tx = self.tx;
         let mut insert = tx.prepare_cached(
             "INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-             external_id, priority, backfill, due, said, last_event) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) ON CONFLICT DO NOTHING",
+             external_id, priority, backfill, due, said, last_event, collected) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING",
         )?;
         let mut update = tx.prepare_cached(
             "UPDATE slots SET state = ?4, since = ?5, retries = ?6, last_run = ?7, last_run_seq = ?8, run_alive = ?9, \
-             external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, last_event = ?15 \
+             external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, last_event = ?15, \
+             collected = ?16 \
              WHERE scheduled_at = ?1 AND workflow = ?2 AND key = ?3",
         )?;
         let mut planned = HashMap::<i64, i64>::new();
         for row in slots {
             let number = self.number(&row.id.workflow)?;
-            if write_slot(&mut insert, &mut update, number, row)? {
+            if write_slot(&mut insert, &mut update, number, row, self.known)? {
                 *planned.entry(number).or_default() += 1;
             }
         }
@@ -401,6 +404,14 @@ impl Turn<'_> {
         Ok(())
     }
 
+    fn write_facts(&mut self, facts: &[(FactKey, u64)]) -> Result<(), Fault> {
+        for (FactKey { source, key }, seq) in facts {
+            let mut insert = self.tx.prepare_cached("INSERT INTO facts (source, key, seq) VALUES (?1, ?2, ?3)")?;
+            insert.execute(params![&**source, &**key, column(*seq)])?;
+        }
+        Ok(())
+    }
+
     fn write_registers(&mut self, commit: &Commit) -> Result<(), Fault> {
         for (bucket, key, value) in &commit.registers {
             let Some(value) = value else {
@@ -424,19 +435,25 @@ fn write_slot(
     update: &mut CachedStatement<'_>,
     number: i64,
     row: &SlotRow,
+    known: &mut Known,
 ) -> Result<bool, Fault> {
     let slot = &row.slot;
     let fresh = slot.state == SlotState::Waiting && slot.last_run == 0 && slot.said == 0;
-    if fresh && bind_and_execute_slot(insert, number, row)? {
+    if fresh && bind_and_execute_slot(insert, number, row, known)? {
         return Ok(true);
     }
-    if bind_and_execute_slot(update, number, row)? {
+    if bind_and_execute_slot(update, number, row, known)? {
         return Ok(false);
     }
-    bind_and_execute_slot(insert, number, row)
+    bind_and_execute_slot(insert, number, row, known)
 }
 
-fn bind_and_execute_slot(statement: &mut CachedStatement<'_>, number: i64, row: &SlotRow) -> Result<bool, Fault> {
+fn bind_and_execute_slot(
+    statement: &mut CachedStatement<'_>,
+    number: i64,
+    row: &SlotRow,
+    known: &mut Known,
+) -> Result<bool, Fault> {
     let (key, slot) = (&row.id.key, &row.slot);
     statement.raw_bind_parameter(1, key.scheduled_at().as_millisecond())?;
     statement.raw_bind_parameter(2, number)?;
@@ -453,6 +470,8 @@ fn bind_and_execute_slot(statement: &mut CachedStatement<'_>, number: i64, row: 
     statement.raw_bind_parameter(13, millis(slot.due))?;
     statement.raw_bind_parameter(14, slot.said)?;
     statement.raw_bind_parameter(15, column(slot.last_event))?;
+    let collected = slot.collected.as_deref().map(|collected| known.json(collected)).transpose()?;
+    statement.raw_bind_parameter(16, collected)?;
     Ok(statement.raw_execute()? > 0)
 }
 

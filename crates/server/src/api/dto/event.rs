@@ -1,10 +1,10 @@
 //! Events on the wire: one flat shape for all of them.
 
 use kelos::executor::shown_id;
-use kelos::model::event::{BackfillEvent, Origin};
+use kelos::model::event::{Abort, BackfillEvent, Origin};
 use kelos::model::ranges::Range;
 use kelos::model::workflow::BackfillMode;
-use kelos::model::{Event, EventRecord, Outcome, SlotEvent, SlotRef, WorkflowEvent};
+use kelos::model::{Event, EventRecord, Occurrence, Outcome, SlotEvent, SlotRef, WorkflowEvent};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -107,9 +107,27 @@ pub(crate) struct EventDto {
     /// Failed attempts of the imported slot that were counted there.
     #[serde(skip_serializing_if = "Option::is_none")]
     retries: Option<u32>,
-    /// The new value of the register.
+    /// The new value of the register; what a run gave; what came with a fact.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
+    /// The fact, in words: `2 new partitions of purchases`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<String>,
+    /// What the fact is about: `partition:purchases`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<String>,
+    /// Log position of the fact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fact: Option<u64>,
+    /// Who told the fact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// Why an event schedule ended what it had pending: `disabled`, `changed` or `deleted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+    /// Whether the constraints are passed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unconstrained: Option<bool>,
 }
 
 impl EventDto {
@@ -152,6 +170,12 @@ impl From<EventRecord> for EventDto {
                 by,
                 ..EventDto::default()
             },
+            Event::Fact { fact } => EventDto {
+                subject: "fact",
+                source: Some(fact.source.to_string()),
+                key: fact.key.map(|key| key.to_string()),
+                ..of_occurrence("told", &fact.what)
+            },
         };
         EventDto { seq: record.seq, at: record.at.into(), ..told }
     }
@@ -167,6 +191,23 @@ fn of_run(event: &'static str, run: u32) -> EventDto {
 
 fn of_ended_run(event: &'static str, run: u32, outcome: Outcome) -> EventDto {
     EventDto { outcome: Some(outcome.into()), ..of_run(event, run) }
+}
+
+fn of_occurrence(event: &'static str, what: &Occurrence) -> EventDto {
+    let value = match what {
+        Occurrence::Signal { payload, .. } if !payload.is_null() => Some(payload.clone()),
+        Occurrence::Partitions { keys, .. } if !keys.is_empty() => Some(keys.clone().into()),
+        _ => None,
+    };
+    EventDto { what: Some(what.to_string()), about: Some(what.subject().to_string()), value, ..named(event) }
+}
+
+fn cause_name(cause: Abort) -> &'static str {
+    match cause {
+        Abort::Disabled => "disabled",
+        Abort::Changed => "changed",
+        Abort::Deleted => "deleted",
+    }
 }
 
 fn of_slot(what: SlotEvent) -> EventDto {
@@ -186,6 +227,14 @@ fn of_slot(what: SlotEvent) -> EventDto {
         },
         SlotEvent::Looked { explanation } => explained("looked", explanation),
         SlotEvent::TriggerMet { explanation } => explained("trigger-met", explanation),
+        SlotEvent::Collected { what, fact } => EventDto { fact, ..of_occurrence("collected", &what) },
+        SlotEvent::FiredBy { by, reason, unconstrained, .. } => {
+            EventDto { by: Some(by), reason, unconstrained: Some(unconstrained), ..named("fired") }
+        }
+        SlotEvent::Held { explanation } => explained("held", explanation),
+        SlotEvent::ConstraintsMet { explanation } => explained("constraints-met", explanation),
+        SlotEvent::Aborted { cause, by } => EventDto { by, cause: Some(cause_name(cause)), ..named("aborted") },
+        SlotEvent::Gave { run, outputs } => EventDto { value: Some(outputs.into()), ..of_run("gave", run) },
         SlotEvent::Expired { timeout_seconds, explanation } => {
             EventDto { timeout_seconds: Some(timeout_seconds), ..explained("expired", explanation) }
         }
@@ -228,8 +277,9 @@ fn of_slot(what: SlotEvent) -> EventDto {
 
 fn of_workflow(what: WorkflowEvent) -> EventDto {
     match what {
-        WorkflowEvent::Defined { version } => EventDto { version: Some(version), ..named("defined") },
-        WorkflowEvent::Removed => named("removed"),
+        WorkflowEvent::Defined { version, by } => EventDto { version: Some(version), by, ..named("defined") },
+        WorkflowEvent::Removed { by } => EventDto { by, ..named("removed") },
+        WorkflowEvent::Missed { range, times } => EventDto { slots: Some(times), ..named("missed") }.over(range),
         WorkflowEvent::Planned { range, slots } => EventDto { slots: Some(slots), ..named("planned") }.over(range),
         WorkflowEvent::Replanned { range } => named("replanned").over(range),
         WorkflowEvent::Paused { by } => EventDto { by: Some(by), ..named("paused") },
@@ -267,7 +317,7 @@ fn of_backfill(what: BackfillEvent) -> EventDto {
 fn opener(origin: &Origin) -> Option<&SlotRef> {
     match origin {
         Origin::Parent(slot) | Origin::Child(slot) => Some(slot),
-        Origin::Schedule | Origin::Request | Origin::Backfill => None,
+        Origin::Schedule | Origin::Request | Origin::Backfill | Origin::Fact => None,
     }
 }
 
@@ -278,6 +328,7 @@ fn origin_name(origin: &Origin) -> &'static str {
         Origin::Schedule => "schedule",
         Origin::Request => "request",
         Origin::Backfill => "backfill",
+        Origin::Fact => "fact",
     }
 }
 

@@ -11,13 +11,14 @@ use super::{Instant, job, time};
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TriggerDto {
-    /// `always`, `and`, `or`, `not`, `offset`, `delay`, `success`, `job`, `hdfs-path`, `local-path`, `path` or `function`.
+    /// `always`, `and`, `or`, `not`, `offset`, `delay`, `success`, `job`, `hdfs-path`, `local-path`, `path`, `function`,
+    /// `partitions`, `ended`, `fired` or `signal`.
     #[serde(rename = "type")]
     kind: &'static str,
     /// Of `offset` and `delay`.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
-    /// Of `success` and `job`: the other workflow.
+    /// Of `success`, `job` and `ended`: the other workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     workflow: Option<String>,
     /// Of `job`: a template of its job id.
@@ -35,6 +36,24 @@ pub(crate) struct TriggerDto {
     /// Of `function`: the file that defined it.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// Of `partitions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dataset: Option<String>,
+    /// Of `partitions`: how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u32>,
+    /// Of `ended`: `succeeded`, `failed`, `killed`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    states: Vec<&'static str>,
+    /// Of `fired`: an expression of five or six fields.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cron: Option<String>,
+    /// Of `fired`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
+    /// Of `signal`: its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
     /// The nested triggers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
@@ -93,6 +112,20 @@ impl From<&Trigger> for TriggerDto {
                 let (path, base) = (Some(check.path.clone()), Some(check.base.clone()));
                 TriggerDto { path, base, conditions, ..of(kind) }
             }
+            Trigger::Partitions { dataset, count } => {
+                TriggerDto { dataset: Some(dataset.to_string()), count: Some(*count), ..of(TriggerKind::Partitions) }
+            }
+            Trigger::Ended { program, states } => TriggerDto {
+                workflow: Some(program.to_string()),
+                states: states.iter().map(|state| state.as_str()).collect(),
+                ..of(TriggerKind::Ended)
+            },
+            Trigger::Fired { firing } => TriggerDto {
+                cron: Some(firing.text().to_owned()),
+                zone: Some(firing.zone().name().to_owned()),
+                ..of(TriggerKind::Fired)
+            },
+            Trigger::Signal { name } => TriggerDto { signal: Some(name.to_string()), ..of(TriggerKind::Signal) },
             Trigger::Function { function } => {
                 TriggerDto { file: Some(function.file.clone()), ..of(TriggerKind::Function) }
             }
@@ -231,5 +264,14 @@ fn kind_name(kind: TriggerKind) -> &'static str {
         TriggerKind::Parents => "parents",
         TriggerKind::Group => "group",
         TriggerKind::Valid => "valid",
+        TriggerKind::Partitions => "partitions",
+        TriggerKind::Ended => "ended",
+        TriggerKind::Fired => "fired",
+        TriggerKind::Signal => "signal",
+        TriggerKind::Asked => "asked",
+        TriggerKind::Constraints => "constraints",
+        TriggerKind::Concurrency => "concurrency",
+        TriggerKind::Window => "window",
+        TriggerKind::SinceLastRun => "since-last-run",
     }
 }

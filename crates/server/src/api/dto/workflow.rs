@@ -107,6 +107,7 @@ impl From<&Keys> for ScheduleDto {
     fn from(keys: &Keys) -> ScheduleDto {
         match keys {
             Keys::Schedule(schedule) => schedule.into(),
+            Keys::Events(_) | Keys::Requests(_) => ScheduleDto::default(),
             Keys::Jobs(jobs) => {
                 ScheduleDto { job_id: Some(jobs.template.as_str().to_owned()), ..ScheduleDto::default() }
             }

@@ -1,0 +1,203 @@
+//! Constraints: whether a slot whose trigger is met may go, waits, or is ended. Runs of a program are counted whoever asked
+//! for them, with those that are about to start, so that a limit holds whatever comes between.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kelos_model::constraint::{Circumstances, Judgement, judge};
+use kelos_model::trigger::Waker;
+use kelos_model::workflow::LastRun;
+use kelos_model::{Answer, Gate, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
+
+use crate::memory::Task;
+use crate::{Core, Only};
+
+/// A program: all workflows that run the same job.
+#[derive(Default)]
+pub(crate) struct Program {
+    /// The workflows: the program itself and the event schedules that run it.
+    members: BTreeSet<WorkflowId>,
+    /// Runs that go on, and slots that are queued for one.
+    pub(crate) runs: u32,
+    /// Held slots that wait for fewer runs, by the limit that has to be kept.
+    lines: BTreeMap<u32, BTreeSet<LinePlace>>,
+}
+
+/// A place in line: the largest priority goes first, then who is held longest.
+pub(crate) type LinePlace = (Reverse<i32>, Timestamp, SlotRef);
+
+/// How much a slot counts among the runs of its program.
+fn weight(slot: &Slot) -> u32 {
+    u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)
+}
+
+impl Core {
+    /// Keeps the count of a program's runs.
+    pub(crate) fn weigh(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
+        let (before, after) = (before.map_or(0, weight), weight(after));
+        if before == after {
+            return;
+        }
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        task.weight = (task.weight + after).saturating_sub(before);
+        let program = self.programs.entry(task.program.clone()).or_default();
+        program.runs = (program.runs + after).saturating_sub(before);
+        if after < before && !program.lines.is_empty() {
+            self.to_admit.insert(task.program.clone());
+        }
+    }
+
+    /// Counts a workflow's runs among those of the program that its definition names.
+    pub(crate) fn join_program(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let now = task.row.definition.program().clone();
+        let (weight, before) = (task.weight, std::mem::replace(&mut task.program, now.clone()));
+        if let Some(program) = self.programs.get_mut(&before)
+            && program.members.remove(id)
+        {
+            program.runs = program.runs.saturating_sub(weight);
+            self.to_admit.insert(before);
+        }
+        let program = self.programs.entry(now).or_default();
+        if program.members.insert(id.clone()) {
+            program.runs += weight;
+        }
+    }
+
+    /// Notes a successful run, where constraints may ask for it.
+    pub(crate) fn note_last_run(&mut self, id: &WorkflowId, run: LastRun) {
+        let Some(program) = self.tasks.get(id).map(|task| task.program.clone()) else { return };
+        let asks =
+            |task: &Task| task.row.definition.constraints.iter().any(|one| matches!(one.gate, Gate::SinceLastRun(_)));
+        let members = self.programs.get(&program).map(|program| &program.members);
+        let asked_for = members.into_iter().flatten().any(|member| self.tasks.get(member).is_some_and(asks));
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        if !asked_for && !task.row.definition.keys.are_moments() {
+            return;
+        }
+        task.row.moments.last_run = task.row.moments.last_run.max(Some(run));
+        self.turn.workflows.insert(id.clone());
+    }
+
+    /// The start of the program's last successful run: the one that was dispatched last.
+    fn last_run(&self, program: &WorkflowId) -> Option<Timestamp> {
+        let members = &self.programs.get(program)?.members;
+        let runs = members.iter().filter_map(|member| self.tasks.get(member)?.row.moments.last_run);
+        runs.max().map(|run| run.started)
+    }
+
+    fn judgement(&self, id: &SlotRef) -> Option<Judgement> {
+        let task = self.tasks.get(&id.workflow)?;
+        let slot = &task.slots.get(&id.key)?.slot;
+        let collected = slot.collected.as_deref();
+        let world = Circumstances {
+            now: self.now,
+            created: id
+                .key
+                .time()
+                .filter(|_| !self.is_moment(id))
+                .or(collected.map(|one| one.since))
+                .unwrap_or(slot.since),
+            program: &task.program,
+            active: self.programs.get(&task.program).map_or(0, |program| program.runs),
+            last_run: self.last_run(&task.program),
+            again: slot.last_run > 0,
+        };
+        Some(judge(&task.row.definition.constraints, &world))
+    }
+
+    /// Looks at the constraints of a slot whose trigger is met.
+    pub(crate) fn look_at_constraints(&mut self, id: &SlotRef) {
+        self.leave_line(id);
+        let Some(Judgement { explanation, wake, only_runs }) = self.judgement(id) else { return };
+        match explanation.answer {
+            Answer::Met => {
+                self.record(id, SlotEvent::ConstraintsMet { explanation });
+            }
+            Answer::Never => {
+                self.record(id, SlotEvent::Skipped { explanation });
+            }
+            Answer::NotYet => {
+                self.keep_waiting(id, explanation, wake.map(Waker::At).into_iter().collect());
+                if only_runs {
+                    self.stand_in_line(id);
+                }
+            }
+        }
+    }
+
+    fn stand_in_line(&mut self, id: &SlotRef) {
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        let Some(limit) = limit_of(task) else { return };
+        let Some(live) = task.slots.get_mut(&id.key).filter(|live| live.slot.state == SlotState::Held) else { return };
+        let place = (Reverse(live.slot.priority), live.slot.since, id.clone());
+        live.line = Some((task.program.clone(), limit, place.clone()));
+        self.programs.entry(task.program.clone()).or_default().lines.entry(limit).or_default().insert(place);
+    }
+
+    pub(crate) fn leave_line(&mut self, id: &SlotRef) {
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        let line = task.slots.get_mut(&id.key).and_then(|live| live.line.take());
+        let Some((program, limit, place)) = line else { return };
+        let Some(program) = self.programs.get_mut(&program) else { return };
+        if let Some(line) = program.lines.get_mut(&limit) {
+            line.remove(&place);
+            if line.is_empty() {
+                program.lines.remove(&limit);
+            }
+        }
+    }
+
+    /// Has those looked at again who wait for fewer runs of a program, in turn, while there is room for them. Says whether
+    /// anybody was.
+    pub(crate) fn admit(&mut self, only: &Only) -> bool {
+        let (mut any, mut passed_over) = (false, BTreeSet::new());
+        for program in std::mem::take(&mut self.to_admit) {
+            while let Some(slot) = self.programs.get(&program).and_then(|program| first_in_line(program, only)) {
+                any = true;
+                self.look(&slot);
+                self.leave_line_unless_held_back(&slot, &program);
+            }
+            // Those that this tick is not about wait for one that is.
+            if only.is_some() {
+                passed_over.insert(program);
+            }
+        }
+        self.to_admit = passed_over;
+        any
+    }
+
+    /// Lest a slot that can't go stays first in line for ever.
+    fn leave_line_unless_held_back(&mut self, slot: &SlotRef, program: &WorkflowId) {
+        let room = self.programs.get(program).is_some_and(|program| {
+            let limit = self.live(slot).and_then(|live| live.line.as_ref()).map(|(_, limit, _)| *limit);
+            limit.is_some_and(|limit| program.runs < limit)
+        });
+        if room {
+            self.leave_line(slot);
+        }
+    }
+
+    /// Runs of a workflow's program, as its constraints count them.
+    pub(crate) fn program_runs(&self, id: &WorkflowId) -> u32 {
+        let program = self.tasks.get(id).and_then(|task| self.programs.get(&task.program));
+        program.map_or(0, |program| program.runs)
+    }
+}
+
+/// The smallest number of runs that the constraints of a workflow allow.
+fn limit_of(task: &Task) -> Option<u32> {
+    let limits = task.row.definition.constraints.iter().filter_map(|one| match one.gate {
+        Gate::Concurrency(limit) => Some(limit),
+        _ => None,
+    });
+    limits.min()
+}
+
+/// Who goes first of those whose limit leaves room.
+fn first_in_line(program: &Program, only: &Only) -> Option<SlotRef> {
+    let allowed = |place: &&LinePlace| only.as_ref().is_none_or(|only| only.contains(&place.2.workflow));
+    let lines = program.lines.range(program.runs.saturating_add(1)..);
+    lines.filter_map(|(_, line)| line.iter().find(allowed)).min().map(|(_, _, slot)| slot.clone())
+}

@@ -1,0 +1,215 @@
+//! Facts: whoever waits for one collects it. A fact is stored with what it leads to, so that it counts once and is never lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kelos_model::arguments::arguments;
+use kelos_model::event::Origin;
+use kelos_model::facts::ENDS;
+use kelos_model::{
+    Event, Fact, FactKey, Occurrence, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Subject, WorkflowId,
+};
+
+use crate::plan::TICK;
+use crate::{Ask, Command, Core, Done, Input, Reply};
+
+/// Who waits for which facts.
+pub(crate) type Listeners = BTreeMap<Subject, BTreeSet<WorkflowId>>;
+
+impl Core {
+    /// The names of facts of which it is not known yet whether they were told before.
+    pub(crate) fn unasked(&self, facts: &[Fact]) -> Vec<FactKey> {
+        let names = facts.iter().filter_map(Fact::name);
+        let asked = &self.turn.asked_facts;
+        let names: BTreeSet<FactKey> = names.filter(|name| !asked.contains(name)).collect();
+        names.into_iter().collect()
+    }
+
+    /// Takes in what the store knows, and goes on with who told.
+    pub(crate) fn known_facts(&mut self, asked: Vec<FactKey>, known: Vec<FactKey>) {
+        self.turn.known_facts.extend(known);
+        self.turn.asked_facts.extend(asked);
+        for input in std::mem::take(&mut self.turn.parked_facts) {
+            if let Input::Asked { token, by, ask } = input {
+                self.asked(token, by, ask);
+            }
+        }
+    }
+
+    /// Waits for the store to say which facts are new; says whether that is needed.
+    pub(crate) fn park_facts(&mut self, token: u64, by: &str, ask: &Ask) -> bool {
+        let Ask::Tell(facts) = ask else { return false };
+        let unasked = self.unasked(facts);
+        if unasked.is_empty() {
+            return false;
+        }
+        self.turn.parked_facts.push(Input::Asked { token, by: by.to_owned(), ask: ask.clone() });
+        self.command(Command::AskFacts(unasked));
+        true
+    }
+
+    /// Stores facts, and has those collect them who wait for them.
+    pub(crate) fn tell_facts(&mut self, facts: Vec<Fact>) -> Reply {
+        let (mut new, mut known) = (0, 0);
+        for fact in facts {
+            let name = fact.name();
+            if name.as_ref().is_some_and(|name| self.turn.known_facts.contains(name)) {
+                known += 1;
+                continue;
+            }
+            new += 1;
+            let what = fact.what.brief();
+            let seq = self.record_event(Event::Fact { fact });
+            if let Some(name) = name {
+                self.turn.known_facts.insert(name.clone());
+                self.turn.facts.push((name, seq));
+            }
+            self.deliver(&what, Some(seq));
+        }
+        Ok(Done::Told { new, known })
+    }
+
+    /// Has everybody collect a fact who waits for it.
+    pub(crate) fn deliver(&mut self, what: &Occurrence, fact: Option<u64>) {
+        let waiting = self.listeners.get(&what.subject());
+        for id in waiting.into_iter().flatten().cloned().collect::<Vec<_>>() {
+            self.collect(&id, what, fact);
+        }
+    }
+
+    /// Has the slots of a workflow collect a fact.
+    pub(crate) fn collect(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>) {
+        let Some(task) = self.tasks.get(id).filter(|task| task.row.present) else { return };
+        let Some(events) = task.row.definition.keys.events() else {
+            return self.collect_by_all(id, what, fact);
+        };
+        let start = task.row.definition.start_time;
+        let too_early = start.is_some_and(|start| self.now < start);
+        let too_late = events.end_time.is_some_and(|end| self.now >= end && !matches!(what, Occurrence::Fired { .. }));
+        if task.row.paused || too_early || too_late {
+            return;
+        }
+        let slot = self.collector(id);
+        self.record(&slot, SlotEvent::Collected { what: what.clone(), fact });
+        self.after_collecting(&slot);
+    }
+
+    /// Every slot that waits collects what comes: those of a time have no other way to share it.
+    fn collect_by_all(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>) {
+        let Some(task) = self.tasks.get(id).filter(|task| !task.row.paused) else { return };
+        let waiting = task.slots.iter().filter(|(_, live)| live.slot.state == SlotState::Waiting);
+        for key in waiting.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            let slot = SlotRef::new(id.clone(), key);
+            self.record(&slot, SlotEvent::Collected { what: what.clone(), fact });
+            self.dirty.insert(slot);
+        }
+    }
+
+    /// The slot of an event schedule that collects; a new one where there is none, or the last has waited too long.
+    fn collector(&mut self, id: &WorkflowId) -> SlotRef {
+        if let Some(key) = self.tasks.get(id).and_then(|task| task.collecting.clone()) {
+            let slot = SlotRef::new(id.clone(), key);
+            if !self.expire_if_due(&slot) {
+                return slot;
+            }
+        }
+        self.open_moment(id, SlotEvent::planned(Origin::Fact, 0))
+    }
+
+    /// Opens a slot that is named by this moment, or the first free one after it.
+    pub(crate) fn open_moment(&mut self, id: &WorkflowId, planned: SlotEvent) -> SlotRef {
+        let until = self.tasks.get(id).and_then(|task| task.row.planned.until);
+        let at = until.map_or(self.now, |until| until.max(self.now));
+        // Keys are whole milliseconds.
+        let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.row.planned.until = at.checked_add(TICK).ok();
+            self.turn.workflows.insert(id.clone());
+        }
+        let slot = SlotRef::at(id.clone(), at);
+        self.record(&slot, planned);
+        slot
+    }
+
+    /// A slot whose trigger is met by what it collected goes on at once: the next fact is for another.
+    fn after_collecting(&mut self, slot: &SlotRef) {
+        let Some(task) = self.tasks.get(&slot.workflow) else { return };
+        let Some(live) = task.slots.get(&slot.key).filter(|live| live.slot.state == SlotState::Waiting) else { return };
+        let trigger = &task.row.definition.trigger;
+        if !trigger.is_of_facts() {
+            self.dirty.insert(slot.clone());
+        } else if live.slot.collected.as_ref().is_some_and(|collected| trigger.is_met_by(collected)) {
+            self.look(slot);
+        }
+    }
+
+    /// Keeps up which slot of an event schedule collects.
+    pub(crate) fn note_collecting(&mut self, id: &SlotRef, after: &Slot) {
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        if task.row.definition.keys.events().is_none() {
+            return;
+        }
+        if after.is_collecting() {
+            task.collecting = Some(id.key.clone());
+        } else if task.collecting.as_ref() == Some(&id.key) {
+            task.collecting = None;
+        }
+    }
+
+    /// Notes that a run has ended, where somebody waits for that.
+    pub(crate) fn note_end(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
+        let Some(task) = self.tasks.get(&id.workflow) else { return };
+        let ended =
+            before.is_some_and(|before| before.run_alive && before.state != after.state) && ENDS.contains(&after.state);
+        let subject = Subject::Ended(task.row.definition.program().clone(), after.state);
+        if ended && self.listeners.contains_key(&subject) {
+            self.turn.ended.push((id.clone(), after.state));
+        }
+    }
+
+    /// Tells those who wait for the ends of runs.
+    pub(crate) fn deliver_ends(&mut self) {
+        for (id, state) in std::mem::take(&mut self.turn.ended) {
+            if let Some(what) = self.end_of(&id, state) {
+                self.deliver(&what, None);
+            }
+        }
+    }
+
+    fn end_of(&self, id: &SlotRef, state: SlotState) -> Option<Occurrence> {
+        let task = self.tasks.get(&id.workflow)?;
+        let live = task.slots.get(&id.key)?;
+        let definition = &task.row.definition;
+        Some(Occurrence::Ended {
+            program: definition.program().clone(),
+            state,
+            run: Some(format!("{}#{}", id.short(), live.slot.last_run)),
+            arguments: arguments(definition, live.slot.collected.as_deref(), id.key.scheduled_at()),
+            outputs: live.outputs.as_deref().cloned().unwrap_or_default(),
+        })
+    }
+
+    /// Listens to what the trigger of a workflow waits for, as it is now.
+    pub(crate) fn listen_to_facts(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let wanted = if task.row.present { task.row.definition.trigger.subjects() } else { BTreeSet::new() };
+        let before = std::mem::replace(&mut task.subjects, wanted.clone());
+        for subject in before.difference(&wanted) {
+            if let Some(waiting) = self.listeners.get_mut(subject) {
+                waiting.remove(id);
+                if waiting.is_empty() {
+                    self.listeners.remove(subject);
+                }
+            }
+        }
+        for subject in wanted {
+            self.listeners.entry(subject).or_default().insert(id.clone());
+        }
+    }
+
+    /// Whether a slot is named by the moment at which it came to be.
+    pub(crate) fn is_moment(&self, id: &SlotRef) -> bool {
+        self.tasks.get(&id.workflow).is_some_and(|task| task.row.definition.keys.are_moments())
+            && matches!(id.key, SlotKey::Time(_))
+    }
+}

@@ -1,0 +1,149 @@
+//! Cron times of triggers: each that passes is a fact for the workflow that waits for it, and for nobody else.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::event::WorkflowEvent;
+use kelos_model::ranges::Range;
+use kelos_model::retry::scramble;
+use kelos_model::workflow::CatchUp;
+use kelos_model::{Occurrence, WorkflowId};
+
+use crate::Core;
+use crate::memory::Task;
+use crate::plan::TICK;
+use crate::timers::Timer;
+
+/// What is late by less counts whatever the policy: a leader was changed, or the machine was busy.
+const LATE: SignedDuration = SignedDuration::from_secs(60);
+
+/// So many missed times are made up at most, and counted at most.
+const MOST_MISSED: usize = 1000;
+
+/// A cron time.
+type Time = (Timestamp, Arc<str>);
+
+impl Core {
+    /// Counts the cron times of a workflow's trigger that have passed, and sets the timer for the next.
+    pub(crate) fn fire_times(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get_mut(id).filter(|task| !task.subjects.is_empty()) else { return };
+        let definition = task.row.definition.clone();
+        if definition.trigger.firings().is_empty() {
+            return self.timers.clear(&Timer::Fire(id.clone()));
+        }
+        if !task.row.present || task.row.paused {
+            return self.timers.clear(&Timer::Fire(id.clone()));
+        }
+        if task.row.moments.fired_until.is_none() {
+            task.row.moments.fired_until = Some(self.now);
+            self.turn.workflows.insert(id.clone());
+        }
+        self.pass_over_missed(id);
+        let mut left = MOST_MISSED;
+        while let Some((due, times)) = self.tasks.get(id).and_then(next_times) {
+            if due > self.now || left == 0 {
+                let again = if left == 0 { self.now + TICK } else { due };
+                return self.timers.set(Timer::Fire(id.clone()), again);
+            }
+            left -= 1;
+            self.count_times(id, times);
+        }
+        self.timers.clear(&Timer::Fire(id.clone()));
+    }
+
+    fn count_times(&mut self, id: &WorkflowId, times: Vec<Time>) {
+        if let Some((time, _)) = times.first() {
+            self.done_until(id, *time);
+        }
+        for (time, cron) in times {
+            self.collect(id, &Occurrence::Fired { cron, time }, None);
+        }
+    }
+
+    fn done_until(&mut self, id: &WorkflowId, time: Timestamp) {
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.row.moments.fired_until = Some(time);
+            self.turn.workflows.insert(id.clone());
+        }
+    }
+
+    /// Leaves out what passed while nobody scheduled, as the policy has it.
+    fn pass_over_missed(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get(id) else { return };
+        let Some(missed) = missed(task, self.now) else { return };
+        let Some(last) = missed.last().copied() else { return };
+        let policy = task.row.definition.keys.events().map(|events| events.catch_up).unwrap_or_default();
+        // What is hardly late comes after the missed ones, and is then the latest.
+        let newer = task
+            .row
+            .definition
+            .trigger
+            .firings()
+            .iter()
+            .any(|firing| firing.schedule().next_after(last).is_some_and(|next| next <= self.now));
+        let all = match policy {
+            CatchUp::Skip => true,
+            CatchUp::Latest => newer,
+            CatchUp::All => return,
+        };
+        let left_out = if all { &missed[..] } else { missed.split_last().map_or(&[][..], |(_, before)| before) };
+        let done = if all { last } else { last - TICK };
+        let (Some(first), Some(end)) = (left_out.first(), left_out.last()) else { return };
+        let range = Range::new(*first, *end + TICK);
+        let times = u32::try_from(left_out.len()).unwrap_or(u32::MAX);
+        self.done_until(id, done);
+        self.record_workflow(id, WorkflowEvent::Missed { range, times });
+    }
+}
+
+/// The times that are late, ascending: the last ones where there are many. None where nothing is late.
+fn missed(task: &Task, now: Timestamp) -> Option<Vec<Timestamp>> {
+    let until = task.row.moments.fired_until?;
+    let late = now.checked_sub(LATE).ok()?;
+    let (due, _) = next_times(task)?;
+    if due >= late {
+        return None;
+    }
+    let mut times = Vec::new();
+    for firing in task.row.definition.trigger.firings() {
+        let mut before = late;
+        for _ in 0..MOST_MISSED {
+            let Some(time) = firing.schedule().previous_before(before).filter(|time| *time > until) else { break };
+            times.push(time);
+            before = time;
+        }
+    }
+    times.sort_unstable();
+    times.dedup();
+    Some(times)
+}
+
+/// When the next times of a trigger count, and which they are: several where expressions fire together.
+fn next_times(task: &Task) -> Option<(Timestamp, Vec<Time>)> {
+    let until = task.row.moments.fired_until?;
+    let definition = &task.row.definition;
+    let events = definition.keys.events();
+    // What is before the start does not count, so it is not looked at.
+    let after = definition.start_time.map_or(until, |start| until.max(start - TICK));
+    let firings = definition.trigger.firings();
+    let next = firings.iter().filter_map(|firing| Some((firing.schedule().next_after(after)?, firing.name())));
+    let next: Vec<Time> = next.collect();
+    let time = next.iter().map(|(time, _)| *time).min()?;
+    if events.and_then(|events| events.end_time).is_some_and(|end| time >= end) {
+        return None;
+    }
+    let jitter = events.map_or(0, |events| events.jitter_millis);
+    let mut together: Vec<Time> = next.into_iter().filter(|(other, _)| *other == time).collect();
+    together.sort();
+    Some((late_by(time, jitter, definition.id.as_str()), together))
+}
+
+/// When a time counts that may be late by up to so many milliseconds: a draw that the time and the name seed.
+fn late_by(time: Timestamp, jitter_millis: u64, name: &str) -> Timestamp {
+    if jitter_millis == 0 {
+        return time;
+    }
+    let named = name.bytes().fold(0_u64, |hash, byte| scramble(hash ^ u64::from(byte)));
+    let draw = scramble(named ^ time.as_millisecond().cast_unsigned()) % jitter_millis.saturating_add(1);
+    time.checked_add(SignedDuration::from_millis(i64::try_from(draw).unwrap_or(0))).unwrap_or(time)
+}

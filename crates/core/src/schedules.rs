@@ -1,0 +1,243 @@
+//! Event schedules come, change and go: by deployment of the project that has them, or on a person's word. What a person said
+//! holds until the project is deployed anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kelos_model::event::Abort;
+use kelos_model::ranges::Range;
+use kelos_model::workflow::Keys;
+use kelos_model::{SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+
+use crate::port::{DEPLOYMENTS, Deployment, FireRequest};
+use crate::{Core, Done, Refusal, Reply};
+
+type Definitions = BTreeMap<WorkflowId, Arc<Workflow>>;
+
+impl Core {
+    /// All definitions: those of files, and the event schedules as they are after the deployment.
+    pub(crate) fn with_schedules(
+        &mut self,
+        mut files: Definitions,
+        deployed: &BTreeMap<String, Deployment>,
+    ) -> Definitions {
+        let named: Definitions = files.extract_if(.., |_, one| one.keys.events().is_some()).collect();
+        let mut schedules = self.schedules();
+        let replaced = |one: &Workflow| deployed.get(&one.project).is_some_and(|how| how.update_schedules);
+        schedules.retain(|_, one| !replaced(one));
+        schedules.extend(named.into_iter().filter(|(_, one)| replaced(one)));
+        let gone = self.gone_programs(&files, deployed);
+        schedules.retain(|_, one| one.keys.events().is_some_and(|events| !gone.contains(&events.program)));
+        let mut all = files;
+        for (id, schedule) in schedules {
+            let Some(schedule) = without(schedule, &gone) else { continue };
+            // A file's workflow of the same name came later, and stays.
+            let bound = self.bound(schedule, &all);
+            all.entry(id).or_insert(bound);
+        }
+        for (project, how) in deployed {
+            let value = (!how.digest.is_empty()).then(|| serde_json::Value::String(how.digest.clone()));
+            self.record_register(DEPLOYMENTS.to_owned(), project.clone(), value, "deployment".to_owned());
+        }
+        all
+    }
+
+    /// The event schedules that there are.
+    fn schedules(&self) -> Definitions {
+        let present = self.tasks.values().filter(|task| task.row.present);
+        let schedules = present.map(|task| &task.row.definition).filter(|one| one.keys.events().is_some());
+        schedules.map(|one| (one.id.clone(), one.clone())).collect()
+    }
+
+    /// The programs that a deployment leaves out. A file that can't be read takes nothing away for good.
+    fn gone_programs(&self, files: &Definitions, deployed: &BTreeMap<String, Deployment>) -> BTreeSet<WorkflowId> {
+        let was_there = self.tasks.values().filter(|task| task.row.definition.keys.events().is_none());
+        let gone = was_there.filter(|task| deployed.contains_key(&task.row.definition.project));
+        gone.map(|task| task.row.id.clone()).filter(|id| !files.contains_key(id)).collect()
+    }
+
+    /// A schedule with the job of the program that it runs; as it was where there is none.
+    fn bound(&self, schedule: Arc<Workflow>, all: &Definitions) -> Arc<Workflow> {
+        let program = schedule.keys.events().and_then(|events| all.get(&events.program));
+        let Some(program) = program else { return schedule };
+        let same = schedule.job == program.job && schedule.retry == program.retry && schedule.pools == program.pools;
+        if same && schedule.concurrency == u32::MAX {
+            return schedule;
+        }
+        let mut bound = Workflow::clone(&schedule);
+        bound.job = program.job.clone();
+        bound.retry = program.retry;
+        bound.pools.clone_from(&program.pools);
+        // How many runs go on at a time is for its constraints to say.
+        bound.concurrency = u32::MAX;
+        Arc::new(bound)
+    }
+
+    pub(crate) fn create_schedules(&mut self, new: Vec<Arc<Workflow>>, by: &str) -> Reply {
+        for one in &new {
+            self.check_new(one)?;
+        }
+        for one in new {
+            self.put_schedule(one, by);
+        }
+        Ok(Done::Plainly)
+    }
+
+    fn check_new(&self, new: &Workflow) -> Result<(), Refusal> {
+        let Keys::Events(events) = &new.keys else { return Err(Refusal::NoEventSchedule(new.id.clone())) };
+        if self.tasks.get(&new.id).is_some_and(|task| task.row.present) {
+            return Err(Refusal::ScheduleTaken(new.id.clone()));
+        }
+        self.check_program(&new.id, &events.program)
+    }
+
+    fn check_program(&self, schedule: &WorkflowId, program: &WorkflowId) -> Result<(), Refusal> {
+        let there =
+            self.tasks.get(program).is_some_and(|task| task.row.present && task.row.definition.keys.events().is_none());
+        let none = || Refusal::NoProgram { schedule: schedule.clone(), program: program.clone() };
+        there.then_some(()).ok_or_else(none)
+    }
+
+    fn put_schedule(&mut self, schedule: Arc<Workflow>, by: &str) {
+        let id = schedule.id.clone();
+        let program = schedule.keys.events().and_then(|events| self.tasks.get(&events.program));
+        let programs = program.map(|task| (task.row.id.clone(), task.row.definition.clone())).into_iter().collect();
+        let bound = self.bound(schedule, &programs);
+        self.define_alone(&id, &bound, by);
+    }
+
+    pub(crate) fn change_schedule(&mut self, changed: Arc<Workflow>, by: &str) -> Reply {
+        self.event_schedule(&changed.id)?;
+        let Keys::Events(events) = &changed.keys else { return Err(Refusal::NoEventSchedule(changed.id.clone())) };
+        self.check_program(&changed.id, &events.program)?;
+        let id = changed.id.clone();
+        // What it had pending goes, also where the definition is the same: it is as if it were created anew.
+        self.abort_pending(&id, Abort::Changed, Some(by));
+        self.put_schedule(changed, by);
+        self.touch(&id);
+        Ok(Done::Plainly)
+    }
+
+    pub(crate) fn delete_schedules(&mut self, gone: &[WorkflowId], by: &str) -> Reply {
+        for id in gone {
+            self.event_schedule(id)?;
+        }
+        for id in gone {
+            self.remove(id, Some(by));
+        }
+        Ok(Done::Plainly)
+    }
+
+    /// Whether a present event schedule is disabled.
+    fn event_schedule(&self, id: &WorkflowId) -> Result<bool, Refusal> {
+        let task = self.tasks.get(id).filter(|task| task.row.present && task.row.definition.keys.events().is_some());
+        task.map(|task| task.row.paused).ok_or_else(|| Refusal::NoEventSchedule(id.clone()))
+    }
+
+    pub(crate) fn enable(&mut self, id: &WorkflowId, by: String) -> Reply {
+        if !self.event_schedule(id)? {
+            return Err(Refusal::AlreadyEnabled(id.clone()));
+        }
+        self.resume(id, by)
+    }
+
+    pub(crate) fn disable(&mut self, id: &WorkflowId, by: String) -> Reply {
+        if self.event_schedule(id)? {
+            return Err(Refusal::AlreadyDisabled(id.clone()));
+        }
+        self.pause(id, by)
+    }
+
+    pub(crate) fn enable_changed(&mut self, schedules: &[WorkflowId], range: Range, by: &str) -> Reply {
+        let is_meant = |id: &&WorkflowId| {
+            let task = self.tasks.get(*id).filter(|task| task.row.present && task.row.paused);
+            let task = task.filter(|task| task.row.definition.keys.events().is_some());
+            task.and_then(|task| task.row.moments.updated).is_some_and(|at| range.start <= at && at < range.end)
+        };
+        let meant: Vec<_> = schedules.iter().filter(is_meant).cloned().collect();
+        for id in &meant {
+            self.resume(id, by.to_owned())?;
+        }
+        Ok(Done::Enabled(meant))
+    }
+
+    /// What being enabled or disabled means to an event schedule, beside its being paused or not.
+    pub(crate) fn switched(&mut self, id: &WorkflowId, by: &str) {
+        let Ok(disabled) = self.event_schedule(id) else { return };
+        self.touch(id);
+        if disabled {
+            self.abort_pending(id, Abort::Disabled, Some(by));
+        }
+    }
+
+    /// It begins anew: what happened before does not count.
+    fn touch(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        task.row.moments.updated = Some(self.now);
+        task.row.moments.fired_until = Some(self.now);
+        self.turn.workflows.insert(id.clone());
+        self.fire_times(id);
+    }
+
+    /// Ends what an event schedule has not started yet. What runs goes on, and so does what is tried again, unless the
+    /// schedule is gone.
+    pub(crate) fn abort_pending(&mut self, id: &WorkflowId, cause: Abort, by: Option<&str>) {
+        let Some(task) = self.tasks.get(id) else { return };
+        let gone = cause == Abort::Deleted;
+        let pending = task.slots.iter().filter(|(_, live)| match live.slot.state {
+            SlotState::Waiting | SlotState::Held | SlotState::Queued => gone || live.slot.last_run == 0,
+            SlotState::Backoff => gone,
+            _ => false,
+        });
+        for key in pending.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            let slot = SlotRef::new(id.clone(), key);
+            self.record(&slot, SlotEvent::Aborted { cause, by: by.map(str::to_owned) });
+        }
+    }
+
+    pub(crate) fn fire_now(&mut self, request: FireRequest, by: String) -> Reply {
+        let FireRequest { workflow, arguments, unconstrained, reason } = request;
+        let task = self.tasks.get(&workflow).filter(|task| task.row.present);
+        let task = task.ok_or_else(|| Refusal::NoWorkflow(workflow.clone()))?;
+        if !task.row.definition.keys.are_moments() {
+            return Err(Refusal::NotStartable(workflow));
+        }
+        if let Some(events) = task.row.definition.keys.events() {
+            self.check_program(&workflow, &events.program)?;
+        }
+        let slot = self.open_moment(&workflow, SlotEvent::planned(kelos_model::event::Origin::Request, 0));
+        self.record(&slot, SlotEvent::FiredBy { by, reason, arguments, unconstrained });
+        Ok(Done::Fired(slot))
+    }
+
+    /// Notes when an event schedule came to be, or was changed by deployment, and ends what it had pending then.
+    pub(crate) fn redefined(&mut self, id: &WorkflowId, is_new: bool) {
+        let Some(task) = self.tasks.get_mut(id).filter(|task| task.row.definition.keys.events().is_some()) else {
+            return;
+        };
+        if is_new {
+            task.row.paused = task.row.definition.keys.events().is_some_and(|events| !events.enabled);
+        }
+        task.row.moments.updated = Some(self.now);
+        task.row.moments.fired_until = Some(self.now);
+        self.abort_pending(id, Abort::Changed, None);
+    }
+}
+
+/// A schedule without waiting for programs that are gone; none where nothing is left of its trigger.
+fn without(schedule: Arc<Workflow>, gone: &BTreeSet<WorkflowId>) -> Option<Arc<Workflow>> {
+    let concerned: Vec<_> = gone.iter().filter(|program| schedule.trigger.waits_for(program)).collect();
+    if concerned.is_empty() {
+        return Some(schedule);
+    }
+    let whole = Some(schedule.trigger.clone());
+    let left = concerned.into_iter().fold(whole, |trigger, program| trigger?.without(program));
+    left.map(|trigger| Arc::new(Workflow { trigger, ..Workflow::clone(&schedule) }))
+}
+
+/// Whether two definitions of an event schedule differ in more than the job that they run.
+pub(crate) fn differ(one: &Workflow, other: &Workflow) -> bool {
+    let about_schedule =
+        |one: &Workflow| (one.keys.clone(), one.trigger.clone(), one.constraints.clone(), one.start_time);
+    about_schedule(one) != about_schedule(other)
+}

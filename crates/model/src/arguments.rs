@@ -1,0 +1,181 @@
+//! What a run is given of what its slot collected: arguments, and what triggered it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::facts::{Collected, Occurrence, Subject, Tally};
+use crate::trigger::Trigger;
+use crate::workflow::{Keys, Workflow};
+
+/// The property of a schedule that says which arguments come from the run that triggered it.
+pub const MAPPING: &str = "triggering.properties.mapping";
+
+/// The scheduled time, in milliseconds since 1970.
+pub const LOGICAL_START_TIME: &str = "logicalStartTime";
+
+/// What triggered a run, as JSON.
+pub const TRIGGERING_SCHEDULE_INFO: &str = "triggeringScheduleInfo";
+
+/// The arguments of a slot's runs: the schedule's properties, then what they take over from the run that triggered it,
+/// then the time, then what somebody who fired it gave; the later goes before the earlier.
+#[must_use]
+pub fn arguments(workflow: &Workflow, collected: Option<&Collected>, created: Timestamp) -> BTreeMap<String, String> {
+    let Some(collected) = collected else { return BTreeMap::new() };
+    let mut all = BTreeMap::new();
+    if let Some(events) = workflow.keys.events() {
+        all.extend(events.properties.clone());
+        if let Some(mapping) = events.properties.get(MAPPING) {
+            all.extend(mapped(mapping, collected));
+        }
+    }
+    if workflow.keys.are_moments() {
+        let at = logical_start(&workflow.trigger, collected).unwrap_or(created);
+        all.insert(LOGICAL_START_TIME.to_owned(), at.as_millisecond().to_string());
+    }
+    all.extend(collected.asked.iter().flat_map(|asked| asked.arguments.clone()));
+    all
+}
+
+/// The time that was scheduled: that of the first cron time that the slot collected.
+#[must_use]
+pub fn logical_start(trigger: &Trigger, collected: &Collected) -> Option<Timestamp> {
+    let fired = trigger.firings().into_iter().filter_map(|firing| collected.of(&Subject::Fired(firing.name())));
+    let times = fired.filter_map(|tally| match tally.first.as_deref() {
+        Some(Occurrence::Fired { time, .. }) => Some(*time),
+        _ => None,
+    });
+    times.min()
+}
+
+/// The runs that triggered a slot, in the order of their subjects.
+fn upstream(collected: &Collected) -> impl Iterator<Item = (&BTreeMap<String, String>, &Map<String, Value>, &str)> {
+    collected.tallies.values().filter_map(|tally| match tally.first.as_deref() {
+        Some(Occurrence::Ended { program, arguments, outputs, .. }) => Some((arguments, outputs, program.as_str())),
+        _ => None,
+    })
+}
+
+/// What a mapping takes over. Two forms are known: an object from each argument to what it is called upstream, and that of
+/// pipelines, with lists of `arguments` and `pluginProperties`. What upstream does not have is left out.
+fn mapped(mapping: &str, collected: &Collected) -> BTreeMap<String, String> {
+    let Ok(Value::Object(mapping)) = serde_json::from_str(mapping) else { return BTreeMap::new() };
+    let is_list = |name: &str| mapping.get(name).is_some_and(Value::is_array);
+    let mut taken = BTreeMap::new();
+    for (arguments, outputs, program) in upstream(collected) {
+        if !is_list("arguments") && !is_list("pluginProperties") {
+            taken.extend(flat(&mapping, arguments, outputs));
+            continue;
+        }
+        taken.extend(entries(&mapping, "arguments", program).filter_map(|entry| {
+            let source = entry.get("source")?.as_str()?;
+            let value = argument(source, arguments, outputs)?;
+            Some((target(entry, source), value))
+        }));
+        taken.extend(entries(&mapping, "pluginProperties", program).filter_map(|entry| {
+            let source = entry.get("source")?.as_str()?;
+            let stage = entry.get("stageName")?.as_str()?;
+            let value = outputs.get(PLUGIN_PROPERTIES)?.get(stage)?.get(source)?;
+            Some((target(entry, source), text(value)))
+        }));
+    }
+    taken
+}
+
+/// Where a pipeline keeps the properties of its stages among its outputs.
+const PLUGIN_PROPERTIES: &str = "resolved.plugin.properties.map";
+
+fn flat<'a>(
+    mapping: &'a Map<String, Value>,
+    arguments: &'a BTreeMap<String, String>,
+    outputs: &'a Map<String, Value>,
+) -> impl Iterator<Item = (String, String)> + 'a {
+    mapping
+        .iter()
+        .filter_map(|(target, source)| Some((target.clone(), argument(source.as_str()?, arguments, outputs)?)))
+}
+
+fn entries<'a>(mapping: &'a Map<String, Value>, list: &str, program: &'a str) -> impl Iterator<Item = &'a Value> {
+    let all = mapping.get(list).and_then(Value::as_array).into_iter().flatten();
+    all.filter(move |entry| entry.get("pipelineId").is_none_or(|pipeline| is_of(pipeline, program)))
+}
+
+/// Whether a program is one of the pipeline that an entry is about: programs are named by their project.
+fn is_of(pipeline: &Value, program: &str) -> bool {
+    let Some(name) = pipeline.get("pipelineName").and_then(Value::as_str) else { return pipeline.is_null() };
+    let namespace = pipeline.get("namespace").and_then(Value::as_str).filter(|namespace| *namespace != "default");
+    let project = namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}:{name}"));
+    program.strip_prefix(&project).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('~'))
+}
+
+fn target(entry: &Value, source: &str) -> String {
+    entry.get("target").and_then(Value::as_str).unwrap_or(source).to_owned()
+}
+
+/// An argument of the run upstream, or else what it gave.
+fn argument(name: &str, arguments: &BTreeMap<String, String>, outputs: &Map<String, Value>) -> Option<String> {
+    arguments.get(name).cloned().or_else(|| outputs.get(name).map(text))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Tells a run what triggered it: the schedule, and for each leaf of its trigger that is about facts what came. Dialects
+/// name programs and datasets in their own way, and put that into this frame.
+#[must_use]
+pub fn triggering(workflow: &Workflow, collected: &Collected) -> Vec<Value> {
+    let mut infos = Vec::new();
+    if let Keys::Events(_) = workflow.keys {
+        leaves(&workflow.trigger, collected, &mut infos);
+    }
+    infos
+}
+
+fn leaves(trigger: &Trigger, collected: &Collected, infos: &mut Vec<Value>) {
+    let info = match trigger {
+        Trigger::Partitions { dataset, count } => {
+            let actual = collected.of(&Subject::Partitions(dataset.clone())).map_or(0, |tally| tally.count);
+            Some(serde_json::json!({
+                "type": "PARTITION", "dataset": dataset, "expectedNumPartitions": count, "actualNumPartitions": actual,
+            }))
+        }
+        Trigger::Fired { firing } => first(collected, &Subject::Fired(firing.name())).and_then(|what| match what {
+            Occurrence::Fired { time, .. } => Some(serde_json::json!({
+                "type": "TIME", "cronExpression": firing.text(), "logicalStartTime": time.as_millisecond(),
+            })),
+            _ => None,
+        }),
+        Trigger::Signal { name } => first(collected, &Subject::Signal(name.clone())).and_then(|what| match what {
+            Occurrence::Signal { payload, .. } => {
+                Some(serde_json::json!({ "type": "SIGNAL", "signal": name, "payload": payload }))
+            }
+            _ => None,
+        }),
+        Trigger::Ended { program, states } => {
+            let seen = states.iter().find_map(|state| first(collected, &Subject::Ended(program.clone(), *state)));
+            seen.and_then(|what| match what {
+                Occurrence::Ended { program, state, run, arguments, outputs } => Some(serde_json::json!({
+                    "type": "PROGRAM_STATUS", "program": program, "programStatus": status(*state), "runId": run,
+                    "runtimeArguments": arguments, "outputs": outputs,
+                })),
+                _ => None,
+            })
+        }
+        other => return other.nested().iter().for_each(|one| leaves(one, collected, infos)),
+    };
+    infos.extend(info.filter(|info| !infos.contains(info)));
+}
+
+fn first<'a>(collected: &'a Collected, subject: &Subject) -> Option<&'a Occurrence> {
+    collected.of(subject).and_then(|tally: &Tally| tally.first.as_deref())
+}
+
+fn status(state: crate::slot::SlotState) -> &'static str {
+    match state {
+        crate::slot::SlotState::Succeeded => "COMPLETED",
+        crate::slot::SlotState::Failed => "FAILED",
+        _ => "KILLED",
+    }
+}

@@ -1,0 +1,138 @@
+//! Judging constraints: a pure function of the circumstances.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Constraint, Gate, Otherwise, Window};
+use crate::id::WorkflowId;
+use crate::time::text::format_short;
+use crate::trigger::{Answer, Evidence, Explanation, TriggerKind};
+
+/// What constraints look at.
+#[derive(Debug, Clone)]
+pub struct Circumstances<'a> {
+    /// The clock.
+    pub now: Timestamp,
+    /// When the slot came to be.
+    pub created: Timestamp,
+    /// Whose runs count.
+    pub program: &'a WorkflowId,
+    /// Runs of it that go on, or are about to start.
+    pub active: u32,
+    /// When its last successful run was started.
+    pub last_run: Option<Timestamp>,
+    /// Whether the slot has run before: what would end another has it wait.
+    pub again: bool,
+}
+
+/// What constraints say together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// Every constraint's answer, in order.
+    pub explanation: Explanation,
+    /// When the clock alone may change the answer.
+    pub wake: Option<Timestamp>,
+    /// Whether nothing but the number of runs stands in the way.
+    pub only_runs: bool,
+}
+
+/// Judges constraints. Those that end a slot speak last, once those that have it wait are met: what is so now is no
+/// reason to end what would not go now anyway.
+#[must_use]
+pub fn judge(constraints: &[Constraint], world: &Circumstances<'_>) -> Judgement {
+    let looks: Vec<Look> = constraints.iter().map(|one| Look::at(one, world)).collect();
+    let waits = |look: &&Look| !look.met && look.otherwise == Otherwise::Wait;
+    let aborts = |look: &&Look| !look.met && look.otherwise == Otherwise::Abort;
+    let waiting: Vec<&Look> = looks.iter().filter(waits).collect();
+    let answer = match (waiting.is_empty(), looks.iter().any(|look| aborts(&look))) {
+        (true, false) => Answer::Met,
+        (true, true) => Answer::Never,
+        (false, _) => Answer::NotYet,
+    };
+    // All that waits must be over, so the last of the known moments is the first that can change anything.
+    let wake = waiting.iter().filter_map(|look| look.until).max();
+    let only_runs = !waiting.is_empty() && waiting.iter().all(|look| look.kind == TriggerKind::Concurrency);
+    let text = match answer {
+        Answer::Met => "All constraints are met",
+        Answer::NotYet => "Constraints have it wait",
+        Answer::Never => "A constraint that is not met ends it",
+    };
+    let nested = looks.into_iter().map(|look| look.explain(answer)).collect();
+    let explanation =
+        Explanation { kind: TriggerKind::Constraints, answer, text: text.to_owned(), evidence: None, nested };
+    Judgement { explanation, wake, only_runs }
+}
+
+/// What one constraint sees.
+struct Look {
+    kind: TriggerKind,
+    otherwise: Otherwise,
+    met: bool,
+    until: Option<Timestamp>,
+    now: Timestamp,
+    text: String,
+}
+
+impl Look {
+    fn at(constraint: &Constraint, world: &Circumstances<'_>) -> Look {
+        let otherwise = if world.again { Otherwise::Wait } else { constraint.otherwise };
+        let (kind, met, until, text) = match &constraint.gate {
+            Gate::Concurrency(limit) => concurrency(*limit, world),
+            Gate::Delay(millis) => delay(*millis, world),
+            Gate::Window(window) => in_window(window, world.now),
+            Gate::SinceLastRun(millis) => since_last_run(*millis, world),
+        };
+        Look { kind, otherwise, met, until, now: world.now, text }
+    }
+
+    fn explain(self, all: Answer) -> Explanation {
+        let answer = match (self.met, self.otherwise) {
+            (true, _) => Answer::Met,
+            (false, Otherwise::Abort) if all == Answer::Never => Answer::Never,
+            (false, _) => Answer::NotYet,
+        };
+        let evidence = self.until.map(|until| Evidence::Clock { now: self.now, until });
+        Explanation { kind: self.kind, answer, text: self.text, evidence, nested: Vec::new() }
+    }
+}
+
+type Seen = (TriggerKind, bool, Option<Timestamp>, String);
+
+fn concurrency(limit: u32, world: &Circumstances<'_>) -> Seen {
+    let (active, program) = (world.active, world.program);
+    let text = format!("{active} runs of {program} go on, fewer than {limit} must");
+    (TriggerKind::Concurrency, active < limit, None, text)
+}
+
+fn delay(millis: u64, world: &Circumstances<'_>) -> Seen {
+    let until = later(world.created, millis);
+    let text = format!("It is to wait until {}", format_short(until));
+    (TriggerKind::Delay, world.now >= until, Some(until), text)
+}
+
+fn in_window(window: &Window, now: Timestamp) -> Seen {
+    if window.is_open(now) {
+        return (TriggerKind::Window, true, None, format!("The window {window} is open"));
+    }
+    let opens = window.opens_after(now);
+    let when = opens.map_or_else(|| "never".to_owned(), |at| format!("at {}", format_short(at)));
+    (TriggerKind::Window, false, opens, format!("The window {window} is closed, and opens {when}"))
+}
+
+fn since_last_run(millis: u64, world: &Circumstances<'_>) -> Seen {
+    let program = world.program;
+    let Some(last) = world.last_run else {
+        return (TriggerKind::SinceLastRun, true, None, format!("No run of {program} has succeeded yet"));
+    };
+    let until = later(last, millis);
+    let text = format!(
+        "The last successful run of {program} was started at {}, the next may go at {}",
+        format_short(last),
+        format_short(until)
+    );
+    (TriggerKind::SinceLastRun, world.now >= until, Some(until), text)
+}
+
+fn later(at: Timestamp, millis: u64) -> Timestamp {
+    let span = SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX));
+    at.checked_add(span).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,80 @@
+//! Gates after the trigger: each lets a slot go, has it wait, or ends it.
+
+mod judge;
+mod window;
+
+use serde::{Deserialize, Serialize};
+
+pub use judge::{Circumstances, Judgement, judge};
+pub use window::{Window, WindowError};
+
+/// A gate after the trigger, and what happens to a slot that it doesn't let through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Constraint {
+    /// What must hold.
+    pub gate: Gate,
+    /// What happens where it doesn't.
+    pub otherwise: Otherwise,
+}
+
+/// What must hold for a slot to go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Gate {
+    /// Fewer runs of its program than this go on, whoever asked for them.
+    Concurrency(u32),
+    /// So many milliseconds have passed since it came to be.
+    Delay(u64),
+    /// The clock is in a window of the day.
+    Window(Window),
+    /// So many milliseconds have passed since the start of the last successful run of its program.
+    SinceLastRun(u64),
+}
+
+/// What happens to a slot whose constraint is not met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Otherwise {
+    /// It waits until it is.
+    Wait,
+    /// It is skipped.
+    Abort,
+}
+
+impl Gate {
+    /// What happens by default where it is not met, as the document of event schedules has it.
+    #[must_use]
+    pub fn by_default(&self) -> Otherwise {
+        match self {
+            Gate::Concurrency(_) | Gate::SinceLastRun(_) => Otherwise::Abort,
+            Gate::Delay(_) | Gate::Window(_) => Otherwise::Wait,
+        }
+    }
+}
+
+impl Constraint {
+    /// A gate with what happens by default.
+    #[must_use]
+    pub fn new(gate: Gate) -> Constraint {
+        Constraint { otherwise: gate.by_default(), gate }
+    }
+
+    /// What is wrong with it, in words.
+    ///
+    /// # Errors
+    /// When a number is 0, or a delay is to abort, which could never be met.
+    pub fn check(&self) -> Result<(), String> {
+        match (&self.gate, self.otherwise) {
+            (Gate::Concurrency(0), _) => Err("a concurrency of 0 lets nothing run: expected at least 1".to_owned()),
+            (Gate::Delay(0), _) => Err("a delay of 0 delays nothing: expected at least 1 millisecond".to_owned()),
+            (Gate::Delay(_), Otherwise::Abort) => {
+                Err("a delay can't abort: nothing would ever run. Expected it to wait".to_owned())
+            }
+            (Gate::SinceLastRun(0), _) => {
+                Err("0 since the last run holds nothing back: expected at least 1 millisecond".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+-- What a slot has collected of facts, as JSON; null where it has not begun.
+ALTER TABLE slots ADD COLUMN collected TEXT;
+-- Moments of a workflow's past that matter to what comes, as JSON.
+ALTER TABLE workflows ADD COLUMN moments TEXT NOT NULL DEFAULT '{}';
+
+-- Facts that have names, so that they count once.
+CREATE TABLE facts (
+    source TEXT NOT NULL,
+    key    TEXT NOT NULL,
+    -- Position in the log.
+    seq    INTEGER NOT NULL,
+    PRIMARY KEY (source, key)
+) WITHOUT ROWID;
+-- What happened to neither a slot nor a workflow: few lines beside the others, and the facts are among them.
+CREATE INDEX events_outside ON events (seq) WHERE workflow IS NULL;
