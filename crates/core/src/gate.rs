@@ -181,7 +181,9 @@ impl Core {
     fn expiry(&self, id: &SlotRef) -> Option<(u64, Timestamp)> {
         let definition = &self.tasks.get(&id.workflow)?.row.definition;
         if let Some(events) = definition.keys.events() {
-            let collected = self.live(id)?.slot.collected.as_ref();
+            // What has run before was in time.
+            let slot = self.live(id).map(|live| &live.slot).filter(|slot| slot.last_run == 0)?;
+            let collected = slot.collected.as_ref();
             let since = collected.map_or(id.key.scheduled_at(), |collected| collected.since);
             let wait = SignedDuration::from_millis(i64::try_from(events.timeout_millis).ok()?);
             return Some((events.timeout_millis / 1000, since.checked_add(wait).ok()?.checked_add(TICK).ok()?));

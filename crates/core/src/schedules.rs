@@ -35,11 +35,18 @@ impl Core {
             let bound = self.bound(schedule, &all);
             all.entry(id).or_insert(bound);
         }
-        for (project, how) in deployed {
+        let concerned = deployed.iter().filter(|(project, _)| self.has_moments(project, &all));
+        for (project, how) in concerned.map(|(project, how)| (project.clone(), how.clone())).collect::<Vec<_>>() {
             let value = (!how.digest.is_empty()).then(|| serde_json::Value::String(how.digest.clone()));
-            self.record_register(DEPLOYMENTS.to_owned(), project.clone(), value, "deployment".to_owned());
+            self.record_register(DEPLOYMENTS.to_owned(), project, value, "deployment".to_owned());
         }
         all
+    }
+
+    /// Whether a project has, or had, event schedules or programs: of all others nobody asks what was deployed.
+    fn has_moments(&self, project: &str, all: &Definitions) -> bool {
+        let is_meant = |one: &Workflow| one.project == project && one.keys.are_moments();
+        all.values().any(|one| is_meant(one)) || self.tasks.values().any(|task| is_meant(&task.row.definition))
     }
 
     /// The event schedules that there are.
