@@ -107,7 +107,7 @@ impl Core {
             match self.live(&slot).map(|live| live.slot.state) {
                 None => tree.created = Some(slot),
                 Some(state @ (SlotState::Dispatched | SlotState::Running)) => tree.killed.push((slot, state)),
-                Some(SlotState::Queued) => tree.reopened.push(slot),
+                Some(SlotState::Queued | SlotState::Held) => tree.reopened.push(slot),
                 Some(state) if state.is_final() => tree.reopened.push(slot),
                 Some(_) => tree.untouched += 1,
             }
@@ -121,7 +121,7 @@ impl Core {
         }
         for slot in tree.reopened.iter().chain(tree.killed.iter().map(|(slot, _)| slot)) {
             let reason = reason_for(slot, request);
-            // A queued slot found its trigger met by what is about to change, and has to look again.
+            // A queued or held slot found its trigger met by what is about to change, and has to look again.
             if self.live(slot).is_some_and(|live| !live.slot.state.is_final()) {
                 self.end(slot, SlotEvent::Killed { by: by.to_owned(), reason: reason.clone() });
             }

@@ -313,7 +313,8 @@ impl Life {
     /// What went on in a phase other than waiting, if it took any time.
     fn step(&self, phase: &Phase, until: Timestamp, is_target: bool) -> Option<Step> {
         let (kind, words) = match phase.state {
-            SlotState::Held | SlotState::Queued => (StepKind::Queued, String::new()),
+            SlotState::Held => (StepKind::Waited, "until its constraints were met".to_owned()),
+            SlotState::Queued => (StepKind::Queued, String::new()),
             SlotState::Dispatched => (StepKind::Starting, self.put_off(phase)),
             SlotState::Running => (StepKind::Ran, self.ending(phase)),
             SlotState::Backoff => (StepKind::BackedOff, String::new()),

@@ -70,6 +70,8 @@ pub enum ObstacleKind {
     Backoff,
     /// Its run goes on, or is about to.
     UnderWay,
+    /// Its constraints hold it.
+    Held,
     /// It waits for a permit.
     Queued,
     /// The outside world: a path that is not there.
@@ -94,6 +96,7 @@ impl ObstacleKind {
             ObstacleKind::Undefined => "undefined",
             ObstacleKind::Backoff => "backoff",
             ObstacleKind::UnderWay => "under-way",
+            ObstacleKind::Held => "held",
             ObstacleKind::Queued => "queued",
             ObstacleKind::Outside => "outside",
             ObstacleKind::Clock => "clock",
@@ -161,7 +164,8 @@ impl Way<'_> {
         let itself = |way: &mut Self, kind| way.add(kind, way.why.headline.clone());
         match self.why.state {
             Some(SlotState::Succeeded) => {}
-            Some(SlotState::Waiting | SlotState::Held) => self.waiting(workflow)?,
+            Some(SlotState::Waiting) => self.waiting(workflow)?,
+            Some(SlotState::Held) => itself(self, ObstacleKind::Held),
             // These ended without a run of their own: what they waited for is worth knowing.
             Some(SlotState::Expired) => {
                 itself(self, ObstacleKind::Expired);

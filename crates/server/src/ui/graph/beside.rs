@@ -78,6 +78,7 @@ fn kind(kind: ObstacleKind) -> &'static str {
         ObstacleKind::Undefined => "not defined",
         ObstacleKind::Backoff => "to be tried again",
         ObstacleKind::UnderWay => "under way",
+        ObstacleKind::Held => "held by its constraints",
         ObstacleKind::Queued => "queued",
         ObstacleKind::Outside => "the outside world",
         ObstacleKind::Clock => "the clock",
