@@ -209,7 +209,9 @@ impl Core {
         let Some(task) = self.tasks.get(&slot.workflow) else { return Inspection::default() };
         let live = task.slots.get(&slot.key);
         let place = live.filter(|live| live.slot.state == SlotState::Queued).map(|live| place(&live.slot, &slot.key));
+        let held = live.and_then(|live| live.line.as_ref()).map(|(program, _, place)| self.ahead_in_line(program, place));
         let ahead = place.map_or(0, |place| task.queue.range(..place).count());
+        let ahead = held.unwrap_or(ahead);
         Inspection {
             next_look: live.and_then(|live| self.next_look(slot, &live.wakers)),
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),

@@ -149,13 +149,11 @@ impl Core {
         }
     }
 
-    /// Has those looked at again who wait for fewer runs of a program, in turn, while there is room for them. Says whether
-    /// anybody was.
-    pub(crate) fn admit(&mut self, only: &Only) -> bool {
-        let (mut any, mut passed_over) = (false, BTreeSet::new());
+    /// Has those looked at again who wait for fewer runs of a program, in turn, while there is room for them.
+    pub(crate) fn admit(&mut self, only: &Only) {
+        let mut passed_over = BTreeSet::new();
         for program in std::mem::take(&mut self.to_admit) {
             while let Some(slot) = self.programs.get(&program).and_then(|program| first_in_line(program, only)) {
-                any = true;
                 self.look(&slot);
                 self.leave_line_unless_held_back(&slot, &program);
             }
@@ -165,7 +163,12 @@ impl Core {
             }
         }
         self.to_admit = passed_over;
-        any
+    }
+
+    /// Whether there is room for somebody in line.
+    pub(crate) fn may_admit(&self, only: &Only) -> bool {
+        let programs = self.to_admit.iter().filter_map(|program| self.programs.get(program));
+        programs.into_iter().any(|program| first_in_line(program, only).is_some())
     }
 
     /// Lest a slot that can't go stays first in line for ever.
@@ -177,6 +180,12 @@ impl Core {
         if room {
             self.leave_line(slot);
         }
+    }
+
+    /// How many go before a place in the lines of a program.
+    pub(crate) fn ahead_in_line(&self, program: &WorkflowId, place: &LinePlace) -> usize {
+        let lines = self.programs.get(program).into_iter().flat_map(|program| program.lines.values());
+        lines.map(|line| line.range(..place.clone()).count()).sum()
     }
 
     /// Runs of a workflow's program, as its constraints count them.

@@ -387,7 +387,8 @@ pub enum Done {
 pub struct Inspection {
     /// When it is looked at next by itself; none when only an event can wake it.
     pub next_look: Option<Timestamp>,
-    /// Queued slots of its workflow that go first.
+    /// Queued slots of its workflow that go first; while it waits for fewer runs of its program, those that are held for
+    /// that and go first.
     pub ahead: u32,
     /// Live runs of its workflow.
     pub active: u32,

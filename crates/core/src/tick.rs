@@ -19,13 +19,15 @@ impl Core {
         }
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
+            // Who has waited for fewer runs goes before who has not.
+            self.admit(only);
             while let Some(slots) = self.take_dirty(only) {
                 for slot in slots {
                     self.look(&slot);
                 }
             }
             self.deliver_ends();
-            if !self.push() && !self.admit(only) && self.dirty_is_empty(only) {
+            if !self.push() && self.dirty_is_empty(only) && !self.may_admit(only) {
                 break;
             }
         }
