@@ -22,6 +22,7 @@ pub mod node;
 pub mod prober;
 pub mod rehearsal;
 pub mod schedule;
+pub mod schedules;
 pub mod scripts;
 pub mod shadow;
 pub mod stolos;

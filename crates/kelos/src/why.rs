@@ -1,22 +1,29 @@
 //! Why a slot stands where it stands, now or at any past moment: read from the log, not guessed.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kelos_core::{Ask, Done, Inspection};
 use kelos_model::event::{Event, Origin};
 use kelos_model::time::{CronSchedule, ScheduleProblem, text};
+use kelos_model::trigger::TriggerKind;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Answer, EventRecord, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, slot};
+use kelos_model::{Answer, EventRecord, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, slot};
 use kelos_store::{Reader, StoreError};
 use serde::Serialize;
 
+mod constraints;
+mod ends;
 mod outages;
 mod parents;
 mod pools;
+#[cfg(test)]
+mod tests;
 
 use crate::engine::Handle;
 use crate::executor::shown_id;
 use crate::jobs::Jobs;
-use crate::schedule;
+use crate::{schedule, schedules};
 
 /// The account of a slot at a moment.
 #[derive(Debug, Clone, Serialize)]
@@ -37,6 +44,12 @@ pub struct Why {
     pub trigger: Option<Explanation>,
     /// When that was found.
     pub found_at: Option<Timestamp>,
+    /// What its constraints were last found to see, since it last began to wait.
+    pub constraints: Option<Explanation>,
+    /// When that was found.
+    pub constraints_at: Option<Timestamp>,
+    /// When it expires, if it still waits then; only of what collects facts for an event schedule.
+    pub expires: Option<Timestamp>,
     /// What stands in the way, in words; what would unblock it is that these change.
     pub blockers: Vec<String>,
     /// Why it waits for no job though its workflow depends on others; only for the present.
@@ -88,7 +101,8 @@ pub fn read(
     let history = reader.history(slot)?;
     let runs = reader.slot_runs(slot)?;
     let workflow = reader.workflow(&slot.workflow)?;
-    let mut why = account(slot, now, history.clone(), runs, workflow.as_ref(), inspection);
+    let definition = workflow.as_ref().map(|row| in_force(reader, row, &history, now)).transpose()?;
+    let mut why = account(slot, now, history.clone(), runs, definition.as_deref(), inspection);
     if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
         why.look_at_parents(reader, &history)?;
     }
@@ -102,6 +116,25 @@ pub fn read(
         why.headline = absent.because(slot, now, at_present);
     }
     Ok(why)
+}
+
+/// The definition by which a slot was judged at a moment.
+fn in_force(
+    reader: &dyn Reader,
+    row: &WorkflowRow,
+    history: &[EventRecord],
+    at: Timestamp,
+) -> Result<Arc<Workflow>, StoreError> {
+    let last = history.iter().rev().find(|record| record.at <= at);
+    let ended = last.filter(|record| matches!(record.event, Event::Slot { what: SlotEvent::Aborted { .. }, .. }));
+    let is_last = ended.is_none() && history.last().is_none_or(|last| last.at <= at);
+    if row.version == 1 || is_last || row.definition.trigger.subjects().is_empty() {
+        return Ok(row.definition.clone());
+    }
+    // A change of a schedule ends what it has pending, which was judged by what held before.
+    let past = reader.definitions(&row.id)?;
+    let held = past.iter().find(|past| ended.map_or(past.at <= at, |ended| past.at < ended.at));
+    Ok(held.map_or_else(|| row.definition.clone(), |past| Arc::new(past.definition.clone())))
 }
 
 impl Why {
@@ -144,12 +177,15 @@ pub fn account(
     at: Timestamp,
     history: Vec<EventRecord>,
     runs: Vec<Run>,
-    workflow: Option<&WorkflowRow>,
+    definition: Option<&Workflow>,
     inspection: Option<&Inspection>,
 ) -> Why {
     let history: Vec<_> = history.into_iter().filter(|record| record.at <= at).collect();
     let folded = fold(&history);
-    let (trigger, found_at) = last_explanation(&history).unzip();
+    let slot = folded.as_ref().map(|(slot, _)| slot);
+    let progress = definition.zip(slot).and_then(|(definition, slot)| progress(definition, id, slot, &history, at));
+    let (trigger, found_at) = progress.or_else(|| last_explanation(&history)).unzip();
+    let (constraints, constraints_at) = constraints::last(&history).unzip();
     let runs = runs.into_iter().filter(|run| run.dispatched_at <= at).collect();
     let mut why = Why {
         slot: id.clone(),
@@ -161,13 +197,43 @@ pub fn account(
         blockers: Vec::new(),
         trigger,
         found_at,
+        constraints,
+        constraints_at,
+        expires: definition.zip(slot).and_then(|(definition, slot)| schedules::expires(definition, id, slot)),
         no_group: None,
         next_look: inspection.and_then(|inspection| inspection.next_look),
         runs,
     };
-    why.blockers = blockers(&why, &history, workflow, inspection);
-    why.headline = headline(&why, folded.as_ref().map(|(slot, _)| slot));
+    why.blockers = blockers(&why, &history, definition, inspection);
+    why.headline = headline(&why, slot);
+    if let Some(fired) = ends::fired(&history).filter(|_| why.state == Some(SlotState::Queued)) {
+        why.headline = format!("{}{fired}", why.headline);
+    }
     why
+}
+
+/// How far a slot has come whose looks leave no lines in the log, because only facts decide about it; and when that was.
+fn progress(
+    definition: &Workflow,
+    id: &SlotRef,
+    slot: &Slot,
+    history: &[EventRecord],
+    at: Timestamp,
+) -> Option<(Explanation, Timestamp)> {
+    let looked = history.iter().rev().take_while(|record| !begins(record)).any(|record| explanation(record).is_some());
+    let collected = slot.collected.as_deref();
+    let goes_anyway = collected.is_some_and(|collected| collected.asked.is_some() || collected.met);
+    if looked || goes_anyway || slot.last_run > 0 || !definition.trigger.is_of_facts() {
+        return None;
+    }
+    let at = if slot.state.is_final() { slot.since } else { at };
+    Some((schedules::progress(definition, id, collected, at), at))
+}
+
+/// Whether a slot begins to wait with an event.
+fn begins(record: &EventRecord) -> bool {
+    let Event::Slot { what, .. } = &record.event else { return false };
+    matches!(what, SlotEvent::Planned { .. } | SlotEvent::Reopened { .. } | SlotEvent::BackoffEnded)
 }
 
 /// The slot at the end of a history, and the event that put it into its state.
@@ -184,17 +250,22 @@ fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
     folded
 }
 
-/// The latest trigger tree since the slot was last opened.
+/// The latest trigger tree; that it was met before is told only where nothing else is known.
 fn last_explanation(history: &[EventRecord]) -> Option<(Explanation, Timestamp)> {
-    history.iter().rev().find_map(|record| Some((explanation(record)?.clone(), record.at)))
+    let told = history.iter().rev().filter_map(|record| Some((explanation(record)?, record.at)));
+    let told: Vec<_> = told.filter(|(told, _)| told.kind != TriggerKind::Constraints).collect();
+    let whole = told.iter().find(|(told, _)| told.kind != TriggerKind::Asked).or(told.first());
+    whole.map(|(told, at)| ((*told).clone(), *at))
 }
 
-/// The trigger tree that an event tells of.
+/// The tree that an event tells of: that of a trigger, or of constraints.
 fn explanation(record: &EventRecord) -> Option<&Explanation> {
     let Event::Slot { what, .. } = &record.event else { return None };
     match what {
         SlotEvent::Looked { explanation }
         | SlotEvent::TriggerMet { explanation }
+        | SlotEvent::Held { explanation }
+        | SlotEvent::ConstraintsMet { explanation }
         | SlotEvent::Skipped { explanation }
         | SlotEvent::Expired { explanation, .. } => Some(explanation),
         _ => None,
@@ -214,7 +285,7 @@ fn deferral(history: &[EventRecord]) -> Option<String> {
 fn blockers(
     why: &Why,
     history: &[EventRecord],
-    workflow: Option<&WorkflowRow>,
+    definition: Option<&Workflow>,
     inspection: Option<&Inspection>,
 ) -> Vec<String> {
     let mut blockers = Vec::new();
@@ -224,15 +295,16 @@ fn blockers(
     }
     match why.state {
         Some(SlotState::Waiting) => blockers.extend(why.trigger.iter().flat_map(|now| outages::blockers(now, history))),
-        Some(SlotState::Queued) => blockers.extend(queue_blockers(workflow, inspection)),
+        Some(SlotState::Held) => blockers.extend(constraints::blockers(why.constraints.as_ref(), inspection)),
+        Some(SlotState::Queued) => blockers.extend(queue_blockers(definition, inspection)),
         Some(SlotState::Dispatched) => blockers.extend(deferral(history)),
         _ => {}
     }
     blockers
 }
 
-fn queue_blockers(workflow: Option<&WorkflowRow>, inspection: Option<&Inspection>) -> Vec<String> {
-    let concurrency = workflow.map_or(1, |workflow| workflow.definition.concurrency);
+fn queue_blockers(definition: Option<&Workflow>, inspection: Option<&Inspection>) -> Vec<String> {
+    let concurrency = definition.map_or(1, |definition| definition.concurrency);
     let Some(inspection) = inspection else {
         let limit = || format!("its workflow runs {concurrency} slots at a time, by priority and then oldest first");
         return Vec::from_iter((concurrency < u32::MAX).then(limit));
@@ -281,6 +353,9 @@ impl Absent<'_> {
             return format!("no workflow has ever been named \"{}\"", slot.workflow);
         };
         let Some(time) = slot.key.time() else { return self.no_job(workflow, at_present) };
+        if workflow.definition.keys.are_moments() {
+            return self.no_moment();
+        }
         if self.planned_at.is_none()
             && let Some(never) = self.never(workflow, time)
         {
@@ -301,6 +376,16 @@ impl Absent<'_> {
         "it was never planned: it lay before the planning window when its workflow was looked at; \
          rerun it, or backfill a range, to open it"
             .to_owned()
+    }
+
+    /// What is named by the moment at which it came to be comes to be when a fact or a request does.
+    fn no_moment(&self) -> String {
+        match self.planned_at {
+            Some(planned_at) => format!("it had not come to be yet; that was at {}", text::format_full(planned_at)),
+            None => {
+                "nothing opened it: its workflow's slots are named by the moments at which they came to be".to_owned()
+            }
+        }
     }
 
     /// A job comes to be when somebody asks for it.
@@ -340,11 +425,12 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
     match what {
         SlotEvent::Planned { origin, by, reason, .. } => {
             let opened = opened_words(origin, by.as_deref(), reason.as_deref());
-            format!("waiting since {since}{opened}{}", rest(why))
+            format!("waiting since {since}{opened}{}{}", rest(why), expires(why))
         }
         SlotEvent::BackoffEnded => format!("waiting since {since}{}", rest(why)),
         SlotEvent::Reopened { by, .. } => format!("waiting since {since}, when {by} reopened it{}", rest(why)),
-        SlotEvent::TriggerMet { .. } => format!("queued since {since}{}", rest(why)),
+        SlotEvent::Held { .. } => format!("held since {since}{}{}", rest(why), expires(why)),
+        SlotEvent::TriggerMet { .. } | SlotEvent::ConstraintsMet { .. } => format!("queued since {since}{}", rest(why)),
         SlotEvent::Dispatched { run, .. } if !why.blockers.is_empty() => {
             format!("run {run} was dispatched at {since} and could not be started yet: {}", why.blockers.join("; "))
         }
@@ -371,12 +457,18 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
             format!("marked as succeeded by {by} at {since}{}", reason_words(reason.as_deref()))
         }
         SlotEvent::SkippedBy { by, reason } => format!("skipped by {by} at {since}{}", reason_words(reason.as_deref())),
-        SlotEvent::Expired { timeout_seconds, .. } => {
-            format!("expired at {since}: it still waited {timeout_seconds} s after its time")
+        SlotEvent::Expired { timeout_seconds, explanation } => {
+            format!("expired at {since}{}", ends::expired(slot, why, *timeout_seconds, explanation))
+        }
+        SlotEvent::Aborted { cause, by } => {
+            format!("skipped at {since}, {}", ends::aborted(*cause, by.as_deref(), why))
         }
         SlotEvent::Imported { from, there, .. } => {
             let rest = rest(why);
             format!("{} since {since}, when it was imported from {from}, where it was {there}{rest}", slot.state)
+        }
+        SlotEvent::Skipped { explanation } if explanation.kind == TriggerKind::Constraints => {
+            format!("skipped at {since} by {}", ends::skipped(explanation))
         }
         SlotEvent::Skipped { explanation } => format!("skipped at {since}: {}", never_words(explanation)),
         _ => format!("{} since {since}", slot.state),
@@ -386,6 +478,11 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
 /// What stands in the way, after where it stands.
 fn rest(why: &Why) -> String {
     if why.blockers.is_empty() { String::new() } else { format!(": {}", why.blockers.join("; ")) }
+}
+
+/// `; expires at 2016-01-01T12:00Z`, where that is known.
+fn expires(why: &Why) -> String {
+    why.expires.map(|at| format!("; expires at {}", text::format_short(at))).unwrap_or_default()
 }
 
 /// Which other job, or who, opened one.

@@ -1,0 +1,113 @@
+//! What is wrong with an event schedule, before it comes to be.
+
+use kelos_model::facts::ENDS;
+use kelos_model::{Trigger, Workflow};
+
+/// Triggers that one may have inside each other at the most, counted over the whole tree.
+pub const MOST_TRIGGERS: usize = 1000;
+
+/// Says what is wrong with an event schedule, in words.
+///
+/// # Errors
+/// When it could never run anything, or a number in it makes no sense.
+pub fn check(schedule: &Workflow) -> Result<(), String> {
+    let Some(events) = schedule.keys.events() else { return Err(format!("{} is no event schedule", schedule.id)) };
+    if events.timeout_millis == 0 {
+        return Err("a timeout of 0 lets nothing run: expected at least 1 millisecond".to_owned());
+    }
+    if let (Some(start), Some(end)) = (schedule.start_time, events.end_time)
+        && start >= end
+    {
+        return Err("it ends before it starts: expected an end after the start".to_owned());
+    }
+    schedule.constraints.iter().try_for_each(kelos_model::Constraint::check)?;
+    if triggers(&schedule.trigger) > MOST_TRIGGERS {
+        return Err(format!("its trigger has more than {MOST_TRIGGERS} parts"));
+    }
+    leaves(&schedule.trigger)?;
+    if schedule.trigger.subjects().is_empty() {
+        return Err("nothing in its trigger can begin it: expected times, partitions, ends of programs or signals \
+                    among what it waits for"
+            .to_owned());
+    }
+    Ok(())
+}
+
+fn triggers(trigger: &Trigger) -> usize {
+    trigger.nested().iter().map(triggers).sum::<usize>() + 1
+}
+
+fn leaves(trigger: &Trigger) -> Result<(), String> {
+    match trigger {
+        Trigger::Partitions { dataset, .. } if dataset.is_empty() => {
+            Err("a dataset without a name: expected one".to_owned())
+        }
+        Trigger::Partitions { dataset, count: 0 } => {
+            Err(format!("0 partitions of {dataset} are met by anything: expected at least 1"))
+        }
+        Trigger::Signal { name } if name.is_empty() => Err("a signal without a name: expected one".to_owned()),
+        Trigger::Ended { program, states } => {
+            let known = !states.is_empty() && states.iter().all(|state| ENDS.contains(state));
+            let ends = ENDS.map(kelos_model::SlotState::as_str).join(", ");
+            known.then_some(()).ok_or_else(|| format!("expected how {program} ends: some of {ends}"))
+        }
+        Trigger::And { triggers } | Trigger::Or { triggers } if triggers.is_empty() => {
+            Err("an `and` or `or` of nothing: expected triggers in it".to_owned())
+        }
+        other => other.nested().iter().try_for_each(leaves),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::workflow::{EventKeys, Keys};
+    use kelos_model::{Constraint, Gate, Job, WorkflowId};
+    use serde_json::Map;
+
+    use super::*;
+
+    fn schedule(trigger: Trigger, change: impl FnOnce(&mut EventKeys)) -> Workflow {
+        let id = |name| WorkflowId::new(name).expect("an id");
+        let mut keys = EventKeys::new("s", id("p"));
+        change(&mut keys);
+        let workflow = Workflow::keyed(id("a.s"), Keys::Events(Box::new(keys)), Job::new("command", Map::new()));
+        Workflow { trigger, ..workflow }
+    }
+
+    fn signal() -> Trigger {
+        Trigger::Signal { name: "go".into() }
+    }
+
+    fn wrong(schedule: &Workflow) -> String {
+        check(schedule).expect_err("something wrong")
+    }
+
+    #[test]
+    fn what_can_run_is_fine() {
+        assert_eq!(check(&schedule(signal(), |_| {})), Ok(()));
+    }
+
+    #[test]
+    fn what_can_never_run_is_told() {
+        let never = "nothing in its trigger can begin it: expected times, partitions, ends of programs or signals among \
+                     what it waits for";
+        assert_eq!(wrong(&schedule(Trigger::Always, |_| {})), never);
+        assert_eq!(
+            wrong(&schedule(signal(), |keys| keys.timeout_millis = 0)),
+            "a timeout of 0 lets nothing run: expected at least 1 millisecond"
+        );
+        let of = |count| Trigger::Partitions { dataset: "ds".into(), count };
+        assert_eq!(wrong(&schedule(of(0), |_| {})), "0 partitions of ds are met by anything: expected at least 1");
+        let program = WorkflowId::new("q").expect("an id");
+        let ended = Trigger::Ended { program, states: Vec::new() };
+        assert_eq!(wrong(&schedule(ended, |_| {})), "expected how q ends: some of succeeded, failed, killed");
+        let nothing = Trigger::Or { triggers: vec![signal(), Trigger::And { triggers: Vec::new() }] };
+        assert_eq!(wrong(&schedule(nothing, |_| {})), "an `and` or `or` of nothing: expected triggers in it");
+        let mut late = schedule(signal(), |keys| keys.end_time = Some(jiff::Timestamp::UNIX_EPOCH));
+        late.start_time = Some(jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(wrong(&late), "it ends before it starts: expected an end after the start");
+        let mut none = schedule(signal(), |_| {});
+        none.constraints = vec![Constraint::new(Gate::Concurrency(0))];
+        assert_eq!(wrong(&none), "a concurrency of 0 lets nothing run: expected at least 1");
+    }
+}

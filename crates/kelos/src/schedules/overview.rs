@@ -1,0 +1,194 @@
+//! How an event schedule stands: when it fires next, what it has pending and how far that is, and how its last run went.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::event::Event;
+use kelos_model::time::{Zone, text};
+use kelos_model::trigger::TriggerKind;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Collected, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow};
+use kelos_store::{Reader, RunFilter, SlotFilter, StoreError};
+
+use super::progress::{expires, progress};
+use super::words;
+
+/// How an event schedule stands.
+#[derive(Debug, Clone)]
+pub struct Overview {
+    /// When its cron expressions fire next; none where it has none, or is disabled.
+    pub next: Option<FiringTime>,
+    /// What has not started yet, newest first; the first few.
+    pub pending: Vec<Pending>,
+    /// Its run that was dispatched last.
+    pub last_run: Option<Run>,
+    /// How many of its slots are in each state.
+    pub counts: BTreeMap<SlotState, u64>,
+}
+
+/// A time of a cron expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FiringTime {
+    /// The time.
+    pub at: Timestamp,
+    /// The expression.
+    pub cron: String,
+    /// Its zone.
+    pub zone: Zone,
+}
+
+/// A slot that has not started yet.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    /// Which.
+    pub slot: SlotRef,
+    /// Where it stands: waiting, held, queued or in back-off.
+    pub state: SlotState,
+    /// Since when.
+    pub since: Timestamp,
+    /// What it waits for: `3 of 4 partitions of purchases`.
+    pub text: String,
+    /// What its trigger says, where it waits; what its constraints say, where it is held.
+    pub explanation: Option<Explanation>,
+    /// When it is over if nothing changes.
+    pub expires: Option<Timestamp>,
+    /// What it has collected.
+    pub collected: Option<Box<Collected>>,
+}
+
+/// So many slots that have not started are told of at the most.
+const MOST_PENDING: usize = 10;
+
+/// Reads how an event schedule stands.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn read(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Result<Overview, StoreError> {
+    let workflow = Some(row.id.clone());
+    let runs = RunFilter { workflow: workflow.clone(), ..RunFilter::default() };
+    let counts = reader.slot_counts(&SlotFilter { workflow, ..SlotFilter::default() })?;
+    // Most schedules have nothing pending, and looking for it passes over all that has ended.
+    let any = PENDING.iter().any(|state| counts.get(state).is_some_and(|slots| *slots > 0));
+    Ok(Overview {
+        next: Some(row).filter(|row| row.present && !row.paused).and_then(|row| next_time(&row.definition, now)),
+        pending: if any { pending(reader, row, now)? } else { Vec::new() },
+        last_run: reader.runs(&runs, None, 1)?.rows.into_iter().next(),
+        counts,
+    })
+}
+
+const PENDING: [SlotState; 4] = [SlotState::Waiting, SlotState::Held, SlotState::Queued, SlotState::Backoff];
+
+/// What an event schedule has pending, newest first.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn pending(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Pending>, StoreError> {
+    let filter = SlotFilter { workflow: Some(row.id.clone()), states: PENDING.to_vec(), ..SlotFilter::default() };
+    let page = reader.slots(&filter, None, MOST_PENDING)?;
+    page.rows.into_iter().map(|found| one_pending(reader, &row.definition, found.id, found.slot, now)).collect()
+}
+
+fn one_pending(
+    reader: &dyn Reader,
+    definition: &Workflow,
+    id: SlotRef,
+    slot: Slot,
+    now: Timestamp,
+) -> Result<Pending, StoreError> {
+    let explanation = match slot.state {
+        SlotState::Waiting if definition.trigger.is_of_facts() => {
+            Some(progress(definition, &id, slot.collected.as_deref(), now))
+        }
+        SlotState::Waiting | SlotState::Held => last_said(reader, &id, slot.state)?,
+        _ => None,
+    };
+    let text = match (slot.state, &explanation) {
+        (SlotState::Waiting, Some(said)) => words::waits_for(said),
+        (SlotState::Held, Some(said)) => words::unmet(said),
+        (SlotState::Queued, _) => "may go, and waits for a permit".to_owned(),
+        (SlotState::Backoff, _) => slot.due.map_or_else(
+            || "its run failed and is tried again".to_owned(),
+            |due| format!("its run failed and is tried again at {}", text::format_short(due)),
+        ),
+        _ => "it has not been looked at yet".to_owned(),
+    };
+    let expires = expires(definition, &id, &slot).filter(|_| slot.last_run == 0);
+    Ok(Pending {
+        slot: id,
+        state: slot.state,
+        since: slot.since,
+        text,
+        explanation,
+        expires,
+        collected: slot.collected,
+    })
+}
+
+/// What the trigger of a slot that waits, or the constraints of one that is held, were last found to say.
+fn last_said(reader: &dyn Reader, id: &SlotRef, state: SlotState) -> Result<Option<Explanation>, StoreError> {
+    let history = reader.history(id)?;
+    Ok(history.into_iter().rev().find_map(|record| match record.event {
+        Event::Slot { what: SlotEvent::Looked { explanation }, .. } => {
+            let of_constraints = explanation.kind == TriggerKind::Constraints;
+            (of_constraints == (state == SlotState::Held)).then_some(explanation)
+        }
+        _ => None,
+    }))
+}
+
+/// The first time of an event schedule's cron expressions after a moment.
+#[must_use]
+pub fn next_time(definition: &Workflow, after: Timestamp) -> Option<FiringTime> {
+    // A time at the very start counts.
+    let after = definition
+        .start_time
+        .and_then(|start| start.checked_sub(SignedDuration::from_millis(1)).ok())
+        .map_or(after, |before_start| before_start.max(after));
+    let firings = definition.trigger.firings().into_iter();
+    let times = firings.filter_map(|firing| {
+        let at = firing.schedule().next_after(after)?;
+        Some(FiringTime { at, cron: firing.text().to_owned(), zone: firing.zone().clone() })
+    });
+    let end = definition.keys.events().and_then(|events| events.end_time);
+    times.min_by_key(|time| time.at).filter(|time| end.is_none_or(|end| time.at < end))
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::time::Firing;
+    use kelos_model::workflow::{EventKeys, Keys};
+    use kelos_model::{Job, Trigger, WorkflowId};
+    use serde_json::Map;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("an instant")
+    }
+
+    fn fired(cron: &str, zone: &str) -> Trigger {
+        Trigger::Fired { firing: Firing::parse(cron, Zone::parse(zone).expect("a zone")).expect("an expression") }
+    }
+
+    fn schedule(trigger: Trigger) -> Workflow {
+        let id = |name| WorkflowId::new(name).expect("an id");
+        let keys = Keys::Events(Box::new(EventKeys::new("s", id("p"))));
+        Workflow { trigger, ..Workflow::keyed(id("a.s"), keys, Job::new("command", Map::new())) }
+    }
+
+    #[test]
+    fn the_next_time_is_the_earliest_between_start_and_end() {
+        let triggers = vec![fired("0 4 * * *", "UTC"), fired("0 4 * * *", "Europe/Berlin")];
+        let mut schedule = schedule(Trigger::Or { triggers });
+        let next = |schedule: &Workflow| next_time(schedule, at("2026-07-01T00:00:00Z"));
+        let found = next(&schedule).expect("a time");
+        assert_eq!((found.at, found.zone.name()), (at("2026-07-01T02:00:00Z"), "Europe/Berlin"));
+        schedule.start_time = Some(at("2026-07-01T04:00:00Z"));
+        assert_eq!(next(&schedule).map(|time| time.at), Some(at("2026-07-01T04:00:00Z")));
+        let mut keys = EventKeys::new("s", WorkflowId::new("p").expect("an id"));
+        keys.end_time = Some(at("2026-07-01T04:00:00Z"));
+        schedule.keys = Keys::Events(Box::new(keys));
+        assert_eq!(next(&schedule), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! How far a slot that collects facts has come. Its looks leave no lines in the log, so that facts cost little: what it
+//! collected says all.
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::facts::{Collected, Tally};
+use kelos_model::template::KeyValues;
+use kelos_model::trigger::{Explanation, Facts, evaluate};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Probe, ProbeAnswer, Slot, SlotRef, SlotState, Subject, Trigger, Workflow};
+
+/// What is known of a slot that collects: nothing of other slots and of the outside.
+struct Seen<'a> {
+    now: Timestamp,
+    collected: Option<&'a Collected>,
+}
+
+impl Facts for Seen<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn slot(&self, _: &SlotRef) -> Option<Option<SlotState>> {
+        None
+    }
+
+    fn probe(&self, _: &Probe) -> Option<ProbeAnswer> {
+        None
+    }
+
+    fn collected(&self, subject: &Subject) -> Option<&Tally> {
+        self.collected.and_then(|collected| collected.of(subject))
+    }
+}
+
+/// What the trigger of a slot says to what the slot collected: `3 of 4 partitions of ds`. Leaves that ask for more than facts
+/// are not known here.
+#[must_use]
+pub fn progress(workflow: &Workflow, slot: &SlotRef, collected: Option<&Collected>, now: Timestamp) -> Explanation {
+    let key = KeyValues::of(&workflow.keys, &slot.key);
+    evaluate(&workflow.trigger, &workflow.id, &key, &Seen { now, collected }).explanation
+}
+
+/// How much of what a trigger waits for was collected, from 0 to 1.
+#[must_use]
+pub fn share(trigger: &Trigger, collected: Option<&Collected>) -> f64 {
+    let shares = |triggers: &[Trigger]| triggers.iter().map(|one| share(one, collected)).collect::<Vec<f64>>();
+    match trigger {
+        Trigger::And { triggers } => shares(triggers).iter().sum::<f64>() / triggers.len().max(1) as f64,
+        Trigger::Or { triggers } => shares(triggers).into_iter().fold(0.0, f64::max),
+        Trigger::Partitions { dataset, count } => {
+            let tally = collected.and_then(|collected| collected.of(&Subject::Partitions(dataset.clone())));
+            let came = tally.map_or(0, |tally| tally.count);
+            (came as f64 / f64::from((*count).max(1))).min(1.0)
+        }
+        other if collected.is_some_and(|collected| other.is_met_by(collected)) => 1.0,
+        _ => 0.0,
+    }
+}
+
+/// When a slot of an event schedule expires, if it still collects or is held then.
+#[must_use]
+pub fn expires(workflow: &Workflow, id: &SlotRef, slot: &Slot) -> Option<Timestamp> {
+    let events = workflow.keys.events()?;
+    let waits = matches!(slot.state, SlotState::Waiting | SlotState::Held | SlotState::Expired);
+    let since = slot.collected.as_ref().map_or(id.key.scheduled_at(), |collected| collected.since);
+    let wait = SignedDuration::from_millis(i64::try_from(events.timeout_millis).ok()?);
+    since.checked_add(wait).ok().filter(|_| waits)
+}
+
+/// Why an event schedule has nothing pending, in words.
+#[must_use]
+pub fn nothing_pending(row: &WorkflowRow) -> String {
+    let since = |at: Option<Timestamp>| {
+        at.map(|at| format!(" since {}", kelos_model::time::text::format_short(at))).unwrap_or_default()
+    };
+    if !row.present {
+        return "nothing is pending: it was deleted".to_owned();
+    }
+    if row.paused {
+        return format!("nothing is pending: disabled{}", since(row.moments.updated));
+    }
+    "nothing is pending: no fact that it waits for has come since the last time that it went".to_owned()
+}

@@ -1,0 +1,29 @@
+//! What constraints have to do with a slot, in words.
+
+use jiff::Timestamp;
+use kelos_core::Inspection;
+use kelos_model::trigger::TriggerKind;
+use kelos_model::{EventRecord, Explanation};
+
+use super::{begins, explanation};
+
+/// What constraints were last found to see, since the slot last began to wait.
+pub(super) fn last(history: &[EventRecord]) -> Option<(Explanation, Timestamp)> {
+    let since = history.iter().rev().take_while(|record| !begins(record));
+    let mut told = since.filter_map(|record| Some((explanation(record)?, record.at)));
+    told.find(|(told, _)| told.kind == TriggerKind::Constraints).map(|(told, at)| (told.clone(), at))
+}
+
+/// What holds a slot.
+pub(super) fn blockers(constraints: Option<&Explanation>, inspection: Option<&Inspection>) -> Vec<String> {
+    let Some(constraints) = constraints else {
+        return vec!["its constraints have not been looked at yet".to_owned()];
+    };
+    let mut blockers = constraints.blockers();
+    match inspection.map_or(0, |inspection| inspection.ahead) {
+        0 => {}
+        1 => blockers.push("1 slot that is held for fewer runs goes first".to_owned()),
+        ahead => blockers.push(format!("{ahead} slots that are held for fewer runs go first")),
+    }
+    blockers
+}

@@ -1,0 +1,60 @@
+//! How a slot that waited for facts or constraints came to its end, in words; and who had one go.
+
+use kelos_model::event::{Abort, Event};
+use kelos_model::time::text;
+use kelos_model::trigger::TriggerKind;
+use kelos_model::{Answer, EventRecord, Explanation, Slot, SlotEvent};
+
+use super::{Why, reason_words};
+
+/// Why a slot expired, and what was lost with it.
+pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Explanation) -> String {
+    // It may have been looked at as one that waits for its trigger, and was held.
+    let held = why.constraints.as_ref().filter(|_| last.answer == Answer::Met);
+    let last = held.unwrap_or(last);
+    let lacked = last.blockers().join("; ");
+    let Some(collected) = slot.collected.as_ref().filter(|_| why.expires.is_some()) else {
+        let held = if last.kind == TriggerKind::Constraints { format!(", held: {lacked}") } else { String::new() };
+        return format!(": it still waited {timeout_seconds} s after its time{held}");
+    };
+    let lasted = text::took(collected.since, slot.since);
+    match last.kind {
+        TriggerKind::Constraints => format!(", {lasted} after it began to collect, while it was held: {lacked}"),
+        _ => format!(", {lasted} after it began to collect, and what it had is lost: {lacked}"),
+    }
+}
+
+/// Why what an event schedule had pending was ended, and what was lost with it.
+pub(super) fn aborted(cause: Abort, by: Option<&str>, why: &Why) -> String {
+    let done = match cause {
+        Abort::Disabled => "disabled",
+        Abort::Changed => "changed",
+        Abort::Deleted => "deleted",
+    };
+    let who = by.map_or_else(|| format!("when its schedule was {done}"), |by| format!("when {by} {done} its schedule"));
+    let lacked = match (&why.constraints, &why.trigger) {
+        (Some(held), _) if held.answer != Answer::Met => held.blockers(),
+        (_, Some(trigger)) => trigger.blockers(),
+        _ => Vec::new(),
+    };
+    if lacked.is_empty() { who } else { format!("{who}; until then: {}", lacked.join("; ")) }
+}
+
+/// Which constraints ended a slot, and what they saw.
+pub(super) fn skipped(constraints: &Explanation) -> String {
+    let ended = constraints.nested.iter().filter(|one| one.answer == Answer::Never);
+    let seen: Vec<&str> = ended.map(|one| one.text.as_str()).collect();
+    let noun = if seen.len() == 1 { "a constraint" } else { "constraints" };
+    format!("{noun}: {}", seen.join("; "))
+}
+
+/// `, when ann had it go (reason)`, where somebody did.
+pub(super) fn fired(history: &[EventRecord]) -> Option<String> {
+    history.iter().rev().find_map(|record| match &record.event {
+        Event::Slot { what: SlotEvent::FiredBy { by, reason, unconstrained, .. }, .. } => {
+            let past = if *unconstrained { ", past its constraints" } else { "" };
+            Some(format!("; {by} had it go{past}{}", reason_words(reason.as_deref())))
+        }
+        _ => None,
+    })
+}
