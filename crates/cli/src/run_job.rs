@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos::executor::{Reports, Start, local_executors, run_ref};
+use kelos::executor::{Given, Reports, Start, local_executors, run_ref};
 use kelos::job::{NoFunctions, filled};
 use kelos::local::Launcher;
 use kelos::model::run::Report;
@@ -313,9 +313,9 @@ fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
 
 fn start(workflow: &Arc<Workflow>, key: SlotKey) -> Result<Start, String> {
     let run = RunId { slot: SlotRef::new(workflow.id.clone(), key), number: 1 };
-    let filled = filled(workflow, &run.slot.key, &NoFunctions)?;
+    let filled = filled(workflow, &run.slot.key, None, &NoFunctions)?;
     let (settings, properties) = (filled.settings, filled.properties);
-    Ok(Start { run, workflow: workflow.clone(), settings, properties, worker: None })
+    Ok(Start { run, workflow: workflow.clone(), settings, properties, given: Given::default(), worker: None })
 }
 
 /// Does a run for nobody else.

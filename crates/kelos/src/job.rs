@@ -7,10 +7,10 @@ use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
-use kelos_model::{RunId, SlotKey, Workflow, WorkflowId};
+use kelos_model::{Collected, RunId, SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
-use crate::executor::Start;
+use crate::executor::{Given, Start};
 
 /// Functions that stayed in scripts. Calls block, within their time limit.
 pub trait Functions: Send + Sync {
@@ -79,24 +79,39 @@ pub struct Filled {
     pub properties: Map<String, Value>,
 }
 
-/// Fills a job in for a slot. Where a function of a script gives its properties, it is called, which blocks.
+/// Fills a job in for a slot, with what it collected. Where a function of a script gives its properties, it is called, which
+/// blocks.
 ///
 /// # Errors
 /// In words, when that function fails or gives something else than an object.
-pub fn filled(workflow: &Workflow, key: &SlotKey, functions: &dyn Functions) -> Result<Filled, String> {
+pub fn filled(
+    workflow: &Workflow,
+    key: &SlotKey,
+    collected: Option<&Collected>,
+    functions: &dyn Functions,
+) -> Result<Filled, String> {
+    filled_with(workflow, key, &Given::of(workflow, key, collected), functions)
+}
+
+fn filled_with(workflow: &Workflow, key: &SlotKey, given: &Given, functions: &dyn Functions) -> Result<Filled, String> {
     let properties = match &workflow.job.properties {
         Properties::Fixed(properties) => properties.clone(),
         Properties::Function(function) => functions.properties(function, &workflow.id, key)?,
     };
-    let values = KeyValues::of(&workflow.keys, key);
+    let values = given.values(workflow, key);
     let settings = fill_settings(&workflow.job.settings, &values);
     Ok(Filled { settings, properties: fill_settings(&properties, &values) })
 }
 
 /// Fills a job in for a run.
-pub(crate) fn fill(run: &RunId, workflow: &Arc<Workflow>, functions: &dyn Functions) -> Result<Start, String> {
-    let Filled { settings, properties } = filled(workflow, &run.slot.key, functions)?;
-    Ok(Start { run: run.clone(), workflow: workflow.clone(), settings, properties, worker: None })
+pub(crate) fn fill(
+    run: &RunId,
+    workflow: &Arc<Workflow>,
+    given: Given,
+    functions: &dyn Functions,
+) -> Result<Start, String> {
+    let Filled { settings, properties } = filled_with(workflow, &run.slot.key, &given, functions)?;
+    Ok(Start { run: run.clone(), workflow: workflow.clone(), settings, properties, given, worker: None })
 }
 
 /// Fills every text, but for shell scripts: those get the values as variables, never pasted in.

@@ -11,7 +11,7 @@ use http_support::{Asked, Reply, Service, answer};
 use jiff::Timestamp;
 use kelos::clock::{Clock, system_clock};
 use kelos::core::Input;
-use kelos::executor::{Executor, HttpExecutor, Records, Reports, Start};
+use kelos::executor::{Executor, Given, HttpExecutor, Records, Reports, Start};
 use kelos::http::Http;
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule, parse_instant};
@@ -121,6 +121,7 @@ fn start(settings: Value) -> Start {
         workflow: Arc::new(workflow),
         settings,
         properties: Map::new(),
+        given: Given::default(),
         worker: None,
     }
 }

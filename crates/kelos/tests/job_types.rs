@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos::core::Input;
-use kelos::executor::{Reports, Start, local_executors, run_ref};
+use kelos::executor::{Given, Reports, Start, local_executors, run_ref};
 use kelos::model::run::Report;
 use kelos::model::{Outcome, RunId, SlotRef, Workflow};
 use kelos::stolos::{Settings, apps};
@@ -39,6 +39,7 @@ impl Bench {
             workflow: self.workflow.clone(),
             settings: self.workflow.job.settings.clone(),
             properties: Map::new(),
+            given: Given::default(),
             worker: None,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos::core::Input;
-use kelos::executor::{CommandExecutor, Executor, Reports, SparkExecutor, Start, run_ref};
+use kelos::executor::{CommandExecutor, Executor, Given, Reports, SparkExecutor, Start, run_ref};
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule, parse_instant};
 use kelos::model::workflow::Job;
@@ -88,6 +88,7 @@ fn start(settings: Value) -> Start {
         workflow: Arc::new(workflow),
         settings,
         properties: Map::new(),
+        given: Given::default(),
         worker: None,
     }
 }

@@ -8,13 +8,16 @@ use jiff::{SignedDuration, Timestamp};
 use crate::key::SlotKey;
 use crate::workflow::Keys;
 
-/// A key, and the named values that it yields: the parts of its time, and the identifiers of a job id.
+/// A key, and the named values that it yields: the parts of its time, and the identifiers of a job id; and those that a run is
+/// given beside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyValues {
     key: SlotKey,
     /// The moment of a time key; of a job the start, in UTC, of the day that one of its identifiers names.
     time: Option<Timestamp>,
     identifiers: Vec<(Arc<str>, Arc<str>)>,
+    /// What a run is given beside, by name.
+    arguments: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl KeyValues {
@@ -26,13 +29,21 @@ impl KeyValues {
             _ => None,
         };
         let (identifiers, day) = read.unwrap_or_default();
-        KeyValues { key: key.clone(), time: key.time().or(day), identifiers }
+        KeyValues { key: key.clone(), time: key.time().or(day), identifiers, arguments: Vec::new() }
     }
 
     /// The values of a moment.
     #[must_use]
     pub fn at(time: Timestamp) -> KeyValues {
-        KeyValues { key: SlotKey::Time(time), time: Some(time), identifiers: Vec::new() }
+        KeyValues { key: SlotKey::Time(time), time: Some(time), identifiers: Vec::new(), arguments: Vec::new() }
+    }
+
+    /// The same with further names, which go before all others.
+    #[must_use]
+    pub fn with<'a>(mut self, arguments: impl IntoIterator<Item = (&'a String, &'a String)>) -> KeyValues {
+        self.arguments =
+            arguments.into_iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
+        self
     }
 
     /// Whose values these are.
@@ -58,15 +69,17 @@ impl KeyValues {
     pub fn offset(&self, seconds: i64) -> Option<KeyValues> {
         let time = self.time?.checked_add(SignedDuration::from_secs(seconds)).ok()?;
         let key = if self.key.job().is_some() { self.key.clone() } else { SlotKey::Time(time) };
-        Some(KeyValues { key, time: Some(time), identifiers: self.identifiers.clone() })
+        Some(KeyValues { key, time: Some(time), ..self.clone() })
     }
 
-    /// Names and values, in a fixed order: an identifier goes before a part of the time of the same name.
+    /// Names and values, in a fixed order: of the same name an argument goes before an identifier, and that before a part of the
+    /// time.
     #[must_use]
     pub fn named(&self) -> Vec<(Cow<'_, str>, String)> {
-        let identifiers = self.identifiers.iter().map(|(name, value)| (Cow::Borrowed(&**name), value.to_string()));
+        let given = self.arguments.iter().chain(&self.identifiers);
+        let given = given.map(|(name, value)| (Cow::Borrowed(&**name), value.to_string()));
         let parts = self.time.map(parts).into_iter().flatten();
-        identifiers.chain(parts.map(|(name, value)| (Cow::Borrowed(name), value))).collect()
+        given.chain(parts.map(|(name, value)| (Cow::Borrowed(name), value))).collect()
     }
 
     /// Replaces each `${name}` that is known; others stay as they are, because Oozie's own
@@ -130,5 +143,13 @@ mod tests {
         let values = KeyValues::at("2015-09-03T04:05:06.007Z".parse().unwrap());
         let filled = values.fill("/x/${year}-${month}-${day}/${hour}${minute}${second}.${millisecond}/${wf:id()}/${");
         assert_eq!(filled, "/x/2015-09-03/040506.007/${wf:id()}/${");
+    }
+
+    #[test]
+    fn an_argument_goes_before_a_part_of_the_time() {
+        let given = [("day".to_owned(), "${month}".to_owned()), ("cleanup_dir".to_owned(), "/tmp".to_owned())];
+        let values = KeyValues::at("2015-09-03T04:05:06.007Z".parse().unwrap());
+        let values = values.with(given.iter().map(|(name, value)| (name, value)));
+        assert_eq!(values.fill("${cleanup_dir}/${year}/${day}"), "/tmp/2015/${month}");
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use super::deployments;
 use super::stepping::{Stepping, Wanted};
 use super::{Definitions, EngineParts, Message, Pace, Shown, Status};
-use crate::executor::{Reports, Start, WORKER};
+use crate::executor::{Given, Reports, Start, WORKER};
 use crate::job;
 use crate::prober::Prober;
 use crate::turn::Turns;
@@ -313,7 +313,10 @@ impl Leader {
             self.stepping.sent(&command);
             match command {
                 Command::Probe(probe) => probes.push(probe),
-                Command::StartRun { run, workflow, worker, .. } => self.start_run(run, workflow, worker),
+                Command::StartRun { run, workflow, worker, collected } => {
+                    let given = Given::of(&workflow, &run.slot.key, collected.as_deref());
+                    self.start_run(run, workflow, given, worker);
+                }
                 Command::CheckRun { run, executor, external_id } => {
                     self.parts.executors.get(&executor).check(&run, external_id.as_deref(), self.reports.clone());
                 }
@@ -343,13 +346,13 @@ impl Leader {
         }
     }
 
-    fn start_run(&self, run: RunId, workflow: Arc<Workflow>, worker: Option<Arc<str>>) {
+    fn start_run(&self, run: RunId, workflow: Arc<Workflow>, given: Given, worker: Option<Arc<str>>) {
         let (functions, reports) = (self.parts.functions.clone(), self.reports.clone());
         let name = if worker.is_some() { WORKER } else { &*workflow.job.executor };
         let executor = self.parts.executors.get(name);
         // A script's function may take its time; everything else is filled in here.
         let calls_a_script = job::calls_a_script(&workflow);
-        let go = move || match job::fill(&run, &workflow, &*functions) {
+        let go = move || match job::fill(&run, &workflow, given, &*functions) {
             Ok(start) => executor.start(Start { worker, ..start }, reports),
             Err(reason) => reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } }),
         };

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelos_model::run::Report;
-use kelos_model::template::KeyValues;
 use kelos_model::{Outcome, RunId};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
+use super::given::fits;
 use super::{Executor, Reports, Start};
 use crate::local::{self, Check, Exit, Launcher, RunRef, RunSpec, StartError};
 
@@ -40,7 +40,7 @@ impl CommandExecutor {
         }
         let exit = insist(run, || async { self.launcher.wait(&run_ref(run)).await }).await;
         self.watched().remove(run);
-        reports.run(run, Report::Ended { outcome: outcome_of(exit) });
+        report_end(&self.launcher, run, exit, reports).await;
     }
 
     fn watched(&self) -> MutexGuard<'_, BTreeSet<RunId>> {
@@ -100,7 +100,7 @@ impl Executor for CommandExecutor {
                     reports.run(&run, Report::Started { external_id });
                     this.watch(&run, &reports).await;
                 }
-                Check::Ended(exit) => reports.run(&run, Report::Ended { outcome: outcome_of(exit) }),
+                Check::Ended(exit) => report_end(&this.launcher, &run, exit, &reports).await,
             }
         });
     }
@@ -127,6 +127,14 @@ pub(crate) async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(
         }
         tokio::time::sleep(FILE_TROUBLE).await;
     }
+}
+
+/// Reports that a run has ended, and before that what it gives.
+async fn report_end(launcher: &Launcher, run: &RunId, exit: Exit, reports: &Reports) {
+    if let Some(outputs) = launcher.outputs(&run_ref(run)).await {
+        reports.run(run, Report::Gave { outputs });
+    }
+    reports.run(run, Report::Ended { outcome: outcome_of(exit) });
 }
 
 pub(crate) fn outcome_of(exit: Exit) -> Outcome {
@@ -172,16 +180,18 @@ fn seconds(settings: &Map<String, Value>, name: &str) -> Result<Option<Duration>
 
 /// Whether a value may be a variable of that name: an identifier called PATH must not choose what is executed.
 fn is_ours(name: &str) -> bool {
-    name.contains(|letter: char| letter.is_ascii_lowercase()) && !name.contains('=')
+    name.contains(|letter: char| letter.is_ascii_lowercase()) && !name.contains(['=', '\0'])
 }
 
 /// The slot's values under their own names (so that `${year}` means the same in a shell text as in a
 /// template), the run's under `KELOS_…`, and then what the job sets.
 fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<String, String>, String> {
     let slot = &start.run.slot;
-    let values = KeyValues::of(&start.workflow.keys, &slot.key);
-    let named = values.named().into_iter().filter(|(name, _)| is_ours(name));
+    let values = start.given.values(&start.workflow, &slot.key);
+    // Of two of the same name the first counts.
+    let named = values.named().into_iter().rev().filter(|(name, value)| is_ours(name) && fits(value));
     let mut env: BTreeMap<String, String> = named.map(|(name, value)| (name.into_owned(), value)).collect();
+    env.extend(start.given.variables());
     env.insert("KELOS_WORKFLOW".to_owned(), slot.workflow.to_string());
     env.insert("KELOS_SLOT".to_owned(), slot.short());
     env.insert("KELOS_TIME".to_owned(), slot.key.to_string());

@@ -7,6 +7,7 @@
 mod absent;
 mod bash;
 mod command;
+mod given;
 mod http;
 mod oozie;
 mod plugin;
@@ -29,6 +30,7 @@ use crate::local::Launcher;
 pub use absent::AbsentExecutor;
 pub use command::{CommandExecutor, run_ref};
 pub(crate) use command::{insist, outcome_of};
+pub use given::{ARGUMENT, ARGUMENTS, Given, TRIGGERED_BY};
 pub use http::HttpExecutor;
 pub use oozie::{NodeRecords, OozieExecutor, OozieWaits, Records};
 pub use spark::SparkExecutor;
@@ -45,6 +47,8 @@ pub struct Start {
     pub settings: Map<String, Value>,
     /// The job's properties, templates filled.
     pub properties: Map<String, Value>,
+    /// What it is given of what its slot collected.
+    pub given: Given,
     /// The worker that offered to do it, where one did.
     pub worker: Option<Arc<str>>,
 }

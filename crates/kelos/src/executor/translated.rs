@@ -59,7 +59,7 @@ impl JobValues {
     /// Those of a run: of its key, and `app_name` and `job_id`.
     pub(super) fn of(start: &Start) -> JobValues {
         let slot = &start.run.slot;
-        let values = KeyValues::of(&start.workflow.keys, &slot.key);
+        let values = start.given.values(&start.workflow, &slot.key);
         let named = values.named().into_iter().map(|(name, value)| (name.into_owned(), value));
         let always = [("app_name".to_owned(), slot.workflow.to_string()), ("job_id".to_owned(), slot.key.short())];
         JobValues(named.chain(always).collect())

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::{Map, Value};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Interest};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
@@ -17,6 +18,7 @@ use tokio::task::spawn_blocking;
 
 use super::error::{At, LocalError, StartError};
 use super::log::{self, LogChunk};
+use super::outputs::read_outputs;
 use super::paths::{RunDirs, RunRef, make_dir, remove_dir};
 use super::procs::ProcessId;
 use super::records::{self, CLAIM, Exit, RunSpec, SPEC};
@@ -202,6 +204,12 @@ impl Launcher {
     pub async fn log_len(&self, run: &RunRef) -> Result<u64, LocalError> {
         let dir = self.inner.dirs.path(run);
         blocking(move || log::log_len(&dir)).await
+    }
+
+    /// What the command of a run has given to those that it triggers, where it has and that is sound.
+    pub async fn outputs(&self, run: &RunRef) -> Option<Map<String, Value>> {
+        let dir = self.inner.dirs.path(run);
+        spawn_blocking(move || read_outputs(&dir).ok().flatten()).await.ok().flatten()
     }
 
     /// Removes all that is kept of a run that is over. Nothing there is fine too.

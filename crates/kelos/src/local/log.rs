@@ -149,6 +149,11 @@ impl LogWriter {
         }
     }
 
+    /// The folder of the run.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Takes the next bytes of the output.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {

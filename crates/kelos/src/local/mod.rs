@@ -21,8 +21,8 @@
 //!   killed.
 //!
 //! The files of a run: `spec.json` (what to run), `claim` (who looks after it, and the command's
-//! process), `log` and `log.tail.*` (its output), `exit.json` (its outcome), `shim.err` (what went
-//! wrong around the command). Few on purpose, and each only when there is something to say.
+//! process), `log` and `log.tail.*` (its output), `outputs.json` (what it gives, written by the command),
+//! `exit.json` (its outcome), `shim.err` (what went wrong around the command). Few on purpose, and each only when there is something to say.
 //!
 //! A supervisor that ends the server must leave its other processes alone (`KillMode=process` for
 //! systemd): a shim that is told to end, ends its run as killed.
@@ -32,6 +32,7 @@
 mod error;
 mod launcher;
 mod log;
+mod outputs;
 mod paths;
 mod procs;
 mod records;

@@ -14,6 +14,7 @@ use rustix::process::Pid;
 
 use super::error::{At, LocalError};
 use super::log::LogWriter;
+use super::outputs::{OUTPUTS, OUTPUTS_VARIABLE};
 use super::procs::{self, ProcessId, Stat, Tree};
 use super::records::{self, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SPEC, TAG_VARIABLE};
 use super::supervise::{Signals, Supervisor};
@@ -116,7 +117,7 @@ fn not_started(error: String) -> Exit {
 fn start(dir: &Path, spec: &RunSpec, claim: &Claim) -> Result<(LogWriter, Pid, PipeReader), String> {
     let limit = spec.log_limit_bytes.unwrap_or(DEFAULT_LOG_LIMIT);
     let log = LogWriter::new(dir, limit);
-    let mut command = command(spec, claim)?;
+    let mut command = command(dir, spec, claim)?;
     let (output, writer) = io::pipe().map_err(|error| format!("failed to create a pipe: {error}"))?;
     let second = writer.try_clone().map_err(|error| format!("failed to create a pipe: {error}"))?;
     command.stdout(writer).stderr(second);
@@ -127,7 +128,7 @@ fn start(dir: &Path, spec: &RunSpec, claim: &Claim) -> Result<(LogWriter, Pid, P
     Ok((log, pid, output))
 }
 
-fn command(spec: &RunSpec, claim: &Claim) -> Result<Command, String> {
+fn command(dir: &Path, spec: &RunSpec, claim: &Claim) -> Result<Command, String> {
     let (program, args) = spec.argv.split_first().ok_or("the command is empty, expected at least a program")?;
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).process_group(0);
@@ -138,6 +139,7 @@ fn command(spec: &RunSpec, claim: &Claim) -> Result<Command, String> {
         return Err(format!("the environment name `{}` is not valid", name.escape_debug()));
     }
     command.envs(&spec.env).env("KELOS_RUN_ID", &spec.run_id).env(TAG_VARIABLE, &claim.tag);
+    command.env(OUTPUTS_VARIABLE, dir.join(OUTPUTS));
     if let Some(cwd) = &spec.cwd {
         // Looked at beforehand, as the error of the system wouldn't say whether the folder or the
         // program is missing.

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 
 use super::log::LogWriter;
+use super::outputs::{OUTPUTS_VARIABLE, read_outputs};
 use super::procs::Tree;
 use super::records::Outcome;
 
@@ -125,6 +126,7 @@ impl Supervisor {
             }
         }
         self.read_the_rest();
+        self.check_outputs();
         self.outcome()
     }
 
@@ -251,6 +253,13 @@ impl Supervisor {
                 Ok(_) => self.read_output(),
                 Err(_) => {}
             }
+        }
+    }
+
+    /// Says in the log why what the command gave is left out.
+    fn check_outputs(&mut self) {
+        if let Err(why) = read_outputs(self.log.dir()) {
+            self.log.write(format!("kelos: what it wrote to {OUTPUTS_VARIABLE} is left out: {why}\n").as_bytes());
         }
     }
 

@@ -22,7 +22,7 @@ use super::past::PastStore;
 use super::real::RealRuns;
 use super::stage::{Stage, ended};
 use super::{Mismatch, Trouble};
-use crate::executor::Start;
+use crate::executor::{self, Start};
 use crate::job::{self, Functions};
 use crate::turn::Turns;
 
@@ -169,7 +169,10 @@ impl Stage for Outside<'_> {
     fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
-            Command::StartRun { run, workflow, .. } => self.start(now, run, &workflow),
+            Command::StartRun { run, workflow, collected, .. } => {
+                let given = executor::Given::of(&workflow, &run.slot.key, collected.as_deref());
+                self.start(now, run, &workflow, given)
+            }
             Command::CancelRun { run, .. } => {
                 self.live.remove(&run);
                 Ok(vec![ended(run, Outcome::Killed)])
@@ -310,8 +313,14 @@ impl Outside<'_> {
         Ok(self.told(answered))
     }
 
-    fn start(&mut self, now: Timestamp, run: RunId, workflow: &Arc<Workflow>) -> Result<Vec<Input>, Trouble> {
-        let start = match job::fill(&run, workflow, &*self.functions) {
+    fn start(
+        &mut self,
+        now: Timestamp,
+        run: RunId,
+        workflow: &Arc<Workflow>,
+        given: executor::Given,
+    ) -> Result<Vec<Input>, Trouble> {
+        let start = match job::fill(&run, workflow, given, &*self.functions) {
             Ok(start) => start,
             Err(reason) => return Ok(vec![ended(run, Outcome::Refused { reason })]),
         };

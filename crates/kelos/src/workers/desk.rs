@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::state::{Cancelled, Entry, Place, State};
 use super::{Answer, Seen, Word, verdict};
 use crate::engine::{Handle, Status};
-use crate::executor::{Executor, Reports, Start};
+use crate::executor::{Executor, Reports, Start, run_ref};
 use crate::local::{Launcher, LocalError, gone, unique};
 
 /// How often a desk looks whom it has not heard of: so many times in a lease.
@@ -253,13 +253,14 @@ impl Inner {
             let (desk, why) = (self.clone(), why.to_owned());
             self.runtime.spawn(async move {
                 let report = verdict::end(&desk.launcher, &run, &why).await;
-                desk.conclude(&run, report);
+                desk.conclude(&run, report).await;
             });
         }
     }
 
     /// Says the last word on a run that is in nobody's hands.
-    fn conclude(&self, run: &RunId, report: Report) {
+    async fn conclude(&self, run: &RunId, report: Report) {
+        let outputs = self.launcher.outputs(&run_ref(run)).await;
         let Some(entry) = self.state().runs.remove(run) else { return };
         let report = match report {
             Report::Ended { outcome: Outcome::Unknown { .. } } | Report::NeverStarted if entry.cancelled => {
@@ -267,6 +268,9 @@ impl Inner {
             }
             other => other,
         };
+        if let (Report::Ended { .. }, Some(outputs)) = (&report, outputs) {
+            entry.reports.run(run, Report::Gave { outputs });
+        }
         entry.reports.run(run, report);
     }
 
@@ -299,7 +303,7 @@ impl Inner {
         let (desk, run, why) = (self.clone(), run.clone(), why.to_owned());
         self.runtime.spawn(async move {
             let report = verdict::unclaimed(&desk.launcher, &run, was_confirmed, &why).await;
-            desk.conclude(&run, report);
+            desk.conclude(&run, report).await;
         });
     }
 
@@ -309,7 +313,7 @@ impl Inner {
             let is_unclaimed =
                 |state: &State| state.runs.get(&run).is_some_and(|entry| matches!(entry.place, Place::Unclaimed(_)));
             if is_unclaimed(&self.state()) {
-                self.conclude(&run, report);
+                self.conclude(&run, report).await;
             }
             return;
         }

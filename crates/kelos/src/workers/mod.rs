@@ -34,6 +34,7 @@ use serde_json::{Map, Value};
 pub use desk::{Desk, NotTaken};
 pub use worker::{Door, News, NoAnswer, Over, Wanted, Worker};
 
+use crate::executor::Given;
 use crate::local::ProcessId;
 
 /// How long a worker may be silent before its runs are taken from it.
@@ -144,6 +145,9 @@ pub struct Order {
     pub settings: Map<String, Value>,
     /// The job's properties, templates filled.
     pub properties: Map<String, Value>,
+    /// What it is given of what its slot collected.
+    #[serde(default)]
+    pub given: Given,
 }
 
 /// A worker, as its desk sees it.

@@ -168,7 +168,8 @@ impl State {
                 Report::Started { external_id } => self.started(run, worker, external_id),
                 // One that was put off will be asked for anew.
                 Report::Ended { .. } | Report::Deferred { .. } => self.ended(run, worker, what),
-                Report::NeverStarted | Report::Gave { .. } => {}
+                Report::Gave { .. } => self.say(run, what.clone()),
+                Report::NeverStarted => {}
             }
         }
         refused
@@ -398,6 +399,6 @@ pub(super) enum Cancelled {
 }
 
 fn order(start: &Start) -> Order {
-    let Start { run, workflow, settings, properties, .. } = start.clone();
-    Order { run, workflow, settings, properties }
+    let Start { run, workflow, settings, properties, given, .. } = start.clone();
+    Order { run, workflow, settings, properties, given }
 }

@@ -12,7 +12,7 @@ use serde_json::Map;
 use tokio::sync::mpsc;
 
 use super::{Answer, Claimed, Desk, Door, NoAnswer, NotTaken, Told, Wanted, Word, Worker};
-use crate::executor::{Executor, Executors, Reports, Start};
+use crate::executor::{Executor, Executors, Given, Reports, Start};
 use crate::local::{Launcher, Limits};
 
 /// Nothing takes so long unless it hangs.
@@ -69,7 +69,14 @@ fn start(app: &str, job: &str, worker: &str) -> Start {
     let keys = JobKeys::new(template);
     let workflow = Workflow::keyed(run.slot.workflow.clone(), Keys::Jobs(Box::new(keys)), Job::new("held", Map::new()));
     let worker = Some(worker.into());
-    Start { run, workflow: Arc::new(workflow), settings: Map::new(), properties: Map::new(), worker }
+    Start {
+        run,
+        workflow: Arc::new(workflow),
+        settings: Map::new(),
+        properties: Map::new(),
+        given: Given::default(),
+        worker,
+    }
 }
 
 /// A word of a worker with room for so many more.

@@ -401,7 +401,7 @@ impl<D: Door> Inner<D> {
     }
 
     fn begin(&self, order: Order) {
-        let Order { run, workflow, settings, properties } = order;
+        let Order { run, workflow, settings, properties, given } = order;
         {
             let mut hands = self.hands();
             if hands.runs.contains_key(&run) {
@@ -421,7 +421,7 @@ impl<D: Door> Inner<D> {
         }
         let _ = self.tell.send(News::Began(run.clone()));
         let executor = self.executors.get(&workflow.job.executor);
-        executor.start(Start { run, workflow, settings, properties, worker: None }, self.reports.clone());
+        executor.start(Start { run, workflow, settings, properties, given, worker: None }, self.reports.clone());
     }
 
     fn end(&self, run: &RunId) {
@@ -466,6 +466,7 @@ impl<D: Door> Inner<D> {
         let Some(held) = hands.runs.get_mut(run).filter(|held| !held.ended) else { return };
         match &report {
             Report::Started { external_id } => held.external_id = Some(external_id.clone()),
+            Report::Gave { .. } => {}
             _ => held.ended = true,
         }
         let abandoned = held.abandoned;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use kelos::core::Input;
-use kelos::executor::{Executor, OozieExecutor, OozieWaits, Records, Reports, Start};
+use kelos::executor::{Executor, Given, OozieExecutor, OozieWaits, Records, Reports, Start};
 use kelos::http::Http;
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule};
@@ -39,6 +39,7 @@ pub(crate) fn start_with(url: &str, run: RunId, properties: Value) -> Start {
         workflow: Arc::new(workflow(run.slot.workflow.clone())),
         settings: object(json!({ "url": url })),
         properties: object(properties),
+        given: Given::default(),
         worker: None,
         run,
     }

@@ -81,7 +81,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
     let rows = app.read(move |reader| {
         let Some(rows) = read(reader, &functions, &of)? else { return Ok(None) };
         // A function of a script may block, which is fine here.
-        let job = filled(&rows.0.definition, &of.key, &*functions);
+        let job = filled(&rows.0.definition, &of.key, rows.1.as_ref().and_then(|slot| slot.collected.as_deref()), &*functions);
         Ok(Some((rows, job)))
     });
     let Some(((workflow, slot, life, neighbours, earlier, later), job)) = rows.await? else {

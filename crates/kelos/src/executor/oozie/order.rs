@@ -54,7 +54,9 @@ impl Order {
     /// What a run is submitted with. In words why not, where waiting can't mend it.
     pub(super) fn of(start: &Start, external_id: &str) -> Result<Order, String> {
         let place = Place::of(start)?;
-        let mut properties = texts(&start.properties)?;
+        let mut given = start.properties.clone();
+        given.extend(start.given.arguments.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))));
+        let mut properties = texts(&given)?;
         if properties.get(APPLICATION).is_none_or(|path| path.trim().is_empty()) {
             return Err(format!("property `{APPLICATION}` is missing, expected the path of a workflow.xml in HDFS"));
         }
@@ -171,6 +173,7 @@ mod tests {
             workflow: Arc::new(super::super::tests::workflow("wf")),
             settings,
             properties,
+            given: crate::executor::Given::default(),
             worker: None,
         }
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::engine::Handle;
-use crate::executor::Start;
+use crate::executor::{Given, Start};
 use crate::job::{self, Functions};
 
 /// The register that holds the name of this installation.
@@ -85,11 +85,13 @@ impl Records for NodeRecords {
         let definition = self.definition(run).map_err(|error| error.to_string())?;
         let none = || format!("look up where {run} runs: no script says which Oozie; put its workflow's script back");
         let workflow = Arc::new(definition.ok_or_else(none)?);
-        job::fill(run, &workflow, &*self.functions).or_else(|why| {
+        let slot = self.reader.slot(&run.slot).map_err(|error| error.to_string())?;
+        let given = Given::of(&workflow, &run.slot.key, slot.as_ref().and_then(|slot| slot.collected.as_deref()));
+        job::fill(run, &workflow, given.clone(), &*self.functions).or_else(|why| {
             // The Oozie is known all the same, and so everything but the user.
             tracing::warn!(%run, "failed to fill in the properties of its job again: {why}");
             let (settings, properties) = (workflow.job.settings.clone(), serde_json::Map::new());
-            Ok(Start { run: run.clone(), workflow, settings, properties, worker: None })
+            Ok(Start { run: run.clone(), workflow, settings, properties, given, worker: None })
         })
     }
 

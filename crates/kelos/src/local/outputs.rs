@@ -1,0 +1,74 @@
+//! What a command gives to those that it triggers: a JSON object that it writes to a file of its run.
+//!
+//! A file that says nothing sound never fails the run: it is left out, and the log says why.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+/// The file. The command finds its path in the variable [`OUTPUTS_VARIABLE`].
+pub(crate) const OUTPUTS: &str = "outputs.json";
+
+/// The environment variable that names the file.
+pub(crate) const OUTPUTS_VARIABLE: &str = "KELOS_OUTPUTS";
+
+/// More is not taken: what a run gives is kept in the log of events.
+const LARGEST: u64 = 64 * 1024;
+
+/// What the command of a run has given, where it has; otherwise, in words, what is wrong with it.
+pub(crate) fn read_outputs(dir: &Path) -> Result<Option<Map<String, Value>>, String> {
+    let path = dir.join(OUTPUTS);
+    let length = match fs::metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // Reading from a pipe might never end.
+        Ok(metadata) if !metadata.is_file() => return Err("it is not a file".to_owned()),
+        Ok(metadata) => metadata.len(),
+        Err(error) => return Err(error.to_string()),
+    };
+    if length > LARGEST {
+        return Err(format!("it has {length} bytes, expected {LARGEST} at the most"));
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(&path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+    read.map_err(|error| error.to_string())?;
+    let wrong = |what: String| format!("it is no JSON object ({what}), expected such as {{\"rows\": 12}}");
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(outputs)) => Ok(Some(outputs)),
+        Ok(_) => Err(wrong("but another value".to_owned())),
+        // An empty file was made by a redirection that had nothing to say.
+        Err(_) if bytes.iter().all(u8::is_ascii_whitespace) => Ok(None),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<Map<String, Value>>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(OUTPUTS), text).unwrap();
+        read_outputs(dir.path())
+    }
+
+    #[test]
+    fn an_object_is_taken_and_nothing_is_fine() {
+        assert_eq!(read("{\"rows\": 12}\n").unwrap().unwrap()["rows"], 12);
+        assert_eq!(read(" \n"), Ok(None));
+        assert_eq!(read_outputs(tempfile::tempdir().unwrap().path()), Ok(None));
+    }
+
+    #[test]
+    fn anything_else_is_told() {
+        let other = "it is no JSON object (but another value), expected such as {\"rows\": 12}";
+        assert_eq!(read("[1]").unwrap_err(), other);
+        assert!(read("{\"a\": ").unwrap_err().starts_with("it is no JSON object (EOF while parsing"));
+        let long = format!("{{\"a\": \"{}\"}}", "x".repeat(70_000));
+        assert_eq!(read(&long).unwrap_err(), "it has 70009 bytes, expected 65536 at the most");
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(OUTPUTS)).unwrap();
+        assert_eq!(read_outputs(dir.path()).unwrap_err(), "it is not a file");
+    }
+}

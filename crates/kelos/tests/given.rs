@@ -1,0 +1,153 @@
+//! What runs give, and what those are given that they trigger: real commands, by a whole node.
+
+mod local_support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelos::core::{Ask, Done, FireRequest};
+use kelos::executor::run_ref;
+use kelos::model::time::{CronSchedule, Schedule};
+use kelos::model::workflow::{EventKeys, Job, Keys, Program};
+use kelos::model::{RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::store::{MemoryStore, SlotFilter};
+use kelos::{Node, NodeConfig};
+use serde_json::{Map, Value, json};
+
+/// How long a job may take on a busy machine before a test gives up.
+const DEADLINE: Duration = Duration::from_secs(240);
+
+fn named(id: &str) -> WorkflowId {
+    WorkflowId::new(id).unwrap()
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    let Value::Object(map) = value else { panic!("expected an object") };
+    map
+}
+
+fn workflow(id: &str, keys: Keys, settings: Value) -> Workflow {
+    let job = Job::new("command", object(settings));
+    Workflow { keys, ..Workflow::new(named(id), Schedule::Cron(CronSchedule::hourly()), job) }
+}
+
+fn program(id: &str, settings: Value) -> Workflow {
+    let keys = Keys::Requests(Box::new(Program { name: id.to_owned(), kind: None }));
+    workflow(id, keys, settings)
+}
+
+/// A schedule that runs `b` whenever `a` succeeds, with these properties.
+fn after_a(properties: Value) -> Workflow {
+    let mut events = EventKeys::new("s", named("b"));
+    events.enabled = true;
+    events.properties =
+        object(properties).into_iter().map(|(name, value)| (name, value.as_str().unwrap().to_owned())).collect();
+    let trigger = Trigger::Ended { program: named("a"), states: [SlotState::Succeeded].into() };
+    Workflow { trigger, ..workflow("s", Keys::Events(Box::new(events)), json!({})) }
+}
+
+struct Bench {
+    node: Node,
+    _temp: tempfile::TempDir,
+}
+
+impl Bench {
+    fn start(definitions: Vec<Workflow>) -> Bench {
+        let temp = tempfile::tempdir().unwrap();
+        let config = NodeConfig::new(temp.path().join("runs"), vec![local_support::SHIM.into(), "__shim".into()]);
+        let runtime = tokio::runtime::Handle::current();
+        let node = Node::start(config, Box::new(MemoryStore::new()), runtime).unwrap();
+        node.handle().define(definitions.into_iter().map(Arc::new).collect(), BTreeMap::new()).unwrap();
+        Bench { node, _temp: temp }
+    }
+
+    async fn fire(&self, id: &str, arguments: &[(&str, &str)]) -> SlotRef {
+        let mut status = self.node.handle().watch_status();
+        let leads = |status: &kelos::engine::Status| matches!(status, kelos::engine::Status::Leading { .. });
+        status.wait_for(leads).await.unwrap();
+        let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let request = FireRequest { workflow: named(id), arguments, unconstrained: false, reason: None };
+        match self.node.handle().ask("test", Ask::Fire(request)).await.unwrap() {
+            Done::Fired(slot) => slot,
+            other => panic!("expected a slot, not {other:?}"),
+        }
+    }
+
+    /// Waits until a slot of a workflow has ended; gives its name, its state and the output of its first run.
+    async fn end_of(&self, id: &str) -> (SlotState, String) {
+        let mut commits = self.node.handle().watch_commits();
+        let filter = SlotFilter { workflow: Some(named(id)), ..SlotFilter::default() };
+        let waiting = async {
+            loop {
+                let rows = self.node.reader().slots(&filter, None, 9).unwrap().rows;
+                if let Some(row) = rows.iter().find(|row| row.slot.state.is_final()) {
+                    return row.clone();
+                }
+                commits.changed().await.unwrap();
+            }
+        };
+        let row = tokio::time::timeout(DEADLINE, waiting).await.unwrap_or_else(|_| panic!("{id} never ended"));
+        let run = RunId { slot: row.id, number: 1 };
+        let chunk = self.node.launcher().read_log(&run_ref(&run), 0, 1 << 20).await.unwrap();
+        (row.slot.state, String::from_utf8(chunk.bytes).unwrap())
+    }
+}
+
+/// Says what it was given, line by line.
+fn tells() -> Workflow {
+    let script = "printf '%s\\n' \"$1\" \"$taken\" \"$KELOS_ARG_taken\" \"$KELOS_ARGUMENTS\" \"$KELOS_TRIGGERED_BY\"";
+    program("b", json!({ "command": ["sh", "-c", script, "sh", "${taken} of ${own}"] }))
+}
+
+fn gives(outputs: &str) -> Workflow {
+    program("a", json!({ "shell": format!("printf '%s' '{outputs}' > \"$KELOS_OUTPUTS\"") }))
+}
+
+#[tokio::test]
+async fn what_a_run_gives_becomes_an_argument_of_what_it_triggers() {
+    let properties =
+        json!({ "own": "$(reboot)", "triggering.properties.mapping": r#"{"taken": "rows", "day": "date"}"# });
+    let bench = Bench::start(vec![gives(r#"{"rows": 12}"#), tells(), after_a(properties)]);
+    bench.fire("a", &[("date", "2014-06-01"), ("unasked", "x")]).await;
+    let (state, told) = bench.end_of("s").await;
+    assert_eq!(state, SlotState::Succeeded);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[..3], ["12 of $(reboot)", "12", "12"]);
+    let arguments: BTreeMap<String, String> = serde_json::from_str(lines[3]).unwrap();
+    let names: Vec<&str> = arguments.keys().map(String::as_str).collect();
+    assert_eq!(names, ["day", "logicalStartTime", "own", "taken", "triggering.properties.mapping"]);
+    assert_eq!(arguments["day"], "2014-06-01");
+    let triggered: Value = serde_json::from_str(lines[4]).unwrap();
+    let info = &triggered["triggerInfos"][0];
+    assert_eq!((&triggered["name"], &info["program"]), (&json!("s"), &json!("a")));
+    assert_eq!((&info["outputs"]["rows"], &info["runtimeArguments"]["unasked"]), (&json!(12), &json!("x")));
+    bench.node.stop().await;
+}
+
+#[tokio::test]
+async fn the_mapping_of_pipelines_is_known_too() {
+    let mapping = json!({
+        "arguments": [{ "source": "date", "target": "own" }],
+        "pluginProperties": [{ "stageName": "sink", "source": "path", "target": "taken" }],
+    });
+    let given = r#"{"resolved.plugin.properties.map": {"sink": {"path": "/out"}}}"#;
+    let properties = json!({ "triggering.properties.mapping": mapping.to_string() });
+    let bench = Bench::start(vec![gives(given), tells(), after_a(properties)]);
+    bench.fire("a", &[("date", "2014-06-01")]).await;
+    let (state, told) = bench.end_of("s").await;
+    assert_eq!((state, told.lines().next()), (SlotState::Succeeded, Some("/out of 2014-06-01")));
+    bench.node.stop().await;
+}
+
+#[tokio::test]
+async fn outputs_that_make_no_sense_are_left_out_and_the_log_says_so() {
+    let bench = Bench::start(vec![gives("[1]")]);
+    bench.fire("a", &[]).await;
+    let (state, told) = bench.end_of("a").await;
+    assert_eq!(state, SlotState::Succeeded);
+    let expected = "kelos: what it wrote to KELOS_OUTPUTS is left out: it is no JSON object (but another value), \
+                    expected such as {\"rows\": 12}\n";
+    assert_eq!(told, expected);
+    bench.node.stop().await;
+}
