@@ -27,6 +27,14 @@ interface Schedule { readonly __kind: "schedule" }
 interface SchedulingStrategy { readonly __kind: "scheduling strategy" }
 /** Permits that runs of several workflows share. Made by functions of `celos` alone. */
 interface Pool { readonly __kind: "pool" }
+/** What must hold besides the trigger. Made by functions of `celos` alone. */
+interface Constraint {
+    readonly __kind: "constraint";
+    /** Where it does not hold, the slot waits. */
+    waitUntilMet(): Constraint;
+    /** Where it does not hold, the slot is skipped. Not for delays. */
+    abortIfNotMet(): Constraint;
+}
 /** Does the work of a slot. Made by functions of `celos` alone. */
 interface ExternalService { readonly __kind: "external service" }
 
@@ -92,6 +100,8 @@ interface WorkflowOptions extends ZoneOptions {
     pools?: Pool[];
     /** When a slot may go. */
     trigger: Trigger;
+    /** What must hold besides, once the trigger is met, such as `[celos.timeWindow("22:00", "06:00")]`. */
+    constraints?: Constraint[];
     /** What is executed. */
     externalService: ExternalService;
     /** No slot before this time (ISO 8601, UTC). Default `1970-01-01T00:00Z`. */
@@ -371,7 +381,143 @@ interface GraphOptions {
     identifiers?: { [identifier: string]: IdentifierKind };
 }
 
+/** Whether a program is a workflow, which schedules can run, or something else, whose ends they can wait for. */
+type ProgramTypeName = "WORKFLOW" | "SPARK" | "MAPREDUCE" | "SERVICE" | "WORKER" | "FLOW";
+/** How a run of a program ended. */
+type ProgramStatusName = "COMPLETED" | "FAILED" | "KILLED" | "succeeded" | "failed" | "killed";
+type TimeUnitName = "MILLISECONDS" | "SECONDS" | "MINUTES" | "HOURS" | "DAYS";
+
+/** Which application a file is. What is left out is that of the file's name. */
+interface ApplicationOptions {
+    /** Default `default`. */
+    namespace?: string;
+    /** Default: the name of the file without `.js`. */
+    name?: string;
+    /** Default `-SNAPSHOT`. */
+    version?: string;
+    /**
+     * Whether the application's schedules become what the file says whenever it changes (true), or stay what people made of
+     * them. Default: what the server was told.
+     */
+    "app.deploy.update.schedules"?: boolean | "true" | "false";
+}
+
+interface ProgramOptions {
+    /** What it is. Only workflows, the default, can be scheduled. */
+    kind?: ProgramTypeName;
+    description?: string;
+    /** What happens after a failure, whoever started it. */
+    retry?: Retry;
+    maxRetryCount?: number | string;
+    pools?: Pool[];
+}
+
+/** Properties of a schedule, which its runs get as arguments; what is no text becomes JSON. */
+interface ScheduleProperties { [name: string]: PropertyValue | Body }
+
+/** A schedule that is whole, for `schedule` to take in. */
+interface BuiltSchedule { readonly __kind: "event schedule" }
+
+/** Says what a schedule is. Its trigger comes last and ends it. */
+interface ScheduleBuilder {
+    setDescription(description: string): ScheduleBuilder;
+    withDescription(description: string): ScheduleBuilder;
+    /** Arguments of its runs. */
+    setProperties(properties: ScheduleProperties): ScheduleBuilder;
+    withProperties(properties: ScheduleProperties): ScheduleBuilder;
+    /** How long it may wait for trigger and constraints once a first fact came. Default a day. */
+    setTimeout(amount: number, unit: TimeUnitName): ScheduleBuilder;
+    /** Fewer runs of the program than this go on. By default it aborts. */
+    withConcurrency(runs: number): ScheduleBuilder;
+    /** So much time has passed since the first fact came. It always waits. */
+    withDelay(amount: number, unit: TimeUnitName): ScheduleBuilder;
+    /** The clock is between two times, such as `"22:00"` and `"06:00"`. By default it waits. */
+    withTimeWindow(start: string, end: string, zone?: string): ScheduleBuilder;
+    /** So much time has passed since the start of the program's last successful run. By default it aborts. */
+    withDurationSinceLastRun(amount: number, unit: TimeUnitName): ScheduleBuilder;
+    /** The constraint before it waits. */
+    waitUntilMet(): ScheduleBuilder;
+    /** The constraint before it aborts. */
+    abortIfNotMet(): ScheduleBuilder;
+    /** The zone of its cron expressions and windows, where they name none. Default UTC. */
+    timeZone(zone: string): ScheduleBuilder;
+    /** Nothing fires before this moment. */
+    startTime(time: string | ScheduledTime | Date): ScheduleBuilder;
+    /** Nothing fires at or after this moment. */
+    endTime(time: string | ScheduledTime | Date): ScheduleBuilder;
+    /** Cron times count up to so much later, each by a draw of its own. */
+    jitter(amount: number, unit: TimeUnitName): ScheduleBuilder;
+    /** What becomes of cron times that passed while nobody scheduled: none counts, the latest (default), or all. */
+    catchUp(policy: "skip" | "latest" | "all"): ScheduleBuilder;
+    /** It is enabled when it comes to be; without this somebody has to enable it. */
+    enabled(on?: boolean): ScheduleBuilder;
+    /** Whenever a time of a cron expression passes: `"0 4 * * *"`, or six fields with the second first. 1 is Sunday. */
+    triggerByTime(cron: string): BuiltSchedule;
+    /** Once so many new partitions of a dataset came. */
+    triggerOnPartitions(dataset: string, partitions: number): BuiltSchedule;
+    triggerOnPartitions(namespace: string, dataset: string, partitions: number): BuiltSchedule;
+    /** When a run of a program ends: of this application, or of another one. Without a status, when it fails. */
+    triggerOnProgramStatus(type: ProgramTypeName, program: string, ...statuses: ProgramStatusName[]): BuiltSchedule;
+    triggerOnProgramStatus(application: string, type: ProgramTypeName, program: string, ...statuses: ProgramStatusName[]): BuiltSchedule;
+    triggerOnProgramStatus(namespace: string, application: string, type: ProgramTypeName, program: string, ...statuses: ProgramStatusName[]): BuiltSchedule;
+    triggerOnProgramStatus(namespace: string, application: string, version: string, type: ProgramTypeName, program: string, ...statuses: ProgramStatusName[]): BuiltSchedule;
+    /** When any trigger is met, also one of a function of `celos`. */
+    triggerOn(trigger: Trigger): BuiltSchedule;
+}
+
+/** Makes triggers to be combined. `celos` has more of them. */
+interface TriggerFactory {
+    byTime(cron: string): Trigger;
+    onPartitions(dataset: string, partitions: number): Trigger;
+    onPartitions(namespace: string, dataset: string, partitions: number): Trigger;
+    onProgramStatus(type: ProgramTypeName, program: string, ...statuses: ProgramStatusName[]): Trigger;
+    onProgramStatus(application: string, type: ProgramTypeName, program: string, ...statuses: ProgramStatusName[]): Trigger;
+    onProgramStatus(namespace: string, application: string, type: ProgramTypeName, program: string, ...statuses: ProgramStatusName[]): Trigger;
+    onProgramStatus(namespace: string, application: string, version: string, type: ProgramTypeName, program: string, ...statuses: ProgramStatusName[]): Trigger;
+    and(...triggers: Trigger[]): Trigger;
+    or(...triggers: Trigger[]): Trigger;
+}
+
 declare namespace celos {
+    /** Says which application the file is, before all else. */
+    function application(options: ApplicationOptions): void;
+    /** Defines a job that people start, and schedules run. Gives its name. */
+    function program(name: string, job: ExternalService, options?: ProgramOptions): string;
+    /** Begins a schedule, for `schedule` to take in once it is whole. */
+    function buildSchedule(name: string, type: "WORKFLOW", program: string): ScheduleBuilder;
+    /** Takes in a schedule that was built. */
+    function schedule(built: BuiltSchedule): void;
+    /** Begins a schedule that is taken in at its trigger. */
+    function schedule(name: string, program: string): ScheduleBuilder;
+    function schedule(name: string, type: "WORKFLOW", program: string): ScheduleBuilder;
+    function getTriggerFactory(): TriggerFactory;
+    const ProgramType: { readonly [T in ProgramTypeName]: T };
+    const ProgramStatus: { readonly COMPLETED: "COMPLETED", readonly FAILED: "FAILED", readonly KILLED: "KILLED" };
+    const TimeUnit: { readonly [U in TimeUnitName]: U };
+    /** Maps as they are written in Java; an object does as well. */
+    const ImmutableMap: {
+        of(...keysAndValues: any[]): ScheduleProperties;
+        builder(): { put(key: string, value: any): any, build(): ScheduleProperties };
+    };
+
+    /** Ready once so many (default 1) new partitions of a dataset came while the slot waited. */
+    function partitionsTrigger(dataset: string, partitions?: number): Trigger;
+    /** Ready once a run of a program, of this application or any other workflow, ended so while the slot waited. */
+    function programStatusTrigger(program: string, ...statuses: ProgramStatusName[]): Trigger;
+    /** Ready once a time of a cron expression of five or six fields passed while the slot waited. */
+    function cronTrigger(cron: string, zone?: string): Trigger;
+    /** Ready once somebody gave a signal while the slot waited. */
+    function signalTrigger(name: string): Trigger;
+
+    /** Fewer runs of the workflow than this go on. By default it aborts. */
+    function concurrency(runs: number): Constraint;
+    /** So much time has passed since the slot came to be. It always waits. */
+    function delay(amount: number, unit: TimeUnitName): Constraint;
+    /** The clock is between two times, such as `"22:00"` and `"06:00"`. By default it waits. */
+    function timeWindow(start: string, end: string, zone?: string): Constraint;
+    /** So much time has passed since the start of the last successful run. By default it aborts. */
+    function sinceLastRun(amount: number, unit: TimeUnitName): Constraint;
+
     /** Defines a workflow. */
     function defineWorkflow(options: WorkflowOptions): void;
     /** The old name of `defineWorkflow`. */
@@ -486,6 +632,17 @@ declare namespace celos {
 
 /** The same as `celos.importDefaults`. */
 declare function importDefaults(name: string): unknown;
+
+// The words of event schedules are there without `celos.`, too, unless a script takes their names for itself.
+declare const application: typeof celos.application;
+declare const program: typeof celos.program;
+declare const buildSchedule: typeof celos.buildSchedule;
+declare const schedule: typeof celos.schedule;
+declare const getTriggerFactory: typeof celos.getTriggerFactory;
+declare const ProgramType: typeof celos.ProgramType;
+declare const ProgramStatus: typeof celos.ProgramStatus;
+declare const TimeUnit: typeof celos.TimeUnit;
+declare const ImmutableMap: typeof celos.ImmutableMap;
 
 //
 // What follows is for test files (`tests/*.test.js`, run by `kelos test`) alone. They may use all of the above, too, but for

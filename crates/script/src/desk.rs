@@ -16,6 +16,7 @@ use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
 
 use crate::draft::Draft;
+use crate::events::{self, Events};
 use crate::fault::{self, Place};
 use crate::problem::Problem;
 use crate::realm::{Recipe, Role};
@@ -82,7 +83,7 @@ pub(crate) struct Kept {
 
 /// The Rust side of one world.
 pub(crate) struct Desk {
-    file: Arc<str>,
+    pub(crate) file: Arc<str>,
     text: Arc<str>,
     session: Arc<Session>,
     pub(crate) role: Role,
@@ -95,6 +96,7 @@ pub(crate) struct Desk {
     pub(crate) warnings: RefCell<Vec<Problem>>,
     pub(crate) kept: RefCell<Vec<Kept>>,
     pub(crate) uses: RefCell<Uses>,
+    pub(crate) events: RefCell<Events>,
 }
 
 impl Desk {
@@ -112,6 +114,7 @@ impl Desk {
             warnings: RefCell::default(),
             kept: RefCell::default(),
             uses: RefCell::default(),
+            events: RefCell::default(),
         }
     }
 
@@ -185,12 +188,12 @@ impl Desk {
     }
 
     /// The line of this file that a call was made from.
-    fn line(&self, stack: &str) -> u32 {
+    pub(crate) fn line(&self, stack: &str) -> u32 {
         fault::places(stack).iter().find(|place| place.file == *self.file).map_or(0, |place| place.line)
     }
 
-    /// Adds a workflow, the first of its name in this file.
-    fn add(&self, workflow: Workflow) -> Result<(), String> {
+    /// Adds a workflow of this file's project, the first of its name.
+    pub(crate) fn add(&self, workflow: Workflow) -> Result<(), String> {
         let mut workflows = self.workflows.borrow_mut();
         if let Some(first) = workflows.iter().find(|known| known.id == workflow.id) {
             let line = first.source.line;
@@ -199,7 +202,7 @@ impl Desk {
                 workflow.id
             ));
         }
-        workflows.push(workflow);
+        workflows.push(Workflow { project: self.project().to_string(), ..workflow });
         Ok(())
     }
 
@@ -319,6 +322,7 @@ pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result
     };
     define("instant", Function::new(ctx.clone(), instant)?)?;
     hand_out_desk(ctx, &host, desk)?;
+    events::hand_out(ctx, &host, desk)?;
     Ok(host)
 }
 

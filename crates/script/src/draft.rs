@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, Keys, Source};
-use kelos_model::{Constraint, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
+use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
+
+use crate::events::ConstraintDraft;
 
 /// A workflow as the prelude writes it: everything is checked already, but for what Rust alone can read.
 #[derive(Debug, Deserialize)]
@@ -17,7 +19,7 @@ pub(crate) struct Draft {
     pools: Vec<PoolUse>,
     trigger: Trigger,
     #[serde(default)]
-    constraints: Vec<Constraint>,
+    constraints: Vec<ConstraintDraft>,
     job: Job,
     #[serde(default)]
     start_time: Option<i64>,
@@ -71,7 +73,7 @@ impl Draft {
             source: Source { file: file.to_owned(), line },
             keys: Keys::Schedule(self.schedule.schedule()?),
             trigger: self.trigger,
-            constraints: self.constraints,
+            constraints: self.constraints.into_iter().map(ConstraintDraft::constraint).collect(),
             concurrency: self.concurrency,
             pools: ascending(self.pools),
             retry: self.retry,
@@ -83,7 +85,7 @@ impl Draft {
     }
 }
 
-fn ascending(mut pools: Vec<PoolUse>) -> Vec<PoolUse> {
+pub(crate) fn ascending(mut pools: Vec<PoolUse>) -> Vec<PoolUse> {
     pools.sort_by(|a, b| a.pool.cmp(&b.pool));
     pools
 }

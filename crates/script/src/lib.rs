@@ -12,6 +12,7 @@ mod apps_file;
 mod check;
 mod desk;
 mod draft;
+mod events;
 mod fault;
 mod host;
 mod keyed;

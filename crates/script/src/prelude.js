@@ -48,6 +48,7 @@ const EXAMPLES = {
     trigger: "a trigger such as celos.alwaysTrigger()",
     schedule: "a schedule such as celos.hourlySchedule()",
     "scheduling strategy": "a scheduling strategy such as celos.serialSchedulingStrategy()",
+    constraint: "a constraint such as celos.concurrency(1)",
     pool: 'a pool such as celos.pool("spark", 4)',
     "external service": "an external service such as celos.oozieExternalService({...})",
 };

@@ -126,7 +126,7 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "externalService", "startTime", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "constraints", "externalService", "startTime", "maxRetryCount", "retry",
     "waitTimeoutSeconds", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
 
@@ -264,7 +264,8 @@ function define(options) {
         schedule: scheduleOf(options, where),
         concurrency: required(options, "schedulingStrategy", "scheduling strategy", where),
         pools: poolsOf(options.pools, `${where}: pools`),
-        trigger: required(options, "trigger", "trigger", where),
+        trigger: zoned(required(options, "trigger", "trigger", where), options.timeZone),
+        constraints: constraintsOf(options.constraints, `${where}: constraints`, options.timeZone),
         job: required(options, "externalService", "external service", where),
         startTime: startTimeOf(options.startTime, `${where}: startTime`),
         retry: retryOf(options, where),
@@ -278,6 +279,7 @@ function define(options) {
 // --- the `celos` object ---
 
 const api = {
+    ...eventApi,
     defineWorkflow,
     addWorkflow: defineWorkflow,
     defineJobGraph,
@@ -300,6 +302,14 @@ const api = {
     delayTrigger,
     offsetTrigger,
     functionTrigger,
+    partitionsTrigger,
+    programStatusTrigger,
+    cronTrigger: (cron, zone) => firedTrigger("cronTrigger", cron, zone),
+    signalTrigger,
+    concurrency: (runs) => concurrency(runs),
+    delay: (amount, unit) => delay(amount, unit),
+    timeWindow: (start, end, zone) => timeWindow(start, end, zone),
+    sinceLastRun: (amount, unit) => sinceLastRun(amount, unit),
     oozieExternalService,
     commandExternalService,
     httpExternalService: (options) => httpService(options),
@@ -322,9 +332,12 @@ const GONE = {
     deleteRegister: "registers are deleted through the HTTP API",
 };
 
+/** Functions whose problems stand where their call begins. */
+const DEFINES = ["defineWorkflow", "addWorkflow", "defineJobGraph", ...BEGUN];
+
 const celos = new Proxy(api, {
     get(target, name) {
-        if (name === "defineWorkflow" || name === "addWorkflow" || name === "defineJobGraph") looked = new Error().stack;
+        if (DEFINES.includes(name)) looked = new Error().stack;
         if (name in target || typeof name === "symbol" || name === "then" || name === "toJSON") return target[name];
         const close = host.closest(name, Object.keys(target));
         const advice = GONE[name] || (close ? `did you mean '${close}'?` : `it has ${Object.keys(target).join(", ")}`);
@@ -338,6 +351,7 @@ export function install(handed) {
     globalThis.celos = celos;
     globalThis.importDefaults = importDefaults;
     installTime();
+    installEvents();
 }
 
 /** What reads what a function of the slot returned, by the kind of the function. */

@@ -33,6 +33,7 @@ type Builtins = (
 const PRELUDE_TEXT: &str = concat!(
     include_str!("prelude.js"),
     include_str!("prelude_time.js"),
+    include_str!("prelude_events.js"),
     include_str!("prelude_workflow.js"),
     include_str!("prelude_services.js"),
     include_str!("prelude_jobs.js")
@@ -41,6 +42,7 @@ const PRELUDE_TEXT: &str = concat!(
 const TEST_PRELUDE_TEXT: &str = concat!(
     include_str!("prelude.js"),
     include_str!("prelude_time.js"),
+    include_str!("prelude_events.js"),
     include_str!("prelude_workflow.js"),
     include_str!("prelude_services.js"),
     include_str!("prelude_jobs.js"),
@@ -188,8 +190,8 @@ impl Realm {
             let done = ctx.eval_with_options::<Value<'_>, _>(text.as_bytes(), options);
             done.map(drop).map_err(|error| self.thrown(&ctx, &error))
         });
-        let done = done.map_err(|thrown| self.problem(thrown, self.limits.load_millis));
         let desk = &self.desk;
+        let done = done.map_err(|thrown| self.problem(thrown, self.limits.load_millis)).and_then(|()| desk.finish());
         let mut evaluated = Evaluated {
             workflows: desk.workflows.take(),
             tests: desk.tests.take(),

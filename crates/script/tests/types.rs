@@ -9,8 +9,9 @@ use kelos_script::{Folders, Limits, TYPES, check};
 fn declared() -> BTreeSet<String> {
     let (_, namespace) = TYPES.split_once("declare namespace celos {").unwrap();
     let (namespace, _) = namespace.split_once("\n}").unwrap();
-    let functions = namespace.lines().filter_map(|line| line.trim().strip_prefix("function "));
-    functions.map(|rest| rest.split('(').next().unwrap().to_owned()).collect()
+    let lines = namespace.lines().filter_map(|line| line.strip_prefix("    "));
+    let names = lines.filter_map(|line| line.strip_prefix("function ").or(line.strip_prefix("const ")));
+    names.map(|rest| rest.split(['(', ':']).next().unwrap().to_owned()).collect()
 }
 
 /// What a script sees: the names come back as the text of an error.
@@ -36,6 +37,16 @@ fn every_method_of_the_time_objects_is_declared() {
         for method in seen(&format!("Object.getOwnPropertyNames({class}.prototype)")) {
             assert!(hidden.contains(&&*method) || body.contains(&format!("    {method}(")), "{class}.{method}");
         }
+    }
+}
+
+#[test]
+fn every_verb_of_a_schedule_is_declared() {
+    let (_, body) = TYPES.split_once("interface ScheduleBuilder {").unwrap();
+    let (body, _) = body.split_once("\n}").unwrap();
+    let begun = "Object.getOwnPropertyNames(Object.getPrototypeOf(celos.buildSchedule('a', 'WORKFLOW', 'b')))";
+    for verb in seen(begun) {
+        assert!(verb == "constructor" || body.contains(&format!("    {verb}(")), "{verb}");
     }
 }
 
