@@ -17,7 +17,7 @@ use kelos_model::{
     Event, EventRecord, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
 };
 
-use crate::rehearsal::stage::{Past, Stage, ended, from_then_on, resolved};
+use crate::rehearsal::stage::{Past, Stage, enabled, ended, first_deployment, from_then_on, resolved};
 
 /// What is supposed.
 #[derive(Debug, Clone)]
@@ -90,8 +90,12 @@ pub struct SlotForecast {
 pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Forecast> {
     let mut world = World::new(suppose, workflows);
     let late = suppose.to.checked_add(suppose.settle).unwrap_or(Timestamp::MAX);
-    let all = workflows.iter().map(|workflow| Arc::new(from_then_on(workflow, suppose.from))).collect();
-    let Ok(()) = world.live_through(suppose.from, vec![Input::Definitions { all, deployed: BTreeMap::new() }]);
+    let all = workflows.iter().map(|workflow| Arc::new(enabled(from_then_on(workflow, suppose.from)))).collect();
+    let deployed = first_deployment(workflows);
+    // What fires at the start itself is of the range.
+    let before = suppose.from - SignedDuration::from_millis(1);
+    let Ok(()) = world.live_through(before, vec![Input::Definitions { all, deployed }]);
+    let Ok(()) = world.live_through(suppose.from, Vec::new());
     while let Some(next) = world.next_moment() {
         if next > late || (next > suppose.to && world.unfinished == 0) {
             break;
@@ -139,6 +143,9 @@ impl<'a> World<'a> {
         for (id, schedule) in resolved(workflows) {
             let problem = schedule.err().map(|problem| problem.to_string());
             world.forecasts.insert(id, Forecast { problem, ..Forecast::default() });
+        }
+        for workflow in workflows.iter().filter(|workflow| workflow.keys.are_moments()) {
+            world.forecasts.insert(workflow.id.clone(), Forecast::default());
         }
         world
     }

@@ -36,7 +36,7 @@ use outside::{Agenda, Outside, SharedFiles, VirtualClock, lock};
 use past::PastStore;
 use real::RealRuns;
 use report::Trouble;
-use stage::{Past, Stage, from_then_on, resolved};
+use stage::{Past, Stage, enabled, from_then_on, resolved};
 
 use crate::turn::Turns;
 
@@ -281,7 +281,7 @@ impl Play<'_> {
 
     /// A workflow as the test has it.
     fn staged(&self, workflow: &Workflow) -> Arc<Workflow> {
-        let mut workflow = from_then_on(workflow, self.plan().from);
+        let mut workflow = enabled(from_then_on(workflow, self.plan().from));
         if self.plan().met.contains(&workflow.id) {
             workflow.trigger = Trigger::Always;
         }

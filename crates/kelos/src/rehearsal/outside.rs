@@ -20,7 +20,7 @@ use super::disk;
 use super::files::{Answered, Files, Place};
 use super::past::PastStore;
 use super::real::RealRuns;
-use super::stage::{Stage, ended};
+use super::stage::{Stage, ended, first_deployment};
 use super::{Mismatch, Trouble};
 use crate::executor::{self, Start};
 use crate::job::{self, Functions};
@@ -194,7 +194,7 @@ impl Outside<'_> {
     /// Lives from the start to the end.
     pub(super) fn play(&mut self, end: Timestamp, workflows: Vec<Arc<Workflow>>) -> Result<(), Trouble> {
         let mut inputs = self.due(self.plan.from)?;
-        inputs.push(Input::Definitions { all: workflows, deployed: BTreeMap::new() });
+        inputs.push(Input::Definitions { deployed: first_deployment(&workflows), all: workflows });
         let mut now = self.plan.from;
         self.live_through(now, inputs)?;
         while let Some(next) = self.next_moment().filter(|next| *next <= end) {

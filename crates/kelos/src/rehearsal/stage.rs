@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Command, Input};
+use kelos_core::{Command, Deployment, Input};
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
+use kelos_model::workflow::Keys;
 use kelos_model::{Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
 /// A scheduler and what surrounds it.
@@ -34,6 +35,20 @@ pub(crate) trait Stage {
             }
         }
     }
+}
+
+/// An event schedule as if somebody had enabled it; anything else as it is.
+pub(crate) fn enabled(mut workflow: Workflow) -> Workflow {
+    if let Keys::Events(events) = &mut workflow.keys {
+        events.enabled = true;
+    }
+    workflow
+}
+
+/// The deployment of all projects, by which their event schedules come to be.
+pub(crate) fn first_deployment(workflows: &[Arc<Workflow>]) -> BTreeMap<String, Deployment> {
+    let deployment = || Deployment { digest: String::new(), update_schedules: true };
+    workflows.iter().map(|workflow| (workflow.project.clone(), deployment())).collect()
 }
 
 /// The workflow without the slots before a moment.
