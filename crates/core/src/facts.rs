@@ -94,9 +94,10 @@ impl Core {
         self.after_collecting(&slot);
     }
 
-    /// Every slot that waits collects what comes: those of a time have no other way to share it.
+    /// Every slot that waits collects what comes: those of a time have no other way to share it. A pause leaves them alone, and
+    /// takes nothing away.
     fn collect_by_all(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>) {
-        let Some(task) = self.tasks.get(id).filter(|task| !task.row.paused) else { return };
+        let Some(task) = self.tasks.get(id) else { return };
         let waiting = task.slots.iter().filter(|(_, live)| live.slot.state == SlotState::Waiting);
         for key in waiting.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             let slot = SlotRef::new(id.clone(), key);
