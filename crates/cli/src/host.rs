@@ -10,6 +10,7 @@ use kelos::core::Ask;
 use kelos::model::{SlotRef, WorkflowId};
 use kelos::script::{AppsSource, Folders};
 use kelos::store::SqliteStore;
+use kelos::sources::Watch;
 use kelos::{Node, NodeConfig, Pace, Status, local};
 use kelos_server::{App, Groups, Hosts, Links, router};
 use tokio::runtime::Runtime;
@@ -33,7 +34,8 @@ pub(crate) struct Tunables {
     /// Take deployments over HTTP: whoever reaches the port may then have any command run
     #[arg(long)]
     pub(crate) allow_deploy: bool,
-    /// JSON file that groups workflows on the board [default: by project] and links runs to other pages
+    /// JSON file that groups workflows on the board [default: by project], links runs to other pages, and names prefixes that are
+    /// watched for new files
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
     /// Hue, to whose pages runs of Oozie are linked
@@ -128,6 +130,14 @@ impl Pages {
     }
 }
 
+/// Which prefixes the options have watched for new files.
+fn watches(tunables: &Tunables) -> Result<Vec<Watch>, Failure> {
+    let Some(path) = &tunables.config else { return Ok(Vec::new()) };
+    let fail = |why: String| Failure::usage(format!("use {} as the file of what is watched: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+    Watch::parse(&text).map_err(fail)
+}
+
 /// Starts a server; it answers no request yet.
 pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -141,6 +151,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.folders = Some(plan.folders);
     config.apps = Some(plan.apps);
     config.pace = plan.pace;
+    config.watches = watches(plan.tunables)?;
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.max_running = plan.tunables.max_running;

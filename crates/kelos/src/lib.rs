@@ -25,6 +25,7 @@ pub mod schedule;
 pub mod schedules;
 pub mod scripts;
 pub mod shadow;
+pub mod sources;
 pub mod stolos;
 pub mod stuck;
 pub mod turn;

@@ -19,6 +19,7 @@ use crate::job::{Functions, NoFunctions};
 use crate::local::{self, Launcher, LocalError};
 use crate::prober::is_there;
 use crate::scripts::ScriptFolder;
+use crate::sources::{FactSource, Sources, Watch, WatchedPrefix};
 use crate::workers::{self, Desk};
 
 /// Why a node could not be started. Messages complete "failed to …".
@@ -30,6 +31,9 @@ pub enum NodeError {
     /// The folder of runs.
     #[error(transparent)]
     Runs(#[from] LocalError),
+    /// Something that is to be watched.
+    #[error("watch for new files: {0}")]
+    Watch(String),
     /// A thread.
     #[error("start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -63,6 +67,10 @@ pub struct NodeConfig {
     pub storage: Storage,
     /// How long a worker may be silent before its runs are taken from it.
     pub worker_lease: Duration,
+    /// Where new files are new partitions.
+    pub watches: Vec<Watch>,
+    /// Where else facts come from.
+    pub sources: Vec<Box<dyn FactSource>>,
 }
 
 impl NodeConfig {
@@ -81,6 +89,8 @@ impl NodeConfig {
             executors: Executors::default(),
             storage: Storage::new(StorageConfig::from_env()),
             worker_lease: workers::LEASE,
+            watches: Vec::new(),
+            sources: Vec::new(),
         }
     }
 }
@@ -94,6 +104,7 @@ pub struct Node {
     launcher: Launcher,
     storage: Storage,
     desk: Desk,
+    sources: Sources,
 }
 
 impl Node {
@@ -125,6 +136,12 @@ impl Node {
             .with("http", HttpExecutor::new(http, records.clone(), config.clock.clone(), runtime.clone()))
             .with(WORKER, desk.clone())
             .and(config.executors);
+        let mut sources = config.sources;
+        for watch in config.watches {
+            let watched = WatchedPrefix::new(watch, storage.clone(), config.clock.clone()).map_err(NodeError::Watch)?;
+            sources.push(Box::new(watched));
+        }
+        let runs_on = runtime.clone();
         let handle = engine::start(EngineParts {
             store,
             node: format!("{}@{}", std::process::id(), hostname()),
@@ -143,7 +160,8 @@ impl Node {
             scripts.reload(&handle);
             scripts.watch(handle.clone(), config.reload_every)?;
         }
-        Ok(Node { handle, scripts, functions, launcher, storage, desk })
+        let sources = Sources::start(sources, &handle, &runs_on);
+        Ok(Node { handle, scripts, functions, launcher, storage, desk, sources })
     }
 
     /// The engine.
@@ -168,6 +186,12 @@ impl Node {
     #[must_use]
     pub fn desk(&self) -> &Desk {
         &self.desk
+    }
+
+    /// Where facts come from, beside requests.
+    #[must_use]
+    pub fn sources(&self) -> &Sources {
+        &self.sources
     }
 
     /// Where paths are looked at.

@@ -54,6 +54,9 @@ struct File {
     #[serde(default)]
     #[expect(dead_code, reason = "they are known, but read elsewhere")]
     links: serde::de::IgnoredAny,
+    #[serde(default)]
+    #[expect(dead_code, reason = "what is watched is read elsewhere")]
+    watch: serde::de::IgnoredAny,
 }
 
 impl Groups {

@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 
 use jiff::Timestamp;
 use kelos_core::{Ask, Done, Input, Only, Refusal};
-use kelos_model::Workflow;
+use kelos_model::{Fact, Workflow};
 use kelos_store::Reader;
 use tokio::sync::{oneshot, watch};
 
@@ -107,6 +107,17 @@ impl Handle {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(refusal)) => Err(AskError::Refused(refusal)),
             Err(_) => Err(self.silence()),
+        }
+    }
+
+    /// Tells facts, and waits until they are stored: says how many are new, and how many were told before.
+    ///
+    /// # Errors
+    /// When this engine does not lead, or does not answer. Those that have names may then be told again without harm.
+    pub async fn tell(&self, by: &str, facts: Vec<Fact>) -> Result<(u32, u32), AskError> {
+        match self.ask(by, Ask::Tell(facts)).await? {
+            Done::Told { new, known } => Ok((new, known)),
+            other => Err(AskError::NoAnswer(format!("it answered {other:?} to facts"))),
         }
     }
 
