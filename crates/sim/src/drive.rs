@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
-use kelos_core::{Ask, Command, Input, WORKER};
+use kelos_core::{Ask, Command, DEPLOYMENTS, Input, WORKER};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
-use kelos_model::{Probe, RunId};
-use kelos_store::{MemoryDisk, MemoryStore, Store, StoreError};
+use kelos_model::{Probe, RunId, SlotRef, WorkflowId};
+use kelos_store::{MemoryDisk, MemoryStore, Reader, SlotFilter, Store, StoreError};
 
 use crate::Figures;
 use crate::faulty::FaultyStore;
@@ -17,7 +17,7 @@ use crate::judge;
 use crate::judge::jobs::Watch;
 use crate::past::Past;
 use crate::rng::Rng;
-use crate::workload::Workload;
+use crate::workload::{Workload, resolved};
 use crate::world::World;
 
 /// How long after the last fault everything must have come to rest.
@@ -152,6 +152,10 @@ impl Drive {
             let mut inputs = self.definitions_due();
             while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 match entry.remove() {
+                    Action::Input(Input::Asked { token, by, ask }) => {
+                        let ask = resolved(ask, |id| self.slots_of(id));
+                        inputs.push(Input::Asked { token, by, ask });
+                    }
                     Action::Input(input) => inputs.push(input),
                     Action::Look(probe) => {
                         let answer = self.world.answer(&probe, self.now);
@@ -168,6 +172,13 @@ impl Drive {
         }
         self.now = end;
         Ok(())
+    }
+
+    /// The slots of a workflow, as they are stored.
+    fn slots_of(&self, id: &WorkflowId) -> Vec<SlotRef> {
+        let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
+        let page = MemoryStore::on(&self.disk).reader().slots(&filter, None, crate::ALL);
+        page.map(|page| page.rows.into_iter().map(|row| row.id).collect()).unwrap_or_default()
     }
 
     /// Something happens among workers. Gives what the scheduler hears of it.
@@ -219,8 +230,11 @@ impl Drive {
 
     fn definitions_due(&mut self) -> Vec<Input> {
         let due = self.workload.definitions[self.next_definitions..].iter().take_while(|(at, _)| *at <= self.now);
-        let inputs: Vec<_> =
-            due.map(|(_, all)| Input::Definitions { all: all.clone(), deployed: BTreeMap::new() }).collect();
+        let reader = MemoryStore::on(&self.disk).reader();
+        let digest = |project: &str| reader.register(DEPLOYMENTS, project).ok()??.as_str().map(str::to_owned);
+        let inputs: Vec<_> = due
+            .map(|(at, all)| Input::Definitions { all: all.clone(), deployed: self.workload.deployed(*at, digest) })
+            .collect();
         self.next_definitions += inputs.len();
         inputs
     }

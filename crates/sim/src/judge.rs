@@ -3,6 +3,7 @@
 pub mod jobs;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::Core;
@@ -36,7 +37,8 @@ pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result
         before = Some(&run.slot);
         *by_workflow.entry(&run.slot.workflow).or_default() += 1;
     }
-    for (workflow, alive) in &by_workflow {
+    // How many runs of an event schedule go on at a time is for its constraints to say.
+    for (workflow, alive) in by_workflow.iter().filter(|(id, _)| !workload.schedules.contains(**id)) {
         let definitions = workload.definitions.iter().flat_map(|(_, all)| all).filter(|one| one.id == **workflow);
         let limit = definitions.map(|one| one.concurrency).max().unwrap_or(0);
         if *alive > limit {
@@ -73,13 +75,12 @@ fn permits_of(workflow: &Workflow, pool: &PoolId) -> u32 {
 
 /// Whether nobody but itself can keep a queued slot from the permits of its pools. Others may wait for more than is there,
 /// and are kept what is there.
-fn has_permits(workload: &Workload, slots: &BTreeMap<SlotRef, Slot>, row: &WorkflowRow) -> bool {
-    let all = last_definitions(workload);
+fn has_permits(all: &[Arc<Workflow>], slots: &BTreeMap<SlotRef, Slot>, row: &WorkflowRow) -> bool {
     if slots.iter().any(|(of, slot)| slot.run_alive && !all.iter().any(|one| one.id == of.workflow)) {
         return false;
     }
     row.definition.pools.iter().all(|one| {
-        let names = |workflow: &&std::sync::Arc<Workflow>| permits_of(workflow, &one.pool) > 0;
+        let names = |workflow: &&Arc<Workflow>| permits_of(workflow, &one.pool) > 0;
         let others = || all.iter().filter(names).filter(|other| other.id != row.id);
         let in_line = |id: &WorkflowId| slots.iter().any(|(of, slot)| of.workflow == *id && !slot.state.is_final());
         !others().any(|other| in_line(&other.id)) && {
@@ -227,7 +228,13 @@ fn nothing_is_missing(workload: &Workload, reader: &dyn Reader, slots: &BTreeMap
     Ok(())
 }
 
-fn last_definitions(workload: &Workload) -> &[std::sync::Arc<kelos_model::Workflow>] {
+/// The definitions in force, event schedules with them.
+fn present(reader: &dyn Reader) -> Result<Vec<Arc<Workflow>>, String> {
+    let rows = reader.workflows().map_err(|error| error.to_string())?;
+    Ok(rows.into_iter().filter(|row| row.present).map(|row| row.definition).collect())
+}
+
+fn last_definitions(workload: &Workload) -> &[Arc<Workflow>] {
     workload.definitions.last().map_or(&[], |(_, all)| all)
 }
 
@@ -273,7 +280,7 @@ fn is_accounted_for(
                 }
             }
             let met = |at| {
-                let facts = Known { now: at, world, state: &state };
+                let facts = Known { now: at, world, state: &state, collected: slot.collected.as_deref() };
                 let values = KeyValues::of(&row.definition.keys, &id.key);
                 evaluate(&row.definition.trigger, &id.workflow, &values, &facts)
             };
@@ -287,7 +294,7 @@ fn is_accounted_for(
                 && !slot.run_alive
                 && active() < row.definition.concurrency as usize
                 && all_active() < workload.config.max_running as usize
-                && has_permits(workload, slots, &row) =>
+                && has_permits(&present(reader)?, slots, &row) =>
         {
             stuck("there is a place for it")
         }

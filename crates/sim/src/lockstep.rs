@@ -7,13 +7,13 @@ use kelos::turn::Turns;
 use kelos_core::{Ask, Command, Input};
 use kelos_model::run::Report;
 use kelos_model::workflow::Keys;
-use kelos_model::{Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow};
+use kelos_model::{Collected, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow};
 use kelos_store::{MemoryStore, SlotFilter, Store};
 
 use crate::past::Past;
 use crate::rng::Rng;
 use crate::spec::Spec;
-use crate::workload::Workload;
+use crate::workload::{Workload, resolved};
 use crate::world::World;
 
 struct Pair {
@@ -24,6 +24,8 @@ struct Pair {
     now: Timestamp,
     /// Runs that both know of, and how they end.
     going: BTreeMap<RunId, (Timestamp, Outcome)>,
+    /// As what each project was last deployed.
+    digests: BTreeMap<String, String>,
 }
 
 /// Runs a seed in lockstep. Gives how many slot states were compared.
@@ -100,7 +102,7 @@ impl Pair {
             let execution = &world.runs[&run];
             going.insert(run.clone(), (execution.ends_at, execution.outcome.clone()));
         }
-        Ok(Pair { turns, store, spec, world, now: workload.start, going })
+        Ok(Pair { turns, store, spec, world, now: workload.start, going, digests: BTreeMap::new() })
     }
 
     /// What happens between two steps: it is recorded, and nothing follows from it yet.
@@ -129,10 +131,15 @@ impl Pair {
             self.now = at;
             match happening {
                 Happening::Defined(all) => {
-                    self.spec.define(&all);
-                    self.feed(vec![Input::Definitions { all, deployed: BTreeMap::new() }])?;
+                    let deployed = workload.deployed(at, |project| self.digests.get(project).cloned());
+                    let digests = deployed.iter().map(|(project, how)| (project.clone(), how.digest.clone()));
+                    self.digests.extend(digests);
+                    self.spec.define(&all, &deployed, at);
+                    self.feed(vec![Input::Definitions { all, deployed }])?;
                 }
                 Happening::Asked(ask) => {
+                    let slots = &self.spec.slots;
+                    let ask = resolved(ask, |id| slots.keys().filter(|slot| slot.workflow == *id).cloned().collect());
                     for run in self.spec.asked(&ask, at) {
                         self.world.cancel(&run, at);
                         if self.going.remove(&run).is_some() {
@@ -231,6 +238,7 @@ impl Pair {
                 && found.last_run == wanted.last_run
                 && found.run_alive == wanted.alive
                 && found.priority == wanted.priority
+                && has_collected(found.collected.as_deref(), wanted.collected.as_ref())
                 && (found.retries == wanted.retries || wanted.state == SlotState::Killed);
             if !same {
                 let runs: Vec<Run> = reader.slot_runs(id).unwrap_or_default();
@@ -245,6 +253,16 @@ impl Pair {
         }
         Ok(core.len() as u64)
     }
+}
+
+/// Whether a slot has collected the same in both. Of several runs that end together either may come first.
+fn has_collected(found: Option<&Collected>, wanted: Option<&Collected>) -> bool {
+    let (Some(found), Some(wanted)) = (found, wanted) else { return found.is_none() && wanted.is_none() };
+    let tallies = |one: &Collected| {
+        one.tallies.iter().map(|(about, tally)| (about.clone(), tally.facts, tally.count)).collect::<Vec<_>>()
+    };
+    let rest = |one: &Collected| (one.since, one.asked.clone(), one.met, one.again);
+    tallies(found) == tallies(wanted) && rest(found) == rest(wanted)
 }
 
 enum Happening {

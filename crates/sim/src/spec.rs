@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, DownstreamRequest};
+use kelos_core::{Ask, Deployment, DownstreamRequest};
 use kelos_model::facts::Tally;
 use kelos_model::retry::OnUnknown;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
 use kelos_model::{
-    Answer, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow, WorkflowId,
+    Answer, BackfillId, Collected, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow, WorkflowId,
 };
 
 use crate::apps::Apps;
@@ -21,13 +21,15 @@ use crate::workload::Meant;
 use crate::world::{Known, World};
 
 mod backfills;
+mod constraints;
+mod events;
 mod jobs;
 mod pools;
 
 use backfills::SpecBackfill;
 
 /// A slot as the specification sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SpecSlot {
     /// Its state; queued slots and those whose run goes on.
     pub state: SlotState,
@@ -42,8 +44,12 @@ pub struct SpecSlot {
     /// The backfill that last asked for it.
     backfill: Option<BackfillId>,
     due: Option<Timestamp>,
-    /// When it was last queued.
-    queued_at: Timestamp,
+    /// When it was last queued or held.
+    since: Timestamp,
+    /// The step in which its latest run was started, and when that was.
+    started: (u64, Timestamp),
+    /// What it has collected.
+    pub collected: Option<Collected>,
 }
 
 /// A place in a queue or a line: by priority, then the oldest, then by workflow.
@@ -70,6 +76,12 @@ pub struct Spec {
     pub apps: Apps,
     /// Jobs that are not open, and of whose parents one succeeded.
     prospects: BTreeSet<SlotRef>,
+    memory: events::Memory,
+    /// The successful run of each workflow that was started last.
+    last_runs: BTreeMap<WorkflowId, (u64, Timestamp)>,
+    /// Counts runs.
+    runs: u64,
+    now: Timestamp,
 }
 
 /// The resolved schedules of a set of definitions.
@@ -102,6 +114,10 @@ impl Spec {
             backfills: BTreeMap::new(),
             slots: BTreeMap::new(),
             known: BTreeMap::new(),
+            memory: events::Memory::default(),
+            last_runs: BTreeMap::new(),
+            runs: 0,
+            now: Timestamp::MIN,
         }
     }
 
@@ -114,9 +130,9 @@ impl Spec {
     }
 
     /// The definitions, all of them.
-    pub fn define(&mut self, all: &[Arc<Workflow>]) {
-        self.known.extend(all.iter().map(|one| (one.id.clone(), one.clone())));
-        self.workflows = all.iter().map(|one| (one.id.clone(), one.clone())).collect();
+    pub fn define(&mut self, all: &[Arc<Workflow>], deployed: &BTreeMap<String, Deployment>, now: Timestamp) {
+        let definitions = self.deploy(all, deployed);
+        self.enact(definitions, now);
         self.apps = Apps::of(all, &self.meant);
         self.push();
     }
@@ -128,26 +144,32 @@ impl Spec {
     /// One step. Gives the runs that it starts.
     pub fn step(&mut self, now: Timestamp, world: &World) -> Vec<RunId> {
         let schedules = self.schedules();
-        let ids: Vec<_> =
+        let timed: Vec<_> =
             self.workflows.keys().filter(|id| !self.is_paused(id) && schedules.contains_key(*id)).cloned().collect();
-        for id in &ids {
+        self.now = now;
+        self.count_times(now);
+        for id in &timed {
             self.plan(id, &schedules[id], now);
         }
         self.feed(now);
         loop {
             let known = self.slots.len();
-            for id in &ids {
+            for id in &timed {
                 self.gate(id, &schedules[id], now, world);
             }
             if !self.gate_jobs(now, world) && self.slots.len() == known {
                 break;
             }
         }
+        self.gate_moments(now, world);
+        self.judge_held(&schedules, now);
         let mut started = Vec::new();
         self.dispatch_jobs(&mut started);
+        let goes = |one: &&Arc<Workflow>| timed.contains(&one.id) || one.keys.are_moments() && !self.is_off(&one.id);
+        let ids: Vec<_> = self.workflows.values().filter(goes).map(|one| one.id.clone()).collect();
         for id in &ids {
             if self.workflows[id].pools.is_empty() {
-                self.dispatch(id, &schedules[id], &mut started);
+                self.dispatch(id, &schedules, &mut started);
             }
         }
         self.dispatch_pools(&ids, &schedules, now, &mut started);
@@ -156,6 +178,32 @@ impl Spec {
 
     fn is_paused(&self, id: &WorkflowId) -> bool {
         self.paused.get(id).copied().unwrap_or(false)
+    }
+
+    /// Whether a workflow is left alone. What an event schedule had pending ended when it was disabled, and all else goes on.
+    fn is_off(&self, id: &WorkflowId) -> bool {
+        self.is_paused(id) && !self.is_event_schedule(id)
+    }
+
+    /// Whether a slot is named by the moment at which it came to be, and its workflow is there.
+    fn is_moment(&self, slot: &SlotRef) -> bool {
+        self.workflows.get(&slot.workflow).is_some_and(|one| one.keys.are_moments())
+    }
+
+    /// Whether a slot belongs to its workflow as that is now.
+    fn is_here(&self, slot: &SlotRef, schedules: &BTreeMap<WorkflowId, CronSchedule>) -> bool {
+        let has_time = |schedule: &CronSchedule| schedule.contains(slot.key.scheduled_at());
+        self.is_moment(slot) || self.is_job(slot) || schedules.get(&slot.workflow).is_some_and(has_time)
+    }
+
+    /// Moves a slot to a state.
+    fn enter(&mut self, slot: &SlotRef, state: SlotState, now: Timestamp) {
+        if let Some(slot) = self.slots.get_mut(slot)
+            && slot.state != state
+        {
+            slot.state = state;
+            slot.since = now;
+        }
     }
 
     fn plan(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp) {
@@ -176,29 +224,28 @@ impl Spec {
                 continue;
             }
             let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
-            let seen = Known { now, world, state: &state };
+            let collected = self.slots[&slot].collected.as_ref();
+            let seen = Known { now, world, state: &state, collected };
             let looked = evaluate(&workflow.trigger, id, &KeyValues::of(&workflow.keys, &slot.key), &seen);
             self.pull_awaited(&looked);
-            let answer = looked.explanation.answer;
-            let late = workflow.wait_timeout_seconds.is_some_and(|seconds| {
-                now > slot.key.scheduled_at() + SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX))
-            });
-            let next = match answer {
-                Answer::Met => SlotState::Queued,
-                Answer::Never => SlotState::Skipped,
-                Answer::NotYet if late => SlotState::Expired,
-                Answer::NotYet => SlotState::Waiting,
-            };
-            if let Some(state) = self.slots.get_mut(&slot) {
-                state.state = next;
-                state.queued_at = now;
+            let late = self.is_late(&slot, now);
+            match looked.explanation.answer {
+                Answer::Met => self.met(&slot, now),
+                Answer::Never => self.enter(&slot, SlotState::Skipped, now),
+                Answer::NotYet if late => self.enter(&slot, SlotState::Expired, now),
+                Answer::NotYet => self.enter(&slot, SlotState::Waiting, now),
             }
         }
     }
 
-    fn dispatch(&mut self, id: &WorkflowId, schedule: &CronSchedule, started: &mut Vec<RunId>) {
+    fn dispatch(
+        &mut self,
+        id: &WorkflowId,
+        schedules: &BTreeMap<WorkflowId, CronSchedule>,
+        started: &mut Vec<RunId>,
+    ) {
         let places = self.places(id).min(self.free());
-        for place in self.queue(id, schedule).into_iter().take(places) {
+        for place in self.queue(id, schedules).into_iter().take(places) {
             self.start(place.slot, started);
         }
     }
@@ -208,6 +255,8 @@ impl Spec {
             state.state = SlotState::Running;
             state.last_run += 1;
             state.alive = true;
+            self.runs += 1;
+            state.started = (self.runs, self.now);
             started.push(RunId { slot, number: state.last_run });
         }
     }
@@ -226,13 +275,13 @@ impl Spec {
     }
 
     /// The slots of a workflow that may go, in the order in which they do.
-    fn queue(&self, id: &WorkflowId, schedule: &CronSchedule) -> Vec<Place> {
+    fn queue(&self, id: &WorkflowId, schedules: &BTreeMap<WorkflowId, CronSchedule>) -> Vec<Place> {
         let may_go = |(slot, state): &(&SlotRef, &SpecSlot)| {
             slot.workflow == *id
                 && state.state == SlotState::Queued
                 && !state.alive
                 && !self.is_left_alone(state)
-                && schedule.contains(slot.key.scheduled_at())
+                && self.is_here(slot, schedules)
         };
         let place = |(slot, state): (&SlotRef, &SpecSlot)| Place {
             priority: std::cmp::Reverse(state.priority),
@@ -252,16 +301,20 @@ impl Spec {
         if state.state != SlotState::Running {
             return;
         }
+        let gone = workflow.keys.events().is_some() && !self.workflows.contains_key(&workflow.id);
         let given_up = matches!(outcome, Outcome::Unknown { .. }) && workflow.retry.on_unknown == OnUnknown::Fail;
         if *outcome == Outcome::Succeeded {
             state.state = SlotState::Succeeded;
+            self.note_success(&run.slot);
             self.succeeded(&run.slot);
-        } else if state.retries < workflow.retry.count && !given_up {
+            self.has_ended(run, SlotState::Succeeded, now);
+        } else if state.retries < workflow.retry.count && !given_up && !gone {
             state.retries += 1;
             state.state = SlotState::Backoff;
             state.due = Some(workflow.retry.due(state.retries, now, kelos_core::jitter_seed(run)));
         } else {
             state.state = SlotState::Failed;
+            self.has_ended(run, SlotState::Failed, now);
         }
     }
 
@@ -269,19 +322,28 @@ impl Spec {
     pub fn asked(&mut self, ask: &Ask, now: Timestamp) -> Vec<RunId> {
         match ask {
             Ask::Pause(id) | Ask::Resume(id) if self.workflows.contains_key(id) => {
-                self.paused.insert(id.clone(), matches!(ask, Ask::Pause(_)));
+                self.switch(id, matches!(ask, Ask::Pause(_)), now);
             }
+            Ask::Enable(id) | Ask::Disable(id) if self.is_event_schedule(id) => {
+                self.switch(id, matches!(ask, Ask::Disable(_)), now);
+            }
+            Ask::EnableChanged { schedules, range } => self.enable_changed(schedules, *range, now),
+            Ask::CreateSchedules(new) => self.create(new, now),
+            Ask::ChangeSchedule(changed) => self.change(changed, now),
+            Ask::DeleteSchedules(gone) => self.delete(gone, now),
+            Ask::Fire(request) => self.fire_now(request, now),
+            Ask::Tell(facts) => self.tell(facts, now),
             Ask::Rerun { slot, .. } if self.has(slot) => match self.slots.get_mut(slot) {
                 None => {
                     self.slots.insert(slot.clone(), SpecSlot::waiting(0, None));
                 }
-                Some(state) if state.state.is_final() => state.reopen(0, None),
+                Some(state) if state.state.is_final() => state.reopen(0, None, now),
                 Some(_) => {}
             },
             // A job that nobody opened never comes, so there is nothing to kill.
             Ask::Kill { slot, .. } if slot.key.job().is_some() && !self.slots.contains_key(slot) => {}
-            Ask::Kill { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Killed),
-            Ask::Skip { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Skipped),
+            Ask::Kill { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Killed, now),
+            Ask::Skip { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Skipped, now),
             Ask::MarkSucceeded { slot, .. } if self.can_be(slot) => {
                 let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0, None));
                 if !state.alive && state.state != SlotState::Succeeded {
@@ -289,15 +351,15 @@ impl Spec {
                     self.succeeded(slot);
                 }
             }
-            Ask::Submit(request) => self.submit(request),
-            Ask::RerunDownstream(request) if self.has(&request.slot) => return self.rerun_downstream(request),
+            Ask::Submit(request) => self.submit(request, now),
+            Ask::RerunDownstream(request) if self.has(&request.slot) => return self.rerun_downstream(request, now),
             Ask::Backfill(request) if !request.dry_run => self.backfill(request, now),
             Ask::PauseBackfill { backfill, .. } => self.change_backfill(backfill, true, |row| row.paused = true),
             Ask::ResumeBackfill { backfill, .. } => self.change_backfill(backfill, false, |row| row.paused = false),
             Ask::PrioritiseBackfill { backfill, priority, .. } => {
                 self.change_backfill(backfill, true, |row| row.priority = *priority);
             }
-            Ask::RerunBackfill { backfill, .. } => self.rerun_backfill(backfill),
+            Ask::RerunBackfill { backfill, .. } => self.rerun_backfill(backfill, now),
             Ask::CancelBackfill { backfill, .. } => self.cancel_backfill(backfill),
             _ => {}
         }
@@ -339,7 +401,7 @@ impl Spec {
         slots.collect()
     }
 
-    fn rerun_downstream(&mut self, request: &DownstreamRequest) -> Vec<RunId> {
+    fn rerun_downstream(&mut self, request: &DownstreamRequest, now: Timestamp) -> Vec<RunId> {
         let members = self.downstream(&request.slot);
         let running = |slot: &SlotRef| self.slots.get(slot).is_some_and(|state| state.state == SlotState::Running);
         if request.dry_run || !request.kill_live && members.iter().any(running) {
@@ -352,8 +414,11 @@ impl Spec {
                 ended.push(RunId { slot, number: state.last_run });
             }
             if !matches!(state.state, SlotState::Waiting | SlotState::Backoff) {
-                state.reopen(0, None);
+                state.reopen(0, None, now);
             }
+        }
+        for run in &ended {
+            self.has_ended(run, SlotState::Killed, now);
         }
         ended
     }
@@ -364,22 +429,32 @@ impl Spec {
     }
 
     fn has(&self, slot: &SlotRef) -> bool {
-        self.is_job(slot)
+        let came_to_be = self.is_moment(slot) && self.slots.contains_key(slot);
+        came_to_be
+            || self.is_job(slot)
             || self.schedules().get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
     }
 
-    fn end(&mut self, slot: &SlotRef, end: SlotState) -> Vec<RunId> {
+    fn end(&mut self, slot: &SlotRef, end: SlotState, now: Timestamp) -> Vec<RunId> {
         let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0, None));
         if state.state.is_final() {
             return Vec::new();
         }
+        let run = RunId { slot: slot.clone(), number: state.last_run };
+        let (alive, ran) = (state.alive, state.state == SlotState::Running);
         state.state = end;
         if end == SlotState::Killed {
             state.retries = 0;
+            if ran {
+                self.has_ended(&run, end, now);
+            }
         }
-        let alive = state.alive.then(|| RunId { slot: slot.clone(), number: state.last_run });
-        alive.into_iter().collect()
+        if alive { vec![run] } else { Vec::new() }
     }
+}
+
+fn millis(millis: u64) -> SignedDuration {
+    SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
 /// What is known to somebody who asks a trigger only for what it looks at.
@@ -423,14 +498,33 @@ impl SpecSlot {
             priority,
             backfill,
             due: None,
-            queued_at: Timestamp::MIN,
+            since: Timestamp::MIN,
+            started: (0, Timestamp::MIN),
+            collected: None,
         }
     }
 
-    fn reopen(&mut self, priority: i32, backfill: Option<BackfillId>) {
+    fn reopen(&mut self, priority: i32, backfill: Option<BackfillId>, now: Timestamp) {
         self.state = SlotState::Waiting;
         self.retries = 0;
         self.priority = priority;
         self.backfill = backfill;
+        if let Some(collected) = &mut self.collected {
+            collected.since = now;
+            collected.met = true;
+            collected.again = true;
+        }
+    }
+
+    /// What it has collected, from now on where it has nothing yet.
+    fn collected(&mut self, now: Timestamp) -> &mut Collected {
+        self.collected.get_or_insert_with(|| Collected::new(now))
+    }
+
+    /// Whether facts that come are its own: it goes by its trigger, and has not gone yet.
+    fn is_collecting(&self) -> bool {
+        let told = |one: &Collected| one.asked.is_some() || one.again;
+        let pending = matches!(self.state, SlotState::Waiting | SlotState::Held) && self.last_run == 0;
+        pending && !self.collected.as_ref().is_some_and(told)
     }
 }

@@ -1,13 +1,14 @@
 //! What people define and ask for in a simulated day or two.
 
+mod events;
 mod jobs;
 mod workers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, Config, DownstreamRequest};
+use kelos_core::{Ask, BackfillRequest, Config, Deployment, DownstreamRequest};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
@@ -17,6 +18,7 @@ use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Wo
 
 use crate::rng::Rng;
 
+pub use events::{nth, resolved};
 pub use jobs::Meant;
 pub use workers::WorkerPlan;
 
@@ -39,6 +41,10 @@ pub struct Workload {
     pub meant: Meant,
     /// Who does jobs, where workers do.
     pub workers: Vec<WorkerPlan>,
+    /// The event schedules that there ever are.
+    pub schedules: BTreeSet<WorkflowId>,
+    /// How each project is deployed that ever was, from each moment on at which definitions change.
+    pub deployments: Vec<(Timestamp, BTreeMap<String, Deployment>)>,
 }
 
 const CRONS: [&str; 6] =
@@ -50,7 +56,22 @@ impl Workload {
     pub fn new(seed: u64) -> Workload {
         let mut workload = Workload::timed(seed);
         jobs::add(seed, &mut workload);
+        events::add(seed, &mut workload);
         workload
+    }
+
+    /// The projects that are deployed with the definitions of a moment, and were not deployed so before, by the digests that
+    /// are known of them.
+    #[must_use]
+    pub fn deployed(
+        &self,
+        at: Timestamp,
+        known: impl Fn(&str) -> Option<String>,
+    ) -> BTreeMap<String, Deployment> {
+        let all = self.deployments.iter().find(|(from, _)| *from == at).map(|(_, all)| all.clone());
+        let mut all = all.unwrap_or_default();
+        all.retain(|project, how| known(project).is_none_or(|known| known != how.digest));
+        all
     }
 
     /// What a seed has of slots by time.
@@ -82,8 +103,8 @@ impl Workload {
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
         asks.sort_by_key(|(at, _)| *at);
-        let (apps, meant, workers) = Default::default();
-        Workload { start, end, config, definitions, asks, apps, meant, workers }
+        let (apps, meant, workers, schedules, deployments) = Default::default();
+        Workload { start, end, config, definitions, asks, apps, meant, workers, schedules, deployments }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::facts::Tally;
+use kelos_model::facts::{Collected, Tally};
 use kelos_model::time::parse_instant;
 use kelos_model::trigger::{Facts, Verdict};
 use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject};
@@ -38,6 +38,8 @@ pub struct Known<'a> {
     pub world: &'a World,
     /// The state of a slot, where it exists.
     pub state: &'a dyn Fn(&SlotRef) -> Option<SlotState>,
+    /// What the slot that asks has collected.
+    pub collected: Option<&'a Collected>,
 }
 
 impl Facts for Known<'_> {
@@ -53,8 +55,8 @@ impl Facts for Known<'_> {
         Some(self.world.answer(probe, self.now))
     }
 
-    fn collected(&self, _: &Subject) -> Option<&Tally> {
-        None
+    fn collected(&self, subject: &Subject) -> Option<&Tally> {
+        self.collected.and_then(|collected| collected.of(subject))
     }
 }
 

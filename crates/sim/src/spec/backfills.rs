@@ -41,7 +41,7 @@ impl Spec {
                 Some(state) => match (mode, state.state) {
                     (_, live) if !live.is_final() => {}
                     (BackfillMode::Missing, _) | (BackfillMode::Unsuccessful, SlotState::Succeeded) => {}
-                    _ => state.reopen(priority, Some(id.clone())),
+                    _ => state.reopen(priority, Some(id.clone()), now),
                 },
             }
         }
@@ -66,14 +66,14 @@ impl Spec {
         self.slots_of(id, |state| !state.is_final()).into_iter().for_each(|(_, slot)| slot.priority = priority);
     }
 
-    pub(super) fn rerun_backfill(&mut self, id: &BackfillId) {
+    pub(super) fn rerun_backfill(&mut self, id: &BackfillId, now: Timestamp) {
         let schedules = self.schedules();
         let Some(row) = self.backfills.get(id).filter(|row| !row.cancelled) else { return };
         let Some(schedule) = schedules.get(&row.workflow) else { return };
         let priority = row.priority;
         for (slot, state) in self.slots_of(id, |state| matches!(state, SlotState::Failed | SlotState::Expired)) {
             if schedule.contains(slot.key.scheduled_at()) {
-                state.reopen(priority, Some(id.clone()));
+                state.reopen(priority, Some(id.clone()), now);
             }
         }
     }

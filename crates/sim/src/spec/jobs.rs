@@ -75,7 +75,8 @@ impl Spec {
         }
         let workflow = self.workflows[&slot.workflow].clone();
         let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
-        let seen = Known { now, world, state: &state };
+        let collected = self.slots[slot].collected.as_ref();
+        let seen = Known { now, world, state: &state, collected };
         let looked = evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &seen);
         let opened = self.pull_awaited(&looked);
         let next = match looked.explanation.answer {
@@ -88,7 +89,7 @@ impl Spec {
 
     fn becomes(&mut self, slot: &SlotRef, next: SlotState, now: Timestamp) -> bool {
         let Some(state) = self.slots.get_mut(slot) else { return false };
-        state.queued_at = now;
+        state.since = now;
         std::mem::replace(&mut state.state, next) != next
     }
 
@@ -145,25 +146,25 @@ impl Spec {
         }
     }
 
-    pub(super) fn submit(&mut self, request: &SubmitRequest) {
+    pub(super) fn submit(&mut self, request: &SubmitRequest, now: Timestamp) {
         if !request.jobs.iter().all(|job| self.is_job(job)) {
             return;
         }
         for job in &request.jobs {
             let is_final = self.slots.get(job).is_some_and(|state| state.state.is_final());
             if is_final && request.readd {
-                self.readd(job, request.priority);
+                self.readd(job, request.priority, now);
             } else {
                 self.open(job.clone(), request.priority);
             }
         }
     }
 
-    fn readd(&mut self, job: &SlotRef, priority: i32) {
+    fn readd(&mut self, job: &SlotRef, priority: i32, now: Timestamp) {
         for slot in self.downstream(job) {
             let Some(state) = self.slots.get_mut(&slot) else { continue };
             if state.state.is_final() || state.state == SlotState::Queued {
-                state.reopen(priority, None);
+                state.reopen(priority, None, now);
             }
         }
     }

@@ -85,7 +85,7 @@ impl Spec {
             let pools = &self.workflows[*id].pools;
             !pools.is_empty() && self.places(id) > 0 && pools.iter().all(|one| one.permits <= sizes[&one.pool])
         };
-        ids.iter().filter(could_go).filter_map(|id| self.queue(id, &schedules[id]).into_iter().next()).collect()
+        ids.iter().filter(could_go).filter_map(|id| self.queue(id, schedules).into_iter().next()).collect()
     }
 
     fn is_patient(&self, place: &Place, line: &BTreeSet<Place>, now: Timestamp) -> bool {
@@ -94,6 +94,6 @@ impl Spec {
         };
         let mine = &self.workflows[&place.slot.workflow].pools;
         let first = mine.iter().all(|one| line.iter().find(|other| names(other, &one.pool)) == Some(place));
-        first && now.duration_since(self.slots[&place.slot].queued_at) >= POOL_PATIENCE
+        first && now.duration_since(self.slots[&place.slot].since) >= POOL_PATIENCE
     }
 }

@@ -23,7 +23,7 @@ use crate::rng::Rng;
 const TEMPLATES: [&str; 6] = ["{date}", "{date}_{x}", "{x}", "{x}_{y}", "{y}", "{date}_{y}"];
 
 /// Sets of definitions, and when each comes into force.
-type Sets = Vec<(Timestamp, Vec<Arc<Workflow>>)>;
+pub(super) type Sets = Vec<(Timestamp, Vec<Arc<Workflow>>)>;
 
 /// The groups that functions stand for, by the digest of these.
 pub type Meant = BTreeMap<String, Group>;
@@ -114,7 +114,7 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
 }
 
 /// The definitions of both kinds, one set for each moment at which either changes.
-fn merged(timed: &Sets, keyed: &Sets) -> Sets {
+pub(super) fn merged(timed: &Sets, keyed: &Sets) -> Sets {
     let moments: BTreeSet<Timestamp> = timed.iter().chain(keyed).map(|(at, _)| *at).collect();
     let at = |sets: &Sets, now: Timestamp| {
         sets.iter().take_while(|(at, _)| *at <= now).last().map(|(_, set)| set.clone()).unwrap_or_default()

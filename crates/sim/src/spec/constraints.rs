@@ -1,0 +1,102 @@
+//! The rules of constraints, as a scan over all that is held.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kelos_model::time::CronSchedule;
+use kelos_model::{Gate, Otherwise, SlotRef, SlotState, WorkflowId};
+
+use super::{Place, Spec, millis};
+
+impl Spec {
+    /// A slot's trigger is met: it is queued, or its constraints decide.
+    pub(super) fn met(&mut self, slot: &SlotRef, now: Timestamp) {
+        let constrained = !self.workflows[&slot.workflow].constraints.is_empty();
+        let Some(state) = self.slots.get_mut(slot) else { return };
+        let passes = state.collected.as_ref().and_then(|one| one.asked.as_ref()).is_some_and(|asked| asked.unconstrained);
+        let held = constrained && !passes;
+        if held {
+            state.collected(now).met = true;
+        } else if let Some(collected) = &mut state.collected {
+            collected.met = true;
+        }
+        self.enter(slot, if held { SlotState::Held } else { SlotState::Queued }, now);
+    }
+
+    /// Looks at the constraints of all that is held: the largest priority first, then who is held longest.
+    pub(super) fn judge_held(&mut self, schedules: &std::collections::BTreeMap<WorkflowId, CronSchedule>, now: Timestamp) {
+        let held = self.slots.iter().filter(|(slot, state)| {
+            let here = self.is_here(slot, schedules) && !self.is_off(&slot.workflow) && !self.is_left_alone(state);
+            state.state == SlotState::Held && here
+        });
+        let place = |(slot, state): (&SlotRef, &super::SpecSlot)| Place {
+            priority: std::cmp::Reverse(state.priority),
+            at: state.since,
+            slot: slot.clone(),
+        };
+        let line: BTreeSet<Place> = held.map(place).collect();
+        for place in line {
+            self.judge(&place.slot, now);
+        }
+    }
+
+    fn judge(&mut self, slot: &SlotRef, now: Timestamp) {
+        let constraints = self.workflows[&slot.workflow].constraints.clone();
+        let ran = self.slots[slot].last_run > 0;
+        let unmet: Vec<Otherwise> = constraints
+            .iter()
+            .filter(|one| !self.lets_pass(&one.gate, slot, now))
+            .map(|one| if ran { Otherwise::Wait } else { one.otherwise })
+            .collect();
+        if unmet.contains(&Otherwise::Wait) {
+            if self.is_late(slot, now) {
+                self.enter(slot, SlotState::Expired, now);
+            }
+        } else if unmet.is_empty() {
+            self.enter(slot, SlotState::Queued, now);
+        } else {
+            self.enter(slot, SlotState::Skipped, now);
+        }
+    }
+
+    fn lets_pass(&self, gate: &Gate, slot: &SlotRef, now: Timestamp) -> bool {
+        let program = self.workflows[&slot.workflow].program();
+        match gate {
+            Gate::Concurrency(limit) => self.runs_of(program) < *limit as usize,
+            Gate::Window(window) => window.is_open(now),
+            Gate::SinceLastRun(span) => self.last_run_of(program).is_none_or(|last| now >= last + millis(*span)),
+            Gate::Delay(span) => {
+                let state = &self.slots[slot];
+                let collected = state.collected.as_ref().map_or(state.since, |one| one.since);
+                let from = if self.is_moment(slot) { collected } else { slot.key.time().unwrap_or(collected) };
+                now >= from + millis(*span)
+            }
+        }
+    }
+
+    /// Runs of a program that go on, and slots that are queued for one.
+    fn runs_of(&self, program: &WorkflowId) -> usize {
+        let mine = |slot: &SlotRef| self.known.get(&slot.workflow).is_some_and(|one| one.program() == program);
+        let mine = self.slots.iter().filter(|(slot, _)| mine(slot));
+        mine.map(|(_, state)| usize::from(state.alive) + usize::from(state.state == SlotState::Queued)).sum()
+    }
+
+    /// When the last successful run of a program was started.
+    fn last_run_of(&self, program: &WorkflowId) -> Option<Timestamp> {
+        let mine = self.known.values().filter(|one| one.program() == program);
+        mine.filter_map(|one| self.last_runs.get(&one.id)).max().map(|(_, at)| *at)
+    }
+
+    /// Notes a successful run of a workflow, where somebody may ask for it.
+    pub(super) fn note_success(&mut self, slot: &SlotRef) {
+        let Some(workflow) = self.known.get(&slot.workflow) else { return };
+        let members = self.known.values().filter(|one| one.program() == workflow.program());
+        let mut gates = members.flat_map(|one| &one.constraints).map(|one| &one.gate);
+        let asked_for = gates.any(|gate| matches!(gate, Gate::SinceLastRun(_)));
+        if asked_for || workflow.keys.are_moments() {
+            let started = self.slots[slot].started;
+            let last = self.last_runs.entry(slot.workflow.clone()).or_insert(started);
+            *last = started.max(*last);
+        }
+    }
+}
