@@ -378,10 +378,15 @@ impl Targets {
     }
 }
 
+/// The words of an error without its place in a JSON text that nobody wrote.
+fn without_place(words: &str) -> String {
+    words.rsplit_once(" at line ").map_or(words, |(words, _)| words).to_owned()
+}
+
 /// What a constraint lacks, in words.
 fn constraint(json: &str) -> Result<(), String> {
-    let draft: ConstraintDraft = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    draft.constraint().check()
+    let read: Result<ConstraintDraft, _> = serde_json::from_str(json);
+    read.map_err(|error| without_place(&error.to_string()))?.constraint().check()
 }
 
 /// An answer for the prelude, or a problem after an exclamation mark.
