@@ -134,6 +134,8 @@ fn annotation(edge: &Value) -> String {
             "" => "  [waits for its jobs]".to_owned(),
             groups => format!("  [waits for its jobs: {groups}]"),
         },
+        ("ended", _) => "  [waits for the ends of its runs]".to_owned(),
+        ("runs", _) => "  [is run by it]".to_owned(),
         (_, Some(later)) if later != 0 => {
             let way = if later < 0 { "earlier" } else { "later" };
             format!("  [waits for the slot {} s {way}]", later.unsigned_abs())

@@ -1,4 +1,4 @@
-//! The graph of workflows: what looks at whose slots, what borrows whose schedule, and how each of them does.
+//! The graph of workflows: what looks at whose slots, what borrows whose schedule, what runs what, and how each of them does.
 //!
 //! It is read anew from the definitions and the slots that are stored. Cycles are allowed: nothing here takes them amiss.
 
@@ -14,7 +14,7 @@ use kelos_model::jobs::JobKeys;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::Keys;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{SlotRef, SlotState, WorkflowId};
+use kelos_model::{SlotRef, SlotState, Subject, WorkflowId};
 use kelos_store::{Columns, Reader, SlotFilter, StoreError};
 
 pub use cut::{Focus, Wanted};
@@ -64,6 +64,10 @@ pub enum EdgeKind {
     Schedule,
     /// Jobs of the other workflow have to succeed.
     Jobs,
+    /// A trigger waits for the end of a run of the other.
+    Ended,
+    /// The other is an event schedule that runs this.
+    Runs,
 }
 
 /// An edge: `to` depends on `from`.
@@ -166,10 +170,19 @@ fn edges(rows: &[WorkflowRow]) -> Vec<Edge> {
         edges.extend(looks.into_iter().map(|(on, later_seconds)| edge(on, EdgeKind::Success { later_seconds })));
         match &row.definition.keys {
             Keys::Schedule(Schedule::Dependent(on)) => drop(edges.insert(edge(on, EdgeKind::Schedule))),
-            Keys::Schedule(_) | Keys::Requests(_) | Keys::Events(_) => {}
+            Keys::Schedule(_) | Keys::Requests(_) => {}
+            Keys::Events(events) => {
+                let (from, to) = (row.id.clone(), events.program.clone());
+                edges.insert(Edge { from, to, kind: EdgeKind::Runs, groups: Vec::new() });
+            }
             Keys::Jobs(jobs) => edges
                 .extend(by_groups(jobs).into_iter().map(|(on, groups)| Edge { groups, ..edge(on, EdgeKind::Jobs) })),
         }
+        let subjects = row.definition.trigger.subjects();
+        edges.extend(subjects.iter().filter_map(|subject| match subject {
+            Subject::Ended(program, _) => Some(edge(program, EdgeKind::Ended)),
+            _ => None,
+        }));
         let jobs = row.definition.trigger.upstream_jobs();
         let is_told =
             |on: &WorkflowId| row.definition.keys.jobs().is_some_and(|jobs| jobs.parents().any(|one| one == on));
@@ -197,7 +210,9 @@ fn nodes(rows: &[WorkflowRow], edges: &[Edge]) -> BTreeMap<WorkflowId, Node> {
     let mut nodes: BTreeMap<WorkflowId, Node> =
         rows.iter().filter(|row| row.present).map(|row| (row.id.clone(), node(row))).collect();
     for edge in edges {
-        nodes.entry(edge.from.clone()).or_insert_with(|| bare(&edge.from, NodeKind::Missing));
+        for end in [&edge.from, &edge.to] {
+            nodes.entry(end.clone()).or_insert_with(|| bare(end, NodeKind::Missing));
+        }
     }
     nodes
 }

@@ -124,6 +124,8 @@ fn told(graph: &Graph) -> Vec<String> {
         EdgeKind::Success { later_seconds } => format!("{} > {} {later_seconds}", edge.from, edge.to),
         EdgeKind::Jobs => format!("{} : {}", edge.from, edge.to),
         EdgeKind::Schedule => format!("{} ~ {}", edge.from, edge.to),
+        EdgeKind::Ended => format!("{} | {}", edge.from, edge.to),
+        EdgeKind::Runs => format!("{} runs {}", edge.from, edge.to),
     });
     nodes.chain(edges).collect()
 }

@@ -125,7 +125,8 @@ struct EdgeDto {
     /// What depends on it.
     to: String,
     /// `success`: slots wait for the success of the other's; `schedule`: slots are at the times of the other's; `jobs`: slots
-    /// wait for jobs of the other.
+    /// wait for jobs of the other; `ended`: a trigger waits for the end of a run of the other; `runs`: the other is an event
+    /// schedule that runs this.
     kind: &'static str,
     /// For `success`: how many seconds later than its own the time of the slot is that is waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,6 +177,8 @@ impl From<Edge> for EdgeDto {
             EdgeKind::Success { later_seconds } => ("success", Some(later_seconds)),
             EdgeKind::Schedule => ("schedule", None),
             EdgeKind::Jobs => ("jobs", None),
+            EdgeKind::Ended => ("ended", None),
+            EdgeKind::Runs => ("runs", None),
         };
         let groups = edge.groups.iter().map(|group| group.to_string()).collect();
         EdgeDto { from: edge.from.to_string(), to: edge.to.to_string(), kind, later_seconds, groups }

@@ -17,6 +17,7 @@ mod page;
 mod plot;
 mod problems;
 mod runs;
+mod schedules;
 mod secrets;
 mod slot;
 mod source;
@@ -51,6 +52,7 @@ pub(crate) fn router() -> Router<App> {
         .merge(board::router())
         .merge(backfills::router())
         .merge(graph::router())
+        .merge(schedules::router())
         .route("/ui/workflows/{id}", get(workflow::show))
         .route("/ui/workflows/{id}/{action}", post(workflow::act))
         .route("/ui/workflows/{id}/slots/{time}", get(slot::show))

@@ -6,7 +6,7 @@ use kelos::job::Functions;
 use kelos::jobs::Jobs;
 use kelos::model::template::KeyValues;
 use kelos::model::workflow::WorkflowRow;
-use kelos::model::{SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
+use kelos::model::{SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
 use kelos::schedule;
 use kelos::store::{Reader, StoreError};
 
@@ -105,6 +105,10 @@ pub(super) fn of_workflow(row: &WorkflowRow, all: &[WorkflowRow]) -> (Vec<Workfl
     let upstream = |row: &WorkflowRow| -> Vec<WorkflowId> {
         let parents = row.definition.keys.jobs().into_iter().flat_map(|jobs| jobs.parents());
         let mut ids: Vec<_> = row.definition.trigger.upstream().into_iter().chain(parents).cloned().collect();
+        ids.extend(row.definition.trigger.subjects().into_iter().filter_map(|subject| match subject {
+            Subject::Ended(program, _) => Some(program),
+            _ => None,
+        }));
         ids.sort();
         ids.dedup();
         ids

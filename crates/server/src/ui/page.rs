@@ -19,6 +19,8 @@ pub(super) enum Tab {
     Graph,
     /// Runs as bars over time.
     Timeline,
+    /// What runs programs when facts come.
+    Schedules,
     /// Named requests over past slots.
     Backfills,
     /// What is wrong.
@@ -44,6 +46,7 @@ const PLACES: &[Place] = &[
     Place { tab: Tab::Board, name: "Board", href: "/ui", key: 'b' },
     Place { tab: Tab::Graph, name: "Graph", href: "/ui/graph", key: 'g' },
     Place { tab: Tab::Timeline, name: "Timeline", href: "/ui/timeline", key: 'l' },
+    Place { tab: Tab::Schedules, name: "Schedules", href: "/ui/schedules", key: 'e' },
     Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
     Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },
     Place { tab: Tab::Capacity, name: "Capacity", href: "/ui/capacity", key: 'c' },

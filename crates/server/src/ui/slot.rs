@@ -15,7 +15,7 @@ use kelos::model::time::format_full;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{EventRecord, Slot, SlotRef, SlotState};
 use kelos::schedule;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Reader, SlotFilter, StoreError};
 use kelos::why::Why;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -25,12 +25,15 @@ use super::page::{Page, segment, slot_href, workflow_href};
 use super::runs::Tail;
 use super::state::badge;
 use super::trouble::Trouble;
-use super::{asked, graph, runs, timeline, tree, words};
+use super::{asked, graph, runs, schedules, timeline, tree, words};
 use crate::app::App;
 use crate::links::Links;
 
 pub(super) use act::act;
 pub(super) use inputs::fields;
+
+/// Slots among which the neighbours of one are looked for, the newest.
+const BESIDE: usize = 1000;
 
 /// What is asked about a slot.
 #[derive(Default, Deserialize)]
@@ -57,6 +60,8 @@ struct Found {
     job: Result<Filled, String>,
     earlier: Option<SlotRef>,
     later: Option<SlotRef>,
+    /// What it has to do with facts.
+    story: Option<schedules::Story>,
     links: Links,
     tail: Option<Tail>,
     shown_run: Option<u32>,
@@ -81,10 +86,15 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
     let rows = app.read(move |reader| {
         let Some(rows) = read(reader, &functions, &of)? else { return Ok(None) };
         // A function of a script may block, which is fine here.
-        let job = filled(&rows.0.definition, &of.key, rows.1.as_ref().and_then(|slot| slot.collected.as_deref()), &*functions);
+        let job = filled(
+            &rows.0.definition,
+            &of.key,
+            rows.1.as_ref().and_then(|slot| slot.collected.as_deref()),
+            &*functions,
+        );
         Ok(Some((rows, job)))
     });
-    let Some(((workflow, slot, life, neighbours, earlier, later), job)) = rows.await? else {
+    let Some(((workflow, slot, life, neighbours, earlier, later, story), job)) = rows.await? else {
         return Err(Trouble::not_found(format!("No workflow has ever been named \"{}\".", id.workflow)));
     };
     let shown = why.runs.iter().find(|of| Some(of.id.number) == run).or(why.runs.last());
@@ -94,10 +104,18 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
         None => None,
     };
     let (now, links) = (app.handle().now(), app.links().clone());
-    Ok(Found { id, at, now, why, slot, workflow, life, neighbours, job, earlier, later, links, tail, shown_run })
+    Ok(Found { id, at, now, why, slot, workflow, life, neighbours, job, earlier, later, story, links, tail, shown_run })
 }
 
-type Rows = (WorkflowRow, Option<Slot>, Vec<EventRecord>, Neighbours, Option<SlotRef>, Option<SlotRef>);
+type Rows = (
+    WorkflowRow,
+    Option<Slot>,
+    Vec<EventRecord>,
+    Neighbours,
+    Option<SlotRef>,
+    Option<SlotRef>,
+    Option<schedules::Story>,
+);
 
 fn read(reader: &dyn Reader, functions: &Arc<dyn Functions>, id: &SlotRef) -> Result<Option<Rows>, StoreError> {
     let Some(workflow) = reader.workflow(&id.workflow)? else { return Ok(None) };
@@ -116,7 +134,21 @@ fn read(reader: &dyn Reader, functions: &Arc<dyn Functions>, id: &SlotRef) -> Re
             (earlier, later) = (there(schedule.previous_before(time))?, there(schedule.next_after(time))?);
         }
     }
-    Ok(Some((workflow, slot, life, neighbours, earlier, later)))
+    if workflow.definition.keys.are_moments() {
+        (earlier, later) = beside(reader, id)?;
+    }
+    let story = schedules::story(reader, &workflow, id, slot.as_ref(), &life)?;
+    Ok(Some((workflow, slot, life, neighbours, earlier, later, story)))
+}
+
+/// The slots before and after one that is named by the moment at which it came to be.
+fn beside(reader: &dyn Reader, id: &SlotRef) -> Result<(Option<SlotRef>, Option<SlotRef>), StoreError> {
+    let filter = SlotFilter { workflow: Some(id.workflow.clone()), ..SlotFilter::default() };
+    let newest: Vec<SlotRef> =
+        reader.slot_states(&filter, None, BESIDE)?.rows.into_iter().map(|(slot, _)| slot).collect();
+    let at = newest.iter().position(|slot| slot == id);
+    let earlier = at.and_then(|at| newest.get(at + 1)).cloned();
+    Ok((earlier, at.and_then(|at| newest.get(at.checked_sub(1)?)).cloned()))
 }
 
 impl Found {
@@ -127,6 +159,7 @@ impl Found {
             div #why data-live { (self.account()) }
             @if self.at.is_none() { div #actions data-live { (self.actions()) } }
             div #runs data-live { (self.runs()) }
+            @if let Some(story) = &self.story { div #story data-live { (story.show(self.at.is_none())) } }
             @if let Some(tail) = &self.tail { (tail.show()) }
             div #neighbours data-live { (self.around()) }
             @if self.at.is_none() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
@@ -163,6 +196,11 @@ impl Found {
                 (tree::answered(trigger))
                 @if let Some(at) = why.found_at { p.soft { "as found at " (words::moment(at)) } }
             }
+            @if let Some(seen) = &why.constraints {
+                h2 { "Constraints" }
+                (schedules::gates(seen))
+                @if let Some(at) = why.constraints_at { p.soft { "as found at " (words::moment(at)) } }
+            }
             @if self.says_more() {
                 h2 { "In the way" }
                 ul { @for blocker in &why.blockers { li { (blocker) } } }
@@ -179,7 +217,8 @@ impl Found {
     /// Whether something is in the way that the tree does not tell: a trigger of one leaf has said it.
     fn says_more(&self) -> bool {
         let blockers = &self.why.blockers;
-        let said = self.why.trigger.as_ref().is_some_and(|trigger| *blockers == [trigger.text.clone()]);
+        let trigger = self.why.trigger.as_ref().is_some_and(|trigger| *blockers == [trigger.text.clone()]);
+        let said = trigger || self.why.constraints.as_ref().is_some_and(|seen| *blockers == seen.blockers());
         !blockers.is_empty() && !said && !self.why.is_told()
     }
 

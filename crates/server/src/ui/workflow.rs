@@ -22,7 +22,9 @@ use super::page::{Page, segment, workflow_href};
 use super::state::badge;
 use super::trouble::Trouble;
 use super::waits::{self, Waits};
-use super::{asked, backfills, graph, jobs, neighbours, plot, problems, slot, source, tree, versions, words};
+use super::{
+    asked, backfills, graph, jobs, neighbours, plot, problems, schedules, slot, source, tree, versions, words,
+};
 use crate::app::App;
 
 /// Times of the future that are shown.
@@ -47,6 +49,8 @@ struct Found {
     downstream: Vec<WorkflowId>,
     backfills: Markup,
     problems: Vec<Problem>,
+    /// What there is of event schedules and programs only.
+    own: Option<schedules::Own>,
 }
 
 pub(super) async fn show(
@@ -86,7 +90,8 @@ fn read(
         .map(|schedule| schedule.times(now, Timestamp::MAX).skip_while(|time| *time == now).take(NEXT_TIMES).collect());
     let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
     let over = [RunState::Succeeded, RunState::Failed, RunState::Killed, RunState::Unknown].to_vec();
-    let (upstream, downstream) = neighbours::of_workflow(&row, &reader.workflows()?);
+    let all = reader.workflows()?;
+    let (upstream, downstream) = neighbours::of_workflow(&row, &all);
     // What names another workflow of the file is that one's business.
     let own = |problem: &Problem| {
         problem.file == row.definition.source.file && problem.workflow.as_ref().is_none_or(|of| of == id)
@@ -105,6 +110,7 @@ fn read(
         downstream,
         backfills: backfills::latest(reader, id, now)?,
         problems: problems.into_iter().filter(own).collect(),
+        own: schedules::read(reader, &row, &all, now)?,
         row,
     }))
 }
@@ -113,8 +119,14 @@ impl Found {
     fn page(&self, now: Timestamp, matrix: Option<&jobs::Shown>) -> Markup {
         let id = &self.row.id;
         let keys = self.row.definition.keys.jobs();
+        // What schedules run is a program's business, too.
+        let of = if self.row.definition.keys.are_moments() {
+            String::new()
+        } else {
+            format!("?workflow={}", segment(id.as_str()))
+        };
         html! {
-            div data-events=(format!("?workflow={}", segment(id.as_str()))) hidden {}
+            div data-events=(of) hidden {}
             nav.crumbs aria-label="Place" { a href="/ui" { "Board" } }
             h1 { (id) }
             div #state data-live { (self.state()) }
@@ -122,6 +134,7 @@ impl Found {
                 h2 { "Problems of its file" }
                 @for problem in &self.problems { (problems::definition(problem)) }
             }
+            @if let Some(own) = &self.own { div #own data-live { (own.show(&self.row, now)) } }
             @if let (Some(matrix), Some(keys)) = (matrix, keys) {
                 (matrix.show(&self.row.definition, keys))
                 div #counts data-live { (self.counts()) (self.waits.show()) (self.plots()) }
@@ -131,12 +144,12 @@ impl Found {
             div.columns {
                 section { h2 { "Definition" } (self.definition()) }
                 section {
-                    @if keys.is_none() { h2 { "Next times" } (self.next_times()) }
+                    (self.next())
                     h2 { "Waits for" } (workflows(&self.upstream, "It waits for no other workflow."))
                     h2 { "Is waited for by" } (workflows(&self.downstream, "No other workflow waits for it."))
                 }
             }
-            @if self.row.present && keys.is_none() { h2 #backfill { "Backfill" } (backfills::form(id, now)) }
+            @if self.row.present && self.row.definition.keys.schedule().is_some() { h2 #backfill { "Backfill" } (backfills::form(id, now)) }
             div #backfills data-live { (self.backfills) }
             (self.source())
         }
@@ -148,8 +161,10 @@ impl Found {
             @if let Some(description) = &about.description { p { (description) } }
             div.bar {
                 @if !self.row.present { span.badge.ended { "removed" } " Its definition went away; its slots stay as they are." }
-                @if self.row.paused { span.badge.again { "paused" } " Nothing of it is planned, looked at or started." }
-                @if self.row.present {
+                (schedules::state(&self.row))
+                @let is_schedule = self.row.definition.keys.events().is_some();
+                @if self.row.paused && !is_schedule { span.badge.again { "paused" } " Nothing of it is planned, looked at or started." }
+                @if self.row.present && !is_schedule {
                     @let action = if self.row.paused { "resume" } else { "pause" };
                     form method="post" action=(format!("{}/{action}", workflow_href(id))) {
                         button { @if self.row.paused { "Resume" } @else { "Pause" } }
@@ -192,6 +207,13 @@ impl Found {
         }
     }
 
+    /// When it goes next, where the clock says.
+    fn next(&self) -> Markup {
+        let of_events = self.own.as_ref().and_then(schedules::Own::next);
+        let by_time = || self.row.definition.keys.schedule().map(|_| self.next_times());
+        html! { @if let Some(next) = of_events.or_else(by_time) { h2 { "Next times" } (next) } }
+    }
+
     fn next_times(&self) -> Markup {
         match &self.times {
             Ok(times) if times.is_empty() => html! { p.soft { "None." } },
@@ -207,7 +229,9 @@ impl Found {
             dl.facts {
                 dt { "Schedule" } dd { (schedule_words(&definition.keys)) }
                 @if let Some(keys) = definition.keys.jobs() { (jobs::facts(keys)) }
-                dt { "Trigger" } dd { (tree::defined(&definition.trigger)) }
+                @if !matches!(definition.keys, Keys::Requests(_)) { dt { "Trigger" } dd { (tree::defined(&definition.trigger)) } }
+                @if !definition.constraints.is_empty() { dt { "Constraints" } dd { (schedules::constraints(&definition.constraints)) } }
+                @if let Some(events) = definition.keys.events() { (schedules::facts(events)) }
                 dt { "At a time" } dd { @if definition.concurrency == u32::MAX { "any number" } @else { (words::count(u64::from(definition.concurrency), "slot")) } }
                 @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }

@@ -50,7 +50,7 @@
   let stream;
   const follow = () => {
     stream = new EventSource("/api/v1/events/stream" + source.dataset.events);
-    for (const subject of ["slot", "workflow", "backfill", "register"]) stream.addEventListener(subject, soon);
+    for (const subject of ["slot", "workflow", "backfill", "register", "fact"]) stream.addEventListener(subject, soon);
     // Also the first time: what happened since the page was read, nobody else tells.
     stream.addEventListener("open", soon);
     Kelos.attend(stream, follow);

@@ -172,6 +172,8 @@ fn edges(found: &Found, node: &Node, up: bool) -> Markup {
                             EdgeKind::Success { later_seconds } => span.soft { ": " (later_told(later_seconds)) },
                             EdgeKind::Schedule => span.soft { ": the times" },
                             EdgeKind::Jobs => span.soft { ": jobs" },
+                            EdgeKind::Ended => span.soft { ": the ends of runs" },
+                            EdgeKind::Runs => span.soft { @if up { ": it runs this" } @else { ": this runs it" } },
                         }
                     }
                 }

@@ -52,6 +52,8 @@ fn looked_at(edge: &Edge) -> Markup {
                 EdgeKind::Success { later_seconds } => span.soft { ": " (later_told(later_seconds)) },
                 EdgeKind::Schedule => span.soft { ": the times" },
                 EdgeKind::Jobs => span.soft { ": jobs" },
+                EdgeKind::Ended => span.soft { ": the ends of its runs" },
+                EdgeKind::Runs => span.soft { ": it runs this" },
             }
         }
     }

@@ -30,6 +30,8 @@ const MARGIN: f64 = 40.0;
 struct Bundle<'a> {
     from: &'a WorkflowId,
     to: &'a WorkflowId,
+    /// What the first of its edges means.
+    kind: EdgeKind,
     is_schedule: bool,
     /// How much later than the own slot the ones that are looked at are, ascending.
     later: Vec<i64>,
@@ -193,7 +195,20 @@ impl<'a> Picture<'a> {
 }
 
 impl Bundle<'_> {
+    /// Whether another edge is drawn as the same line.
+    fn joins(&self, edge: &Edge, is_schedule: bool) -> bool {
+        let alone = |kind| matches!(kind, EdgeKind::Runs | EdgeKind::Ended);
+        let is_alone = alone(self.kind) || alone(edge.kind);
+        !is_alone && (self.from, self.to) == (&edge.from, &edge.to) && self.is_schedule == is_schedule
+    }
+
     fn told(&self) -> String {
+        if self.kind == EdgeKind::Runs {
+            return format!("{} runs {}", self.from, self.to);
+        }
+        if self.kind == EdgeKind::Ended {
+            return format!("{} waits for the ends of runs of {}", self.to, self.from);
+        }
         if self.is_schedule {
             return format!("{} has slots at the times of {}", self.to, self.from);
         }
@@ -207,6 +222,11 @@ impl Bundle<'_> {
     }
 
     fn label(&self) -> Option<String> {
+        match self.kind {
+            EdgeKind::Runs => return Some("runs".to_owned()),
+            EdgeKind::Ended => return Some("ended".to_owned()),
+            _ => {}
+        }
         if let Some(groups) = self.groups.filter(|_| self.later.is_empty()) {
             let named = groups.iter().map(|group| &**group).filter(|group| *group != UNNAMED);
             return Some(named.collect::<Vec<_>>().join(", ")).filter(|label| !label.is_empty());
@@ -234,17 +254,18 @@ fn bundles(edges: &[Edge]) -> Vec<Bundle<'_>> {
     for edge in edges {
         let (is_schedule, later, groups) = match edge.kind {
             EdgeKind::Schedule => (true, None, None),
-            EdgeKind::Jobs => (false, None, Some(edge.groups.as_slice())),
+            EdgeKind::Jobs | EdgeKind::Ended => (false, None, Some(edge.groups.as_slice())),
+            EdgeKind::Runs => (true, None, None),
             EdgeKind::Success { later_seconds } => (false, Some(later_seconds), None),
         };
         match bundles.last_mut() {
-            Some(last) if last.from == &edge.from && last.to == &edge.to && last.is_schedule == is_schedule => {
+            Some(last) if last.joins(edge, is_schedule) => {
                 last.later.extend(later);
                 last.groups = last.groups.or(groups);
             }
             _ => {
                 let later = later.into_iter().collect();
-                bundles.push(Bundle { from: &edge.from, to: &edge.to, is_schedule, later, groups });
+                bundles.push(Bundle { from: &edge.from, to: &edge.to, kind: edge.kind, is_schedule, later, groups });
             }
         }
     }

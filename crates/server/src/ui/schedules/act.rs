@@ -1,0 +1,123 @@
+//! Enabling, disabling and firing event schedules, and starting programs.
+
+use std::collections::BTreeMap;
+
+use axum::Form;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use kelos::core::{Ask, Done, FireRequest};
+use kelos::model::WorkflowId;
+use kelos::model::workflow::WorkflowRow;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::ui::asked;
+use crate::ui::page::{segment, slot_href, workflow_href};
+use crate::ui::trouble::Trouble;
+
+/// What a form says.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::ui) struct Wanted {
+    /// Where it leads back to: `list`, or the page of the schedule.
+    back: Option<String>,
+    /// Arguments, one `name=value` in each line.
+    arguments: Option<String>,
+    /// Whether constraints are passed over.
+    unconstrained: Option<String>,
+    reason: Option<String>,
+}
+
+/// Enables, disables or fires; what is fired is shown.
+pub(in crate::ui) async fn act(
+    Path((id, action)): Path<(String, String)>,
+    State(app): State<App>,
+    headers: HeaderMap,
+    wanted: Result<Form<Wanted>, FormRejection>,
+) -> Result<Response, Trouble> {
+    let (id, wanted, who) = (asked::workflow(&id)?, asked::form(wanted)?, asked::who(&headers)?);
+    let back = match wanted.back.as_deref() {
+        Some("list") => "/ui/schedules".to_owned(),
+        _ => workflow_href(&id),
+    };
+    let ask = match action.as_str() {
+        "enable" => Ask::Enable(id),
+        "disable" => Ask::Disable(id),
+        "fire" => Ask::Fire(request(id, wanted)?),
+        _ => return Err(Trouble::not_found(format!("There is no action \"{action}\" on schedules."))),
+    };
+    match app.ask(&who, ask).await? {
+        Done::Fired(slot) => Ok(asked::back_to(&slot_href(&slot))),
+        _ => Ok(asked::back_to(&back)),
+    }
+}
+
+fn request(workflow: WorkflowId, wanted: Wanted) -> Result<FireRequest, Trouble> {
+    let arguments = read(wanted.arguments.as_deref().unwrap_or_default())?;
+    let reason = asked::filled(wanted.reason);
+    Ok(FireRequest { workflow, arguments, unconstrained: wanted.unconstrained.is_some(), reason })
+}
+
+/// Arguments as people write them: a line for each.
+fn read(text: &str) -> Result<BTreeMap<String, String>, Trouble> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let pairs = lines.map(|line| match line.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err(Trouble::bad_request(format!("\"{line}\" is no argument, expected NAME=VALUE, one in each line."))),
+    });
+    pairs.collect()
+}
+
+fn action(id: &WorkflowId, name: &str) -> String {
+    format!("/ui/schedules/{}/{name}", segment(id.as_str()))
+}
+
+/// The buttons of a schedule.
+pub(super) fn buttons(row: &WorkflowRow, back: &str) -> Markup {
+    let (path, name) = if row.paused { ("enable", "Enable") } else { ("disable", "Disable") };
+    html! {
+        form method="post" action=(action(&row.id, path)) {
+            input type="hidden" name="back" value=(back);
+            button aria-label=(format!("{name} {}", row.id)) { (name) }
+        }
+    }
+}
+
+/// The form by which a schedule is fired, or a program started.
+pub(super) fn form(row: &WorkflowRow) -> Markup {
+    let is_schedule = row.definition.keys.events().is_some();
+    let (name, what) = match is_schedule {
+        true => ("Fire now", "It goes without its trigger, whether it is enabled or not. What it collects goes on."),
+        false => ("Start", "It runs once."),
+    };
+    html! {
+        details.action {
+            summary.button { (name) "…" }
+            form method="post" action=(action(&row.id, "fire")) {
+                p { (what) }
+                label { "Arguments, one NAME=VALUE in each line " br; textarea name="arguments" rows="3" cols="36" autocomplete="off" spellcheck="false" {} }
+                @if !row.definition.constraints.is_empty() {
+                    p { label { input type="checkbox" name="unconstrained" value="1"; " past its constraints, too" } }
+                }
+                label { "Why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
+                " " button.primary { (name) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_lines() {
+        let read = read("day = 2026-11-21\r\n\nurl=http://x/?a=b\n").unwrap();
+        let pairs: Vec<_> = read.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(pairs, [("day", "2026-11-21"), ("url", "http://x/?a=b")]);
+        assert!(super::read("nothing").is_err() && super::read("=x").is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! Recent facts, newest first, and what each led to.
+
+use std::collections::BTreeMap;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use kelos::model::{Event, EventRecord, Fact, Occurrence, SlotEvent, SlotRef};
+use kelos::store::{Reader, StoreError};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::words as told;
+use crate::app::App;
+use crate::ui::page::{Page, Tab, slot_href};
+use crate::ui::trouble::Trouble;
+use crate::ui::{asked, words};
+
+/// Facts of a page.
+const SHOWN: usize = 100;
+/// Lines of the log that are looked at for what a page of facts led to.
+const LOOKED_AT: usize = 5_000;
+/// Slots that are named beside a fact.
+const NAMED: usize = 5;
+
+/// Which facts.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::ui) struct Wanted {
+    /// Only before this position of the log.
+    before: Option<String>,
+}
+
+/// What a fact led to.
+#[derive(Default)]
+struct Led {
+    /// Those that collected it.
+    collected: Vec<SlotRef>,
+    /// Those of them whose trigger was met then.
+    met: Vec<SlotRef>,
+}
+
+struct Found {
+    facts: Vec<EventRecord>,
+    led: BTreeMap<u64, Led>,
+    next: Option<String>,
+    is_newest: bool,
+}
+
+pub(in crate::ui) async fn show(
+    wanted: Result<Query<Wanted>, QueryRejection>,
+    State(app): State<App>,
+) -> Result<Response, Trouble> {
+    let before = asked::filled(asked::query(wanted)?.before);
+    if before.as_ref().is_some_and(|before| before.parse::<u64>().is_err()) {
+        return Err(Trouble::bad_request("\"before\" is not a position of the log, expected a number."));
+    }
+    let found = app.read(move |reader| read(reader, before.as_deref())).await?;
+    let body = html! {
+        div data-events="" data-batch="700" hidden {}
+        nav.crumbs aria-label="Place" { a href="/ui/schedules" { "Schedules" } }
+        h1 { "Facts" }
+        p.soft { "What was told to this server. Times of schedules and ends of its own runs are seen by itself, and are not listed." }
+        div #facts data-live { (page(&found)) }
+    };
+    Ok(Page::new(&app, "Facts").at(Tab::Schedules).style("pages.css").script("live.js").show(&body))
+}
+
+fn read(reader: &dyn Reader, before: Option<&str>) -> Result<Found, StoreError> {
+    let page = reader.facts(before, SHOWN)?;
+    let oldest = page.rows.last().map_or(0, |record| record.seq);
+    let log = reader.events(oldest, None, LOOKED_AT)?.rows;
+    Ok(Found { led: led(&log), facts: page.rows, next: page.next, is_newest: before.is_none() })
+}
+
+/// What facts led to, by their positions in the log: whoever collects one does so right after it.
+fn led(log: &[EventRecord]) -> BTreeMap<u64, Led> {
+    let mut all: BTreeMap<u64, Led> = BTreeMap::new();
+    let mut latest: BTreeMap<&SlotRef, u64> = BTreeMap::new();
+    for record in log {
+        match &record.event {
+            Event::Slot { slot, what: SlotEvent::Collected { fact: Some(fact), .. } } => {
+                all.entry(*fact).or_default().collected.push(slot.clone());
+                latest.insert(slot, *fact);
+            }
+            Event::Slot { slot, what: SlotEvent::TriggerMet { .. } | SlotEvent::Held { .. } } => {
+                if let Some(fact) = latest.remove(slot) {
+                    all.entry(fact).or_default().met.push(slot.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+fn page(found: &Found) -> Markup {
+    html! {
+        @if found.facts.is_empty() {
+            p.headline { @if found.is_newest { "Nobody has told of anything yet." } @else { "There are none before that." } }
+            p.soft { "Tell of new partitions with " code { "kelos tell partitions DATASET" } "." }
+        } @else {
+            div.wide { table.told {
+                thead { tr { th { "When" } th { "What" } th { "Source" } th { "Led to" } } }
+                tbody { @for record in &found.facts { (line(record, found.led.get(&record.seq))) } }
+            } }
+        }
+        @if let Some(next) = &found.next {
+            nav.bar aria-label="Pages of facts" { a.button rel="next" href=(format!("/ui/facts?before={next}")) { "Earlier →" } }
+        }
+    }
+}
+
+fn line(record: &EventRecord, led: Option<&Led>) -> Markup {
+    let Event::Fact { fact } = &record.event else { return html! {} };
+    html! {
+        tr id=(format!("fact-{}", record.seq)) {
+            td.when { (words::moment(record.at)) }
+            td.reason { (told::occurrence(&fact.what)) (keys(fact)) }
+            td { (fact.source) @if let Some(key) = &fact.key { br; code.soft { (key) } } }
+            td.reason { (consequences(led)) }
+        }
+    }
+}
+
+/// The names of partitions, where they were told.
+fn keys(fact: &Fact) -> Markup {
+    let Occurrence::Partitions { keys, .. } = &fact.what else { return html! {} };
+    html! {
+        @if !keys.is_empty() {
+            br; span.soft {
+                (keys.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "))
+                @if keys.len() > NAMED { " and " (keys.len() - NAMED) " more" }
+            }
+        }
+    }
+}
+
+fn consequences(led: Option<&Led>) -> Markup {
+    let Some(led) = led else { return html! { span.soft { "nobody waited for it" } } };
+    html! {
+        ul.plain {
+            @for slot in led.collected.iter().take(NAMED) {
+                li {
+                    a href=(slot_href(slot)) { (slot.short()) }
+                    @if led.met.contains(slot) { " " span.badge.good { "trigger met" } } @else { span.soft { " collected it" } }
+                }
+            }
+            @if led.collected.len() > NAMED { li.soft { "and " (led.collected.len() - NAMED) " more" } }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Triggers, constraints and facts in a few words.
+
+use kelos::model::time::text::span;
+use kelos::model::{Answer, Constraint, Explanation, Gate, Occurrence, Otherwise, SlotRef, Trigger, WorkflowId};
+use kelos::schedules::share;
+use maud::{Markup, html};
+
+use crate::ui::page::{slot_href, workflow_href};
+use crate::ui::words;
+
+/// A whole trigger in one line: `a new partition of a and (the signal b or …)`.
+pub(super) fn line(trigger: &Trigger) -> String {
+    let joined = |triggers: &[Trigger], word: &str| {
+        let nested: Vec<String> = triggers.iter().map(nested).collect();
+        nested.join(&format!(" {word} "))
+    };
+    match trigger {
+        Trigger::And { triggers } => joined(triggers, "and"),
+        Trigger::Or { triggers } => joined(triggers, "or"),
+        other if !other.nested().is_empty() => {
+            format!("{} ({})", words::trigger(other).0, joined(other.nested(), "and"))
+        }
+        other => match words::trigger(other) {
+            (told, Some(workflow)) => format!("{told} {workflow}"),
+            (told, None) => told,
+        },
+    }
+}
+
+fn nested(trigger: &Trigger) -> String {
+    match trigger {
+        Trigger::And { triggers } | Trigger::Or { triggers } if triggers.len() > 1 => format!("({})", line(trigger)),
+        other => line(other),
+    }
+}
+
+/// A constraint: what must hold, and what happens otherwise.
+pub(super) fn constraint(constraint: &Constraint) -> String {
+    let millis = |millis: u64| match millis % 1000 {
+        0 => span(i64::try_from(millis / 1000).unwrap_or(i64::MAX)),
+        _ => format!("{millis} ms"),
+    };
+    let gate = match &constraint.gate {
+        Gate::Concurrency(1) => "one run of its program at a time".to_owned(),
+        Gate::Concurrency(limit) => format!("no more than {limit} runs of its program at a time"),
+        Gate::Delay(delay) => format!("not before {} have passed", millis(*delay)),
+        Gate::Window(window) => format!("only within {window}"),
+        Gate::SinceLastRun(gap) => format!("not within {} of the last successful run", millis(*gap)),
+    };
+    match constraint.otherwise {
+        Otherwise::Wait => format!("{gate}; otherwise it waits"),
+        Otherwise::Abort => format!("{gate}; otherwise it is dropped"),
+    }
+}
+
+/// The constraints of a workflow, one below the other.
+pub(in crate::ui) fn constraints(constraints: &[Constraint]) -> Markup {
+    html! { ul.plain { @for one in constraints { li { (constraint(one)) } } } }
+}
+
+/// How much of what a trigger waits for is there, as a bar.
+pub(super) fn bar(trigger: &Trigger, pending: &kelos::schedules::overview::Pending) -> Markup {
+    let share = match pending.explanation.as_ref().map(|said| said.answer) {
+        Some(Answer::Met) => 1.0,
+        _ => share(trigger, pending.collected.as_deref()),
+    };
+    let told = format!("{:.0} % of what its trigger waits for", (share * 100.0).floor());
+    html! { progress.collected value=(format!("{share:.3}")) max="1" aria-label=(told) title=(told) {} }
+}
+
+/// What happened, with a link to what it happened to.
+pub(in crate::ui) fn occurrence(what: &Occurrence) -> Markup {
+    let Occurrence::Ended { program, state, run, .. } = what else { return html! { (what) } };
+    html! {
+        "a run of " a href=(workflow_href(program)) { (program) } " " (state)
+        @match run.as_deref().map(|run| (run, slot_of(run))) {
+            Some((run, Some(slot))) => { " (" a href=(slot_href(&slot)) { (run) } ")" }
+            Some((run, None)) => { " (" (run) ")" }
+            None => {}
+        }
+    }
+}
+
+/// The slot of a run, where it is one of ours: `p@2016-01-01T12:00Z#1`.
+fn slot_of(run: &str) -> Option<SlotRef> {
+    let (workflow, key) = run.rsplit_once('#')?.0.rsplit_once('@')?;
+    let time = kelos::model::time::parse_instant(key).ok()?;
+    Some(SlotRef::at(WorkflowId::new(workflow).ok()?, time))
+}
+
+/// Every constraint with what it saw.
+pub(in crate::ui) fn gates(seen: &Explanation) -> Markup {
+    html! {
+        @for one in &seen.nested { (crate::ui::tree::answered(one)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos::model::constraint::Window;
+    use kelos::model::time::{Firing, Zone};
+
+    use super::*;
+
+    fn partitions(dataset: &str, count: u32) -> Trigger {
+        Trigger::Partitions { dataset: dataset.into(), count }
+    }
+
+    #[test]
+    fn triggers_fit_in_a_line() {
+        let fired = Trigger::Fired { firing: Firing::parse("0 4 * * *", Zone::utc()).unwrap() };
+        let program = WorkflowId::new("App.Loader").unwrap();
+        let ended = Trigger::Ended { program, states: vec![kelos::model::SlotState::Failed] };
+        let either = Trigger::Or { triggers: vec![partitions("ds", 4), ended] };
+        let told = line(&Trigger::And { triggers: vec![fired, either] });
+        assert_eq!(told, "a time of 0 4 * * * and (4 new partitions of ds or a run has failed of App.Loader)");
+    }
+
+    #[test]
+    fn constraints_say_what_happens_otherwise() {
+        let window = Gate::Window(Window::new("22:00", "06:00", Zone::utc()).unwrap());
+        let gates = [Gate::Concurrency(1), Gate::Delay(90_000), window, Gate::SinceLastRun(21_600_000)];
+        let told = gates.map(|gate| constraint(&Constraint::new(gate)));
+        let expected = [
+            "one run of its program at a time; otherwise it is dropped",
+            "not before 1 min 30 s have passed; otherwise it waits",
+            "only within 22:00-06:00 UTC; otherwise it waits",
+            "not within 6 h of the last successful run; otherwise it is dropped",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn runs_lead_to_their_slots() {
+        let found = slot_of("p@2016-01-01T12:00:00.001Z#2").unwrap();
+        assert_eq!(found.short(), "p@2016-01-01T12:00:00.001Z");
+        assert_eq!(slot_of("run-8734"), None);
+    }
+}
