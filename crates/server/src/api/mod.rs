@@ -6,6 +6,7 @@ mod dto;
 mod endpoints;
 mod events;
 mod extract;
+mod facts;
 pub(crate) mod follow;
 mod graph;
 mod groups;
@@ -16,6 +17,7 @@ mod projects;
 mod registers;
 mod rerun;
 mod runs;
+mod schedules;
 mod slots;
 mod stuck;
 mod words;
@@ -58,6 +60,8 @@ const LARGEST_PROJECT: usize = 64 << 20;
         (name = "server", description = "The server itself"),
         (name = "workflows", description = "Definitions"),
         (name = "projects", description = "Units of deployment, which own workflows"),
+        (name = "schedules", description = "Event schedules: they run other workflows once their triggers are met"),
+        (name = "facts", description = "What happened outside, told by whoever knows, for triggers that wait for it"),
         (name = "slots", description = "The units of state: a workflow at a time"),
         (name = "jobs", description = "Slots that are named by job ids, and open each other"),
         (name = "runs", description = "Attempts to execute the job of a slot"),
@@ -83,6 +87,14 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(workflows::times))
         .routes(routes!(workflows::pause))
         .routes(routes!(workflows::resume))
+        .routes(routes!(schedules::start))
+        .routes(routes!(schedules::list, schedules::create))
+        .routes(routes!(schedules::one, schedules::replace, schedules::change, schedules::delete))
+        .routes(routes!(schedules::enable))
+        .routes(routes!(schedules::disable))
+        .routes(routes!(schedules::fire))
+        .routes(routes!(schedules::decisions))
+        .routes(routes!(facts::list, facts::tell))
         .routes(routes!(graph::read))
         .routes(routes!(graph::draw))
         .routes(routes!(projects::list))

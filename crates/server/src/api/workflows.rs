@@ -9,6 +9,7 @@ use kelos::model::WorkflowId;
 use kelos::model::time::CronSchedule;
 use kelos::model::workflow::WorkflowRow;
 use kelos::schedule;
+use kelos::schedules::overview::next_time;
 use kelos::script::Problem as ScriptProblem;
 use kelos::store::{Reader, SlotFilter, StoreError};
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,8 @@ pub(super) async fn one(
         let (next_times, schedule_problem) = match schedule::resolved(reader, &row)? {
             // Jobs have no times; what they say of each other may make no sense.
             _ if row.definition.keys.jobs().is_some() => (Vec::new(), Jobs::read(reader)?.faulty.remove(&row.id)),
+            // Those of an event schedule come from its trigger, and a program has none.
+            _ if row.definition.keys.are_moments() => (firing_times(&row, now, Timestamp::MAX, NEXT_TIMES), None),
             Ok(schedule) => (times_after(&schedule, now, None, NEXT_TIMES), None),
             Err(problem) => (Vec::new(), Some(problem.to_string())),
         };
@@ -175,6 +178,9 @@ pub(super) async fn times(
             Ok(row) => row,
             Err(unknown) => return Ok(Err(unknown)),
         };
+        if row.definition.keys.are_moments() {
+            return Ok(wanted.of_firings(&row, now));
+        }
         let times = schedule::resolved(reader, &row)?.map(|schedule| wanted.of(&schedule, now));
         Ok(times.map_err(|problem| Problem::conflict("no-schedule", problem.to_string())))
     };
@@ -182,6 +188,15 @@ pub(super) async fn times(
 }
 
 impl TimesWanted {
+    fn of_firings(&self, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Instant>, Problem> {
+        if self.after.is_none() && self.before.is_some() {
+            let why = "the times of an event schedule go forwards: expected `after` beside `before`";
+            return Err(Problem::bad_request("bad-query", why));
+        }
+        let (after, before) = (self.after.map_or(now, |at| at.0), self.before.map_or(Timestamp::MAX, |at| at.0));
+        Ok(firing_times(row, after, before, self.count.0))
+    }
+
     fn of(&self, schedule: &CronSchedule, now: Timestamp) -> Vec<Instant> {
         let count = self.count.0;
         match (self.after, self.before) {
@@ -195,6 +210,12 @@ impl TimesWanted {
             (after, before) => times_after(schedule, after.map_or(now, |at| at.0), before.map(|at| at.0), count),
         }
     }
+}
+
+/// Times of the cron expressions in the trigger of an event schedule.
+fn firing_times(row: &WorkflowRow, after: Timestamp, before: Timestamp, count: usize) -> Vec<Instant> {
+    let next = |at: &Timestamp| next_time(&row.definition, *at).map(|time| time.at).filter(|at| *at < before);
+    std::iter::successors(next(&after), next).take(count).map(Instant).collect()
 }
 
 fn times_after(schedule: &CronSchedule, after: Timestamp, before: Option<Timestamp>, count: usize) -> Vec<Instant> {

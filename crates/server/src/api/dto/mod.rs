@@ -1,7 +1,10 @@
 //! What goes over the wire, apart from the model: names here stay when the model changes.
 
+mod collected;
+mod constraint;
 mod critical_path;
 mod event;
+mod event_schedule;
 mod project;
 mod run;
 mod slot;
@@ -18,6 +21,7 @@ use utoipa::ToSchema;
 
 pub(super) use critical_path::CriticalPathDto;
 pub(super) use event::{EventDto, mode_name};
+pub(super) use event_schedule::{DecisionDto, EventScheduleDto, has_kind, zone_of};
 pub(super) use project::{DeploymentDto, ProjectDto};
 pub(super) use run::RunDto;
 pub(super) use slot::{SlotDto, SlotNameDto, WhyDto};

@@ -7,6 +7,7 @@ use kelos::why::Why;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::collected::CollectedDto;
 use super::event::EventDto;
 use super::run::RunDto;
 use super::trigger::ExplanationDto;
@@ -62,6 +63,9 @@ pub(crate) struct SlotDto {
     backfill: Option<String>,
     /// When the retry is due, in state `backoff`.
     due: Option<Instant>,
+    /// What it has collected, where its trigger or its constraints ask for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collected: Option<CollectedDto>,
 }
 
 impl SlotDto {
@@ -79,6 +83,7 @@ impl SlotDto {
             priority: slot.priority,
             backfill: slot.backfill.map(String::from),
             due: slot.due.map(Instant),
+            collected: slot.collected.as_deref().map(CollectedDto::from),
         }
     }
 }

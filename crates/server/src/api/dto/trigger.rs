@@ -85,6 +85,12 @@ impl From<&Conditions> for ConditionsDto {
     }
 }
 
+impl TriggerDto {
+    pub(super) fn kind(&self) -> &'static str {
+        self.kind
+    }
+}
+
 impl From<&Trigger> for TriggerDto {
     fn from(trigger: &Trigger) -> TriggerDto {
         let nested = trigger.nested().iter().map(TriggerDto::from).collect();

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::constraint::ConstraintDto;
 use super::trigger::TriggerDto;
 use super::{Counts, Instant};
 
@@ -101,13 +102,20 @@ pub(crate) struct ScheduleDto {
     /// How its job ids are made of identifiers: `{date}_{client_id}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<String>,
+    /// The workflow that it runs, where it is an event schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<String>,
+    /// Whether it has no schedule of its own: a program, which people start and event schedules run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_request: Option<bool>,
 }
 
 impl From<&Keys> for ScheduleDto {
     fn from(keys: &Keys) -> ScheduleDto {
         match keys {
             Keys::Schedule(schedule) => schedule.into(),
-            Keys::Events(_) | Keys::Requests(_) => ScheduleDto::default(),
+            Keys::Events(events) => ScheduleDto { runs: Some(events.program.to_string()), ..ScheduleDto::default() },
+            Keys::Requests(_) => ScheduleDto { on_request: Some(true), ..ScheduleDto::default() },
             Keys::Jobs(jobs) => {
                 ScheduleDto { job_id: Some(jobs.template.as_str().to_owned()), ..ScheduleDto::default() }
             }
@@ -131,8 +139,7 @@ impl From<&Schedule> for ScheduleDto {
                     Fold::Both => "both",
                     Fold::Auto | Fold::First => "first",
                 }),
-                depends_on: None,
-                job_id: None,
+                ..ScheduleDto::default()
             },
         }
     }
@@ -166,6 +173,9 @@ pub(crate) struct DefinitionDto {
     schedule: ScheduleDto,
     /// When a slot may go.
     trigger: TriggerDto,
+    /// What must hold besides, once the trigger is met.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    constraints: Vec<ConstraintDto>,
     /// How many of its slots may run at a time.
     concurrency: u32,
     /// The pools whose permits each of its runs holds.
@@ -213,6 +223,7 @@ impl From<&Workflow> for DefinitionDto {
             source: (&workflow.source).into(),
             schedule: (&workflow.keys).into(),
             trigger: (&workflow.trigger).into(),
+            constraints: workflow.constraints.iter().map(ConstraintDto::from).collect(),
             concurrency: workflow.concurrency,
             pools: workflow.pools.iter().map(PoolUseDto::from).collect(),
             retry: workflow.retry.into(),

@@ -1,0 +1,349 @@
+//! Facts: what happened outside, told once and counted once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use kelos::core::{Ask, Done};
+use kelos::model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
+use kelos::store::Reader;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::dto::{Instant, PageDto};
+use super::extract::{AnyJson, Limit, NoParameters, Query, Who};
+use super::schedules::end;
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Facts that one request tells at the most.
+const MOST_TOLD: usize = 10_000;
+/// Longest name of a source, of a fact, of a dataset, a signal or a partition, in bytes.
+const LONGEST_NAME: usize = 500;
+/// Longest payload, arguments or outputs, in bytes of JSON.
+const LONGEST_PAYLOAD: usize = 65_536;
+
+/// A fact: about partitions of a dataset, the end of a run, or a signal.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FactRequest {
+    /// Who tells; who asks, where not given. Facts of one source count in the order in which they come.
+    source: Option<String>,
+    /// What names it among those of its source: told twice, it counts once. Without it each telling counts.
+    key: Option<String>,
+    /// The dataset that has new partitions: `purchases`, or `prod:purchases` in a namespace.
+    dataset: Option<String>,
+    /// How many; as many as `keys`, or 1, where not given.
+    partitions: Option<u32>,
+    /// The names of the partitions.
+    keys: Option<Vec<String>>,
+    /// The program a run of which ended.
+    #[schema(value_type = Option<String>)]
+    program: Option<WorkflowId>,
+    /// How: `succeeded`, `failed` or `killed`.
+    state: Option<String>,
+    /// What names the run.
+    run: Option<String>,
+    /// What the run was given.
+    arguments: Option<BTreeMap<String, String>>,
+    /// What the run gave.
+    #[schema(value_type = Option<Object>)]
+    outputs: Option<Map<String, Value>>,
+    /// The name of a signal.
+    signal: Option<String>,
+    /// What comes with the signal.
+    payload: Option<Value>,
+}
+
+/// Facts to be told: one, or several in their order.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes a body that is read in another way, for the sake of its errors")]
+enum OneOrSeveralFacts {
+    /// One.
+    One(Box<FactRequest>),
+    /// Several.
+    Several(Vec<FactRequest>),
+}
+
+/// What became of facts.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ToldDto {
+    /// So many are new.
+    new: u32,
+    /// So many were told before, and don't count again.
+    known: u32,
+}
+
+/// A fact that was told.
+#[derive(Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FactDto {
+    /// Its position in the log.
+    seq: u64,
+    /// When it was stored.
+    at: Instant,
+    /// Who told it.
+    source: String,
+    /// What names it among those of its source.
+    key: Option<String>,
+    /// What happened, in words.
+    what: String,
+    /// What it is about: `partition:purchases`, `ended:succeeded:w`, `signal:go`.
+    about: String,
+    /// The dataset that has new partitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dataset: Option<String>,
+    /// How many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<u32>,
+    /// Their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    keys: Vec<String>,
+    /// The program a run of which ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
+    /// How.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    /// What names the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    /// What the run was given.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    arguments: BTreeMap<String, String>,
+    /// What the run gave.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Object)]
+    outputs: Map<String, Value>,
+    /// The name of the signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    /// What came with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Value>,
+}
+
+impl FactDto {
+    fn of(record: EventRecord) -> Option<FactDto> {
+        let Event::Fact { fact } = record.event else { return None };
+        let told = FactDto {
+            seq: record.seq,
+            at: record.at.into(),
+            source: fact.source.to_string(),
+            key: fact.key.map(|key| key.to_string()),
+            what: fact.what.to_string(),
+            about: fact.what.subject().to_string(),
+            ..FactDto::default()
+        };
+        Some(match fact.what {
+            Occurrence::Partitions { dataset, count, keys } => {
+                FactDto { dataset: Some(dataset.to_string()), partitions: Some(count), keys, ..told }
+            }
+            Occurrence::Ended { program, state, run, arguments, outputs } => {
+                let (program, state) = (Some(program.to_string()), Some(state.as_str()));
+                FactDto { program, state, run, arguments, outputs, ..told }
+            }
+            Occurrence::Signal { name, payload } => FactDto {
+                signal: Some(name.to_string()),
+                payload: Some(payload).filter(|payload| !payload.is_null()),
+                ..told
+            },
+            Occurrence::Fired { .. } => told,
+        })
+    }
+}
+
+fn bad(why: impl Into<String>) -> Problem {
+    Problem::bad_request("bad-body", why)
+}
+
+/// A name that is there and no longer than may be.
+fn name(what: &str, name: String) -> Result<Arc<str>, Problem> {
+    match name.len() {
+        0 => Err(bad(format!("`{what}` is empty, expected a name"))),
+        length if length > LONGEST_NAME => {
+            Err(bad(format!("`{what}` has {length} bytes, expected at most {LONGEST_NAME}")))
+        }
+        _ => Ok(name.into()),
+    }
+}
+
+/// Whether something is no longer in JSON than may be.
+fn short<T: Serialize>(what: &str, value: &T) -> Result<(), Problem> {
+    match serde_json::to_string(value).map_or(0, |text| text.len()) {
+        length if length > LONGEST_PAYLOAD => {
+            Err(bad(format!("`{what}` has {length} bytes, expected at most {LONGEST_PAYLOAD}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl FactRequest {
+    fn read(mut self, by: &str) -> Result<Fact, Problem> {
+        let source = name("source", self.source.take().unwrap_or_else(|| by.to_owned()))?;
+        let key = self.key.take().map(|key| name("key", key)).transpose()?;
+        self.check_fields()?;
+        let what = match (self.dataset.take(), self.program.take(), self.signal.take()) {
+            (Some(dataset), None, None) => self.partitions(name("dataset", dataset)?)?,
+            (None, Some(program), None) => self.ended(program)?,
+            (None, None, Some(signal)) => self.signal(name("signal", signal)?)?,
+            _ => return Err(bad("a fact is about one thing: expected `dataset`, `program` or `signal`")),
+        };
+        Ok(Fact { source, key, what })
+    }
+
+    /// Whether nothing is said that does not belong to what it is about.
+    fn check_fields(&self) -> Result<(), Problem> {
+        let of_run = self.state.is_some() || self.run.is_some() || self.arguments.is_some() || self.outputs.is_some();
+        let strays = [
+            (
+                "`partitions` and `keys`",
+                "dataset",
+                self.dataset.is_none() && (self.partitions.is_some() || self.keys.is_some()),
+            ),
+            ("`state`, `run`, `arguments` and `outputs`", "program", self.program.is_none() && of_run),
+            ("`payload`", "signal", self.signal.is_none() && self.payload.is_some()),
+        ];
+        let stray = strays.iter().find(|(_, _, is_there)| *is_there);
+        stray.map_or(Ok(()), |(what, of, _)| Err(bad(format!("expected {what} only beside `{of}`"))))
+    }
+
+    fn partitions(self, dataset: Arc<str>) -> Result<Occurrence, Problem> {
+        let keys = self.keys.unwrap_or_default();
+        if keys.iter().any(|key| key.len() > LONGEST_NAME) {
+            return Err(bad(format!("a partition's name is longer than {LONGEST_NAME} bytes")));
+        }
+        let named = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let count = self.partitions.unwrap_or(if keys.is_empty() { 1 } else { named });
+        if named > count {
+            return Err(bad(format!(
+                "{named} partitions are named, and `partitions` is {count}: expected at least {named}"
+            )));
+        }
+        Ok(Occurrence::Partitions { dataset, count, keys })
+    }
+
+    fn ended(self, program: WorkflowId) -> Result<Occurrence, Problem> {
+        let state = self.state.ok_or_else(|| bad("`state` is missing: expected succeeded, failed or killed"))?;
+        let state = end(&state).map_err(|why| bad(format!("`state`: {why}")))?;
+        let (arguments, outputs) = (self.arguments.unwrap_or_default(), self.outputs.unwrap_or_default());
+        short("arguments", &arguments)?;
+        short("outputs", &outputs)?;
+        let run = self.run.map(|run| name("run", run)).transpose()?.map(|run| run.to_string());
+        Ok(Occurrence::Ended { program, state, run, arguments, outputs })
+    }
+
+    fn signal(self, name: Arc<str>) -> Result<Occurrence, Problem> {
+        let payload = self.payload.unwrap_or_default();
+        short("payload", &payload)?;
+        Ok(Occurrence::Signal { name, payload })
+    }
+}
+
+/// The facts of a body, which has one or several.
+fn facts(body: Value, by: &str, idempotency: Option<String>) -> Result<Vec<Fact>, Problem> {
+    let read = |value: Value| -> Result<Fact, Problem> {
+        let request: FactRequest = serde_json::from_value(value)
+            .map_err(|error| bad(format!("the body is JSON, but not as expected: {error}")))?;
+        request.read(by)
+    };
+    let Value::Array(all) = body else {
+        let fact = read(body)?;
+        return Ok(vec![named(fact, idempotency)?]);
+    };
+    if idempotency.is_some() {
+        return Err(bad("the header `Idempotency-Key` names a single fact: expected a `key` in each of several"));
+    }
+    if all.len() > MOST_TOLD {
+        return Err(bad(format!("{} facts at once, expected at most {MOST_TOLD}", all.len())));
+    }
+    let numbered = all.into_iter().enumerate();
+    numbered.map(|(number, one)| read(one).map_err(|problem| problem.about(&format!("fact {}", number + 1)))).collect()
+}
+
+/// A fact with the key that the header gives it.
+fn named(fact: Fact, idempotency: Option<String>) -> Result<Fact, Problem> {
+    match (&fact.key, idempotency) {
+        (Some(key), Some(other)) if **key != *other => {
+            Err(bad("`key` and the header `Idempotency-Key` differ: expected one of them"))
+        }
+        (_, Some(key)) => Ok(Fact { key: Some(name("Idempotency-Key", key)?), ..fact }),
+        (_, None) => Ok(fact),
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let text = std::str::from_utf8(value.as_bytes()).map(|text| text.trim().to_owned());
+    let text = text.ok().filter(|text| !text.is_empty());
+    let wrong = || Problem::bad_request("bad-header", "the header `Idempotency-Key` must be a text in UTF-8");
+    text.ok_or_else(wrong).map(Some)
+}
+
+/// Tells of what happened outside. The answer comes once it is stored; each fact with a key counts once, however often it is
+/// told. The header `Idempotency-Key` is the key of a single fact.
+#[utoipa::path(post, path = "/facts", tag = "facts", request_body = OneOrSeveralFacts, responses(
+    (status = 200, description = "They are stored, and have been counted", body = ToldDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn tell(
+    _: Query<NoParameters>,
+    Who(by): Who,
+    headers: HeaderMap,
+    State(app): State<App>,
+    AnyJson(body): AnyJson,
+) -> Result<Json<ToldDto>, Problem> {
+    let facts = facts(body, &by, idempotency_key(&headers)?)?;
+    match app.ask(&by, Ask::Tell(facts)).await? {
+        Done::Told { new, known } => Ok(Json(ToldDto { new, known })),
+        _ => Err(Problem::conflict("not-told", "the scheduler did not say what became of the facts")),
+    }
+}
+
+/// Which facts.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wanted {
+    /// Only those of this source.
+    source: Option<String>,
+    /// Only those about this: `partition:purchases`, `ended:succeeded:w`, `signal:go`.
+    about: Option<String>,
+    /// How many are looked at, at the most: 1 to 1000, 100 where not given.
+    #[serde(default)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Limit,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+impl Wanted {
+    fn accepts(&self, fact: &FactDto) -> bool {
+        self.source.as_ref().is_none_or(|source| fact.source == *source)
+            && self.about.as_ref().is_none_or(|about| fact.about == *about)
+    }
+}
+
+/// Lists facts that were told, newest first.
+#[utoipa::path(get, path = "/facts", tag = "facts", params(Wanted), responses(
+    (status = 200, description = "A page of facts; it may hold few although the list goes on", body = PageDto<FactDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    Query(wanted): Query<Wanted>,
+    State(app): State<App>,
+) -> Result<Json<PageDto<FactDto>>, Problem> {
+    if let Some(about) = &wanted.about {
+        about.parse::<Subject>().map_err(|error| Problem::bad_request("bad-query", error.to_string()))?;
+    }
+    let read = move |reader: &dyn Reader| {
+        let page = reader.facts(wanted.cursor.as_deref(), wanted.limit.0)?;
+        let items = page.rows.into_iter().filter_map(FactDto::of).filter(|fact| wanted.accepts(fact)).collect();
+        Ok(PageDto { items, next: page.next })
+    };
+    Ok(Json(app.read(read).await?))
+}

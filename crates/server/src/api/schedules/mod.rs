@@ -1,0 +1,454 @@
+//! Event schedules: listing, creating, changing, enabling and firing them, and what they decided.
+
+mod request;
+mod trigger;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use kelos::core::{Ask, Done, FireRequest, Refusal};
+use kelos::model::workflow::WorkflowRow;
+use kelos::model::{Workflow, WorkflowId};
+use kelos::schedules::{decisions, overview};
+use kelos::store::{Page, Reader, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+use super::dto::{DecisionDto, EventScheduleDto, ListDto, PageDto, SlotDto, has_kind};
+use super::extract::{AnyJson, Body, Limit, NoParameters, Path, Query, Who, WorkflowPath};
+use super::slots;
+use crate::app::App;
+use crate::problem::Problem;
+use request::{ScheduleRequest, bad};
+pub(super) use trigger::end;
+
+/// Event schedules that one request creates at the most.
+const MOST_CREATED: usize = 1000;
+/// Arguments that one request gives at the most, and how long a name or value of one may be, in bytes.
+const MOST_ARGUMENTS: usize = 1000;
+const LONGEST_ARGUMENT: usize = 65_536;
+
+/// Which event schedules.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wanted {
+    /// Only those of this project.
+    project: Option<String>,
+    /// Only those that run this workflow.
+    program: Option<String>,
+    /// Only those of this name, whatever the project.
+    name: Option<String>,
+    /// Only those that are enabled, or are not.
+    enabled: Option<bool>,
+    /// Only those that have such a trigger: `fired`, `partitions`, `ended`, `signal`, `and`, `or`, …
+    trigger: Option<String>,
+    /// How many at the most: 1 to 1000, 100 where not given.
+    #[serde(default)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Limit,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+impl Wanted {
+    fn accepts(&self, row: &WorkflowRow) -> bool {
+        let definition = &row.definition;
+        let Some(events) = definition.keys.events().filter(|_| row.present) else { return false };
+        self.project.as_ref().is_none_or(|project| definition.project == *project)
+            && self.program.as_ref().is_none_or(|program| events.program.as_str() == program)
+            && self.name.as_ref().is_none_or(|name| events.name == *name)
+            && self.enabled.is_none_or(|enabled| row.paused != enabled)
+            && self.trigger.as_ref().is_none_or(|kind| has_kind(&definition.trigger, kind))
+    }
+
+    /// The rows of a page, and where the next one starts.
+    fn page(&self, rows: Vec<WorkflowRow>) -> (Vec<WorkflowRow>, Option<String>) {
+        let after = |row: &WorkflowRow| self.cursor.as_deref().is_none_or(|cursor| row.id.as_str() > cursor);
+        let mut found: Vec<_> = rows.into_iter().filter(|row| after(row) && self.accepts(row)).collect();
+        let more = found.len() > self.limit.0;
+        found.truncate(self.limit.0);
+        let next = found.last().filter(|_| more).map(|row| row.id.to_string());
+        (found, next)
+    }
+}
+
+/// Lists event schedules, ascending by id.
+#[utoipa::path(get, path = "/schedules", tag = "schedules", params(Wanted), responses(
+    (status = 200, description = "A page of event schedules", body = PageDto<EventScheduleDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    Query(wanted): Query<Wanted>,
+    State(app): State<App>,
+) -> Result<Json<PageDto<EventScheduleDto>>, Problem> {
+    let now = app.handle().now();
+    let read = move |reader: &dyn Reader| {
+        let (rows, next) = wanted.page(reader.workflows()?);
+        let mut items = Vec::with_capacity(rows.len());
+        for row in rows {
+            items.extend(EventScheduleDto::of(&row, overview::read(reader, &row, now)?));
+        }
+        Ok(PageDto { items, next })
+    };
+    Ok(Json(app.read(read).await?))
+}
+
+fn unknown(id: &WorkflowId) -> Problem {
+    Refusal::NoEventSchedule(id.clone()).into()
+}
+
+/// An event schedule that is there.
+fn known(reader: &dyn Reader, id: &WorkflowId) -> Result<Result<WorkflowRow, Problem>, StoreError> {
+    let row = reader.workflow(id)?.filter(|row| row.present && row.definition.keys.events().is_some());
+    Ok(row.ok_or_else(|| unknown(id)))
+}
+
+async fn shown(app: &App, id: WorkflowId) -> Result<EventScheduleDto, Problem> {
+    let now = app.handle().now();
+    let read = move |reader: &dyn Reader| {
+        let row = match known(reader, &id)? {
+            Ok(row) => row,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        Ok(EventScheduleDto::of(&row, overview::read(reader, &row, now)?).ok_or_else(|| unknown(&id)))
+    };
+    app.read(read).await?
+}
+
+/// Shows an event schedule: its definition, and how it stands.
+#[utoipa::path(get, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath), responses(
+    (status = 200, description = "The event schedule", body = EventScheduleDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn one(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<EventScheduleDto>, Problem> {
+    shown(&app, path.id).await.map(Json)
+}
+
+/// Event schedules to be created: one, or several.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes a body that is read in another way, for the sake of its errors")]
+enum OneOrSeveral {
+    /// One.
+    One(Box<ScheduleRequest>),
+    /// Several: all of them or none.
+    Several(Vec<ScheduleRequest>),
+}
+
+/// What was created.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+enum Created {
+    /// The one.
+    One(Box<EventScheduleDto>),
+    /// The several, in the order in which they were given.
+    Several(ListDto<EventScheduleDto>),
+}
+
+/// Creates event schedules: all that are given, or none. They are disabled unless they say otherwise.
+#[utoipa::path(post, path = "/schedules", tag = "schedules", request_body = OneOrSeveral, responses(
+    (status = 201, description = "It was created, or they were", body = Created),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn create(
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    AnyJson(body): AnyJson,
+) -> Result<Response, Problem> {
+    let is_list = body.is_array();
+    let requests = requests(body)?;
+    let read = move |reader: &dyn Reader| {
+        let mut new = Vec::new();
+        for (number, request) in requests.into_iter().enumerate() {
+            match request.create(reader)? {
+                Ok(workflow) => new.push(Arc::new(workflow)),
+                Err(problem) if is_list => return Ok(Err(problem.about(&nth(number)))),
+                Err(problem) => return Ok(Err(problem)),
+            }
+        }
+        Ok(Ok(new))
+    };
+    let new: Vec<Arc<Workflow>> = app.read(read).await??;
+    let ids: Vec<WorkflowId> = new.iter().map(|one| one.id.clone()).collect();
+    if let Some(twice) = twice(&ids) {
+        return Err(bad(format!("{twice} is given twice: expected each once")));
+    }
+    app.ask(&by, Ask::CreateSchedules(new)).await?;
+    let mut items = Vec::new();
+    for id in ids {
+        items.push(shown(&app, id).await?);
+    }
+    Ok(match items.pop() {
+        Some(one) if !is_list => {
+            let name = percent_encoding::utf8_percent_encode(&one.id, percent_encoding::NON_ALPHANUMERIC);
+            let location = [(header::LOCATION, format!("/api/v1/schedules/{name}"))];
+            (StatusCode::CREATED, location, Json(Created::One(Box::new(one)))).into_response()
+        }
+        last => {
+            items.extend(last);
+            (StatusCode::CREATED, Json(Created::Several(ListDto { items }))).into_response()
+        }
+    })
+}
+
+fn nth(number: usize) -> String {
+    format!("schedule {}", number + 1)
+}
+
+fn twice(ids: &[WorkflowId]) -> Option<&WorkflowId> {
+    let mut seen = std::collections::BTreeSet::new();
+    ids.iter().find(|id| !seen.insert(*id))
+}
+
+/// What is to be created, of a body that has one or several.
+fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Problem> {
+    let read = |value: Value| serde_json::from_value::<ScheduleRequest>(value);
+    match body {
+        Value::Array(all) if all.len() > MOST_CREATED => {
+            Err(bad(format!("{} schedules at once, expected at most {MOST_CREATED}", all.len())))
+        }
+        Value::Array(all) => {
+            let read = all.into_iter().enumerate();
+            read.map(|(number, one)| read_one(one).map_err(|problem| problem.about(&nth(number)))).collect()
+        }
+        one => read(one).map(|one| vec![one]).map_err(|error| not_as_expected(&error)),
+    }
+}
+
+fn read_one(value: Value) -> Result<ScheduleRequest, Problem> {
+    serde_json::from_value(value).map_err(|error| not_as_expected(&error))
+}
+
+fn not_as_expected(error: &serde_json::Error) -> Problem {
+    bad(format!("the body is JSON, but not as expected: {error}"))
+}
+
+/// Puts another definition in the place of an event schedule's, as one transaction. It stays enabled if it was, and what it had
+/// pending ends. What is not given is as in a new one.
+#[utoipa::path(
+    put,
+    path = "/schedules/{id}",
+    tag = "schedules",
+    params(WorkflowPath),
+    request_body = ScheduleRequest,
+    responses(
+        (status = 200, description = "The event schedule as it is now", body = EventScheduleDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn replace(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(request): Body<ScheduleRequest>,
+) -> Result<Json<EventScheduleDto>, Problem> {
+    put(&app, &by, path.id, |row, reader| request.replace(row, reader)).await
+}
+
+/// Changes what is given of an event schedule and nothing else, as one transaction. It stays enabled if it was, and what it had
+/// pending ends.
+#[utoipa::path(
+    patch,
+    path = "/schedules/{id}",
+    tag = "schedules",
+    params(WorkflowPath),
+    request_body = ScheduleRequest,
+    responses(
+        (status = 200, description = "The event schedule as it is now", body = EventScheduleDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn change(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(request): Body<ScheduleRequest>,
+) -> Result<Json<EventScheduleDto>, Problem> {
+    put(&app, &by, path.id, |row, reader| request.change(row, reader)).await
+}
+
+async fn put(
+    app: &App,
+    by: &str,
+    id: WorkflowId,
+    make: impl FnOnce(&WorkflowRow, &dyn Reader) -> Result<Result<Workflow, Problem>, StoreError> + Send + 'static,
+) -> Result<Json<EventScheduleDto>, Problem> {
+    let wanted = id.clone();
+    let read = move |reader: &dyn Reader| match known(reader, &wanted)? {
+        Ok(row) => make(&row, reader),
+        Err(problem) => Ok(Err(problem)),
+    };
+    let changed = app.read(read).await??;
+    app.ask(by, Ask::ChangeSchedule(Arc::new(changed))).await?;
+    shown(app, id).await.map(Json)
+}
+
+/// Deletes an event schedule. What it had pending ends; runs that go on are left alone.
+#[utoipa::path(delete, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath), responses(
+    (status = 200, description = "It is deleted; this is what it was", body = EventScheduleDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn delete(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+) -> Result<Json<EventScheduleDto>, Problem> {
+    let was = shown(&app, path.id.clone()).await?;
+    app.ask(&by, Ask::DeleteSchedules(vec![path.id])).await?;
+    Ok(Json(was))
+}
+
+/// Enables an event schedule: facts count from now on.
+#[utoipa::path(post, path = "/schedules/{id}/enable", tag = "schedules", params(WorkflowPath), responses(
+    (status = 200, description = "It is enabled", body = EventScheduleDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn enable(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+) -> Result<Json<EventScheduleDto>, Problem> {
+    app.ask(&by, Ask::Enable(path.id.clone())).await?;
+    shown(&app, path.id).await.map(Json)
+}
+
+/// Disables an event schedule. What it had pending ends; runs that go on are left alone.
+#[utoipa::path(post, path = "/schedules/{id}/disable", tag = "schedules", params(WorkflowPath), responses(
+    (status = 200, description = "It is disabled", body = EventScheduleDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn disable(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+) -> Result<Json<EventScheduleDto>, Problem> {
+    app.ask(&by, Ask::Disable(path.id.clone())).await?;
+    shown(&app, path.id).await.map(Json)
+}
+
+/// A run that somebody wants now.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StartRequest {
+    /// Arguments beside those of the workflow; they go before them.
+    #[serde(default)]
+    arguments: BTreeMap<String, String>,
+    /// Whether constraints are passed over, too.
+    #[serde(default)]
+    unconstrained: bool,
+    /// Why, in their words, for the log.
+    reason: Option<String>,
+}
+
+impl StartRequest {
+    fn check(&self) -> Result<(), Problem> {
+        if self.arguments.len() > MOST_ARGUMENTS {
+            return Err(bad(format!("{} arguments, expected at most {MOST_ARGUMENTS}", self.arguments.len())));
+        }
+        let long = self.arguments.iter().find(|(name, value)| name.len().max(value.len()) > LONGEST_ARGUMENT);
+        long.map_or(Ok(()), |_| Err(bad(format!("an argument is longer than {LONGEST_ARGUMENT} bytes"))))
+    }
+}
+
+/// Has an event schedule go now, without its trigger.
+#[utoipa::path(
+    post,
+    path = "/schedules/{id}/fire",
+    tag = "schedules",
+    params(WorkflowPath),
+    request_body = Option<StartRequest>,
+    responses(
+        (status = 200, description = "The slot that goes", body = SlotDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn fire(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(request): Body<StartRequest>,
+) -> Result<Json<SlotDto>, Problem> {
+    go(&app, &by, path.id, request).await.map(Json)
+}
+
+/// Starts a program: a workflow that has no schedule of its own.
+#[utoipa::path(
+    post,
+    path = "/workflows/{id}/start",
+    tag = "workflows",
+    params(WorkflowPath),
+    request_body = Option<StartRequest>,
+    responses(
+        (status = 200, description = "The slot that goes", body = SlotDto),
+        (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn start(
+    Path(path): Path<WorkflowPath>,
+    _: Query<NoParameters>,
+    Who(by): Who,
+    State(app): State<App>,
+    Body(request): Body<StartRequest>,
+) -> Result<Json<SlotDto>, Problem> {
+    go(&app, &by, path.id, request).await.map(Json)
+}
+
+async fn go(app: &App, by: &str, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Problem> {
+    request.check()?;
+    let StartRequest { arguments, unconstrained, reason } = request;
+    let ask = Ask::Fire(FireRequest { workflow, arguments, unconstrained, reason });
+    match app.ask(by, ask).await? {
+        Done::Fired(slot) => slots::found(app, slot).await,
+        _ => Err(Problem::conflict("not-started", "the scheduler did not say which slot goes")),
+    }
+}
+
+/// Which decisions.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Decided {
+    /// How many slots are looked at, at the most: 1 to 1000, 100 where not given.
+    #[serde(default)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Limit,
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// Lists what an event schedule decided, newest first: what it fired, what it dropped and why, and what happened to the
+/// schedule itself.
+#[utoipa::path(get, path = "/schedules/{id}/decisions", tag = "schedules", params(WorkflowPath, Decided), responses(
+    (status = 200, description = "A page of decisions", body = PageDto<DecisionDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn decisions(
+    Path(path): Path<WorkflowPath>,
+    Query(wanted): Query<Decided>,
+    State(app): State<App>,
+) -> Result<Json<PageDto<DecisionDto>>, Problem> {
+    let read = move |reader: &dyn Reader| {
+        // Also of one that was deleted.
+        let row = reader.workflow(&path.id)?.filter(|row| row.definition.keys.events().is_some());
+        let Some(row) = row else { return Ok(Err(unknown(&path.id))) };
+        decisions::read(reader, &row.id, wanted.cursor.as_deref(), wanted.limit.0).map(Ok)
+    };
+    let page: Page<decisions::Decision> = app.read(read).await??;
+    Ok(Json(PageDto::of(page)))
+}

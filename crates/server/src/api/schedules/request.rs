@@ -1,0 +1,387 @@
+//! What people say of an event schedule: the whole of a new one, or what is to change of one.
+
+use std::collections::BTreeMap;
+
+use kelos::model::constraint::Window;
+use kelos::model::project::ProjectName;
+use kelos::model::time::Zone;
+use kelos::model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
+use kelos::model::{Constraint, Gate, Job, Otherwise, Workflow, WorkflowId};
+use kelos::schedules::check::check;
+use kelos::store::{Reader, StoreError};
+use serde::{Deserialize, Deserializer};
+use utoipa::ToSchema;
+
+use super::super::dto::zone_of;
+use super::super::extract::At;
+use super::trigger::{TriggerRequest, read_zone, rezoned};
+use crate::problem::Problem;
+
+/// Longest name, description, name of a property and value of one, in bytes.
+const LONGEST: [(&str, usize); 4] =
+    [("name", 200), ("description", 10_000), ("name of a property", 500), ("value of a property", 65_536)];
+/// Properties that one may have at the most.
+const MOST_PROPERTIES: usize = 1000;
+/// Constraints that one may have at the most.
+const MOST_CONSTRAINTS: usize = 100;
+
+/// An event schedule, or what is to change of one.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ScheduleRequest {
+    /// Its name, unique in its project. Needed for a new one; one that exists keeps its own.
+    name: Option<String>,
+    /// The project that it belongs to; that of its program where not given.
+    project: Option<String>,
+    /// The workflow that it runs: its id, or its name in the project. Needed for a new one.
+    program: Option<String>,
+    /// What it is for; null for nothing.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    description: Option<Option<String>>,
+    /// What has it go. Needed for a new one.
+    trigger: Option<TriggerRequest>,
+    /// What must hold besides, once the trigger is met; none where not given.
+    constraints: Option<Vec<ConstraintRequest>>,
+    /// Arguments of its runs; none where not given.
+    properties: Option<BTreeMap<String, String>>,
+    /// A slot that has not been queued this long after it came to be expires; a day where not given, or null.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u64>)]
+    timeout_millis: Option<Option<u64>>,
+    /// The zone of times and windows that say none: `Europe/Berlin`; UTC where not given.
+    time_zone: Option<String>,
+    /// Nothing counts before this moment; null for no such moment.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    start_time: Option<Option<At>>,
+    /// Nothing counts at or after this moment; null for no such moment.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    end_time: Option<Option<At>>,
+    /// A time counts up to this much late; 0 where not given.
+    jitter_millis: Option<u64>,
+    /// What happens to times that passed while nobody scheduled; `latest` where not given.
+    catch_up: Option<CatchUpRequest>,
+    /// Whether a new one is enabled from the start; one that exists stays as it is.
+    enabled: Option<bool>,
+}
+
+/// What happens to times that passed while nobody scheduled.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum CatchUpRequest {
+    /// They are passed over, but for what is less than a minute late.
+    Skip,
+    /// The latest of them counts.
+    Latest,
+    /// All of them count, up to a thousand.
+    All,
+}
+
+/// A gate after the trigger, in the form in which answers have it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+enum ConstraintRequest {
+    /// Fewer runs of the program than this go on.
+    Concurrency {
+        /// How many, from 1.
+        limit: u32,
+        /// What happens where it is not met; `abort` where not given.
+        otherwise: Option<OtherwiseRequest>,
+    },
+    /// So many milliseconds have passed since the slot came to be.
+    Delay {
+        /// How many, from 1.
+        millis: u64,
+        /// What happens where it is not met: a delay can only `wait`.
+        otherwise: Option<OtherwiseRequest>,
+    },
+    /// The clock is in a window of the day.
+    Window {
+        /// When it opens: `22:00`.
+        from: String,
+        /// When it closes: `06:00`.
+        to: String,
+        /// Its zone; `timeZone` where not given.
+        zone: Option<String>,
+        /// What happens where it is not met; `wait` where not given.
+        otherwise: Option<OtherwiseRequest>,
+    },
+    /// So many milliseconds have passed since the start of the last successful run of the program.
+    SinceLastRun {
+        /// How many, from 1.
+        millis: u64,
+        /// What happens where it is not met; `abort` where not given.
+        otherwise: Option<OtherwiseRequest>,
+    },
+}
+
+/// What happens to a slot whose constraint is not met.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum OtherwiseRequest {
+    /// It waits until it is.
+    Wait,
+    /// It is aborted.
+    Abort,
+}
+
+/// Tells what was given as null from what was not given.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Some)
+}
+
+impl ConstraintRequest {
+    fn read(self, zone: &Zone) -> Result<Constraint, String> {
+        let (gate, otherwise) = match self {
+            ConstraintRequest::Concurrency { limit, otherwise } => (Gate::Concurrency(limit), otherwise),
+            ConstraintRequest::Delay { millis, otherwise } => (Gate::Delay(millis), otherwise),
+            ConstraintRequest::SinceLastRun { millis, otherwise } => (Gate::SinceLastRun(millis), otherwise),
+            ConstraintRequest::Window { from, to, zone: own, otherwise } => {
+                let zone = own.map_or_else(|| Ok(zone.clone()), |name| read_zone(&name))?;
+                (Gate::Window(Window::new(&from, &to, zone).map_err(|error| error.to_string())?), otherwise)
+            }
+        };
+        let by_default = Constraint::new(gate);
+        let otherwise = otherwise.map(|otherwise| match otherwise {
+            OtherwiseRequest::Wait => Otherwise::Wait,
+            OtherwiseRequest::Abort => Otherwise::Abort,
+        });
+        Ok(Constraint { otherwise: otherwise.unwrap_or(by_default.otherwise), ..by_default })
+    }
+}
+
+pub(super) fn bad(why: impl Into<String>) -> Problem {
+    Problem::bad_request("bad-body", why)
+}
+
+fn lacking(field: &str) -> Problem {
+    bad(format!("`{field}` is missing"))
+}
+
+/// The definition of a workflow that an event schedule may run.
+fn program(reader: &dyn Reader, text: &str, project: Option<&str>) -> Result<Result<WorkflowRow, Problem>, StoreError> {
+    let by_id = WorkflowId::new(text).ok();
+    let in_project = project.and_then(|project| ProjectName::read(project).member(None, text).ok());
+    for id in by_id.into_iter().chain(in_project) {
+        if let Some(row) = reader.workflow(&id)?.filter(|row| row.present) {
+            return Ok(runnable(row));
+        }
+    }
+    let problem = Problem::not_found("program-not-found", format!("there is no workflow \"{text}\" to run"));
+    Ok(Err(problem.with_hint("GET /api/v1/workflows lists the workflows")))
+}
+
+fn runnable(row: WorkflowRow) -> Result<WorkflowRow, Problem> {
+    match &row.definition.keys {
+        Keys::Events(_) => Err(bad(format!("{} is an event schedule: expected a workflow for it to run", row.id))),
+        Keys::Requests(program) if program.kind.is_some() => {
+            let kind = program.kind.as_deref().unwrap_or_default();
+            Err(bad(format!("{} is a {kind} program: only workflows can be scheduled", row.id)))
+        }
+        _ => Ok(row),
+    }
+}
+
+impl ScheduleRequest {
+    /// The definition of a new event schedule.
+    ///
+    /// # Errors
+    /// When the store can't be read; the inner one when this is none.
+    pub(super) fn create(self, reader: &dyn Reader) -> Result<Result<Workflow, Problem>, StoreError> {
+        let Some(wanted) = self.program.as_deref() else { return Ok(Err(lacking("program"))) };
+        let program = match program(reader, wanted, self.project.as_deref())? {
+            Ok(program) => program,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        Ok(self.define(&program))
+    }
+
+    fn define(self, program: &WorkflowRow) -> Result<Workflow, Problem> {
+        let name = self.name.clone().ok_or_else(|| lacking("name"))?;
+        if self.trigger.is_none() {
+            return Err(lacking("trigger"));
+        }
+        let project = self.project.clone().unwrap_or_else(|| program.definition.project.clone());
+        let id = member(&project, &name)?;
+        let mut keys = EventKeys::new(&name, program.id.clone());
+        keys.enabled = self.enabled.unwrap_or(false);
+        let new = Workflow::keyed(id, Keys::Events(Box::new(keys)), Job::clone(&program.definition.job));
+        self.apply(Workflow { project, ..new }, None)
+    }
+
+    /// An event schedule that exists, with nothing left but its name and its program, for a definition in its place.
+    pub(super) fn replace(
+        self,
+        row: &WorkflowRow,
+        reader: &dyn Reader,
+    ) -> Result<Result<Workflow, Problem>, StoreError> {
+        let Some(events) = row.definition.keys.events() else { return Ok(Err(none(&row.id))) };
+        if self.trigger.is_none() {
+            return Ok(Err(lacking("trigger")));
+        }
+        let keys = EventKeys { enabled: events.enabled, ..EventKeys::new(&events.name, events.program.clone()) };
+        let bare = Workflow::keyed(row.id.clone(), Keys::Events(Box::new(keys)), row.definition.job.clone());
+        let bare = Workflow { project: row.definition.project.clone(), source: row.definition.source.clone(), ..bare };
+        self.on(bare, reader)
+    }
+
+    /// An event schedule that exists, with what is given changed.
+    pub(super) fn change(
+        self,
+        row: &WorkflowRow,
+        reader: &dyn Reader,
+    ) -> Result<Result<Workflow, Problem>, StoreError> {
+        self.on(Workflow::clone(&row.definition), reader)
+    }
+
+    fn on(self, before: Workflow, reader: &dyn Reader) -> Result<Result<Workflow, Problem>, StoreError> {
+        let Keys::Events(events) = &before.keys else { return Ok(Err(none(&before.id))) };
+        if let Err(problem) = self.fits(&before, &events.name) {
+            return Ok(Err(problem));
+        }
+        let program =
+            match self.program.as_deref().map(|wanted| program(reader, wanted, Some(&before.project))).transpose()? {
+                Some(Ok(program)) => Some(program.id),
+                Some(Err(problem)) => return Ok(Err(problem)),
+                None => None,
+            };
+        Ok(self.apply(before, program))
+    }
+
+    /// Whether what can't change is left as it is.
+    fn fits(&self, before: &Workflow, name: &str) -> Result<(), Problem> {
+        if self.name.as_deref().is_some_and(|given| given != name) {
+            return Err(bad(format!("`name` can't be changed: {} keeps its own", before.id)));
+        }
+        if self.project.as_ref().is_some_and(|given| *given != before.project) {
+            return Err(bad(format!("`project` can't be changed: {} belongs to {}", before.id, before.project)));
+        }
+        if self.enabled.is_some() {
+            let why = format!("`enabled` can't be changed here: {} stays as it is", before.id);
+            return Err(bad(why).with_hint("POST …/enable and …/disable change it"));
+        }
+        Ok(())
+    }
+
+    /// A definition with what is given in place of what it had.
+    fn apply(mut self, mut workflow: Workflow, program: Option<WorkflowId>) -> Result<Workflow, Problem> {
+        self.check_sizes()?;
+        let zone = self.zone(&workflow)?;
+        self.apply_gates(&mut workflow, &zone)?;
+        if let Some(description) = self.description.take() {
+            workflow.about.description = description.filter(|text| !text.is_empty());
+        }
+        if let Some(start) = self.start_time {
+            workflow.start_time = start.map(|at| at.0);
+        }
+        if let Keys::Events(keys) = &mut workflow.keys {
+            keys.program = program.unwrap_or_else(|| keys.program.clone());
+            self.apply_keys(keys);
+        }
+        check(&workflow).map_err(bad)?;
+        Ok(workflow)
+    }
+
+    fn apply_gates(&mut self, workflow: &mut Workflow, zone: &Zone) -> Result<(), Problem> {
+        match self.trigger.take() {
+            Some(trigger) => workflow.trigger = trigger.read(zone).map_err(|why| bad(format!("`trigger`: {why}")))?,
+            None if self.time_zone.is_some() => {
+                workflow.trigger = rezoned(workflow.trigger.clone(), zone).map_err(bad)?
+            }
+            None => {}
+        }
+        match self.constraints.take() {
+            Some(all) => workflow.constraints = constraints(all, zone)?,
+            None if self.time_zone.is_some() => windows_in(&mut workflow.constraints, zone),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn apply_keys(self, keys: &mut EventKeys) {
+        if let Some(properties) = self.properties {
+            keys.properties = properties;
+        }
+        if let Some(timeout) = self.timeout_millis {
+            keys.timeout_millis = timeout.unwrap_or(EVENT_TIMEOUT_MILLIS);
+        }
+        if let Some(end) = self.end_time {
+            keys.end_time = end.map(|at| at.0);
+        }
+        keys.jitter_millis = self.jitter_millis.unwrap_or(keys.jitter_millis);
+        keys.catch_up = self.catch_up.map_or(keys.catch_up, CatchUp::from);
+    }
+
+    /// The zone of what says none: the one that is given, or that was.
+    fn zone(&self, workflow: &Workflow) -> Result<Zone, Problem> {
+        let name = self.time_zone.clone().or_else(|| zone_of(workflow));
+        let zone = name.map_or_else(|| Ok(Zone::utc()), |name| read_zone(&name));
+        zone.map_err(|why| bad(format!("`timeZone`: {why}")))
+    }
+
+    fn check_sizes(&self) -> Result<(), Problem> {
+        let properties = self.properties.as_ref();
+        if properties.is_some_and(|all| all.len() > MOST_PROPERTIES) {
+            return Err(bad(format!("it has more than {MOST_PROPERTIES} properties")));
+        }
+        if self.constraints.as_ref().is_some_and(|all| all.len() > MOST_CONSTRAINTS) {
+            return Err(bad(format!("it has more than {MOST_CONSTRAINTS} constraints")));
+        }
+        let names = properties.into_iter().flat_map(BTreeMap::keys);
+        let values = properties.into_iter().flat_map(BTreeMap::values);
+        let longest = |texts: &mut dyn Iterator<Item = &String>| texts.map(String::len).max().unwrap_or(0);
+        let lengths = [
+            longest(&mut self.name.iter()),
+            longest(&mut self.description.iter().flatten()),
+            longest(&mut names.into_iter()),
+            longest(&mut values.into_iter()),
+        ];
+        let too_long = LONGEST.iter().zip(lengths).find(|((_, limit), length)| length > limit);
+        too_long.map_or(Ok(()), |((what, limit), length)| {
+            Err(bad(format!("its {what} has {length} bytes, expected at most {limit}")))
+        })
+    }
+}
+
+fn constraints(all: Vec<ConstraintRequest>, zone: &Zone) -> Result<Vec<Constraint>, Problem> {
+    let read = all.into_iter().map(|one| one.read(zone));
+    read.collect::<Result<_, _>>().map_err(|why| bad(format!("`constraints`: {why}")))
+}
+
+/// Puts all windows into another zone.
+fn windows_in(constraints: &mut [Constraint], zone: &Zone) {
+    for constraint in constraints {
+        if let Gate::Window(window) = &constraint.gate
+            && let Ok(moved) = Window::new(window.start(), window.end(), zone.clone())
+        {
+            constraint.gate = Gate::Window(moved);
+        }
+    }
+}
+
+/// The id of an event schedule of a project.
+fn member(project: &str, name: &str) -> Result<WorkflowId, Problem> {
+    if name.trim().is_empty() {
+        return Err(bad("a schedule without a name: expected one"));
+    }
+    if name.contains(':') {
+        return Err(bad(format!("\"{name}\" has a colon in it: expected a name without")));
+    }
+    ProjectName::read(project).member(None, name).map_err(|error| bad(error.to_string()))
+}
+
+fn none(id: &WorkflowId) -> Problem {
+    kelos::core::Refusal::NoEventSchedule(id.clone()).into()
+}
+
+impl From<CatchUpRequest> for CatchUp {
+    fn from(catch_up: CatchUpRequest) -> CatchUp {
+        match catch_up {
+            CatchUpRequest::Skip => CatchUp::Skip,
+            CatchUpRequest::Latest => CatchUp::Latest,
+            CatchUpRequest::All => CatchUp::All,
+        }
+    }
+}
