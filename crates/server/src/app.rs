@@ -26,6 +26,7 @@ pub struct App {
     groups: Arc<Groups>,
     links: Arc<Links>,
     deploying: Arc<tokio::sync::Mutex<()>>,
+    changing_schedules: Arc<tokio::sync::Mutex<()>>,
     worker_token: Option<Arc<str>>,
 }
 
@@ -48,6 +49,7 @@ impl App {
             groups: Arc::default(),
             links: Arc::default(),
             deploying: Arc::default(),
+            changing_schedules: Arc::default(),
             worker_token: None,
         }
     }
@@ -101,6 +103,11 @@ impl App {
     /// Waits until no other deployment is under way.
     pub(crate) async fn deploying(&self) -> tokio::sync::OwnedMutexGuard<()> {
         self.deploying.clone().lock_owned().await
+    }
+
+    /// Waits until nobody else changes a part of an event schedule: who does reads it, and puts all of it.
+    pub(crate) async fn changing_schedules(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        self.changing_schedules.clone().lock_owned().await
     }
 
     pub(crate) fn node(&self) -> &Node {

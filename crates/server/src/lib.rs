@@ -1,5 +1,5 @@
-//! The HTTP face of Kelos: the native API under `/api/v1`, the web interface under `/ui`, and the Celos dialect at the
-//! root.
+//! The HTTP face of Kelos: the native API under `/api/v1`, the web interface under `/ui`, the dialect of CDAP under `/v3`,
+//! and that of Celos at the root.
 //!
 //! [`router`] needs no port, so everything can be asked in tests as it is over the wire; [`serve`] puts a
 //! router on a port. What is *absent*: state. Everything is read from the store or asked of the engine,
@@ -7,6 +7,7 @@
 
 mod api;
 mod app;
+mod cdap;
 mod celos;
 mod groups;
 mod guard;
@@ -36,6 +37,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .merge(api::router().with_state(app.clone()))
         .merge(ui::router().with_state(app.clone()))
+        .merge(cdap::router().with_state(app.clone()))
         .merge(celos::router().with_state(app))
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(hosts, guard::check))

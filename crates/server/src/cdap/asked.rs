@@ -1,0 +1,118 @@
+//! What is asked: names in the path, parameters, and who asks.
+
+use std::collections::BTreeMap;
+
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
+use jiff::Timestamp;
+use kelos::Status;
+use kelos::model::project::{DEFAULT_VERSION, ProjectName};
+
+use super::catalogue::{ProgramName, told};
+use super::fault::Fault;
+use super::kind::{self, Kind};
+use crate::app::App;
+
+/// What is asked, beside the body.
+pub(super) struct Asked {
+    names: BTreeMap<String, String>,
+    parameters: BTreeMap<String, String>,
+    pub(super) by: String,
+}
+
+impl FromRequestParts<App> for Asked {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Asked, Fault> {
+        check_leader(&app.handle().status())?;
+        let by = crate::api::who(&parts.headers, "cdap-api").map_err(Fault::bad_request)?;
+        let names = Path::<BTreeMap<String, String>>::from_request_parts(parts, app).await;
+        let names = names.map_err(|rejection| Fault::bad_request(rejection.body_text()))?.0;
+        let parameters = Query::<BTreeMap<String, String>>::try_from_uri(&parts.uri);
+        let parameters = parameters.map_err(|rejection| Fault::bad_request(rejection.body_text()))?.0;
+        Ok(Asked { names, parameters, by })
+    }
+}
+
+/// While nobody leads that this server knows of, what is stored may be about to change.
+fn check_leader(status: &Status) -> Result<(), Fault> {
+    let why = match status {
+        Status::Leading { .. } | Status::Standby => return Ok(()),
+        Status::Starting => "it has not started yet".to_owned(),
+        Status::Troubled { reason } => reason.clone(),
+        Status::Stopped => "it has ended".to_owned(),
+    };
+    Err(Fault::unavailable(format!("failed to reach the service \"Core scheduler\": {why}; try again")))
+}
+
+impl Asked {
+    /// A name in the path, which the route has.
+    pub(super) fn name(&self, name: &str) -> &str {
+        self.names.get(name).map_or("", String::as_str)
+    }
+
+    /// The application in the path.
+    pub(super) fn project(&self) -> Result<ProjectName, Fault> {
+        let version = self.names.get("version").map_or(DEFAULT_VERSION, String::as_str);
+        project(self.name("namespace"), self.name("app"), version)
+    }
+
+    /// The program in the path.
+    pub(super) fn program(&self) -> Result<ProgramName, Fault> {
+        let kind = self.name("kind");
+        let kind = Kind::of_category(kind).ok_or_else(|| {
+            Fault::bad_request(format!("no kind of programs is called \"{kind}\", expected {}", kind::CATEGORIES))
+        })?;
+        Ok(ProgramName { project: self.project()?, kind, name: self.name("program").to_owned() })
+    }
+
+    /// A parameter.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
+    /// A parameter that must be there.
+    pub(super) fn need(&self, name: &str) -> Result<&str, Fault> {
+        let missing = || Fault::bad_request(format!("the query parameter {name} is missing"));
+        self.get(name).filter(|text| !text.is_empty()).ok_or_else(missing)
+    }
+
+    /// A parameter that is a number.
+    pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Fault> {
+        let number = |text: &str| {
+            let wrong = || Fault::bad_request(format!("{name} is \"{text}\", expected a whole number"));
+            text.parse().map_err(|_| wrong())
+        };
+        self.get(name).map(number).transpose()
+    }
+
+    /// The status that schedules are to have, as whether they are disabled.
+    pub(super) fn disabled(&self) -> Result<Option<bool>, Fault> {
+        match self.get("schedule-status").map(str::to_ascii_uppercase).as_deref() {
+            None => Ok(None),
+            Some("SCHEDULED") => Ok(Some(false)),
+            Some("SUSPENDED") => Ok(Some(true)),
+            Some(_) => {
+                let text = self.get("schedule-status").unwrap_or_default();
+                Err(Fault::bad_request(format!("schedule-status is \"{text}\", expected SCHEDULED or SUSPENDED")))
+            }
+        }
+    }
+}
+
+/// An application by its names; one whose names could not be told apart is not there.
+pub(super) fn project(namespace: &str, application: &str, version: &str) -> Result<ProjectName, Fault> {
+    let project = ProjectName {
+        namespace: namespace.to_owned(),
+        application: application.to_owned(),
+        version: version.to_owned(),
+    };
+    let there = project.is_sound();
+    there.then(|| project.clone()).ok_or_else(|| Fault::not_found(format!("no {}", told(&project))))
+}
+
+/// A moment in milliseconds since 1970; what is out of bounds is the first or the last there is.
+pub(super) fn moment(millis: i64) -> Timestamp {
+    let bound = if millis < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    Timestamp::from_millisecond(millis).unwrap_or(bound)
+}

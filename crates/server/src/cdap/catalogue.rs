@@ -1,0 +1,142 @@
+//! What there is: applications, programs and schedules, found by the names that this dialect has for them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use kelos::model::WorkflowId;
+use kelos::model::project::ProjectName;
+use kelos::model::workflow::{EventKeys, Keys, WorkflowRow};
+use kelos::store::{Reader, StoreError};
+
+use super::fault::Fault;
+use super::kind::{Kind, WORKFLOW};
+
+/// What there is, read as far as it is needed.
+pub(super) struct Catalogue<'a> {
+    reader: &'a dyn Reader,
+    /// Whose a workflow is, where it is there.
+    owners: RefCell<BTreeMap<WorkflowId, Option<String>>>,
+}
+
+/// A program as this dialect names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProgramName {
+    pub(super) project: ProjectName,
+    pub(super) kind: Kind,
+    pub(super) name: String,
+}
+
+/// What makes a row that of an event schedule.
+pub(super) fn events(row: &WorkflowRow) -> Option<&EventKeys> {
+    row.definition.keys.events().filter(|_| row.present)
+}
+
+impl<'a> Catalogue<'a> {
+    pub(super) fn new(reader: &'a dyn Reader) -> Catalogue<'a> {
+        Catalogue { reader, owners: RefCell::default() }
+    }
+
+    pub(super) fn reader(&self) -> &'a dyn Reader {
+        self.reader
+    }
+
+    /// Everything that is there, ascending by id.
+    pub(super) fn all(&self) -> Result<Vec<WorkflowRow>, StoreError> {
+        let mut rows = self.reader.workflows()?;
+        rows.retain(|row| row.present);
+        let owner = |row: &WorkflowRow| (row.id.clone(), Some(row.definition.project.clone()));
+        self.owners.borrow_mut().extend(rows.iter().map(owner));
+        Ok(rows)
+    }
+
+    fn row(&self, id: &WorkflowId, project: &ProjectName) -> Result<Option<WorkflowRow>, StoreError> {
+        let row = self.reader.workflow(id)?;
+        Ok(row.filter(|row| row.present && row.definition.project == project.to_string()))
+    }
+
+    /// A schedule.
+    pub(super) fn schedule(&self, project: &ProjectName, name: &str) -> Result<WorkflowRow, Fault> {
+        let row = match project.member(None, name) {
+            Ok(id) => self.row(&id, project)?.filter(|row| events(row).is_some()),
+            Err(_) => None,
+        };
+        row.ok_or_else(|| Fault::not_found(format!("no schedule \"{name}\" in {}", told(project))))
+    }
+
+    /// A program: one that waits for requests, or a workflow that a file of the project defines by its bare name.
+    pub(super) fn program(&self, name: &ProgramName) -> Result<Option<WorkflowRow>, StoreError> {
+        for id in name.ids() {
+            let row = self.row(&id, &name.project)?;
+            if let Some(row) = row.filter(|row| is_program(row, name.kind)) {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same, which must be there.
+    pub(super) fn need_program(&self, name: &ProgramName) -> Result<WorkflowRow, Fault> {
+        let missing = || {
+            let kind = name.kind.pretty.to_ascii_lowercase();
+            Fault::not_found(format!("no {kind} \"{}\" in {}", name.name, told(&name.project)))
+        };
+        self.program(name)?.ok_or_else(missing)
+    }
+
+    /// The id of a program, whether it is there or not.
+    pub(super) fn program_id(&self, name: &ProgramName) -> Result<WorkflowId, Fault> {
+        if let Some(row) = self.program(name)? {
+            return Ok(row.id);
+        }
+        let id = name.project.member(name.kind.member, &name.name);
+        id.map_err(|error| Fault::bad_request(error.to_string()))
+    }
+
+    /// The name of a program in this dialect, whether it is there or not.
+    pub(super) fn program_name(&self, id: &WorkflowId) -> Result<ProgramName, StoreError> {
+        if let Some(owner) = self.owner(id)? {
+            let project = ProjectName::read(&owner);
+            let (kind, name) = project.member_name(id).unwrap_or((None, id.as_str()));
+            let (kind, name) = (Kind::of_member(kind), name.to_owned());
+            return Ok(ProgramName { kind, name, project });
+        }
+        // Versions have dots in them, names of programs don't.
+        let (project, name) = id.as_str().rsplit_once('.').unwrap_or(("", id.as_str()));
+        let (kind, name) = name.split_once(':').map_or((None, name), |(kind, name)| (Some(kind), name));
+        let project = ProjectName::read(project);
+        Ok(ProgramName { project, kind: Kind::of_member(kind), name: name.to_owned() })
+    }
+
+    fn owner(&self, id: &WorkflowId) -> Result<Option<String>, StoreError> {
+        if let Some(known) = self.owners.borrow().get(id) {
+            return Ok(known.clone());
+        }
+        let row = self.reader.workflow(id)?.filter(|row| row.present);
+        let owner = row.map(|row| row.definition.project.clone());
+        self.owners.borrow_mut().insert(id.clone(), owner.clone());
+        Ok(owner)
+    }
+}
+
+impl ProgramName {
+    /// What it may be called here, the likeliest first.
+    fn ids(&self) -> impl Iterator<Item = WorkflowId> {
+        let member = self.project.member(self.kind.member, &self.name);
+        let bare = if self.kind == WORKFLOW { WorkflowId::new(&self.name).ok() } else { None };
+        member.ok().into_iter().chain(bare)
+    }
+}
+
+fn is_program(row: &WorkflowRow, kind: Kind) -> bool {
+    match &row.definition.keys {
+        Keys::Requests(program) => program.kind.as_deref() == kind.member,
+        Keys::Events(_) => false,
+        Keys::Schedule(_) | Keys::Jobs(_) => kind == WORKFLOW,
+    }
+}
+
+/// An application in a message.
+pub(super) fn told(project: &ProjectName) -> String {
+    let ProjectName { namespace, application, version } = project;
+    format!("application \"{application}\" (version {version}) of namespace \"{namespace}\"")
+}

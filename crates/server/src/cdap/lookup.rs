@@ -1,0 +1,91 @@
+//! Schedules by the program that triggers them, and enabling those that were disabled within a range of time.
+
+use axum::Json;
+use axum::extract::State;
+use kelos::core::Ask;
+use kelos::model::project::{DEFAULT_VERSION, ProjectName};
+use kelos::model::ranges::Range;
+use kelos::model::workflow::WorkflowRow;
+use kelos::model::{SlotState, Trigger, WorkflowId};
+use serde_json::Value;
+
+use super::asked::{self, Asked};
+use super::catalogue::{ProgramName, events};
+use super::fault::Fault;
+use super::kind::{self, Kind};
+use super::schedules::{look, written};
+use super::trigger::state_named;
+use crate::app::App;
+
+/// Statuses that a program can have, and that no trigger waits for.
+const PASSING: [&str; 2] = ["INITIALIZING", "RUNNING"];
+
+pub(super) async fn triggered_by(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+    let (program, states) = (triggering(&asked)?, states(&asked)?);
+    let disabled = asked.disabled()?;
+    look(&app, move |catalogue| {
+        let program = catalogue.program_id(&program)?;
+        let is_meant = |row: &&WorkflowRow| {
+            events(row).is_some()
+                && disabled.is_none_or(|disabled| disabled == row.paused)
+                && waits_for(&row.definition.trigger, &program, states.as_deref())
+        };
+        written(catalogue.all()?.iter().filter(is_meant), catalogue)
+    })
+    .await
+}
+
+fn triggering(asked: &Asked) -> Result<ProgramName, Fault> {
+    let (namespace, app) = (asked.need("trigger-namespace-id")?, asked.need("trigger-app-name")?);
+    let category = asked.need("trigger-program-type")?;
+    let name = asked.need("trigger-program-name")?.to_owned();
+    let kind = Kind::of_category(category).ok_or_else(|| {
+        let expected = kind::CATEGORIES;
+        Fault::bad_request(format!("trigger-program-type is \"{category}\", expected {expected}"))
+    })?;
+    let version = asked.get("trigger-app-version").unwrap_or(DEFAULT_VERSION);
+    Ok(ProgramName { project: asked::project(namespace, app, version)?, kind, name })
+}
+
+/// The ends that count; none means all of them.
+fn states(asked: &Asked) -> Result<Option<Vec<SlotState>>, Fault> {
+    let Some(text) = asked.get("trigger-program-statuses") else { return Ok(None) };
+    let mut states = Vec::new();
+    for status in text.split(',').map(str::trim) {
+        let passing = PASSING.iter().any(|passing| passing.eq_ignore_ascii_case(status));
+        match state_named(status) {
+            Some(state) => states.push(state),
+            None if passing => {}
+            None => {
+                return Err(Fault::bad_request(format!(
+                    "trigger-program-statuses has \"{status}\", expected INITIALIZING, RUNNING, COMPLETED, FAILED or \
+                     KILLED with commas between"
+                )));
+            }
+        }
+    }
+    Ok(Some(states))
+}
+
+fn waits_for(trigger: &Trigger, program: &WorkflowId, among: Option<&[SlotState]>) -> bool {
+    match trigger {
+        Trigger::Ended { program: other, states } => {
+            other == program && among.is_none_or(|among| states.iter().any(|state| among.contains(state)))
+        }
+        other => other.nested().iter().any(|one| waits_for(one, program, among)),
+    }
+}
+
+pub(super) async fn re_enable(asked: Asked, State(app): State<App>) -> Result<(), Fault> {
+    let time = |name: &str| Ok::<_, Fault>(asked::moment(asked.number(name)?.unwrap_or(0)));
+    let range = Range::new(time("start-time-millis")?, time("end-time-millis")?);
+    let namespace = asked.name("namespace").to_owned();
+    let schedules = look(&app, move |catalogue| {
+        let mut rows = catalogue.all()?;
+        rows.retain(|row| events(row).is_some() && ProjectName::read(&row.definition.project).namespace == namespace);
+        Ok(rows.into_iter().map(|row| row.id).collect())
+    });
+    let schedules = schedules.await?;
+    app.ask(&asked.by, Ask::EnableChanged { schedules, range }).await?;
+    Ok(())
+}
