@@ -362,6 +362,18 @@ pub trait Reader: Send + Sync {
     /// When the medium fails or the cursor is not one of ours.
     fn facts(&self, from: Option<&str>, limit: usize) -> Result<Page<EventRecord>, StoreError>;
 
+    /// What happened to a workflow itself, and not to its slots, newest first, before a log position where one is given. Costs
+    /// what is given back.
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not one of ours.
+    fn workflow_events(
+        &self,
+        id: &WorkflowId,
+        from: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<EventRecord>, StoreError>;
+
     /// Position of the last event; 0 when there is none.
     ///
     /// # Errors
@@ -411,11 +423,22 @@ pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
     Ok(())
 }
 
+/// What is wrong with a name that was written before.
+pub(crate) fn named_before(FactKey { source, key }: &FactKey) -> String {
+    format!("fact \"{key}\" of \"{source}\" was to be written again, and a name is written once")
+}
+
+/// Lines of the log, newest first, as a page.
+pub(crate) fn newest_first(rows: Vec<EventRecord>, limit: usize) -> Page<EventRecord> {
+    let next = rows.last().filter(|_| rows.len() >= limit).map(|record| record.seq.to_string());
+    Page { rows, next }
+}
+
 /// The facts among lines of the log, newest first, as a page.
-pub(crate) fn facts_of(mut looked_at: Vec<EventRecord>, limit: usize) -> Page<EventRecord> {
-    let last = looked_at.last().filter(|_| looked_at.len() >= limit).map(|record| record.seq.to_string());
-    looked_at.retain(|record| matches!(record.event, Event::Fact { .. }));
-    Page { rows: looked_at, next: last }
+pub(crate) fn facts_of(looked_at: Vec<EventRecord>, limit: usize) -> Page<EventRecord> {
+    let mut page = newest_first(looked_at, limit);
+    page.rows.retain(|record| matches!(record.event, Event::Fact { .. }));
+    page
 }
 
 /// When definitions came into force: the moments of the turn that brought them.

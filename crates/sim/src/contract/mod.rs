@@ -3,6 +3,7 @@
 //! A test hands in a maker of empty [`Place`]s; the suite opens stores there, writes histories that a small
 //! [`World`] makes up, and holds every answer against what the world knows.
 
+mod facts;
 mod lead;
 mod pages;
 mod random;
@@ -50,6 +51,10 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("the log is paged", pages::the_log_is_paged),
         ("pages hold still while rows come", pages::pages_hold_still_while_rows_come),
         ("a needle is found", pages::a_needle_is_found),
+        ("facts are paged", facts::facts_are_paged),
+        ("a name is written once", facts::a_name_is_written_once),
+        ("a fact is written with what it leads to", facts::a_fact_is_written_with_what_it_leads_to),
+        ("what is collected reads back", facts::what_is_collected_reads_back),
         ("nonsense is no cursor", pages::nonsense_is_no_cursor),
     ];
     for (name, case) in cases {

@@ -8,6 +8,7 @@ use kelos_store::{RunFilter, SlotFilter, Store};
 use serde_json::json;
 
 use super::Place;
+use super::facts::{fact, tell};
 use super::walk::{self, same};
 use super::world::{Draw, World, explanation, hour, lead, named, slot_at};
 
@@ -55,7 +56,11 @@ fn step(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
             let value = (draw.below(3) > 0).then(|| json!({ "n": draw.below(9), "f": draw.below(1000) as f64 / 7.0 }));
             world.turn.registers.push((draw.of(&["x", "y"]).to_string(), format!("k{}", draw.below(12)), value));
         }
-        2..8 => drop(world.plan(&id)),
+        2 => {
+            let key = (draw.below(2) == 0).then(|| format!("{}", world.next_seq()));
+            tell(world, fact(draw.of(&["x", "y"]), key.as_deref(), draw.below(9) as u32));
+        }
+        3..8 => drop(world.plan(&id)),
         _ => drop(happen(world, draw, &id)),
     }
 }
@@ -70,6 +75,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
     let due = hour(100 + draw.below(9) as i64);
     let candidates = [
         SlotEvent::Looked { explanation: explanation.clone() },
+        SlotEvent::Collected { what: fact("x", None, draw.below(9) as u32).what, fact: None },
         SlotEvent::TriggerMet { explanation: explanation.clone() },
         SlotEvent::TriggerMet { explanation: explanation.clone() },
         SlotEvent::Skipped { explanation },
@@ -137,6 +143,12 @@ fn compare(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mu
         let name = runs.workflow.as_ref();
         same(&walk::events(&*left, name, 10 * limit), &walk::events(&*right, name, 10 * limit), "the log");
     }
+    let limit = 1 + draw.below(9);
+    same(&walk::facts(&*left, limit), &walk::facts(&*right, limit), "facts");
+    for name in NAMES.map(named) {
+        let all = |reader| walk::workflow_events(reader, &name, limit);
+        same(&all(&*left), &all(&*right), "what happened to a workflow");
+    }
     same(&walk::slots(&*left, &SlotFilter::default(), 9), &world.listed(), "all slots");
     same(&walk::events(&*left, None, 99), &world.events, "the log");
 }
@@ -150,6 +162,11 @@ fn compare_recalls(left: &mut dyn Store, right: &mut dyn Store, world: &World, d
     for recall in recalls {
         same(&left.recall(&recall).unwrap(), &right.recall(&recall).unwrap(), format_args!("{recall:?}"));
     }
+    let named: Vec<_> = (0..=world.next_seq())
+        .flat_map(|seq| ["x", "y"].map(|source| fact(source, Some(&seq.to_string()), 1).name()))
+        .flatten()
+        .collect();
+    assert_eq!(left.known_facts(&named).unwrap(), right.known_facts(&named).unwrap());
     let seqs = world.runs.keys().copied().filter(|_| draw.below(2) == 0).collect::<Vec<_>>();
     assert_eq!(left.recall_runs(&seqs).unwrap(), right.recall_runs(&seqs).unwrap());
 }

@@ -38,6 +38,16 @@ pub(super) fn events(reader: &dyn Reader, workflow: Option<&WorkflowId>, limit: 
     })
 }
 
+/// All facts.
+pub(super) fn facts(reader: &dyn Reader, limit: usize) -> Vec<EventRecord> {
+    walk(limit, |from| reader.facts(from, limit))
+}
+
+/// All that happened to a workflow itself.
+pub(super) fn workflow_events(reader: &dyn Reader, id: &WorkflowId, limit: usize) -> Vec<EventRecord> {
+    walk(limit, |from| reader.workflow_events(id, from, limit))
+}
+
 /// Holds two lists against each other and shows the first difference alone.
 ///
 /// # Panics

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::MemoryDisk;
 use super::state::{State, subject};
-use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, facts_of};
+use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, facts_of, newest_first};
 use crate::cursor::{SlotPlace, parse_seq};
 use crate::tally::{Columns, Tallies, Tally};
 
@@ -190,6 +190,20 @@ impl Reader for MemoryDisk {
             record.seq < before && !matches!(record.event, Event::Slot { .. } | Event::Workflow { .. })
         };
         Ok(facts_of(state.events.iter().rev().filter(outside).take(limit).cloned().collect(), limit))
+    }
+
+    fn workflow_events(
+        &self,
+        id: &WorkflowId,
+        from: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<EventRecord>, StoreError> {
+        let before = from.map(parse_seq).transpose()?.unwrap_or(u64::MAX);
+        let wanted = |record: &&EventRecord| {
+            record.seq < before && matches!(&record.event, Event::Workflow { workflow, .. } if workflow == id)
+        };
+        let limit = limit.max(1);
+        Ok(newest_first(self.state().events.iter().rev().filter(wanted).take(limit).cloned().collect(), limit))
     }
 
     fn last_seq(&self) -> Result<u64, StoreError> {

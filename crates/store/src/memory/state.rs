@@ -1,6 +1,6 @@
 //! The tables, as maps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, WorkflowId};
 use serde_json::Value;
 
-use crate::contract::{Commit, DefinedAt, Lease, PastDefinition, SlotRow, Snapshot, StoreError, follows};
+use crate::contract::{Commit, DefinedAt, Lease, PastDefinition, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::SlotPlace;
 use kelos_model::Recall;
 
@@ -82,6 +82,7 @@ impl State {
             return Err(StoreError::Deposed { held: lease.epoch, current: self.epoch });
         }
         follows(self.last_seq(), &commit.events).map_err(corrupt)?;
+        self.are_new(&commit.facts).map_err(corrupt)?;
         let defined_at = DefinedAt::of(&commit.events);
         for row in &commit.workflows {
             self.write_workflow(row, defined_at.at(&row.id), commit);
@@ -114,6 +115,13 @@ impl State {
         }
         self.facts.extend(commit.facts.iter().cloned());
         Ok(())
+    }
+
+    /// Whether these facts have new names; if not, which has not, in words.
+    fn are_new(&self, facts: &[(FactKey, u64)]) -> Result<(), String> {
+        let mut named = BTreeSet::new();
+        let known = facts.iter().find(|(name, _)| self.facts.contains_key(name) || !named.insert(name));
+        known.map_or(Ok(()), |(name, _)| Err(named_before(name)))
     }
 
     fn write_workflow(&mut self, row: &WorkflowRow, at: Timestamp, commit: &Commit) {

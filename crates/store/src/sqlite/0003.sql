@@ -13,3 +13,5 @@ CREATE TABLE facts (
 ) WITHOUT ROWID;
 -- What happened to neither a slot nor a workflow: few lines beside the others, and the facts are among them.
 CREATE INDEX events_outside ON events (seq) WHERE workflow IS NULL;
+-- What happened to workflows themselves, and not to their slots.
+CREATE INDEX events_of_workflows ON events (workflow, seq) WHERE workflow IS NOT NULL AND scheduled_at IS NULL;

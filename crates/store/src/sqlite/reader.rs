@@ -15,7 +15,7 @@ use super::pages;
 use super::pool::Pool;
 use super::rows::{BACKFILL, EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow};
 use super::run_pages;
-use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of};
+use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of, newest_first};
 use crate::cursor::{beyond_time, parse_seq};
 use crate::tally::{Columns, Tally};
 use kelos_model::Recall;
@@ -270,12 +270,33 @@ impl Reader for SqliteReader {
     fn facts(&self, from: Option<&str>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
         let before = from.map(parse_seq).transpose()?;
         self.read("facts", |tx, names| {
-            let sql =
-                format!("SELECT {EVENT} FROM events WHERE workflow IS NULL AND seq < ?1 ORDER BY seq DESC LIMIT ?2");
+            let sql = format!(
+                "SELECT {EVENT} FROM events INDEXED BY events_outside WHERE workflow IS NULL AND seq < ?1 \
+                 ORDER BY seq DESC LIMIT ?2"
+            );
             let limit = limit.max(1);
             let values = params![before.map_or(i64::MAX, column), column(limit as u64)];
             let rows = collect(tx.prepare_cached(&sql)?, values, |row| names.read_event(row))?;
             Ok(facts_of(rows, limit))
+        })
+    }
+
+    fn workflow_events(
+        &self,
+        id: &WorkflowId,
+        from: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<EventRecord>, StoreError> {
+        let before = from.map(parse_seq).transpose()?;
+        self.read("what happened to a workflow", |tx, names| {
+            let sql = format!(
+                "SELECT {EVENT} FROM events INDEXED BY events_of_workflows WHERE workflow = ?1 AND scheduled_at IS NULL \
+                 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
+            );
+            let limit = limit.max(1);
+            let values = params![names.number(id), before.map_or(i64::MAX, column), column(limit as u64)];
+            let rows = collect(tx.prepare_cached(&sql)?, values, |row| names.read_event(row))?;
+            Ok(newest_first(rows, limit))
         })
     }
 

@@ -5,8 +5,12 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::slot::apply;
-use kelos_model::workflow::{Backfill, Pause};
-use kelos_model::{BackfillId, Event, EventRecord, Run, RunId, RunState, SlotEvent, SlotRef, WorkflowId};
+use kelos_model::time::{CronSchedule, Schedule};
+use kelos_model::workflow::{Backfill, Job, Moments, Pause};
+use kelos_model::{
+    BackfillId, Event, EventRecord, Fact, FactKey, Occurrence, Run, RunId, RunState, SlotEvent, SlotRef, Workflow,
+    WorkflowEvent, WorkflowId,
+};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -152,6 +156,25 @@ fn who_gets_around_the_lock_is_fenced_off() {
     second.commit(taken, &planning("a", 0, 1)).unwrap();
 }
 
+fn fact_key(key: &str) -> FactKey {
+    FactKey { source: "x".into(), key: key.into() }
+}
+
+/// Adds a fact to a turn, with what the turn's first slot collects of it.
+fn tell(commit: &mut Commit, key: &str) {
+    let seq = commit.events.last().unwrap().seq + 1;
+    let what = Occurrence::Signal { name: "go".into(), payload: serde_json::json!({ "key": key }) };
+    let row = commit.slots.first_mut().unwrap();
+    let collected = SlotEvent::Collected { what: what.clone(), fact: Some(seq) };
+    let previous = row.slot.last_event;
+    row.slot = apply(Some(row.slot.clone()), &collected, moment(5), seq + 1).unwrap();
+    let fact = Fact { source: "x".into(), key: Some(key.into()), what };
+    commit.events.push(EventRecord { seq, at: moment(5), previous: 0, event: Event::Fact { fact } });
+    let event = Event::Slot { slot: row.id.clone(), what: collected };
+    commit.events.push(EventRecord { seq: seq + 1, at: moment(5), previous, event });
+    commit.facts.push((fact_key(key), seq));
+}
+
 /// Whatever the store tells, in one text.
 fn all_told(store: &mut SqliteStore) -> String {
     let reader = store.reader();
@@ -163,7 +186,9 @@ fn all_told(store: &mut SqliteStore) -> String {
         .writer
         .conn
         .query_row("SELECT group_concat(name) FROM workflows", [], |row| row.get::<_, Option<String>>(0));
-    format!("{:?}\n{slots:?}\n{counts:?}\n{events:?}\n{names:?}", snapshot.slots.len())
+    let facts = reader.facts(None, 10_000).unwrap().rows;
+    let known = store.known_facts(&["1", "2"].map(fact_key)).unwrap();
+    format!("{:?}\n{slots:?}\n{counts:?}\n{events:?}\n{names:?}\n{facts:?}\n{known:?}", snapshot.slots.len())
 }
 
 /// Interrupts a commit after each number of SQLite's own steps, until it gets through.
@@ -177,6 +202,8 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
     let mut turn = planning("met in this turn", 20, 30);
     turn.runs = [25, 22].map(|seq| run("met in this turn", seq)).to_vec();
     turn.registers.push(("b".to_owned(), "k".to_owned(), Some(serde_json::json!(1))));
+    tell(&mut turn, "1");
+    let told = turn.events.last().unwrap().seq;
     let mut failures = 0;
     for steps in (1..).step_by(13) {
         let mut left = steps;
@@ -198,8 +225,9 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
     }
     assert!(failures > 100, "only {failures} steps");
     assert_ne!(all_told(&mut store), before);
-    let mut turn = planning("another", 50, 2);
-    turn.runs = [51, 52].map(|seq| run("met in this turn", seq)).to_vec();
+    assert!(all_told(&mut store).ends_with(&format!("{:?}", [fact_key("1")])));
+    let mut turn = planning("another", told, 2);
+    turn.runs = [told + 1, told + 2].map(|seq| run("met in this turn", seq)).to_vec();
     store.commit(lease, &turn).unwrap();
     // The chain of a workflow's runs has lost nothing, and neither has one that starts from another list.
     let filter = RunFilter { workflow: Some(WorkflowId::new("met in this turn").unwrap()), ..RunFilter::default() };
@@ -207,7 +235,7 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
         let page = store.reader().runs(&filter, from, 10).unwrap();
         page.rows.into_iter().map(|run| run.seq).collect::<Vec<_>>()
     };
-    assert_eq!(listed(None), [52, 51, 25, 22]);
+    assert_eq!(listed(None), [told + 2, told + 1, 25, 22]);
     assert_eq!(listed(Some("25")), [22]);
     assert_eq!(listed(Some("24")), [22]);
     assert_eq!(store.reader().slots(&SlotFilter::default(), None, 1000).unwrap().rows.len(), 52);
@@ -314,6 +342,68 @@ fn pages_need_no_sorting() {
         let plan = plan(&conn, &format!("SELECT * FROM runs {index} WHERE {prefix}seq < 9 ORDER BY seq DESC"));
         assert!(plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE"), "{index}: {plan}");
     }
+}
+
+#[test]
+fn facts_and_what_happened_to_a_workflow_are_found_by_their_own_roads() {
+    let folder = Folder::new();
+    drop(folder.open());
+    let conn = Connection::open(folder.path()).unwrap();
+    let roads =
+        [("events_outside", "workflow IS NULL"), ("events_of_workflows", "workflow = 1 AND scheduled_at IS NULL")];
+    for (index, condition) in roads {
+        let sql = format!("SELECT * FROM events INDEXED BY {index} WHERE {condition} AND seq < 9 ORDER BY seq DESC");
+        let plan = plan(&conn, &sql);
+        assert!(plan.starts_with("SEARCH") && plan.contains(index) && !plan.contains("TEMP B-TREE"), "{index}: {plan}");
+    }
+}
+
+#[test]
+fn a_database_of_the_second_schema_is_brought_forward() {
+    let folder = Folder::new();
+    let mut conn = Connection::open(folder.path()).unwrap();
+    migrate(&mut conn, &STEPS[..2], "x").unwrap();
+    let event = serde_json::to_string(&SlotEvent::planned(Origin::Schedule, 0)).unwrap();
+    let definition = Workflow::new(
+        WorkflowId::new("w").unwrap(),
+        Schedule::Cron(CronSchedule::hourly()),
+        Job::new("command", serde_json::Map::new()),
+    );
+    let definition = serde_json::to_string(&definition).unwrap();
+    conn.execute_batch(
+        "INSERT INTO workflows (id, name, version, present, paused, planned) VALUES (1, 'w', 1, 1, 0, '{\"ranges\":[],\"schedule\":\"\"}');
+        INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, priority,
+            said, last_event) VALUES (60000, 1, '', 0, 5, 0, 0, 0, 0, 0, 0, 1)",
+    )
+    .unwrap();
+    conn.execute("INSERT INTO definitions (workflow, version, at, definition) VALUES (1, 1, 5, ?1)", [&definition])
+        .unwrap();
+    let sql =
+        "INSERT INTO events (seq, at, previous, workflow, scheduled_at, key, body) VALUES (1, 5, 0, 1, 60000, '', ?1)";
+    conn.execute(sql, [&event]).unwrap();
+    drop(conn);
+    let mut store = folder.open();
+    let snapshot = store.restore().unwrap();
+    assert_eq!(snapshot.workflows[0].moments, Moments::default());
+    assert_eq!(snapshot.slots[0].slot.collected, None);
+    assert_eq!(store.known_facts(&[fact_key("1")]).unwrap(), []);
+    assert_eq!(store.reader().facts(None, 9).unwrap().rows, []);
+    let mut turn = Commit { slots: snapshot.slots, ..planning("v", 1, 0) };
+    turn.events.push(EventRecord {
+        seq: 2,
+        at: moment(6),
+        previous: 0,
+        event: Event::Workflow { workflow: WorkflowId::new("w").unwrap(), what: WorkflowEvent::Removed { by: None } },
+    });
+    tell(&mut turn, "1");
+    let lease = lead(&mut store);
+    store.commit(lease, &turn).unwrap();
+    drop(store);
+    let mut store = folder.open();
+    assert!(store.restore().unwrap().slots[0].slot.collected.is_some());
+    assert_eq!(store.known_facts(&[fact_key("1")]).unwrap(), [fact_key("1")]);
+    assert_eq!(store.reader().facts(None, 9).unwrap().rows.len(), 1);
+    assert_eq!(store.reader().workflow_events(&WorkflowId::new("w").unwrap(), None, 9).unwrap().rows.len(), 1);
 }
 
 fn plan(conn: &Connection, sql: &str) -> String {

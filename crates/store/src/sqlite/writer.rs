@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::fault::Fault;
 use super::open::{BUSY, FilePlace};
 use super::rows::{column, millis, mode_name, run_state, slot_state};
-use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError};
+use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError, named_before};
 use crate::cursor::beyond_time;
 
 /// The connection that writes, and what it need not ask again.
@@ -405,9 +405,18 @@ impl Turn<'_> {
     }
 
     fn write_facts(&mut self, facts: &[(FactKey, u64)]) -> Result<(), Fault> {
-        for (FactKey { source, key }, seq) in facts {
-            let mut insert = self.tx.prepare_cached("INSERT INTO facts (source, key, seq) VALUES (?1, ?2, ?3)")?;
-            insert.execute(params![&**source, &**key, column(*seq)])?;
+        if facts.is_empty() {
+            return Ok(());
+        }
+        let sql = "INSERT INTO facts (source, key, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        let mut insert = self.tx.prepare_cached(sql)?;
+        for (name, seq) in facts {
+            insert.raw_bind_parameter(1, &*name.source)?;
+            insert.raw_bind_parameter(2, &*name.key)?;
+            insert.raw_bind_parameter(3, column(*seq))?;
+            if insert.raw_execute()? == 0 {
+                return Err(Fault::Nonsense(named_before(name)));
+            }
         }
         Ok(())
     }
