@@ -143,11 +143,18 @@ async fn whole_body<S: Send + Sync>(request: Request, state: &S, largest: usize)
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(text).map_err(|error| {
-        let what = if error.is_data() { "the body is JSON, but not as expected" } else { "the body is not JSON" };
-        let said = without_type_names(&error.to_string());
-        Problem::bad_request("bad-body", format!("{what}: {said}"))
-    })
+    serde_json::from_slice(text).map_err(|error| unread(&error))
+}
+
+/// Something in a body of JSON.
+pub(super) fn part<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Problem> {
+    serde_json::from_value(value).map_err(|error| unread(&error))
+}
+
+fn unread(error: &serde_json::Error) -> Problem {
+    let what = if error.is_data() { "the body is JSON, but not as expected" } else { "the body is not JSON" };
+    let said = without_type_names(&error.to_string());
+    Problem::bad_request("bad-body", format!("{what}: {said}"))
 }
 
 /// `expected struct Request with 7 elements at line 1 …` says nothing to anybody outside of this program.

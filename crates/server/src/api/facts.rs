@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{Instant, PageDto};
-use super::extract::{AnyJson, Limit, NoParameters, Query, Who};
+use super::extract::{AnyJson, Limit, NoParameters, Query, Who, part};
 use super::schedules::end;
 use crate::app::App;
 use crate::problem::Problem;
@@ -246,11 +246,7 @@ impl FactRequest {
 
 /// The facts of a body, which has one or several.
 fn facts(body: Value, by: &str, idempotency: Option<String>) -> Result<Vec<Fact>, Problem> {
-    let read = |value: Value| -> Result<Fact, Problem> {
-        let request: FactRequest = serde_json::from_value(value)
-            .map_err(|error| bad(format!("the body is JSON, but not as expected: {error}")))?;
-        request.read(by)
-    };
+    let read = |value: Value| part::<FactRequest>(value)?.read(by);
     let Value::Array(all) = body else {
         let fact = read(body)?;
         return Ok(vec![named(fact, idempotency)?]);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{DecisionDto, EventScheduleDto, ListDto, PageDto, SlotDto, has_kind};
-use super::extract::{AnyJson, Body, Limit, NoParameters, Path, Query, Who, WorkflowPath};
+use super::extract::{AnyJson, Body, Limit, NoParameters, Path, Query, Who, WorkflowPath, part};
 use super::slots;
 use crate::app::App;
 use crate::problem::Problem;
@@ -212,25 +212,16 @@ fn twice(ids: &[WorkflowId]) -> Option<&WorkflowId> {
 
 /// What is to be created, of a body that has one or several.
 fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Problem> {
-    let read = |value: Value| serde_json::from_value::<ScheduleRequest>(value);
     match body {
         Value::Array(all) if all.len() > MOST_CREATED => {
             Err(bad(format!("{} schedules at once, expected at most {MOST_CREATED}", all.len())))
         }
         Value::Array(all) => {
             let read = all.into_iter().enumerate();
-            read.map(|(number, one)| read_one(one).map_err(|problem| problem.about(&nth(number)))).collect()
+            read.map(|(number, one)| part(one).map_err(|problem: Problem| problem.about(&nth(number)))).collect()
         }
-        one => read(one).map(|one| vec![one]).map_err(|error| not_as_expected(&error)),
+        one => part(one).map(|one| vec![one]),
     }
-}
-
-fn read_one(value: Value) -> Result<ScheduleRequest, Problem> {
-    serde_json::from_value(value).map_err(|error| not_as_expected(&error))
-}
-
-fn not_as_expected(error: &serde_json::Error) -> Problem {
-    bad(format!("the body is JSON, but not as expected: {error}"))
 }
 
 /// Puts another definition in the place of an event schedule's, as one transaction. It stays enabled if it was, and what it had
