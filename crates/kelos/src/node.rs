@@ -53,6 +53,9 @@ pub struct NodeConfig {
     pub folders: Option<Folders>,
     /// Where apps are described beside the scripts; none for a node without scripts, too.
     pub apps: Option<AppsSource>,
+    /// Whether event schedules become what a project's files say whenever these change, where the project does not say
+    /// that itself. Otherwise they stay what people made of them, and nothing is created from files.
+    pub update_schedules: bool,
     /// How often the scripts are looked at for changes.
     pub reload_every: Duration,
     /// Who moves the clock.
@@ -82,6 +85,7 @@ impl NodeConfig {
             shim,
             folders: None,
             apps: None,
+            update_schedules: true,
             reload_every: Duration::from_secs(1),
             pace: Pace::ByItself,
             core: Config::default(),
@@ -123,7 +127,8 @@ impl Node {
         let scripts = config
             .folders
             .map(|folders| ScriptFolder::open(folders, config.apps, Limits::default(), reader.clone(), look))
-            .transpose()?;
+            .transpose()?
+            .map(|scripts| scripts.updating_schedules(config.update_schedules));
         let functions: Arc<dyn Functions> = match &scripts {
             Some(scripts) => Arc::new(scripts.clone()),
             None => Arc::new(NoFunctions),

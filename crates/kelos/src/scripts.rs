@@ -16,7 +16,7 @@ use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Problem, Registers
 use kelos_store::{Reader, StoreError};
 use serde_json::{Map, Value};
 
-use crate::engine::{Handle, Status};
+use crate::engine::{Definitions, Handle, Project, Status};
 use crate::job::Functions;
 use tell::Told;
 
@@ -44,7 +44,9 @@ pub struct ScriptFolder {
     /// Whether a script asked for a register or a path: what it defines may then change without its file.
     asked: Arc<AtomicBool>,
     shown: Arc<RwLock<Vec<Problem>>>,
-    last: Arc<Mutex<Option<Vec<Arc<Workflow>>>>>,
+    last: Arc<Mutex<Option<Definitions>>>,
+    /// Whether deployment updates schedules where a project does not say.
+    update_schedules: bool,
     described: Option<Arc<Described>>,
 }
 
@@ -125,7 +127,13 @@ impl ScriptFolder {
             scripts.remember(&file, workflows);
         }
         let (shown, last) = Default::default();
-        Ok(ScriptFolder { scripts, folders, beside, polls, asked, shown, last, described })
+        Ok(ScriptFolder { scripts, folders, beside, polls, asked, shown, last, update_schedules: true, described })
+    }
+
+    /// The same, where it is said whether deployment updates schedules: for projects that don't say so themselves.
+    #[must_use]
+    pub fn updating_schedules(self, update_schedules: bool) -> ScriptFolder {
+        ScriptFolder { update_schedules, ..self }
     }
 
     /// Loads what changed and tells the engine if the definitions are others than before. Blocks.
@@ -140,13 +148,25 @@ impl ScriptFolder {
         if let Some(gone) = self.described.as_ref().and_then(|described| described.count(&loaded)) {
             tracing::warn!("{gone}");
         }
-        let same = last.as_ref().is_some_and(|last| {
-            last.len() == loaded.workflows.len() && last.iter().zip(&loaded.workflows).all(|(a, b)| Arc::ptr_eq(a, b))
-        });
-        if !same && handle.define(loaded.workflows.clone(), loaded.sources.clone()).is_ok() {
-            *last = Some(loaded.workflows.clone());
+        let definitions = self.definitions(&loaded);
+        let same = last.as_ref().is_some_and(|last| are_same(last, &definitions));
+        if !same && handle.deploy(definitions.clone()).is_ok() {
+            *last = Some(definitions);
         }
         loaded
+    }
+
+    fn definitions(&self, loaded: &Loaded) -> Definitions {
+        let project = |one: &kelos_script::Project| Project {
+            digest: one.is_whole.then(|| one.digest.clone()),
+            update_schedules: one.update_schedules.unwrap_or(self.update_schedules),
+        };
+        Definitions {
+            all: loaded.workflows.clone(),
+            sources: loaded.sources.clone(),
+            projects: loaded.projects.iter().map(|(name, one)| (name.clone(), project(one))).collect(),
+            is_whole: !loaded.has_errors(),
+        }
     }
 
     /// Where the scripts are.
@@ -194,6 +214,12 @@ impl ScriptFolder {
     pub fn problems(&self) -> Vec<Problem> {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Whether the engine would learn nothing. A definition that did not change is the very same one.
+fn are_same(a: &Definitions, b: &Definitions) -> bool {
+    let same_workflows = a.all.len() == b.all.len() && a.all.iter().zip(&b.all).all(|(a, b)| Arc::ptr_eq(a, b));
+    same_workflows && a.projects == b.projects && a.is_whole == b.is_whole
 }
 
 /// Logs problems that came, and that the last one went. Those of the first load have targets of their own: whoever

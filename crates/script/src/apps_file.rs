@@ -131,6 +131,11 @@ impl AppsFile {
         }
     }
 
+    /// Whether what they say now is not what is in force.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.failed
+    }
+
     /// The text of the apps, where it could be read.
     pub(crate) fn text(&self) -> Option<&Arc<str>> {
         self.texts.as_ref().map(|texts| &texts.apps)

@@ -271,7 +271,7 @@ pub(crate) fn options(filename: String) -> EvalOptions {
 }
 
 /// A digest that stays the same from release to release (FNV-1a).
-fn digest(text: &str) -> String {
+pub(crate) fn digest(text: &str) -> String {
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

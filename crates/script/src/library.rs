@@ -11,11 +11,12 @@ use kelos_model::workflow::Source;
 use kelos_model::{Workflow, WorkflowId};
 
 use crate::apps_file::AppsFile;
-use crate::desk::{Kept, Uses};
+use crate::desk::{Kept, Uses, digest};
 use crate::host::Host;
 use crate::keyed::KeyedSet;
 use crate::limits::{Folders, Limits};
 use crate::problem::{Loaded, Problem};
+use crate::project::{Project, Projects, broken};
 use crate::realm::{Evaluated, Recipe, Role};
 use crate::scan::{self, Stamp};
 use crate::session::Session;
@@ -27,6 +28,8 @@ pub(crate) struct Good {
     pub(crate) recipe: Option<Arc<Recipe>>,
     pub(crate) kept: Vec<Kept>,
     pub(crate) workflows: Vec<Arc<Workflow>>,
+    /// The project that it is, with its name; none where it is remembered.
+    project: Option<(String, Project)>,
 }
 
 /// The good version of each file.
@@ -72,7 +75,7 @@ impl Library {
         }
         let entry = self.entries.entry(file.to_owned()).or_default();
         if entry.good.is_none() {
-            entry.good = Some(Arc::new(Good { recipe: None, kept: Vec::new(), workflows }));
+            entry.good = Some(Arc::new(Good { recipe: None, kept: Vec::new(), workflows, project: None }));
         }
     }
 
@@ -170,7 +173,13 @@ impl Library {
         let before = entry.good.take();
         let before = before.as_ref().map_or(&[][..], |good| &good.workflows);
         let workflows = evaluated.workflows.into_iter().map(|workflow| same_or_new(before, workflow)).collect();
-        entry.good = Some(Arc::new(Good { recipe: Some(recipe.clone()), kept: evaluated.kept, workflows }));
+        let project = Project {
+            digest: digest_of(recipe, &entry.uses),
+            update_schedules: evaluated.update_schedules,
+            is_whole: true,
+        };
+        let project = Some((evaluated.project, project));
+        entry.good = Some(Arc::new(Good { recipe: Some(recipe.clone()), kept: evaluated.kept, workflows, project }));
     }
 
     fn merge(&mut self, loaded: &mut Loaded) {
@@ -196,8 +205,32 @@ impl Library {
             loaded.problems.extend(apps.problems.iter().cloned());
             loaded.problems.extend(apps.workflows.iter().filter_map(|workflow| add(&mut by_id, workflow, text)));
         }
+        loaded.projects = self.projects();
         self.fit(&mut by_id, loaded);
         loaded.workflows = by_id.into_values().collect();
+    }
+
+    /// The units of deployment that the files are.
+    fn projects(&self) -> BTreeMap<String, Project> {
+        let mut projects = Projects::default();
+        for entry in self.entries.values() {
+            let Some(good) = &entry.good else { continue };
+            match &good.project {
+                Some((name, project)) => {
+                    projects.add(name, Project { is_whole: !entry.failed, ..project.clone() });
+                }
+                None => good.workflows.iter().for_each(|workflow| projects.add(&workflow.project, broken())),
+            }
+        }
+        if let Some(apps) = &self.apps {
+            let digest = apps.text().map(|text| digest(text)).unwrap_or_default();
+            let project = Project { digest, update_schedules: None, is_whole: !apps.is_broken() };
+            // All apps of a file are of one project.
+            if let Some(first) = apps.workflows.first() {
+                projects.add(&first.project, project);
+            }
+        }
+        projects.all()
     }
 
     /// Leaves out of the workflows with job ids what does not fit, and says why.
@@ -266,6 +299,15 @@ fn same_or_new(before: &[Arc<Workflow>], workflow: Workflow) -> Arc<Workflow> {
         Some(old) => old.clone(),
         None => Arc::new(workflow),
     }
+}
+
+/// Tells a version of a file from others: by its text, and by the defaults and registers that it used.
+fn digest_of(recipe: &Recipe, uses: &Uses) -> String {
+    let session = &recipe.session;
+    let defaults = uses.defaults.iter().map(|name| session.defaults_file(name).map(|text| text.to_string()));
+    let registers = uses.registers.iter().map(|ask| session.register(ask));
+    let used: Vec<String> = defaults.chain(registers).map(|text| text.unwrap_or_else(|problem| problem)).collect();
+    digest(&std::iter::once(&*recipe.text).chain(used.iter().map(String::as_str)).collect::<Vec<_>>().join("\0"))
 }
 
 fn duplicate(first: &Workflow, second: &Workflow, text: Option<&Arc<str>>) -> Problem {

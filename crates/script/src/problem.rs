@@ -7,6 +7,8 @@ use std::sync::Arc;
 use kelos_model::{Workflow, WorkflowId};
 use serde::{Deserialize, Serialize};
 
+use crate::project::Project;
+
 /// How bad a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -89,6 +91,8 @@ pub struct Loaded {
     pub workflows: Vec<Arc<Workflow>>,
     /// The text of each file that was read, by name; `defaults/x.js` for defaults files.
     pub sources: BTreeMap<String, Arc<str>>,
+    /// The units of deployment that the files are, by name.
+    pub projects: BTreeMap<String, Project>,
     /// What is wrong, by file.
     pub problems: Vec<Problem>,
     /// Files that were evaluated in this load.

@@ -77,6 +77,10 @@ pub(crate) struct Evaluated {
     /// The tests of a test file.
     pub(crate) tests: Vec<TestCase>,
     pub(crate) kept: Vec<Kept>,
+    /// The project that the file is.
+    pub(crate) project: String,
+    /// Whether its deployment updates schedules, where it says.
+    pub(crate) update_schedules: Option<bool>,
     /// Warnings, and the error of a file that failed.
     pub(crate) problems: Vec<Problem>,
     pub(crate) failed: bool,
@@ -196,6 +200,8 @@ impl Realm {
             workflows: desk.workflows.take(),
             tests: desk.tests.take(),
             kept: desk.kept.borrow().clone(),
+            project: desk.project().to_string(),
+            update_schedules: desk.update_schedules(),
             problems: desk.warnings.take(),
             uses: desk.uses.borrow().clone(),
             ..Evaluated::default()

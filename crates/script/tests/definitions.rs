@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kelos_script::{Folders, Host, Limits, Loaded, Registers, Scripts};
+use kelos_script::{Folders, Host, Limits, Loaded, Registers, Scripts, check};
 use serde_json::{Value, json};
 
 struct Colours;
@@ -65,6 +65,18 @@ fn definitions_survive_their_json() {
         let json = serde_json::to_string(&workflow).unwrap();
         assert_eq!(serde_json::from_str::<kelos_model::Workflow>(&json).unwrap(), *workflow);
     }
+}
+
+#[test]
+fn the_examples_of_the_document_of_schedules_yield_their_definitions() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/schedules");
+    let folders = Folders { workflows: sample.join("workflows"), defaults: sample.join("defaults") };
+    let loaded = check(folders, Limits::default()).unwrap();
+    let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, [""; 0]);
+    let found = serde_json::to_string_pretty(&loaded.workflows).unwrap() + "\n";
+    let expected = fixtures().join("../samples");
+    expect(&expected.join("schedules.json"), &found);
 }
 
 #[test]

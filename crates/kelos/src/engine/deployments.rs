@@ -1,46 +1,66 @@
 //! Which projects are deployed anew: their files say something else than when they were last deployed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kelos_core::{DEPLOYMENTS, Deployment};
+use kelos_model::Workflow;
 use kelos_store::{Reader, StoreError};
 
 use super::Definitions;
 
-/// The projects whose digest is not the one that is kept in the registers.
+/// A unit of deployment, as its files say now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// Tells what its files say from what they said before. None while one of them is broken: it is not deployed then.
+    pub digest: Option<String>,
+    /// Whether event schedules are made what the files say, or stay as they are.
+    pub update_schedules: bool,
+}
+
+/// The projects whose digest is not the one that is kept in the registers, and those that are gone.
 pub(super) fn deployed(
     definitions: &Definitions,
     reader: &dyn Reader,
-    update_schedules: bool,
 ) -> Result<BTreeMap<String, Deployment>, StoreError> {
     let known: BTreeMap<_, _> = reader.registers(DEPLOYMENTS, "")?.into_iter().collect();
     let mut deployed = BTreeMap::new();
-    for (project, digest) in digests(definitions) {
-        if known.get(&project).and_then(|known| known.as_str()) != Some(&digest) {
-            deployed.insert(project, Deployment { digest, update_schedules });
+    for (name, project) in &definitions.projects {
+        let Some(digest) = &project.digest else { continue };
+        if known.get(name).and_then(|known| known.as_str()) != Some(digest) {
+            let deployment = Deployment { digest: digest.clone(), update_schedules: project.update_schedules };
+            deployed.insert(name.clone(), deployment);
         }
+    }
+    if definitions.is_whole {
+        let gone = known.into_keys().filter(|name| !definitions.projects.contains_key(name));
+        deployed.extend(gone.map(|name| (name, Deployment { digest: String::new(), update_schedules: true })));
     }
     Ok(deployed)
 }
 
-/// What tells each project from another version of it: the text of its file, or else its definitions.
-fn digests(definitions: &Definitions) -> BTreeMap<String, String> {
+/// The projects of definitions of which nothing else is known: told apart by the texts of their files, or else by themselves.
+pub(super) fn projects(all: &[Arc<Workflow>], sources: &BTreeMap<String, Arc<str>>) -> BTreeMap<String, Project> {
     let mut files: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for workflow in &definitions.all {
+    for workflow in all {
         files.entry(&workflow.project).or_default().insert(&workflow.source.file);
     }
     let digest = |project: &str, names: &BTreeSet<&str>| {
-        let texts: Option<Vec<_>> = names.iter().map(|name| definitions.sources.get(*name)).collect();
+        let texts: Option<Vec<_>> = names.iter().map(|name| sources.get(*name)).collect();
         match texts {
             Some(texts) => fnv(texts.iter().flat_map(|text| text.bytes())),
-            None => fnv(json_of(definitions, project).into_iter()),
+            None => fnv(json_of(all, project).into_iter()),
         }
     };
-    files.iter().map(|(project, names)| ((*project).to_owned(), digest(project, names))).collect()
+    let project = |(name, files): (&&str, &BTreeSet<&str>)| {
+        let project = Project { digest: Some(digest(name, files)), update_schedules: true };
+        ((*name).to_owned(), project)
+    };
+    files.iter().map(project).collect()
 }
 
-fn json_of(definitions: &Definitions, project: &str) -> Vec<u8> {
-    let own = definitions.all.iter().filter(|workflow| workflow.project == project);
+fn json_of(all: &[Arc<Workflow>], project: &str) -> Vec<u8> {
+    let own = all.iter().filter(|workflow| workflow.project == project);
     own.flat_map(|workflow| serde_json::to_vec(&**workflow).unwrap_or_default()).collect()
 }
 

@@ -10,6 +10,7 @@ use kelos_model::{Fact, Workflow};
 use kelos_store::Reader;
 use tokio::sync::{oneshot, watch};
 
+use super::deployments::projects;
 use super::{Definitions, Message, Pace, Shown, Status};
 use crate::clock::Clock;
 use crate::executor::Executors;
@@ -135,12 +136,22 @@ impl Handle {
         finished.await.map_err(|_| self.silence())
     }
 
-    /// Gives the engine its definitions, all of them.
+    /// Gives the engine its definitions, all of them. A project whose texts, or else definitions, are not those that it had
+    /// before is deployed anew, and its event schedules are made what they are here.
     ///
     /// # Errors
     /// When the engine has ended.
     pub fn define(&self, all: Vec<Arc<Workflow>>, sources: BTreeMap<String, Arc<str>>) -> Result<(), AskError> {
-        self.post(Message::Definitions(Definitions { all, sources }))
+        let projects = projects(&all, &sources);
+        self.deploy(Definitions { all, sources, projects, is_whole: true })
+    }
+
+    /// The same, with what is known of the projects that they are of.
+    ///
+    /// # Errors
+    /// When the engine has ended.
+    pub fn deploy(&self, definitions: Definitions) -> Result<(), AskError> {
+        self.post(Message::Definitions(definitions))
     }
 
     /// Delivers an input, such as a pushed probe answer.

@@ -162,7 +162,7 @@ impl Leader {
     /// The projects that are deployed anew with the definitions as they are.
     fn deployed(&self) -> Result<BTreeMap<String, Deployment>, StoreError> {
         let Some(definitions) = &self.definitions else { return Ok(BTreeMap::new()) };
-        deployments::deployed(definitions, &*self.parts.store.reader(), true)
+        deployments::deployed(definitions, &*self.parts.store.reader())
     }
 
     fn lead(&mut self, lease: Lease) -> Left {

@@ -21,6 +21,7 @@ use kelos_store::{Reader, Store};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{oneshot, watch};
 
+pub use deployments::Project;
 pub use handle::{AskError, Handle};
 
 use crate::clock::Clock;
@@ -82,11 +83,17 @@ pub enum Status {
     Stopped,
 }
 
-/// A definition set as the engine was given it.
+/// What is defined, all of it.
 #[derive(Clone, Default)]
-pub(crate) struct Definitions {
-    all: Vec<Arc<Workflow>>,
-    sources: BTreeMap<String, Arc<str>>,
+pub struct Definitions {
+    /// The workflows.
+    pub all: Vec<Arc<Workflow>>,
+    /// The text of each file that they are from.
+    pub sources: BTreeMap<String, Arc<str>>,
+    /// The units of deployment that there are, also those that define nothing.
+    pub projects: BTreeMap<String, Project>,
+    /// Whether these are all projects: one that was deployed before and is not among them is gone, and its schedules with it.
+    pub is_whole: bool,
 }
 
 pub(crate) enum Message {
