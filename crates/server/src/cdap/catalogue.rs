@@ -1,7 +1,8 @@
 //! What there is: applications, programs and schedules, found by the names that this dialect has for them.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use kelos::model::WorkflowId;
 use kelos::model::project::ProjectName;
@@ -16,6 +17,8 @@ pub(super) struct Catalogue<'a> {
     reader: &'a dyn Reader,
     /// Whose a workflow is, where it is there.
     owners: RefCell<BTreeMap<WorkflowId, Option<String>>>,
+    /// Everything, once it was read.
+    all: OnceCell<Rc<Vec<WorkflowRow>>>,
 }
 
 /// A program as this dialect names it.
@@ -33,20 +36,30 @@ pub(super) fn events(row: &WorkflowRow) -> Option<&EventKeys> {
 
 impl<'a> Catalogue<'a> {
     pub(super) fn new(reader: &'a dyn Reader) -> Catalogue<'a> {
-        Catalogue { reader, owners: RefCell::default() }
+        Catalogue { reader, owners: RefCell::default(), all: OnceCell::new() }
     }
 
     pub(super) fn reader(&self) -> &'a dyn Reader {
         self.reader
     }
 
-    /// Everything that is there, ascending by id.
-    pub(super) fn all(&self) -> Result<Vec<WorkflowRow>, StoreError> {
+    /// Everything that is there, ascending by id: read once.
+    pub(super) fn all(&self) -> Result<Rc<Vec<WorkflowRow>>, StoreError> {
+        if let Some(all) = self.all.get() {
+            return Ok(all.clone());
+        }
         let mut rows = self.reader.workflows()?;
         rows.retain(|row| row.present);
         let owner = |row: &WorkflowRow| (row.id.clone(), Some(row.definition.project.clone()));
         self.owners.borrow_mut().extend(rows.iter().map(owner));
-        Ok(rows)
+        Ok(self.all.get_or_init(|| Rc::new(rows)).clone())
+    }
+
+    /// Everything of an application, which must have something.
+    pub(super) fn of_project(&self, project: &ProjectName) -> Result<Vec<WorkflowRow>, Fault> {
+        let name = project.to_string();
+        let own = self.all()?.iter().filter(|row| row.definition.project == name).cloned().collect::<Vec<_>>();
+        if own.is_empty() { Err(Fault::not_found(format!("no {}", told(project)))) } else { Ok(own) }
     }
 
     fn row(&self, id: &WorkflowId, project: &ProjectName) -> Result<Option<WorkflowRow>, StoreError> {

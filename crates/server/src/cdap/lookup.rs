@@ -81,9 +81,10 @@ pub(super) async fn re_enable(asked: Asked, State(app): State<App>) -> Result<()
     let range = Range::new(time("start-time-millis")?, time("end-time-millis")?);
     let namespace = asked.name("namespace").to_owned();
     let schedules = look(&app, move |catalogue| {
-        let mut rows = catalogue.all()?;
-        rows.retain(|row| events(row).is_some() && ProjectName::read(&row.definition.project).namespace == namespace);
-        Ok(rows.into_iter().map(|row| row.id).collect())
+        let is_meant = |row: &&WorkflowRow| {
+            events(row).is_some() && ProjectName::read(&row.definition.project).namespace == namespace
+        };
+        Ok(catalogue.all()?.iter().filter(is_meant).map(|row| row.id.clone()).collect())
     });
     let schedules = schedules.await?;
     app.ask(&asked.by, Ask::EnableChanged { schedules, range }).await?;

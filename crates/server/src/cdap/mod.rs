@@ -54,7 +54,8 @@ fn of_namespace() -> Router<App> {
 
 fn of_app() -> Router<App> {
     Router::new()
-        .route("/", get(programs::app).put(programs::deploy))
+        .route("/", get(programs::app).put(programs::deploy).delete(programs::deploy))
+        .route("/update", post(programs::deploy))
         .route("/schedules", get(schedules::list))
         .route("/schedules/{name}", get(schedules::get).put(schedules::add).delete(schedules::delete))
         .route("/schedules/{name}/{action}", get(schedules::about).post(schedules::act))

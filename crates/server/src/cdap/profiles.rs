@@ -153,9 +153,9 @@ fn may_go(catalogue: &Catalogue<'_>, namespace: &str, name: &str) -> Result<(), 
     if is_enabled(&need(catalogue.reader(), namespace, name)?) {
         return Err(Fault::conflict(format!("the profile \"{name}\" is enabled: disable it first")));
     }
-    for row in catalogue.all()? {
+    for row in catalogue.all()?.iter() {
         let project = ProjectName::read(&row.definition.project);
-        let property = events(&row).and_then(|keys| keys.properties.get(PROPERTY));
+        let property = events(row).and_then(|keys| keys.properties.get(PROPERTY));
         if property.is_some_and(|text| named(text, &project.namespace) == (namespace, name)) {
             return Err(Fault::conflict(format!("the profile \"{name}\" is that of {}: delete it first", row.id)));
         }

@@ -15,7 +15,7 @@ use kelos::store::{Reader, RunFilter, StoreError};
 use serde_json::{Value, json};
 
 use super::asked::Asked;
-use super::catalogue::{Catalogue, events, told};
+use super::catalogue::{Catalogue, events};
 use super::fault::Fault;
 use super::fields::{self, Field};
 use super::schedules::{look, schedules_of};
@@ -53,11 +53,7 @@ fn app_json(project: &ProjectName) -> Value {
 pub(super) async fn app(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let project = asked.project()?;
     look(&app, move |catalogue| {
-        let mut rows = catalogue.all()?;
-        rows.retain(|row| row.definition.project == project.to_string());
-        if rows.is_empty() {
-            return Err(Fault::not_found(format!("no {}", told(&project))));
-        }
+        let rows = catalogue.of_project(&project)?;
         let programs = rows.iter().filter(|row| events(row).is_none());
         let programs = programs.map(|row| program_json(catalogue, row, &project)).collect::<Result<Vec<_>, _>>()?;
         Ok(Json(json!({
@@ -105,7 +101,10 @@ fn arguments(body: &[u8]) -> Result<BTreeMap<String, String>, Fault> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(BTreeMap::new());
     }
-    let body = fields::object(body)?;
+    let body = fields::json(body)?;
+    if body.is_null() {
+        return Ok(BTreeMap::new());
+    }
     let one = |(name, field): (&str, Field<'_>)| Ok((name.to_owned(), field.text()?.to_owned()));
     Field::whole(&body).entries()?.into_iter().map(one).collect()
 }

@@ -190,11 +190,7 @@ pub(super) fn written<'a>(
 pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
     let (project, wanted) = (asked.project()?, Wanted::read(&asked)?);
     look(&app, move |catalogue| {
-        let mut rows = catalogue.all()?;
-        rows.retain(|row| row.definition.project == project.to_string());
-        if rows.is_empty() {
-            return Err(Fault::not_found(format!("no {}", told(&project))));
-        }
+        let rows = catalogue.of_project(&project)?;
         written(rows.iter().filter(|row| wanted.is_met(row)), catalogue)
     })
     .await
@@ -212,7 +208,6 @@ pub(super) async fn of_program(asked: Asked, State(app): State<App>) -> Result<J
 
 /// The schedules of a program, ascending by name.
 pub(super) fn schedules_of(catalogue: &Catalogue<'_>, program: &WorkflowId) -> Result<Vec<WorkflowRow>, StoreError> {
-    let mut rows = catalogue.all()?;
-    rows.retain(|row| events(row).is_some_and(|keys| keys.program == *program));
-    Ok(rows)
+    let mine = |row: &&WorkflowRow| events(row).is_some_and(|keys| keys.program == *program);
+    Ok(catalogue.all()?.iter().filter(mine).cloned().collect())
 }

@@ -25,6 +25,9 @@ use crate::app::App;
 /// How many slots are looked at for the last time that an expression fired.
 const LOOK_BACK: usize = 20;
 
+/// How many programs may be asked about at once.
+const LARGEST_BATCH: usize = 1000;
+
 /// Which times.
 #[derive(Clone, Copy)]
 enum Which {
@@ -61,6 +64,10 @@ async fn several(asked: &Asked, app: &App, body: &[u8], which: Which) -> Result<
     let namespace = asked.name("namespace").to_owned();
     look(app, move |catalogue| {
         let about = Field::whole(&body).elements()?;
+        if about.len() > LARGEST_BATCH {
+            let many = about.len();
+            return Err(Fault::bad_request(format!("the body has {many} programs, expected at most {LARGEST_BATCH}")));
+        }
         let answers = about.iter().map(|about| of_batch(catalogue, about, &namespace, which));
         Ok(Json(answers.collect::<Result<Value, Fault>>()?))
     })
