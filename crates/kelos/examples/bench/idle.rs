@@ -81,7 +81,7 @@ fn write_scripts(folder: &Path) -> Outcome {
 }
 
 /// Lets it settle, and then counts what is spent.
-fn measure(what: &str, seconds: usize) {
+pub(crate) fn measure(what: &str, seconds: usize) {
     std::thread::sleep(SETTLES);
     let (before, begin) = (cpu(), Instant::now());
     std::thread::sleep(Duration::from_secs(seconds as u64));

@@ -8,6 +8,7 @@
 
 mod commands;
 mod dry;
+mod facts;
 mod fill;
 mod idle;
 mod large;
@@ -24,7 +25,7 @@ use support::Outcome;
 
 const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
                      large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | dry-run | \
-                     rehearse [WORKFLOWS]";
+                     rehearse [WORKFLOWS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS]";
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -48,6 +49,9 @@ fn main() -> Outcome {
         Some("start-one") => start::one(&args[1]),
         Some("pages") => pages::run(number(1, 1_000_000)),
         Some("dry-run") => dry::run(),
+        Some("facts") => facts::throughput(number(1, 1_000_000)),
+        Some("facts-latency") => facts::latency(number(1, 10_000)),
+        Some("facts-idle") => facts::idle(number(1, 60)),
         Some("rehearse") => rehearse::run(number(1, 10)),
         _ => {
             eprintln!("expected one of: {NAMES}");
