@@ -149,20 +149,41 @@ impl Core {
         }
     }
 
-    /// Has those looked at again who wait for fewer runs of a program, in turn, while there is room for them.
-    pub(crate) fn admit(&mut self, only: &Only) {
-        let mut passed_over = BTreeSet::new();
-        for program in std::mem::take(&mut self.to_admit) {
-            while let Some(slot) = self.programs.get(&program).and_then(|program| first_in_line(program, only)) {
-                self.look(&slot);
-                self.leave_line_unless_held_back(&slot, &program);
-            }
-            // Those that this tick is not about wait for one that is.
-            if only.is_some() {
-                passed_over.insert(program);
+    /// Looks at those that are held and that something woke, and at those for whom there are few enough runs now: of each
+    /// program in one line, the largest priority first, then who is held longest.
+    pub(crate) fn judge_held(&mut self, only: &Only) {
+        let mut woken = self.woken_of_programs(only);
+        let admitting = std::mem::take(&mut self.to_admit);
+        for program in &admitting {
+            woken.entry(program.clone()).or_default();
+        }
+        for (program, mut line) in woken {
+            while let Some(place) = self.next_held(&program, &line, only) {
+                line.remove(&place);
+                self.look(&place.2);
+                self.leave_line_unless_held_back(&place.2, &program);
             }
         }
-        self.to_admit = passed_over;
+        // Those that this tick is not about wait for one that is.
+        self.to_admit = if only.is_some() { admitting } else { BTreeSet::new() };
+    }
+
+    /// Takes the held slots that something woke, by program.
+    fn woken_of_programs(&mut self, only: &Only) -> BTreeMap<WorkflowId, BTreeSet<LinePlace>> {
+        let mut woken: BTreeMap<WorkflowId, BTreeSet<LinePlace>> = BTreeMap::new();
+        for id in self.take_dirty(only, true).unwrap_or_default() {
+            let Some(task) = self.tasks.get(&id.workflow) else { continue };
+            let Some(live) = task.slots.get(&id.key) else { continue };
+            let place = (Reverse(live.slot.priority), live.slot.since, id);
+            woken.entry(task.program.clone()).or_default().insert(place);
+        }
+        woken
+    }
+
+    /// Who goes first of those that something woke and those for whom there is room.
+    fn next_held(&self, program: &WorkflowId, woken: &BTreeSet<LinePlace>, only: &Only) -> Option<LinePlace> {
+        let admitted = self.programs.get(program).and_then(|program| first_in_line(program, only));
+        admitted.into_iter().chain(woken.first().cloned()).min()
     }
 
     /// Whether there is room for somebody in line.
@@ -205,8 +226,8 @@ fn limit_of(task: &Task) -> Option<u32> {
 }
 
 /// Who goes first of those whose limit leaves room.
-fn first_in_line(program: &Program, only: &Only) -> Option<SlotRef> {
+fn first_in_line(program: &Program, only: &Only) -> Option<LinePlace> {
     let allowed = |place: &&LinePlace| only.as_ref().is_none_or(|only| only.contains(&place.2.workflow));
     let lines = program.lines.range(program.runs.saturating_add(1)..);
-    lines.filter_map(|(_, line)| line.iter().find(allowed)).min().map(|(_, _, slot)| slot.clone())
+    lines.filter_map(|(_, line)| line.iter().find(allowed)).min().cloned()
 }

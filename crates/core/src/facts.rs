@@ -151,7 +151,8 @@ impl Core {
             return;
         }
         if after.is_collecting() {
-            task.collecting = Some(id.key.clone());
+            // What somebody has go collects nothing, and until that is said it looks as if it did.
+            task.collecting.get_or_insert_with(|| id.key.clone());
         } else if task.collecting.as_ref() == Some(&id.key) {
             task.collecting = None;
         }

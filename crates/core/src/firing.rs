@@ -74,13 +74,7 @@ impl Core {
         let Some(last) = missed.last().copied() else { return };
         let policy = task.row.definition.keys.events().map(|events| events.catch_up).unwrap_or_default();
         // What is hardly late comes after the missed ones, and is then the latest.
-        let newer = task
-            .row
-            .definition
-            .trigger
-            .firings()
-            .iter()
-            .any(|firing| firing.schedule().next_after(last).is_some_and(|next| next <= self.now));
+        let newer = times_after(task, last).is_some_and(|(time, _)| time <= self.now);
         let all = match policy {
             CatchUp::Skip => true,
             CatchUp::Latest => newer,
@@ -99,16 +93,17 @@ impl Core {
 /// The times that are late, ascending: the last ones where there are many. None where nothing is late.
 fn missed(task: &Task, now: Timestamp) -> Option<Vec<Timestamp>> {
     let until = task.row.moments.fired_until?;
-    let late = now.checked_sub(LATE).ok()?;
-    let (due, _) = next_times(task)?;
-    if due >= late {
+    // What may still be drawn to come is not missed.
+    let late = now.checked_sub(LATE).ok()?.checked_sub(millis(jitter(task))).ok()?;
+    let (first, _) = times_after(task, until)?;
+    if first >= late {
         return None;
     }
     let mut times = Vec::new();
     for firing in task.row.definition.trigger.firings() {
-        let mut before = late;
+        let mut before = end_time(task).map_or(late, |end| end.min(late));
         for _ in 0..MOST_MISSED {
-            let Some(time) = firing.schedule().previous_before(before).filter(|time| *time > until) else { break };
+            let Some(time) = firing.schedule().previous_before(before).filter(|time| *time >= first) else { break };
             times.push(time);
             before = time;
         }
@@ -120,22 +115,37 @@ fn missed(task: &Task, now: Timestamp) -> Option<Vec<Timestamp>> {
 
 /// When the next times of a trigger count, and which they are: several where expressions fire together.
 fn next_times(task: &Task) -> Option<(Timestamp, Vec<Time>)> {
-    let until = task.row.moments.fired_until?;
+    let (time, together) = times_after(task, task.row.moments.fired_until?)?;
+    Some((late_by(time, jitter(task), task.row.id.as_str()), together))
+}
+
+/// The first time of a trigger after a moment that counts, and which expressions have it.
+fn times_after(task: &Task, after: Timestamp) -> Option<(Timestamp, Vec<Time>)> {
     let definition = &task.row.definition;
-    let events = definition.keys.events();
     // What is before the start does not count, so it is not looked at.
-    let after = definition.start_time.map_or(until, |start| until.max(start - TICK));
+    let after = definition.start_time.map_or(after, |start| after.max(start - TICK));
     let firings = definition.trigger.firings();
     let next = firings.iter().filter_map(|firing| Some((firing.schedule().next_after(after)?, firing.name())));
     let next: Vec<Time> = next.collect();
     let time = next.iter().map(|(time, _)| *time).min()?;
-    if events.and_then(|events| events.end_time).is_some_and(|end| time >= end) {
+    if end_time(task).is_some_and(|end| time >= end) {
         return None;
     }
-    let jitter = events.map_or(0, |events| events.jitter_millis);
     let mut together: Vec<Time> = next.into_iter().filter(|(other, _)| *other == time).collect();
     together.sort();
-    Some((late_by(time, jitter, definition.id.as_str()), together))
+    Some((time, together))
+}
+
+fn end_time(task: &Task) -> Option<Timestamp> {
+    task.row.definition.keys.events().and_then(|events| events.end_time)
+}
+
+fn jitter(task: &Task) -> u64 {
+    task.row.definition.keys.events().map_or(0, |events| events.jitter_millis)
+}
+
+fn millis(millis: u64) -> SignedDuration {
+    SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
 /// When a time counts that may be late by up to so many milliseconds: a draw that the time and the name seed.
@@ -145,5 +155,5 @@ fn late_by(time: Timestamp, jitter_millis: u64, name: &str) -> Timestamp {
     }
     let named = name.bytes().fold(0_u64, |hash, byte| scramble(hash ^ u64::from(byte)));
     let draw = scramble(named ^ time.as_millisecond().cast_unsigned()) % jitter_millis.saturating_add(1);
-    time.checked_add(SignedDuration::from_millis(i64::try_from(draw).unwrap_or(0))).unwrap_or(time)
+    time.checked_add(millis(draw)).unwrap_or(time)
 }

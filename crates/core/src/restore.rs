@@ -22,12 +22,15 @@ impl Core {
         for row in restored.backfills {
             core.know_backfill(row);
         }
+        // Before there are slots: whoever joins brings the runs that it has, and each is to count once.
+        for id in core.tasks.keys().cloned().collect::<Vec<_>>() {
+            core.join_program(&id);
+        }
         for (id, slot) in restored.slots {
             core.restore_slot(&id, slot);
         }
         for id in core.tasks.keys().cloned().collect::<Vec<_>>() {
             core.join_pools(&id);
-            core.join_program(&id);
             core.listen_to_facts(&id);
         }
         for run in restored.runs {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kelos_model::{Recall, SlotRef, WorkflowId};
+use kelos_model::{Recall, SlotRef, SlotState, WorkflowId};
 
 use crate::timers::Timer;
 use crate::{Command, Core, Only};
@@ -19,9 +19,9 @@ impl Core {
         }
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
-            // Who has waited for fewer runs goes before who has not.
-            self.admit(only);
-            while let Some(slots) = self.take_dirty(only) {
+            // Who is held has come further than who waits for its trigger, and goes first.
+            self.judge_held(only);
+            while let Some(slots) = self.take_dirty(only, false) {
                 for slot in slots {
                     self.look(&slot);
                 }
@@ -64,16 +64,14 @@ impl Core {
         }
     }
 
-    fn take_dirty(&mut self, only: &Only) -> Option<BTreeSet<SlotRef>> {
-        let taken = match only {
-            None => std::mem::take(&mut self.dirty),
-            Some(only) => {
-                let (mine, others) =
-                    std::mem::take(&mut self.dirty).into_iter().partition(|slot| only.contains(&slot.workflow));
-                self.dirty = others;
-                mine
-            }
+    /// Takes the slots that are to be looked at: those that are held, or all others.
+    pub(crate) fn take_dirty(&mut self, only: &Only, held: bool) -> Option<BTreeSet<SlotRef>> {
+        let wanted = |slot: &SlotRef| {
+            let is_held = self.live(slot).is_some_and(|live| live.slot.state == SlotState::Held);
+            is_held == held && only.as_ref().is_none_or(|only| only.contains(&slot.workflow))
         };
+        let (taken, others): (BTreeSet<_>, _) = self.dirty.iter().cloned().partition(wanted);
+        self.dirty = others;
         (!taken.is_empty()).then_some(taken)
     }
 
