@@ -1,0 +1,225 @@
+//! Files of schedules come, change, break and go, and people change the same schedules meanwhile.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kelos::core::{Ask, Config, Refusal};
+use kelos::engine::{self, AskError, EngineParts, Handle, Pace, Status};
+use kelos::executor::Executors;
+use kelos::job::NoFunctions;
+use kelos::model::workflow::{EventKeys, Job, Keys, WorkflowRow};
+use kelos::model::{Trigger, Workflow, WorkflowId};
+use kelos::script::{Folders, Limits};
+use kelos::scripts::ScriptFolder;
+use kelos::storage::{Storage, StorageConfig};
+use kelos::store::{MemoryDisk, MemoryStore, Store};
+use tempfile::TempDir;
+
+/// A node on a disk that outlives it, and a folder of scripts.
+struct House {
+    disk: MemoryDisk,
+    folder: TempDir,
+    update_schedules: bool,
+}
+
+/// The engine and its scripts.
+struct Living {
+    handle: Handle,
+    scripts: ScriptFolder,
+}
+
+impl House {
+    fn new(update_schedules: bool) -> House {
+        House { disk: MemoryDisk::default(), folder: tempfile::tempdir().unwrap(), update_schedules }
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.folder.path().join(file), text).unwrap();
+    }
+
+    fn remove(&self, file: &str) {
+        fs::remove_file(self.folder.path().join(file)).unwrap();
+    }
+
+    async fn start(&self) -> Living {
+        let store = Box::new(MemoryStore::on(&self.disk));
+        let folders =
+            Folders { workflows: self.folder.path().to_owned(), defaults: self.folder.path().join("defaults") };
+        let scripts = ScriptFolder::open(folders, None, Limits::default(), store.reader(), |_| Ok(false)).unwrap();
+        let handle = engine::start(EngineParts {
+            store,
+            node: "test".to_owned(),
+            clock: Arc::new(|| Timestamp::from_second(1_451_620_800).unwrap()),
+            pace: Pace::Stepped,
+            config: Config::default(),
+            executors: Executors::default(),
+            functions: Arc::new(NoFunctions),
+            storage: Storage::new(StorageConfig::default()),
+            runtime: tokio::runtime::Handle::current(),
+            lease: Duration::from_secs(10),
+        })
+        .unwrap();
+        let living = Living { handle, scripts: scripts.updating_schedules(self.update_schedules) };
+        while !matches!(living.handle.status(), Status::Leading { .. }) {
+            tokio::task::yield_now().await;
+        }
+        living.load().await;
+        living
+    }
+}
+
+impl Living {
+    /// Loads the files, and waits until the engine has taken them in.
+    async fn load(&self) {
+        self.scripts.reload(&self.handle);
+        let nobody = self.ask(Ask::Enable(id("nobody"))).await;
+        assert!(matches!(nobody, Err(AskError::Refused(Refusal::NoEventSchedule(_)))), "{nobody:?}");
+    }
+
+    async fn ask(&self, ask: Ask) -> Result<(), AskError> {
+        self.handle.ask("test", ask).await.map(drop)
+    }
+
+    fn row(&self, name: &str) -> Option<WorkflowRow> {
+        self.handle.reader().workflow(&id(name)).unwrap().filter(|row| row.present)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let rows = self.handle.reader().workflows().unwrap();
+        rows.into_iter().filter(|row| row.present).map(|row| row.id.to_string()).collect()
+    }
+
+    /// How many partitions a schedule waits for.
+    fn count(&self, name: &str) -> u32 {
+        match self.row(name).unwrap().definition.trigger {
+            Trigger::Partitions { count, .. } => count,
+            ref other => panic!("{other:?}"),
+        }
+    }
+
+    /// A person makes, or changes, a schedule so that it waits for so many partitions.
+    async fn change(&self, name: &str, count: u32, is_new: bool) {
+        let keys = EventKeys::new(name.split_once('.').unwrap().1, id("shop.wf"));
+        let schedule = Arc::new(Workflow {
+            project: "shop".to_owned(),
+            trigger: Trigger::Partitions { dataset: "ds".into(), count },
+            ..Workflow::keyed(id(name), Keys::Events(Box::new(keys)), Job::new("command", serde_json::Map::new()))
+        });
+        let ask = if is_new { Ask::CreateSchedules(vec![schedule]) } else { Ask::ChangeSchedule(schedule) };
+        self.ask(ask).await.unwrap();
+    }
+}
+
+fn id(name: &str) -> WorkflowId {
+    WorkflowId::new(name).unwrap()
+}
+
+const PROGRAM: &str = "program('wf', celos.commandExternalService({command: ['true']}));\n";
+
+fn shop(partitions: u32) -> String {
+    format!("{PROGRAM}schedule('s', 'wf').triggerOnPartitions('ds', {partitions});\n")
+}
+
+#[tokio::test]
+async fn what_people_changed_holds_until_the_file_changes() {
+    let house = House::new(true);
+    house.write("shop.js", &shop(1));
+    let living = house.start().await;
+    assert_eq!(living.names(), ["shop.s", "shop.wf"]);
+    assert!(living.row("shop.s").unwrap().paused);
+    living.ask(Ask::Enable(id("shop.s"))).await.unwrap();
+    living.change("shop.s", 7, false).await;
+    living.change("shop.own", 5, true).await;
+    // Another file is no deployment of this one, and neither is a restart.
+    house.write("other.js", "");
+    living.load().await;
+    assert_eq!((living.count("shop.s"), living.count("shop.own")), (7, 5));
+    living.handle.stop().await;
+    let living = house.start().await;
+    assert_eq!((living.count("shop.s"), living.count("shop.own")), (7, 5));
+    house.write("shop.js", &shop(2));
+    living.load().await;
+    assert_eq!(living.names(), ["shop.s", "shop.wf"]);
+    assert_eq!(living.count("shop.s"), 2);
+    assert!(!living.row("shop.s").unwrap().paused, "a change keeps the status");
+}
+
+#[tokio::test]
+async fn a_broken_file_takes_nothing_away_and_undoes_nothing() {
+    let house = House::new(true);
+    house.write("shop.js", &shop(1));
+    house.write("gone.js", &shop(1));
+    let living = house.start().await;
+    living.change("shop.s", 7, false).await;
+    house.write("shop.js", "schedule('s', 'nothing').triggerByTime('0 4 * * *');");
+    house.write("other.js", PROGRAM);
+    house.remove("gone.js");
+    living.load().await;
+    assert_eq!(living.names(), ["gone.s", "other.wf", "shop.s", "shop.wf"], "gone.s waits until all files are good");
+    assert_eq!(living.count("shop.s"), 7);
+    living.handle.stop().await;
+    let living = house.start().await;
+    assert_eq!(living.count("shop.s"), 7);
+    house.write("shop.js", &shop(1));
+    living.load().await;
+    assert_eq!(living.names(), ["other.wf", "shop.s", "shop.wf"]);
+    assert_eq!(living.count("shop.s"), 7, "the file says again what it said when it was deployed");
+}
+
+#[tokio::test]
+async fn an_application_whose_file_is_gone_takes_its_schedules_with_it() {
+    let house = House::new(false);
+    let text = format!("application({{name: 'shop', 'app.deploy.update.schedules': true}});\n{}", shop(1));
+    house.write("file.js", &text);
+    let living = house.start().await;
+    assert_eq!(living.names(), ["shop.s", "shop.wf"]);
+    house.remove("file.js");
+    living.load().await;
+    assert_eq!(living.names(), [""; 0]);
+    // Whoever comes back begins anew.
+    house.write("file.js", &text);
+    living.load().await;
+    assert_eq!(living.names(), ["shop.s", "shop.wf"]);
+}
+
+#[tokio::test]
+async fn who_keeps_schedules_loses_those_of_programs_that_are_gone_alone() {
+    let house = House::new(true);
+    let keeping = |rest: &str| format!("application({{'app.deploy.update.schedules': 'false'}});\n{rest}");
+    house.write("shop.js", &keeping(&shop(1)));
+    let living = house.start().await;
+    assert_eq!(living.names(), ["shop.wf"], "nothing is created from the file");
+    living.change("shop.own", 5, true).await;
+    house.write("shop.js", &keeping(&shop(9)));
+    living.load().await;
+    assert_eq!((living.names().len(), living.count("shop.own")), (2, 5));
+    house.write("shop.js", &keeping("program('other', celos.commandExternalService({command: ['true']}));"));
+    living.load().await;
+    assert_eq!(living.names(), ["shop.other"]);
+}
+
+#[tokio::test]
+async fn a_server_can_keep_the_schedules_of_all() {
+    let house = House::new(false);
+    house.write("shop.js", &shop(1));
+    let living = house.start().await;
+    assert_eq!(living.names(), ["shop.wf"]);
+}
+
+#[tokio::test]
+async fn defaults_that_a_file_uses_are_a_part_of_what_it_says() {
+    let house = House::new(true);
+    fs::create_dir(house.folder.path().join("defaults")).unwrap();
+    house.write("defaults/much.js", "var MUCH = 3;");
+    house.write(
+        "shop.js",
+        &format!("importDefaults('much');\n{PROGRAM}schedule('s', 'wf').triggerOnPartitions('ds', MUCH);"),
+    );
+    let living = house.start().await;
+    assert_eq!(living.count("shop.s"), 3);
+    house.write("defaults/much.js", "var MUCH = 4;");
+    living.load().await;
+    assert_eq!(living.count("shop.s"), 4);
+}
