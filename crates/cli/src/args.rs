@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use crate::failure::Failure;
 use crate::{
     backfill, backfills, capacity, change, check, completions, cron, deploy, export, graph, groups, import, list, logs,
-    pause, plan, relatives, run_job, serve, shadow, source, stuck, submit, test, types, up, watch, why, worker,
+    pause, plan, relatives, run_job, schedule, schedules, serve, shadow, source, start, stuck, submit, tell, test,
+    types, up, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -84,6 +85,16 @@ commands! {
     Slots(list::SlotsArgs) => list::slots,
     /// Open jobs by their ids, with the ancestors that are missing
     Submit(submit::SubmitArgs) => submit::run,
+    /// List the event schedules, with what each has pending and how far that is
+    Schedules(schedules::SchedulesArgs) => schedules::run,
+    /// Add, change, enable, disable, delete, fire or explain an event schedule
+    Schedule(schedule::ScheduleArgs) => schedule::run,
+    /// Start a workflow that has no schedule of its own
+    Start(start::StartArgs) => start::run,
+    /// Tell of something that triggers wait for: new partitions, the end of a run, a signal
+    Tell(tell::TellArgs) => tell::run,
+    /// List what was told, newest first
+    Facts(tell::FactsArgs) => tell::facts,
     /// Explain why a slot stands where it stands
     Why(why::WhyArgs) => why::run,
     /// Print what depends on what, or what is in a slot's way upstream

@@ -206,6 +206,9 @@ fn own_hint(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "workflow-not-found" => "`kelos ls` lists the workflows, `kelos check` says which scripts are broken",
         "slot-not-found" => "`kelos slots WORKFLOW` lists its slots, `kelos why` says why one is missing",
+        "schedule-not-found" => "`kelos schedules` lists the event schedules",
+        "program-not-found" => "`kelos ls` lists the workflows",
+        "already-enabled" | "already-disabled" => "`kelos schedule status` says how it stands",
         "not-in-schedule" => "`kelos slots WORKFLOW` lists its slots, `kelos ls` shows its schedule",
         "still-live" => "`kelos kill` ends it first",
         "run-alive" => "`kelos kill` ends it first; mark it once its run is gone",

@@ -83,7 +83,8 @@ fn cells(row: &Value, detail: &Value) -> [Cell; 5] {
     let next = items(detail, "nextTimes").first().and_then(Value::as_str).map(short);
     let mut notes = Vec::new();
     if row["paused"].as_bool() == Some(true) {
-        notes.push("paused".to_owned());
+        // Of an event schedule that is what people call disabled.
+        notes.push(if row["schedule"]["runs"].is_string() { "disabled" } else { "paused" }.to_owned());
     }
     notes.extend(detail["scheduleProblem"].as_str().map(str::to_owned));
     let problems = items(detail, "problems").len();
@@ -106,6 +107,12 @@ fn schedule(schedule: &Value) -> String {
     }
     if let Some(template) = schedule["jobId"].as_str() {
         return format!("jobs {template}");
+    }
+    if let Some(program) = schedule["runs"].as_str() {
+        return format!("runs {program}");
+    }
+    if schedule["onRequest"] == true {
+        return "on request".to_owned();
     }
     match schedule["zone"].as_str() {
         Some(zone) if zone != "UTC" => format!("{} {zone}", text(schedule, "cron")),
@@ -186,6 +193,7 @@ fn note(row: &Value) -> String {
         notes.push(format!("after {}", count(usize::try_from(number(row, "retries")).unwrap_or(0), "failed attempt")));
     }
     notes.extend(row["backfill"].as_str().map(|name| format!("backfill {name}")));
+    notes.extend(items(&row["collected"], "words").iter().filter_map(Value::as_str).map(str::to_owned));
     let priority = row["priority"].as_i64().unwrap_or_default();
     if priority != 0 {
         notes.push(format!("priority {priority}"));

@@ -1,0 +1,349 @@
+//! `kelos schedule`: adding, changing, enabling, firing and explaining event schedules.
+
+mod define;
+mod show;
+mod when;
+
+use serde_json::{Map, Value, json};
+
+use crate::client::{Client, Query, escape, items, text};
+use crate::failure::Failure;
+use crate::options::{Because, Door};
+use crate::text::{self as words, short};
+use crate::{render, start};
+use define::Definition;
+
+pub(crate) use define::pairs;
+pub(crate) use when::end;
+
+#[derive(clap::Args)]
+pub(crate) struct ScheduleArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Create one; it is disabled until somebody enables it
+    Add(AddArgs),
+    /// Change what is named of one, and nothing else; what it has pending ends
+    Update(UpdateArgs),
+    /// Show one: what has it go, what it has pending, and how far that is
+    Show(OneArgs),
+    /// Say whether some are enabled
+    Status(NamesArgs),
+    /// Have facts count for some from now on
+    #[command(visible_alias = "resume")]
+    Enable(NamesArgs),
+    /// Have nothing count for some; what they have pending ends, what runs goes on
+    #[command(visible_alias = "suspend")]
+    Disable(NamesArgs),
+    /// Take some away; what they have pending ends, what runs goes on
+    #[command(visible_alias = "rm")]
+    Delete(NamesArgs),
+    /// Have one go now, without its trigger
+    Fire(FireArgs),
+    /// Print what one fired, what it dropped and why, newest first
+    Decisions(DecisionsArgs),
+}
+
+#[derive(clap::Args)]
+struct AddArgs {
+    /// Its name, unique in its project
+    name: String,
+    /// What it runs: the id of a workflow
+    #[arg(value_name = "for PROGRAM", required = true, num_args = 1..=3)]
+    program: Vec<String>,
+    /// The project that it belongs to [default: that of its program]
+    #[arg(long)]
+    project: Option<String>,
+    /// Enable it at once
+    #[arg(long)]
+    enabled: bool,
+    #[command(flatten)]
+    definition: Definition,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+struct UpdateArgs {
+    /// Which: its id, or its name where no other project has one of that name
+    name: String,
+    /// Another workflow for it to run
+    #[arg(long)]
+    program: Option<String>,
+    /// Take away its constraints of some kinds
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = ["concurrency", "delay", "window", "since-last-run"])]
+    without: Vec<String>,
+    /// Take away an argument of its runs
+    #[arg(long, value_name = "NAME")]
+    without_property: Vec<String>,
+    #[command(flatten)]
+    definition: Definition,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+struct OneArgs {
+    /// Which: its id, or its name where no other project has one of that name
+    name: String,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+struct NamesArgs {
+    /// Which: their ids, or their names where no other project has one of that name
+    #[arg(required = true)]
+    names: Vec<String>,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+struct FireArgs {
+    /// Which: its id, or its name where no other project has one of that name
+    name: String,
+    /// An argument beside its own
+    #[arg(long = "argument", value_name = "NAME=VALUE")]
+    arguments: Vec<String>,
+    /// Pass over its constraints, too
+    #[arg(long)]
+    unconstrained: bool,
+    #[command(flatten)]
+    because: Because,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+struct DecisionsArgs {
+    /// Which: its id, or its name where no other project has one of that name
+    name: String,
+    /// How many slots are looked at, the newest
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    #[command(flatten)]
+    door: Door,
+}
+
+pub(crate) fn run(args: &ScheduleArgs) -> Result<u8, Failure> {
+    match &args.what {
+        What::Add(args) => add(args),
+        What::Update(args) => update(args),
+        What::Show(args) => show_one(args),
+        What::Status(args) => status(args),
+        What::Enable(args) => each(args, "enable", "enabled"),
+        What::Disable(args) => each(args, "disable", "disabled"),
+        What::Delete(args) => delete(args),
+        What::Fire(args) => fire(args),
+        What::Decisions(args) => decisions(args),
+    }
+}
+
+/// The path of an event schedule, by its id, or by its name where there is only one of that name.
+fn path(client: &Client, doing: &str, name: &str) -> Result<String, Failure> {
+    Ok(format!("/schedules/{}", escape(&id(client, doing, name)?)))
+}
+
+fn id(client: &Client, doing: &str, name: &str) -> Result<String, Failure> {
+    // An id has its project before the name.
+    if name.contains('.') {
+        return Ok(name.to_owned());
+    }
+    let mut query = Query::new();
+    query.add("name", name);
+    let (found, _) = client.list(doing, "/schedules", &query, 10)?;
+    let ids: Vec<&str> = found.iter().map(|one| text(one, "id")).collect();
+    match ids[..] {
+        [] => Ok(name.to_owned()),
+        [one] => Ok(one.to_owned()),
+        _ => Err(Failure::usage(format!("{doing}: \"{name}\" could be {}", ids.join(", ")))
+            .hint("name one of them with its project")),
+    }
+}
+
+/// The program after the words that may stand before it.
+fn program(words: &[String]) -> Result<&str, Failure> {
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["for", "workflow", program] | ["for", program] => Ok(program),
+        [program] if program != "for" => Ok(program),
+        _ => Err(Failure::usage("add the schedule: expected what it runs, such as `for Purchase.History`")),
+    }
+}
+
+fn add(args: &AddArgs) -> Result<u8, Failure> {
+    let mut fields = args.definition.fields()?;
+    fields.insert("name".to_owned(), args.name.as_str().into());
+    fields.insert("program".to_owned(), program(&args.program)?.into());
+    if let Some(project) = &args.project {
+        fields.insert("project".to_owned(), project.as_str().into());
+    }
+    if args.enabled {
+        fields.insert("enabled".to_owned(), true.into());
+    }
+    if !fields.contains_key("trigger") {
+        return Err(Failure::usage("add the schedule: nothing has it go")
+            .hint("--time, --partitions, --program-status, --signal or --when says what does"));
+    }
+    let client = Client::new(&args.door)?;
+    let made = client.post(&format!("add the schedule {}", args.name), "/schedules", &Value::Object(fields))?;
+    if args.door.form.json {
+        words::json(&made);
+        return Ok(0);
+    }
+    let id = text(&made, "id");
+    words::line(match made["enabled"] == true {
+        true => format!("{id} was added, and is enabled"),
+        false => format!("{id} was added; it is disabled until `kelos schedule enable {}`", words::quoted(id)),
+    });
+    Ok(0)
+}
+
+fn update(args: &UpdateArgs) -> Result<u8, Failure> {
+    let doing = format!("update the schedule {}", args.name);
+    let fields = args.definition.fields()?;
+    let client = Client::new(&args.door)?;
+    let path = path(&client, &doing, &args.name)?;
+    let now = client.get(&doing, &path, &Query::new())?;
+    let mut fields: Map<String, Value> = define::merged(fields, &args.without, &now);
+    define::without_properties(&mut fields, &args.without_property, &now);
+    if let Some(program) = &args.program {
+        fields.insert("program".to_owned(), program.as_str().into());
+    }
+    if fields.is_empty() {
+        return Err(Failure::usage(format!("{doing}: nothing is to change"))
+            .hint("`kelos schedule update --help` lists what can"));
+    }
+    let changed = client.patch(&doing, &path, &Value::Object(fields))?;
+    if args.door.form.json {
+        words::json(&changed);
+        return Ok(0);
+    }
+    words::line(format!("{} was changed", text(&changed, "id")));
+    show::told(&changed).iter().for_each(words::line);
+    Ok(0)
+}
+
+fn show_one(args: &OneArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let doing = format!("show the schedule {}", args.name);
+    let found = client.get(&doing, &path(&client, &doing, &args.name)?, &Query::new())?;
+    if args.door.form.json {
+        words::json(&found);
+        return Ok(0);
+    }
+    words::line(format!("{}  {}", text(&found, "id"), show::status(&found)));
+    show::told(&found).iter().for_each(words::line);
+    Ok(0)
+}
+
+fn status(args: &NamesArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let mut found = Vec::new();
+    for name in &args.names {
+        let doing = format!("read the status of {name}");
+        found.push(client.get(&doing, &path(&client, &doing, name)?, &Query::new())?);
+    }
+    if args.door.form.json {
+        let items: Vec<Value> = found.iter().map(|one| json!({ "id": one["id"], "enabled": one["enabled"] })).collect();
+        words::json(&json!({ "items": items }));
+        return Ok(0);
+    }
+    found.iter().for_each(|one| words::line(format!("{} is {}", text(one, "id"), show::status(one))));
+    Ok(0)
+}
+
+fn each(args: &NamesArgs, verb: &str, past: &str) -> Result<u8, Failure> {
+    changed(args, past, |client, name| {
+        let doing = format!("{verb} {name}");
+        client.post(&doing, &format!("{}/{verb}", path(client, &doing, name)?), &json!({}))
+    })
+}
+
+fn delete(args: &NamesArgs) -> Result<u8, Failure> {
+    changed(args, "deleted", |client, name| {
+        let doing = format!("delete {name}");
+        client.delete(&doing, &path(client, &doing, name)?, &Query::new())
+    })
+}
+
+/// Does something to each, and says so.
+fn changed(
+    args: &NamesArgs,
+    past: &str,
+    change: impl Fn(&Client, &str) -> Result<Value, Failure>,
+) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let mut done = Vec::new();
+    for name in &args.names {
+        let answer = change(&client, name)?;
+        if !args.door.form.json {
+            words::line(format!("{} is {past}", text(&answer, "id")));
+        }
+        done.push(answer);
+    }
+    if args.door.form.json {
+        words::json(&json!({ "items": done }));
+    }
+    Ok(0)
+}
+
+fn fire(args: &FireArgs) -> Result<u8, Failure> {
+    let doing = format!("fire {}", args.name);
+    let body = start::body(&doing, &args.arguments, args.unconstrained, &args.because)?;
+    let client = Client::new(&args.door)?;
+    let slot = client.post(&doing, &format!("{}/fire", path(&client, &doing, &args.name)?), &body)?;
+    start::tell(&args.door, &slot);
+    Ok(0)
+}
+
+fn decisions(args: &DecisionsArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let doing = format!("read what {} decided", args.name);
+    let path = format!("{}/decisions", path(&client, &doing, &args.name)?);
+    let (rows, more) = client.list(&doing, &path, &Query::new(), args.limit.max(1))?;
+    if args.door.form.json {
+        words::json(&json!({ "items": rows, "more": more }));
+        return Ok(0);
+    }
+    if rows.is_empty() {
+        words::line("nothing was decided yet");
+        return Ok(0);
+    }
+    let mut table = render::table(&["AT", "WHAT", "SLOT", "COLLECTED", "WHY"]);
+    for row in &rows {
+        let slot = row["slot"]["time"].as_str().map(short).unwrap_or_default();
+        let collected: Vec<&str> = items(row, "collected").iter().filter_map(Value::as_str).collect();
+        table.add_row([
+            comfy_table::Cell::new(short(text(row, "at"))),
+            comfy_table::Cell::new(text(row, "kind")),
+            comfy_table::Cell::new(slot),
+            comfy_table::Cell::new(collected.join(", ")),
+            comfy_table::Cell::new(text(row, "text")),
+        ]);
+    }
+    render::print(table);
+    if more {
+        words::line("and more; --limit N prints the others");
+    }
+    Ok(0)
+}
+
+/// The schedules of an answer as a table.
+pub(crate) fn table(rows: &[Value]) {
+    let mut table = render::table(&["SCHEDULE", "STATUS", "RUNS", "WHEN", "NEXT", "STANDING"]);
+    for row in rows {
+        table.add_row([
+            text(row, "id").to_owned(),
+            show::status(row).to_owned(),
+            text(row, "program").to_owned(),
+            when::words(&row["trigger"]),
+            row["next"]["time"].as_str().map_or_else(|| "-".to_owned(), short),
+            show::standing(row),
+        ]);
+    }
+    render::print(table);
+}

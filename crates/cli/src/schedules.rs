@@ -1,0 +1,50 @@
+//! `kelos schedules`: the event schedules.
+
+use serde_json::json;
+
+use crate::client::{Client, Query};
+use crate::failure::Failure;
+use crate::options::Door;
+use crate::schedule;
+use crate::text as words;
+
+#[derive(clap::Args)]
+pub(crate) struct SchedulesArgs {
+    /// Only those of this project
+    #[arg(long)]
+    project: Option<String>,
+    /// Only those that run this workflow
+    #[arg(long)]
+    program: Option<String>,
+    /// Only those that have such a trigger: fired (a time), partitions, ended, signal, and, or, ...
+    #[arg(long, value_name = "KIND")]
+    trigger: Option<String>,
+    /// Only those that are enabled
+    #[arg(long, conflicts_with = "disabled")]
+    enabled: bool,
+    /// Only those that are disabled
+    #[arg(long)]
+    disabled: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+pub(crate) fn run(args: &SchedulesArgs) -> Result<u8, Failure> {
+    let client = Client::new(&args.door)?;
+    let mut query = Query::new();
+    query.add_some("project", args.project.as_ref());
+    query.add_some("program", args.program.as_ref());
+    query.add_some("trigger", args.trigger.as_ref());
+    query.add_some("enabled", (args.enabled || args.disabled).then_some(args.enabled));
+    let (rows, _) = client.list("list the schedules", "/schedules", &query, usize::MAX)?;
+    if args.door.form.json {
+        words::json(&json!({ "items": rows }));
+        return Ok(0);
+    }
+    if rows.is_empty() {
+        words::line("no schedules");
+        return Ok(0);
+    }
+    schedule::table(&rows);
+    Ok(0)
+}

@@ -1,0 +1,194 @@
+//! `kelos tell`: what happened outside, for triggers that wait for it.
+
+use serde_json::{Map, Value, json};
+
+use crate::client::{Client, Query, number};
+use crate::failure::Failure;
+use crate::options::Door;
+use crate::schedule;
+use crate::text as words;
+
+#[derive(clap::Args)]
+pub(crate) struct TellArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// A dataset has new partitions
+    #[command(visible_alias = "partition")]
+    Partitions(PartitionsArgs),
+    /// A run of a program ended
+    Ended(EndedArgs),
+    /// A signal
+    Signal(SignalArgs),
+}
+
+/// What all facts have.
+#[derive(clap::Args)]
+struct Common {
+    /// What names it: told twice, it counts once
+    #[arg(long)]
+    key: Option<String>,
+    /// Who tells: keys are names among those of one source [default: you]
+    #[arg(long)]
+    source: Option<String>,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+struct PartitionsArgs {
+    /// Which dataset
+    dataset: String,
+    /// How many [default: as many as are named, or 1]
+    number: Option<u32>,
+    /// The name of one
+    #[arg(long = "partition", value_name = "NAME")]
+    partitions: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args)]
+struct EndedArgs {
+    /// Whose run
+    program: String,
+    /// How: succeeded (or completed), failed, killed
+    state: String,
+    /// What names the run
+    #[arg(long)]
+    run: Option<String>,
+    /// An argument that the run had
+    #[arg(long = "argument", value_name = "NAME=VALUE")]
+    arguments: Vec<String>,
+    /// Something that the run gave
+    #[arg(long = "output", value_name = "NAME=VALUE")]
+    outputs: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args)]
+struct SignalArgs {
+    /// Which signal
+    name: String,
+    /// What comes with it
+    #[arg(value_name = "JSON")]
+    payload: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+const DOING: &str = "tell the fact";
+
+fn usage(why: String) -> Failure {
+    Failure::usage(format!("{DOING}: {why}"))
+}
+
+pub(crate) fn run(args: &TellArgs) -> Result<u8, Failure> {
+    let (fact, common) = match &args.what {
+        What::Partitions(args) => (args.fact(), &args.common),
+        What::Ended(args) => (args.fact()?, &args.common),
+        What::Signal(args) => (args.fact()?, &args.common),
+    };
+    let mut fact = fact;
+    for (name, value) in [("key", &common.key), ("source", &common.source)] {
+        if let Some(value) = value {
+            fact.insert(name.to_owned(), value.as_str().into());
+        }
+    }
+    let told = Client::new(&common.door)?.post(DOING, "/facts", &Value::Object(fact))?;
+    if common.door.form.json {
+        words::json(&told);
+        return Ok(0);
+    }
+    words::line(if number(&told, "new") > 0 { "told" } else { "known already, and counted once" });
+    Ok(0)
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    if let Value::Object(fields) = value { fields } else { Map::new() }
+}
+
+impl PartitionsArgs {
+    fn fact(&self) -> Map<String, Value> {
+        let mut fact = object(json!({ "dataset": self.dataset }));
+        if let Some(number) = self.number {
+            fact.insert("partitions".to_owned(), number.into());
+        }
+        if !self.partitions.is_empty() {
+            fact.insert("keys".to_owned(), self.partitions.clone().into());
+        }
+        fact
+    }
+}
+
+impl EndedArgs {
+    fn fact(&self) -> Result<Map<String, Value>, Failure> {
+        let state = schedule::end(&self.state).map_err(usage)?;
+        let mut fact = object(json!({ "program": self.program, "state": state }));
+        if let Some(run) = &self.run {
+            fact.insert("run".to_owned(), run.as_str().into());
+        }
+        for (name, given) in [("arguments", &self.arguments), ("outputs", &self.outputs)] {
+            fact.insert(name.to_owned(), schedule::pairs(given).map_err(usage)?.into());
+        }
+        Ok(fact)
+    }
+}
+
+impl SignalArgs {
+    fn fact(&self) -> Result<Map<String, Value>, Failure> {
+        let mut fact = object(json!({ "signal": self.name }));
+        if let Some(text) = &self.payload {
+            let payload: Value = serde_json::from_str(text).map_err(|error| {
+                usage(format!("\"{text}\" is not JSON ({error}): quote a text, as in '\"monday\"'"))
+            })?;
+            fact.insert("payload".to_owned(), payload);
+        }
+        Ok(fact)
+    }
+}
+
+/// Which facts are listed.
+#[derive(clap::Args)]
+pub(crate) struct FactsArgs {
+    /// Only those about this: partition:DATASET, ended:STATE:PROGRAM, signal:NAME
+    #[arg(long, value_name = "WHAT")]
+    about: Option<String>,
+    /// Only those of this source
+    #[arg(long)]
+    source: Option<String>,
+    /// How many at the most, the newest
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    door: Door,
+}
+
+pub(crate) fn facts(args: &FactsArgs) -> Result<u8, Failure> {
+    let mut query = Query::new();
+    query.add_some("about", args.about.as_ref());
+    query.add_some("source", args.source.as_ref());
+    let (rows, more) = Client::new(&args.door)?.list("list the facts", "/facts", &query, args.limit.max(1))?;
+    if args.door.form.json {
+        words::json(&json!({ "items": rows, "more": more }));
+        return Ok(0);
+    }
+    if rows.is_empty() {
+        words::line("no facts");
+        return Ok(0);
+    }
+    let mut table = crate::render::table(&["AT", "SOURCE", "KEY", "WHAT"]);
+    for row in &rows {
+        let field = |name| crate::client::text(row, name).to_owned();
+        table.add_row([words::short(&field("at")), field("source"), field("key"), field("what")]);
+    }
+    crate::render::print(table);
+    if more {
+        words::line("and more; --limit N prints the others");
+    }
+    Ok(0)
+}
