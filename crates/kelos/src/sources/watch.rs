@@ -27,7 +27,7 @@ const SHORTEST: Duration = Duration::from_millis(100);
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// Where files appear whole, and not before.
-const ATOMIC: [&str; 6] = ["s3:", "s3a:", "gs:", "abfs:", "abfss:", "http"];
+const ATOMIC: [&str; 7] = ["s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:", "http"];
 
 /// Files and folders below one prefix.
 const MOST: usize = 200_000;
