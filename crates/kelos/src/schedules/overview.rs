@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Event;
-use kelos_model::time::{Zone, text};
+use kelos_model::time::{Firing, Zone, text};
 use kelos_model::trigger::TriggerKind;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Collected, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow};
@@ -140,23 +140,31 @@ fn last_said(reader: &dyn Reader, id: &SlotRef, state: SlotState) -> Result<Opti
 /// The first time of an event schedule's cron expressions after a moment.
 #[must_use]
 pub fn next_time(definition: &Workflow, after: Timestamp) -> Option<FiringTime> {
+    let times = next_times(definition, after).into_iter();
+    times.min_by_key(|(_, at)| *at).map(|(firing, at)| FiringTime {
+        at,
+        cron: firing.text().to_owned(),
+        zone: firing.zone().clone(),
+    })
+}
+
+/// When each cron expression of a schedule fires next after a moment, in order of appearance: within its start and its
+/// end, enabled or not.
+#[must_use]
+pub fn next_times(definition: &Workflow, after: Timestamp) -> Vec<(Firing, Timestamp)> {
     // A time at the very start counts.
     let after = definition
         .start_time
         .and_then(|start| start.checked_sub(SignedDuration::from_millis(1)).ok())
         .map_or(after, |before_start| before_start.max(after));
-    let firings = definition.trigger.firings().into_iter();
-    let times = firings.filter_map(|firing| {
-        let at = firing.schedule().next_after(after)?;
-        Some(FiringTime { at, cron: firing.text().to_owned(), zone: firing.zone().clone() })
-    });
     let end = definition.keys.events().and_then(|events| events.end_time);
-    times.min_by_key(|time| time.at).filter(|time| end.is_none_or(|end| time.at < end))
+    let next = |firing: &Firing| Some((firing.clone(), firing.schedule().next_after(after)?));
+    let times = definition.trigger.firings().into_iter().filter_map(next);
+    times.filter(|(_, at)| end.is_none_or(|end| *at < end)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use kelos_model::time::Firing;
     use kelos_model::workflow::{EventKeys, Keys};
     use kelos_model::{Job, Trigger, WorkflowId};
     use serde_json::Map;
