@@ -1,6 +1,7 @@
 //! A shop, as pictures show it: two days of it are told by the file of state, the hour that has begun goes on by itself.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
 use crate::house::House;
 use crate::past;
@@ -57,6 +58,37 @@ define("board-report", ["daily-revenue", "stock-report", "recommendations"], 1, 
 define("partner-export", ["inventory"], 1, "echo sent", Object.assign({}, report, { trigger: celos.fileCheckTrigger("file:partner/${hour}/_READY") }));
 "#;
 
+/// What runs when facts come.
+const EVENTS: &str = r#"
+application({ name: "Purchase" });
+const run = (words) => celos.commandExternalService({ command: ["sh", "-c", words] });
+program("PurchaseHistory", run("echo built the history of 4 partitions; sleep 2"), { description: "builds the history of purchases" });
+program("Cleanup", run("echo removed 318 old files"), { description: "removes what is old" });
+schedule("DataSchedule", "PurchaseHistory").withDescription("four new partitions of purchases").setProperties({ "input.dataset": "purchases" })
+    .withConcurrency(1).enabled().triggerOnPartitions("purchases", 4);
+schedule("DailySchedule", "PurchaseHistory").withConcurrency(1).abortIfNotMet().enabled().triggerByTime("0 4 * * *");
+schedule("NightlyCleanup", "Cleanup").withTimeWindow("OPENS", "CLOSES").withDurationSinceLastRun(6, TimeUnit.HOURS).enabled()
+    .triggerOn(getTriggerFactory().and(getTriggerFactory().onPartitions("purchases", 4), getTriggerFactory().onProgramStatus(ProgramType.WORKFLOW, "PurchaseHistory", ProgramStatus.COMPLETED)));
+schedule("AfterFailure", "Cleanup").enabled().triggerOnProgramStatus(ProgramType.WORKFLOW, "PurchaseHistory", ProgramStatus.FAILED);
+schedule("OnDemand", "Cleanup").triggerOn(celos.signalTrigger("clean"));
+"#;
+
+/// The facts of the shop: one schedule has run, one is held, one collects.
+fn events(house: &House) {
+    let tell = |n: u32, partitions: u32| {
+        let fact =
+            json!({ "source": "loader", "key": format!("load-{n}"), "dataset": "purchases", "partitions": partitions });
+        house.post("facts", &fact);
+    };
+    tell(1, 1);
+    tell(2, 3);
+    house.until_slots("Purchase.DataSchedule", "succeeded", 1);
+    house.until_slots("Purchase.NightlyCleanup", "held", 1);
+    tell(3, 2);
+    tell(4, 1);
+    house.until_slots("Purchase.DataSchedule", "waiting", 1);
+}
+
 /// A mistake in a script, with a line.
 const BROKEN: &str = "celos.importDefaults(\"shop\");\n\ndefine(\"returns\", [\"ingest-returns\"], 2, \"echo\", {\n    retry: { count: \"many\" },\n});\n";
 
@@ -76,9 +108,12 @@ pub(crate) fn scene() -> Option<House> {
         past::fill(folder, HOURS);
         folder.write("defaults/shop.js", &SHARED.replace("HOUR", &hour.to_string()));
         folder.write("workflows/returns.js", BROKEN);
+        let clock = |hours| (Timestamp::now() + SignedDuration::from_hours(hours)).strftime("%H:00").to_string();
+        folder.write("workflows/purchase.js", &EVENTS.replace("OPENS", &clock(2)).replace("CLOSES", &clock(8)));
     })?;
     house.until_slots("ingest-payments", "failed", 1);
     house.until_slots("ingest-weather", "backoff", 1);
     house.until_slots("sessions", "running", 1);
+    events(&house);
     Some(house)
 }

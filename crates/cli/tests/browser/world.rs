@@ -54,15 +54,43 @@ celos.defineWorkflow({
 });
 "#;
 
+/// A program and its event schedules: one collects, one is held by a window that is closed, one is disabled.
+const EVENTS: &str = r#"
+application({ name: "Shop" });
+program("Load", celos.commandExternalService({ command: ["sh", "-c", "echo loaded"] }), { description: "loads what came" });
+schedule("AfterFour", "Load").withDescription("every four partitions").setProperties({ table: "orders" }).enabled().triggerOnPartitions("orders", 4);
+schedule("ByNight", "Load").withTimeWindow("OPENS", "CLOSES").withDurationSinceLastRun(6, TimeUnit.HOURS).enabled().triggerOnPartitions("clicks", 1);
+schedule("Daily", "Load").withConcurrency(1).triggerByTime("0 4 * * *");
+"#;
+
+/// The script of event schedules, with a window that opens in two hours.
+pub(crate) fn events() -> String {
+    let clock = |hours| (Timestamp::now() + SignedDuration::from_hours(hours)).strftime("%H:%M").to_string();
+    EVENTS.replace("OPENS", &clock(2)).replace("CLOSES", &clock(3))
+}
+
+/// Tells of new partitions of a dataset.
+pub(crate) fn tell(house: &House, dataset: &str, partitions: u32) {
+    house.post("facts", &json!({ "source": "test", "dataset": dataset, "partitions": partitions }));
+}
+
 /// A broken script, which problems tell of.
 const BROKEN: &str = "celos.defineWorkflow({ id: \"broken\" });\n";
 
 /// A server with all of it, once everything is where it stays.
 pub(crate) fn world() -> Option<House> {
     let [script, expiring] = scripts();
-    let files =
-        [("workflows/world.js", &*script), ("workflows/expiring.js", &*expiring), ("workflows/broken.js", BROKEN)];
+    let files = [
+        ("workflows/world.js", &*script),
+        ("workflows/expiring.js", &*expiring),
+        ("workflows/broken.js", BROKEN),
+        ("workflows/shop.js", &events()),
+    ];
     let house = House::of(&files)?;
+    tell(&house, "orders", 3);
+    tell(&house, "clicks", 1);
+    house.until_slots("Shop.AfterFour", "waiting", 1);
+    house.until_slots("Shop.ByNight", "held", 1);
     house.until_slots("source", "succeeded", HOURS);
     house.until_slots("flaky", "failed", HOURS);
     house.until_slots("again", "backoff", HOURS);

@@ -11,7 +11,7 @@ use kelos_model::{Explanation, SlotRef, SlotState, Trigger, WorkflowId};
 use kelos_store::{Reader, SlotFilter, SlotRow, StoreError};
 
 use super::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, TOLD, UNKNOWN, usual};
-use crate::{schedule, why};
+use crate::{schedule, schedules, why};
 
 /// Slots of a workflow that are asked since when they are due, before the rest is taken not to be late.
 const ASKED: usize = 5;
@@ -133,7 +133,14 @@ impl Search<'_> {
         let expiring = waiting.iter().find(|row| self.expires_soon(row).is_some());
         let usual = usual::lateness(self.reader, &self.workflow.id)?;
         let limit = self.limit(usual);
-        let late: Vec<&SlotRow> = waiting.iter().copied().filter(|row| self.age(row) > limit).collect();
+        // What collects facts, or is held by constraints, waits as its definition has it.
+        let is_patient = |row: &SlotRow| match row.slot.state {
+            SlotState::Held => true,
+            SlotState::Waiting => self.workflow.definition.keys.are_moments(),
+            _ => false,
+        };
+        let is_late = |row: &&SlotRow| self.age(row) > limit && !is_patient(row);
+        let late: Vec<&SlotRow> = waiting.iter().copied().filter(is_late).collect();
         if let Some(row) = expiring {
             let others = waiting.iter().filter(|row| self.expires_soon(row).is_some()).count() - 1;
             let stuck = Stuck { others, ..self.stuck(row, Kind::Expiring, began(row), usual, limit) };
@@ -151,6 +158,12 @@ impl Search<'_> {
 
     /// When a slot expires, where that is soon.
     fn expires_soon(&self, row: &SlotRow) -> Option<Timestamp> {
+        if self.workflow.definition.keys.events().is_some() {
+            let expires = schedules::expires(&self.workflow.definition, &row.id, &row.slot)?;
+            let left = expires.duration_since(self.now).as_secs();
+            let whole = expires.duration_since(began(row)).as_secs();
+            return (left < whole / 5 && self.workflow.present).then_some(expires);
+        }
         let timeout = i64::try_from(self.workflow.definition.wait_timeout_seconds?).ok()?;
         let soon = self.age(row).as_secs() > timeout - timeout / 5;
         let expires = row.id.key.time()?.checked_add(SignedDuration::from_secs(timeout)).ok()?;

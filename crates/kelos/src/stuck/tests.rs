@@ -5,10 +5,10 @@ use jiff::ToSpan;
 use kelos_model::event::Origin;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::trigger::{Evidence, TriggerKind, Verdict};
-use kelos_model::workflow::{About, Job, Keys, Moments, Planned, Properties, Source, WorkflowRow};
+use kelos_model::workflow::{About, EventKeys, Job, Keys, Moments, Planned, Properties, Source, WorkflowRow};
 use kelos_model::{
-    Answer, Event, EventRecord, Explanation, Outcome, Probe, RetryPolicy, Run, RunId, RunState, Slot, SlotEvent,
-    Trigger, Workflow, WorkflowId, slot,
+    Answer, Event, EventRecord, Explanation, Occurrence, Outcome, Probe, RetryPolicy, Run, RunId, RunState, Slot,
+    SlotEvent, Trigger, Workflow, WorkflowId, slot,
 };
 use kelos_store::{Commit, Lease, MemoryStore, SlotRow, Store};
 
@@ -263,4 +263,21 @@ fn what_is_due_of_a_paused_workflow_comes_last_though_it_was_not_planned() {
     ];
     assert_eq!(told(&rows), expected);
     assert_eq!(rows[1].reason, "its workflow is paused; 4 slots are due");
+}
+
+#[test]
+fn what_collects_facts_is_never_late_but_may_be_about_to_expire() {
+    let events = row("s", |one| {
+        one.trigger = Trigger::Partitions { dataset: "ds".into(), count: 4 };
+        let keys = EventKeys { timeout_millis: 10 * 3_600_000, ..EventKeys::new("s", WorkflowId::new("p").unwrap()) };
+        one.keys = Keys::Events(Box::new(keys));
+    });
+    let mut world = World::new(vec![events]);
+    let slot = world.planned("s", 1, at(1, 0));
+    let what = Occurrence::Partitions { dataset: "ds".into(), count: 3, keys: Vec::new() };
+    world.happens(&slot, at(1, 0), SlotEvent::Collected { what, fact: None });
+    assert!(world.stuck(at(8, 30)).is_empty());
+    let expiring = world.stuck(at(9, 30));
+    assert_eq!((expiring[0].kind, expiring[0].next), (Kind::Expiring, Some(at(11, 0))));
+    assert_eq!(expiring[0].reason, "3 of 4 partitions of ds");
 }

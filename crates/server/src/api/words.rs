@@ -32,10 +32,20 @@ pub fn event_words(event: &Value) -> String {
     }
     parts.extend(event["slots"].as_u64().map(slots));
     parts.extend(event["version"].as_u64().map(|version| format!("version {version}")));
-    if word("event") == Some("looked") {
-        parts.extend(event["explanation"]["text"].as_str().map(str::to_owned));
+    parts.extend(word("what").map(str::to_owned));
+    parts.extend(word("cause").map(|cause| format!("the schedule was {cause}")));
+    match event["explanation"]["kind"].as_str() {
+        Some("constraints") => parts.extend(unmet(&event["explanation"])),
+        _ if word("event") == Some("looked") => parts.extend(event["explanation"]["text"].as_str().map(str::to_owned)),
+        _ => {}
     }
     parts.join(", ")
+}
+
+/// The constraints that were not met, each with what it saw.
+fn unmet(explanation: &Value) -> Vec<String> {
+    let nested = explanation["nested"].as_array().into_iter().flatten();
+    nested.filter(|one| one["answer"] != "met").filter_map(|one| one["text"].as_str().map(str::to_owned)).collect()
 }
 
 fn slots(number: u64) -> String {

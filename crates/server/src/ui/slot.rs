@@ -158,8 +158,8 @@ impl Found {
             (self.heading())
             div #why data-live { (self.account()) }
             @if self.at.is_none() { div #actions data-live { (self.actions()) } }
-            div #runs data-live { (self.runs()) }
             @if let Some(story) = &self.story { div #story data-live { (story.show(self.at.is_none())) } }
+            div #runs data-live { (self.runs()) }
             @if let Some(tail) = &self.tail { (tail.show()) }
             div #neighbours data-live { (self.around()) }
             @if self.at.is_none() { div #job { (inputs::job(&self.workflow.definition.job.executor, &self.job)) } }
@@ -210,7 +210,8 @@ impl Found {
             } @else if self.at.is_none() && self.waits_for_slots() {
                 p { a href=(graph::obstacles_href(&self.id)) { "What is in its way, however far upstream" } }
             }
-            @if let Some(next) = why.next_look { p.soft { "It is looked at next at " (words::moment(next)) "." } }
+            // That it expires has been said.
+            @if let Some(next) = why.next_look.filter(|_| why.expires.is_none()) { p.soft { "It is looked at next at " (words::moment(next)) "." } }
         }
     }
 

@@ -127,7 +127,7 @@ fn rules() -> Markup {
                 li {
                     b { "Late" } ": it has not begun to run, " (LATE) " times as long after it was due as nine of ten of its workflow’s "
                     "latest slots took to succeed, and at least " (span(FLOOR)) ". Where too little is known of them: after "
-                    (span(UNKNOWN)) ". A delay of its trigger is added. Slots of backfills are never late."
+                    (span(UNKNOWN)) ". A delay of its trigger is added. Slots of backfills are never late, nor are those that collect facts for an event schedule or are held by a constraint."
                 }
                 li { b { "About to expire" } ": it waits, and four fifths of the time that its workflow gives it are gone." }
                 li { b { "To be tried again" } ": its run failed, and a retry is left." }

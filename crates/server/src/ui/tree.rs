@@ -66,7 +66,7 @@ fn evidence(node: &Explanation) -> Markup {
         Some(Evidence::Asked) => html! { span.evidence { "asked, no answer yet" } },
         Some(Evidence::Clock { now, until }) => html! {
             span.evidence {
-                @if !node.text.contains(&format_full(*until)) { "until " (words::moment(*until)) ", " }
+                @if !node.text.contains(&format_full(*until)) && !node.text.contains(&words::moment(*until)) { "until " (words::moment(*until)) ", " }
                 "looked at " (words::moment(*now))
             }
         },

@@ -1,12 +1,11 @@
 //! Spans, times and parts of a definition as people read them.
 
 use jiff::Timestamp;
-use kelos::model::Trigger;
-use kelos::model::WorkflowId;
 use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos::model::time::format_short;
 use kelos::model::time::schedule::{Fold, Gap, Schedule};
 use kelos::model::trigger::PathCheck;
+use kelos::model::{SlotState, Trigger, WorkflowId};
 
 pub(super) use kelos::model::time::text::{span, took};
 
@@ -101,14 +100,23 @@ pub(super) fn trigger(node: &Trigger) -> (String, Option<&WorkflowId>) {
         Trigger::Partitions { dataset, count: 1 } => format!("a new partition of {dataset}"),
         Trigger::Partitions { dataset, count } => format!("{count} new partitions of {dataset}"),
         Trigger::Ended { program, states } => {
-            let states = states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(" or ");
-            return (format!("a run has {states} of"), Some(program));
+            let ends = states.iter().map(|state| end(*state)).collect::<Vec<_>>().join(" or ");
+            return (format!("{ends} of a run of"), Some(program));
         }
         Trigger::Fired { firing } => format!("a time of {}", firing.name()),
         Trigger::Signal { name } => format!("the signal {name}"),
         Trigger::Function { function } => format!("a function of {} says so", function.file),
     };
     (words, None)
+}
+
+/// How a run came to its end.
+const fn end(state: SlotState) -> &'static str {
+    match state {
+        SlotState::Failed => "failure",
+        SlotState::Killed => "kill",
+        _ => "success",
+    }
 }
 
 fn path(check: &PathCheck) -> String {

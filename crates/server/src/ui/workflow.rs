@@ -185,7 +185,8 @@ impl Found {
             @if self.slots.is_empty() { p.soft { "It has no slots yet." } }
             p.strip { @for row in self.slots.iter().rev() { (slot::square(&row.id, row.slot.state)) } }
             (self.counts())
-            (self.waits.show())
+            // What an event schedule has pending has said it.
+            @if self.row.definition.keys.events().is_none() { (self.waits.show()) }
             (self.plots())
         }
     }

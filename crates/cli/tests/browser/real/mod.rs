@@ -10,4 +10,5 @@ mod pages;
 mod pictures;
 mod quickstart;
 mod scale;
+mod schedules;
 mod slot;

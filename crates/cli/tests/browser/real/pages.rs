@@ -31,6 +31,8 @@ fn pages(house: &House) -> Vec<String> {
         ("sums", "waiting"),
         ("expiring", "expired"),
         ("long", "running"),
+        ("Shop.AfterFour", "waiting"),
+        ("Shop.ByNight", "held"),
     ];
     for (workflow, state) in states {
         pages.push(slot(workflow, &house.slots(workflow, state)[0]));
@@ -56,6 +58,10 @@ fn pages(house: &House) -> Vec<String> {
         "/ui/new-backfill?workflow=source&from=2026-01-01T00:00Z&to=2026-01-03T00:00Z&mode=all",
         "/ui?tag=people",
         "/ui/activity?who=*",
+        "/ui/facts",
+        "/ui/workflows/Shop.AfterFour",
+        "/ui/workflows/Shop.ByNight",
+        "/ui/workflows/Shop.Load",
     ];
     pages.extend(others.map(str::to_owned));
     pages

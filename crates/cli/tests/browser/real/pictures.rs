@@ -50,6 +50,12 @@ fn pictures_are_taken_where_they_are_asked_for() {
     );
     take(&house, "workflow", "/ui/workflows/inventory", "true");
     take(&house, "stuck", "/ui/stuck", "true");
+    let collects = &house.slots("Purchase.DataSchedule", "waiting")[0];
+    take(&house, "schedules", "/ui/schedules", "true");
+    take(&house, "schedule", "/ui/workflows/Purchase.NightlyCleanup", "true");
+    take(&house, "program", "/ui/workflows/Purchase.PurchaseHistory", "true");
+    take(&house, "collecting", &format!("/ui/workflows/Purchase.DataSchedule/slots/{collects}"), "true");
+    take(&house, "facts", "/ui/facts", "true");
     take(&house, "capacity", "/ui/capacity", "true");
     take(&house, "problems", "/ui/problems", "true");
     house.post("backfills", &backfill);

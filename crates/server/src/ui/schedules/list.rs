@@ -6,6 +6,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
+use kelos::model::project::ProjectName;
 use kelos::model::workflow::WorkflowRow;
 use kelos::schedules::overview::{self, Overview, Pending};
 use kelos::store::{Reader, StoreError};
@@ -168,7 +169,7 @@ fn line(row: &WorkflowRow, how: &Overview, now: Timestamp) -> Markup {
         tr {
             td.subject {
                 a href=(workflow_href(&row.id)) { (name(row)) } " " (switch(row))
-                br; span.soft { "runs " a href=(workflow_href(definition.program())) { (definition.program()) } }
+                br; span.soft { "runs " a href=(workflow_href(definition.program())) { (program(row)) } }
             }
             td.reason {
                 (told::line(&definition.trigger))
@@ -189,6 +190,15 @@ fn line(row: &WorkflowRow, how: &Overview, now: Timestamp) -> Markup {
 
 fn name(row: &WorkflowRow) -> &str {
     row.definition.keys.events().map_or(row.id.as_str(), |events| &events.name)
+}
+
+/// The name of its program, in short where that is of the same project.
+fn program(row: &WorkflowRow) -> &str {
+    let program = row.definition.program();
+    match ProjectName::read(&row.definition.project).member_name(program) {
+        Some((None, name)) => name,
+        _ => program.as_str(),
+    }
 }
 
 /// Whether it is enabled.

@@ -36,6 +36,8 @@ pub(in crate::ui) enum Own {
 
 pub(in crate::ui) struct Schedule {
     how: Overview,
+    /// Whether its trigger waits for times.
+    has_times: bool,
     next: Vec<FiringTime>,
     decisions: Vec<Decision>,
 }
@@ -58,7 +60,8 @@ pub(in crate::ui) fn read(
         let decisions = decisions::read(reader, &row.id, None, DECISIONS)?.rows;
         let how = overview::read(reader, row, now)?;
         let next = next_times(row, how.next.clone());
-        return Ok(Some(Own::Schedule(Box::new(Schedule { how, next, decisions }))));
+        let has_times = !row.definition.trigger.firings().is_empty();
+        return Ok(Some(Own::Schedule(Box::new(Schedule { how, has_times, next, decisions }))));
     }
     let runs_it = |other: &&WorkflowRow| other.present && other.id != row.id && *other.definition.program() == row.id;
     let schedules: Vec<&WorkflowRow> = all.iter().filter(runs_it).collect();
@@ -98,8 +101,8 @@ impl Own {
     /// When it goes next by the clock; none where it never goes by that.
     pub(in crate::ui) fn next(&self) -> Option<Markup> {
         let Own::Schedule(schedule) = self else { return None };
-        Some(html! {
-            @if schedule.next.is_empty() { p.soft { "None." } }
+        schedule.has_times.then(|| html! {
+            @if schedule.next.is_empty() { p.soft { "None, while it is as it is." } }
             ul.plain { @for time in &schedule.next { li { (words::moment(time.at)) span.soft { " " (time.cron) " in " (time.zone) } } } }
         })
     }

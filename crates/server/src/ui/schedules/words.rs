@@ -113,7 +113,7 @@ mod tests {
         let ended = Trigger::Ended { program, states: vec![kelos::model::SlotState::Failed] };
         let either = Trigger::Or { triggers: vec![partitions("ds", 4), ended] };
         let told = line(&Trigger::And { triggers: vec![fired, either] });
-        assert_eq!(told, "a time of 0 4 * * * and (4 new partitions of ds or a run has failed of App.Loader)");
+        assert_eq!(told, "a time of 0 4 * * * and (4 new partitions of ds or failure of a run of App.Loader)");
     }
 
     #[test]
