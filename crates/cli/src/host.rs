@@ -31,6 +31,10 @@ pub(crate) struct Tunables {
     /// Runs of all workflows side by side
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) max_running: u32,
+    /// Make event schedules what the files of a project say whenever these change. Otherwise they stay what people made of
+    /// them, but for those whose program goes; a project can say otherwise for itself
+    #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
+    pub(crate) update_schedules: bool,
     /// Take deployments over HTTP: whoever reaches the port may then have any command run
     #[arg(long)]
     pub(crate) allow_deploy: bool,
@@ -49,6 +53,7 @@ impl Default for Tunables {
             bind: Ipv4Addr::LOCALHOST.into(),
             planning_window: SignedDuration::from_hours(7 * 24),
             max_running: 256,
+            update_schedules: true,
             allow_deploy: false,
             config: None,
             hue: None,
@@ -150,6 +155,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let mut config = NodeConfig::new(runs, local::own_shim());
     config.folders = Some(plan.folders);
     config.apps = Some(plan.apps);
+    config.update_schedules = plan.tunables.update_schedules;
     config.pace = plan.pace;
     config.watches = watches(plan.tunables)?;
     config.reload_every = plan.reload_every;

@@ -71,6 +71,18 @@ fn account(why: &Value) -> Vec<String> {
         lines.push(format!("trigger{found}"));
         branch(&Value::Object(trigger.clone()), "  ", "  ", &mut lines);
     }
+    if let Some(constraints) = why["constraints"].as_object() {
+        let found = why["constraintsAt"].as_str().map(|at| format!(", as found at {}", short(at))).unwrap_or_default();
+        lines.push(String::new());
+        lines.push(format!("constraints{found}"));
+        for constraint in constraints.get("nested").and_then(Value::as_array).into_iter().flatten() {
+            branch(constraint, "  ", "  ", &mut lines);
+        }
+    }
+    if let Some(expires) = why["expires"].as_str() {
+        lines.push(String::new());
+        lines.push(format!("expires    {}", short(expires)));
+    }
     // A trigger of one leaf has said it, and so has the first sentence of a job.
     let blockers = items(why, "blockers");
     let is_told = |blocker: &Value| blocker.as_str().is_some_and(|blocker| text(why, "headline").contains(blocker));

@@ -81,10 +81,10 @@ impl Kind {
     }
 }
 
-/// So many lines of the log are looked at, for a page, for what happened to a schedule itself.
-const LOOKED_AT: u64 = 10_000;
+/// So many things that happened to a schedule itself are on a page at the most.
+const MOST_OF_ITSELF: usize = 1000;
 
-/// Reads a page of decisions, newest first. What happened to the schedule itself long before anything else is left out.
+/// Reads a page of decisions, newest first: those about so many slots, and what happened to the schedule itself meanwhile.
 ///
 /// # Errors
 /// When the store can't be read, or the cursor is not one of ours.
@@ -119,15 +119,12 @@ fn parse(cursor: &str) -> Result<(u64, String), StoreError> {
     parsed.ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
 }
 
-/// What happened to a schedule itself between two positions of the log, the newest part of that.
-fn of_schedule(reader: &dyn Reader, id: &WorkflowId, from: u64, to: u64) -> Result<Vec<Decision>, StoreError> {
-    let after = from.max(to.saturating_sub(LOOKED_AT));
-    let lines = usize::try_from(to.saturating_sub(after)).unwrap_or(0);
-    if lines == 0 {
-        return Ok(Vec::new());
-    }
-    let page = reader.events(after, Some(id), lines)?;
-    Ok(page.rows.into_iter().filter_map(of_workflow).collect())
+/// What happened to a schedule itself after one position of the log, up to another.
+fn of_schedule(reader: &dyn Reader, id: &WorkflowId, after: u64, to: u64) -> Result<Vec<Decision>, StoreError> {
+    let before = to.saturating_add(1).to_string();
+    let page = reader.workflow_events(id, Some(&before), MOST_OF_ITSELF)?;
+    let meanwhile = page.rows.into_iter().take_while(|record| record.seq > after);
+    Ok(meanwhile.filter_map(of_workflow).collect())
 }
 
 fn of_workflow(record: EventRecord) -> Option<Decision> {

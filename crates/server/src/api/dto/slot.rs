@@ -127,6 +127,15 @@ pub(crate) struct WhyDto {
     trigger: Option<ExplanationDto>,
     /// When that was found.
     found_at: Option<Instant>,
+    /// What its constraints were last found to see.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    constraints: Option<ExplanationDto>,
+    /// When that was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    constraints_at: Option<Instant>,
+    /// When it expires, if it still waits then; only of a slot of an event schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<Instant>,
     /// Its runs up to then, oldest first.
     runs: Vec<RunDto>,
 }
@@ -147,6 +156,9 @@ impl From<Why> for WhyDto {
             decision: why.decision.map(EventDto::from),
             trigger: why.trigger.map(ExplanationDto::from),
             found_at: why.found_at.map(Instant),
+            constraints: why.constraints.map(ExplanationDto::from),
+            constraints_at: why.constraints_at.map(Instant),
+            expires: why.expires.map(Instant),
             runs: why.runs.into_iter().map(RunDto::from).collect(),
         }
     }

@@ -276,6 +276,7 @@ async fn put(
     id: WorkflowId,
     make: impl FnOnce(&WorkflowRow, &dyn Reader) -> Result<Result<Workflow, Problem>, StoreError> + Send + 'static,
 ) -> Result<Json<EventScheduleDto>, Problem> {
+    let _alone = app.changing_schedules().await;
     let wanted = id.clone();
     let read = move |reader: &dyn Reader| match known(reader, &wanted)? {
         Ok(row) => make(&row, reader),

@@ -1,0 +1,231 @@
+//! Event schedules and facts on the command line.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Folder, Server, eventually};
+
+const SCRIPT: &str = r#"
+application({ name: "Purchase" });
+program("History", celos.commandExternalService({ command: ["sh", "-c", "echo $KELOS_ARG_day"] }));
+program("Cleanup", celos.commandExternalService({ command: ["true"] }));
+schedule("Nightly", "History").withConcurrency(1).abortIfNotMet().triggerByTime("0 4 * * *");
+"#;
+
+fn folder() -> Folder {
+    Folder::with(&[("workflows/purchase.js", SCRIPT)])
+}
+
+fn up(folder: &Folder) -> Server {
+    let server = Server::up(folder);
+    eventually("the schedules", || folder.run(&["schedules"]).ok().contains("Purchase.Nightly").then_some(()));
+    server
+}
+
+/// What `kelos schedule show` says, without what changes from run to run.
+fn shown(folder: &Folder, name: &str) -> String {
+    let out = folder.run(&["schedule", "show", name]).ok();
+    let lines = out.lines().filter(|line| !line.starts_with("  next ") && !line.starts_with("  last run "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_schedule_is_added_filled_fired_and_explained() {
+    let folder = folder();
+    let server = up(&folder);
+    let added = folder.run(&[
+        "schedule",
+        "add",
+        "onPartitions",
+        "for",
+        "workflow",
+        "Purchase.History",
+        "--partitions",
+        "purchases=3",
+        "--property",
+        "day=monday",
+        "--concurrency",
+        "1:wait",
+        "--timeout",
+        "2h",
+        "--description",
+        "when three are there",
+    ]);
+    assert_eq!(
+        added.ok(),
+        "Purchase.onPartitions was added; it is disabled until `kelos schedule enable Purchase.onPartitions`\n"
+    );
+    let status = folder.run(&["schedule", "status", "onPartitions", "Purchase.Nightly"]).ok();
+    assert_eq!(status, "Purchase.onPartitions is disabled\nPurchase.Nightly is disabled\n");
+    assert_eq!(folder.run(&["schedule", "resume", "onPartitions"]).ok(), "Purchase.onPartitions is enabled\n");
+    let again = folder.run(&["schedule", "enable", "onPartitions"]).fails(1);
+    assert!(again.contains("Purchase.onPartitions is enabled already"), "{again}");
+    assert_eq!(folder.run(&["tell", "partitions", "purchases", "2", "--key", "a"]).ok(), "told\n");
+    let twice = folder.run(&["tell", "partitions", "purchases", "2", "--key", "a"]).ok();
+    assert_eq!(twice, "known already, and counted once\n");
+    let list = folder.run(&["schedules", "--enabled"]).ok();
+    let row = list.lines().nth(1).expect("a row");
+    assert!(row.contains("partitions(purchases, 3)"), "{list}");
+    assert!(row.ends_with("waiting: 2 of 3 partitions of purchases"), "{list}");
+    let listed = folder.run(&["slots", "Purchase.onPartitions"]).ok();
+    assert!(listed.contains("2 partitions of purchases"), "{listed}");
+    let expected = "Purchase.onPartitions  enabled
+  about       when three are there
+  runs        Purchase.History
+  when        partitions(purchases, 3)
+  must        have fewer than 1 runs going on, or else wait
+  gives       day=monday
+  timeout     2h
+  slots       1 waiting";
+    let all = shown(&folder, "onPartitions");
+    assert!(all.starts_with(expected), "{all}");
+    folder.run(&["tell", "partition", "purchases", "--partition", "2026/11/21"]).ok();
+    eventually("a run", || (folder.states("Purchase.onPartitions") == ["succeeded"]).then_some(()));
+    let slots = folder.json(&["slots", "Purchase.onPartitions", "--json"]);
+    let time = slots["items"][0]["time"].as_str().expect("a time");
+    assert_eq!(folder.run(&["logs", "Purchase.onPartitions", time]).ok(), "monday\n");
+    let fired = folder.run(&["schedule", "fire", "onPartitions", "--argument", "day=friday", "--reason", "a try"]).ok();
+    assert!(fired.starts_with("Purchase.onPartitions@"), "{fired}");
+    eventually("another run", || (folder.states("Purchase.onPartitions") == ["succeeded"; 2]).then_some(()));
+    let decisions = folder.run(&["schedule", "decisions", "onPartitions"]).ok();
+    for said in [
+        "run 1 succeeded, as somebody asked",
+        "3 partitions of purchases  run 1 succeeded",
+        "enabled by ann",
+        "created by ann",
+    ] {
+        assert!(decisions.contains(said), "{said}: {decisions}");
+    }
+    let facts = folder.json(&["facts", "--json"]);
+    let words: Vec<&str> =
+        facts["items"].as_array().expect("items").iter().filter_map(|one| one["what"].as_str()).collect();
+    assert_eq!(words, ["a new partition of purchases", "2 new partitions of purchases"]);
+    assert_eq!(facts["items"][1]["source"], "ann");
+    assert_eq!(folder.run(&["schedule", "rm", "onPartitions"]).ok(), "Purchase.onPartitions is deleted\n");
+    let gone = folder.run(&["schedule", "show", "onPartitions"]).fails(1);
+    assert!(
+        gone.contains("no event schedule is named \"onPartitions\"") && gone.contains("`kelos schedules`"),
+        "{gone}"
+    );
+    server.stop();
+}
+
+#[test]
+fn a_program_is_started_and_what_waits_for_its_end_goes() {
+    let folder = folder();
+    let server = up(&folder);
+    let added = folder.run(&[
+        "schedule",
+        "add",
+        "after",
+        "for",
+        "Purchase.Cleanup",
+        "--program-status",
+        "Purchase.History=completed",
+        "--signal",
+        "now",
+        "--any-of",
+        "--enabled",
+    ]);
+    assert_eq!(added.ok(), "Purchase.after was added, and is enabled\n");
+    let ls = folder.run(&["ls"]).ok();
+    let line = |id: &str| ls.lines().find(|line| line.starts_with(id)).expect(id).to_owned();
+    assert!(line("Purchase.History").contains("on request"), "{ls}");
+    assert!(
+        line("Purchase.Nightly").contains("runs Purchase.History") && line("Purchase.Nightly").contains("disabled"),
+        "{ls}"
+    );
+    assert!(folder.run(&["start", "Purchase.History"]).ok().starts_with("Purchase.History@"));
+    eventually("what comes after", || (folder.states("Purchase.after") == ["succeeded"]).then_some(()));
+    folder.run(&["tell", "signal", "now", r#"{"why": "a try"}"#]).ok();
+    eventually("again", || (folder.states("Purchase.after") == ["succeeded"; 2]).then_some(()));
+    folder.run(&["tell", "ended", "Purchase.History", "FAILED"]).ok();
+    folder.run(&["tell", "ended", "Purchase.History", "COMPLETED", "--run", "7"]).ok();
+    eventually("and again", || (folder.states("Purchase.after") == ["succeeded"; 3]).then_some(()));
+    let refused = folder.run(&["start", "Purchase.Nobody"]).fails(1);
+    assert!(refused.contains("no workflow is named \"Purchase.Nobody\""), "{refused}");
+    server.stop();
+}
+
+#[test]
+fn an_update_changes_only_what_is_named() {
+    let folder = folder();
+    let server = up(&folder);
+    folder
+        .run(&[
+            "schedule",
+            "add",
+            "s",
+            "for",
+            "Purchase.History",
+            "--when",
+            "and(time(0 4 * * *), signal(go))",
+            "--window",
+            "22:00-06:00",
+            "--concurrency",
+            "2",
+            "--property",
+            "a=1",
+            "--property",
+            "b=2",
+            "--zone",
+            "Europe/Berlin",
+        ])
+        .ok();
+    let update = ["schedule", "update", "s", "--concurrency", "3:wait", "--property", "a=9", "--without-property", "b"];
+    assert!(folder.run(&update).ok().starts_with("Purchase.s was changed\n"));
+    let now = folder.json(&["schedule", "show", "s", "--json"]);
+    assert_eq!(now["constraints"][0]["from"], "22:00");
+    assert_eq!(now["constraints"][1], json!({ "type": "concurrency", "limit": 3, "otherwise": "wait" }));
+    assert_eq!(
+        (&now["properties"], &now["trigger"]["nested"][1]),
+        (&json!({ "a": "9" }), &json!({ "type": "signal", "signal": "go" }))
+    );
+    assert_eq!((&now["timeZone"], &now["enabled"]), (&json!("Europe/Berlin"), &json!(false)));
+    folder.run(&["schedule", "update", "s", "--time", "0 5 * * *", "--without", "window,concurrency"]).ok();
+    let now = folder.json(&["schedule", "show", "s", "--json"]);
+    assert_eq!(now["trigger"], json!({ "type": "fired", "cron": "0 5 * * *", "zone": "Europe/Berlin" }));
+    assert_eq!((&now["constraints"], &now["next"]), (&json!([]), &Value::Null));
+    let nothing = folder.run(&["schedule", "update", "s"]).fails(2);
+    assert!(nothing.contains("nothing is to change"), "{nothing}");
+    server.stop();
+}
+
+#[test]
+fn what_makes_no_sense_is_told() {
+    let folder = folder();
+    let server = up(&folder);
+    let add = |more: &[&str]| folder.run(&[&["schedule", "add", "s"], more].concat());
+    let told = add(&["for", "Purchase.History"]).fails(2);
+    assert!(told.contains("nothing has it go") && told.contains("--partitions"), "{told}");
+    let told = add(&["for", "--time", "0 4 * * *"]).fails(2);
+    assert!(told.contains("expected what it runs"), "{told}");
+    let told = add(&["for", "Purchase.History", "--time", "0 4 * *"]).fails(1);
+    assert!(told.contains("has 4 fields, expected 5"), "{told}");
+    let told = add(&["for", "Purchase.Nobody", "--signal", "go"]).fails(1);
+    assert!(told.contains("there is no workflow \"Purchase.Nobody\" to run") && told.contains("`kelos ls`"), "{told}");
+    let told = add(&["for", "Purchase.History", "--when", "and(signal(a)"]).fails(2);
+    assert!(told.contains("failed to read the schedule: "), "{told}");
+    let told = folder.run(&["tell", "ended", "p", "lost"]).fails(2);
+    assert!(told.contains("is not how a run ends"), "{told}");
+    let told = folder.run(&["tell", "signal", "go", "monday"]).fails(2);
+    assert!(told.contains("is not JSON") && told.contains("quote a text"), "{told}");
+    server.stop();
+}
+
+#[test]
+fn what_people_made_of_schedules_stays_where_files_have_no_say() {
+    let folder = folder();
+    let server = up(&folder);
+    folder.run(&["schedule", "update", "Nightly", "--time", "0 5 * * *"]).ok();
+    server.stop();
+    let server = Server::start(folder.path(), &["up", "--update-schedules", "false"], "Stop with Ctrl-C");
+    folder.write(
+        "workflows/purchase.js",
+        &SCRIPT.replace("withConcurrency(1)", "withConcurrency(2)").replace("Cleanup", "Clean"),
+    );
+    eventually("the new file", || folder.run(&["ls"]).ok().contains("Purchase.Clean ").then_some(()));
+    let now = folder.json(&["schedule", "show", "Nightly", "--json"]);
+    assert_eq!((&now["trigger"]["cron"], &now["constraints"][0]["limit"]), (&json!("0 5 * * *"), &json!(1)));
+    server.stop();
+}
