@@ -230,11 +230,5 @@ fn no_program() -> Box<kelos::model::workflow::Program> {
 
 /// What no field alone can tell.
 fn check(workflow: &Workflow) -> Result<(), Fault> {
-    let end = workflow.keys.events().and_then(|keys| keys.end_time);
-    match (workflow.start_time, end) {
-        (Some(start), Some(end)) if end <= start => {
-            Err(Fault::bad_request("endTime is not after startTime, expected a later time"))
-        }
-        _ => Ok(()),
-    }
+    kelos::schedules::check::check(workflow).map_err(Fault::bad_request)
 }

@@ -6,6 +6,7 @@
 mod asked;
 mod catalogue;
 mod constraint;
+mod dashboard;
 mod detail;
 mod fault;
 mod fields;
@@ -35,6 +36,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/v3/namespaces", get(programs::namespaces))
         .nest("/v3/namespaces/{namespace}", of_namespace())
         .nest("/v3/profiles", of_profiles())
+        .route("/v3/dashboard", get(dashboard::dashboard))
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .layer(CatchPanicLayer::custom(panicked))

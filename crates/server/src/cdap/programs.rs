@@ -151,7 +151,8 @@ fn states(status: Option<&str>) -> Result<Vec<RunState>, Fault> {
     Ok(found)
 }
 
-fn status_of(state: RunState) -> &'static str {
+/// The name of a run's state.
+pub(super) fn status_of(state: RunState) -> &'static str {
     match state {
         RunState::Dispatched => "STARTING",
         RunState::Running => "RUNNING",

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kelos::model::project::{DEFAULT_VERSION, ProjectName};
 use kelos::model::time::Firing;
 use kelos::model::workflow::WorkflowRow;
-use kelos::model::{Event, Occurrence, SlotEvent, SlotRef, Subject, Trigger, Workflow, WorkflowId};
+use kelos::model::{Event, Occurrence, SlotEvent, SlotRef, Subject, Trigger, WorkflowId};
+use kelos::schedules::overview::next_times;
 use kelos::store::{Reader, SlotFilter, SlotRow, StoreError};
 use serde_json::{Value, json};
 
@@ -134,24 +135,13 @@ fn fired(reader: &dyn Reader, schedule: &WorkflowRow, which: Which) -> Result<Ve
     }
     match which {
         Which::Next(_) if schedule.paused => Ok(Vec::new()),
-        Which::Next(now) => {
-            let next = |firing: Firing| Some((firing.clone(), next_of(&schedule.definition, &firing, now)?));
-            Ok(firings.into_iter().filter_map(next).collect())
-        }
+        Which::Next(now) => Ok(next_times(&schedule.definition, now)),
         Which::Previous => {
             let last = last_times(reader, &schedule.id, &firings)?;
             let last_of = |firing: Firing| Some((firing.clone(), *last.get(&firing.name())?));
             Ok(firings.into_iter().filter_map(last_of).collect())
         }
     }
-}
-
-/// The next time of an expression that the schedule's start and end let count.
-fn next_of(schedule: &Workflow, firing: &Firing, now: Timestamp) -> Option<Timestamp> {
-    let before = |start: Timestamp| start.checked_sub(SignedDuration::from_millis(1)).unwrap_or(start);
-    let after = schedule.start_time.map_or(now, |start| now.max(before(start)));
-    let end = schedule.keys.events().and_then(|keys| keys.end_time);
-    firing.schedule().next_after(after).filter(|time| end.is_none_or(|end| *time < end))
 }
 
 /// The last time of each expression that a slot of the schedule collected.

@@ -319,7 +319,7 @@ async fn fields_of_ours_are_taken_and_kept_by_updates() {
     server.post("apps/App/schedules/s/update", &json!({ "endTime": "" })).await.ok();
     assert_eq!(server.get("apps/App/schedules/s").await.json().get("endTime"), None);
     let reversed = server.post("apps/App/schedules/s/update", &json!({ "endTime": "2026-11-30T00:00Z" })).await;
-    assert_eq!(reversed.told(), (400, "endTime is not after startTime, expected a later time"));
+    assert_eq!(reversed.told(), (400, "it ends before it starts: expected an end after the start"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

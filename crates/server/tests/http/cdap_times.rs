@@ -98,3 +98,38 @@ async fn many_programs_are_asked_about_at_once() {
     assert_eq!(many.told(), (400, "the body has 1001 programs, expected at most 1000"));
     assert_eq!(server.post("nextruntime", &json!({})).await.told(), (400, "the body is {}, expected a list"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stretch_of_time_has_runs_that_were_and_times_to_come() {
+    let server = Cdap::start().await;
+    server.schedule("often", time("*/5 * * * *")).await;
+    server.schedule("data", partition("ds", 1)).await;
+    server.put("apps/App/schedules/off", &body(time("* * * * *"))).await.ok();
+    server.post("apps/App/workflows/Wf/start", &Value::Null).await.ok();
+    server.partitions("ds", 1).await;
+    server.pass(270).await;
+    server.end_all(true).await;
+    let now = server.now().as_second();
+    let records = async |start: i64, duration: i64, more: &str| {
+        let path = format!("/v3/dashboard?start={start}&duration={duration}&namespace=prod{more}");
+        server.get(&path).await.ok().json().as_array().unwrap().clone()
+    };
+    // The start is inclusive, the end is not.
+    let coming = records(now + 300, 7200, "&namespace=default").await;
+    assert_eq!(coming.len(), 24);
+    let first = json!({
+        "namespace": "default", "application": { "name": "App", "version": "-SNAPSHOT" }, "type": "WORKFLOW",
+        "program": "Wf", "startMethod": "SCHEDULED", "start": now + 300,
+    });
+    assert_eq!(coming[0], first);
+    let all = records(now - 300, 601, "&namespace=default").await;
+    let methods: Vec<_> = all.iter().map(|one| one["startMethod"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["SCHEDULED", "TRIGGERED", "MANUAL", "SCHEDULED"]);
+    assert_eq!((&all[0]["status"], &all[0]["end"]), (&json!("COMPLETED"), &json!(now)));
+    assert_eq!(records(now - 300, 601, "").await.len(), 0);
+    assert_eq!(
+        server.get("/v3/dashboard?start=0&namespace=x").await.told(),
+        (400, "the query parameter duration is missing")
+    );
+    assert_eq!(server.get("/v3/dashboard?start=0&duration=-1&namespace=x").await.status, 400);
+}
