@@ -27,6 +27,19 @@ pub(crate) struct Program {
 /// A place in line: the largest priority goes first, then who is held longest.
 pub(crate) type LinePlace = (Reverse<i32>, Timestamp, SlotRef);
 
+/// Which held slots somebody is about.
+struct Which<'a> {
+    only: &'a Only,
+    before: Option<Timestamp>,
+}
+
+impl Which<'_> {
+    fn allows(&self, (_, since, slot): &LinePlace) -> bool {
+        let named = self.only.as_ref().is_none_or(|only| only.contains(&slot.workflow));
+        named && self.before.is_none_or(|before| *since < before)
+    }
+}
+
 /// How much a slot counts among the runs of its program.
 fn weight(slot: &Slot) -> u32 {
     u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)
@@ -150,46 +163,53 @@ impl Core {
     }
 
     /// Looks at those that are held and that something woke, and at those for whom there are few enough runs now: of each
-    /// program in one line, the largest priority first, then who is held longest.
-    pub(crate) fn judge_held(&mut self, only: &Only) {
-        let mut woken = self.woken_of_programs(only);
+    /// program in one line, the largest priority first, then who is held longest. Of some workflows only, or only those that
+    /// were held before a moment.
+    pub(crate) fn judge_held(&mut self, only: &Only, before: Option<Timestamp>) {
+        let which = Which { only, before };
+        let mut woken = self.woken_of_programs(&which);
         let admitting = std::mem::take(&mut self.to_admit);
         for program in &admitting {
             woken.entry(program.clone()).or_default();
         }
         for (program, mut line) in woken {
-            while let Some(place) = self.next_held(&program, &line, only) {
+            while let Some(place) = self.next_held(&program, &line, &which) {
                 line.remove(&place);
                 self.look(&place.2);
                 self.leave_line_unless_held_back(&place.2, &program);
             }
         }
-        // Those that this tick is not about wait for one that is.
-        self.to_admit = if only.is_some() { admitting } else { BTreeSet::new() };
+        // Those that this is not about have their turn another time.
+        self.to_admit = if only.is_some() || before.is_some() { admitting } else { BTreeSet::new() };
     }
 
     /// Takes the held slots that something woke, by program.
-    fn woken_of_programs(&mut self, only: &Only) -> BTreeMap<WorkflowId, BTreeSet<LinePlace>> {
+    fn woken_of_programs(&mut self, which: &Which) -> BTreeMap<WorkflowId, BTreeSet<LinePlace>> {
         let mut woken: BTreeMap<WorkflowId, BTreeSet<LinePlace>> = BTreeMap::new();
-        for id in self.take_dirty(only, true).unwrap_or_default() {
+        for id in self.take_dirty(which.only, true).unwrap_or_default() {
             let Some(task) = self.tasks.get(&id.workflow) else { continue };
             let Some(live) = task.slots.get(&id.key) else { continue };
             let place = (Reverse(live.slot.priority), live.slot.since, id);
+            if !which.allows(&place) {
+                self.dirty.insert(place.2);
+                continue;
+            }
             woken.entry(task.program.clone()).or_default().insert(place);
         }
         woken
     }
 
     /// Who goes first of those that something woke and those for whom there is room.
-    fn next_held(&self, program: &WorkflowId, woken: &BTreeSet<LinePlace>, only: &Only) -> Option<LinePlace> {
-        let admitted = self.programs.get(program).and_then(|program| first_in_line(program, only));
+    fn next_held(&self, program: &WorkflowId, woken: &BTreeSet<LinePlace>, which: &Which) -> Option<LinePlace> {
+        let admitted = self.programs.get(program).and_then(|program| first_in_line(program, which));
         admitted.into_iter().chain(woken.first().cloned()).min()
     }
 
     /// Whether there is room for somebody in line.
     pub(crate) fn may_admit(&self, only: &Only) -> bool {
+        let which = &Which { only, before: None };
         let programs = self.to_admit.iter().filter_map(|program| self.programs.get(program));
-        programs.into_iter().any(|program| first_in_line(program, only).is_some())
+        programs.into_iter().any(|program| first_in_line(program, which).is_some())
     }
 
     /// Lest a slot that can't go stays first in line for ever.
@@ -226,8 +246,8 @@ fn limit_of(task: &Task) -> Option<u32> {
 }
 
 /// Who goes first of those whose limit leaves room.
-fn first_in_line(program: &Program, only: &Only) -> Option<LinePlace> {
-    let allowed = |place: &&LinePlace| only.as_ref().is_none_or(|only| only.contains(&place.2.workflow));
+fn first_in_line(program: &Program, which: &Which) -> Option<LinePlace> {
+    let allowed = |place: &&LinePlace| which.allows(place);
     let lines = program.lines.range(program.runs.saturating_add(1)..);
     lines.filter_map(|(_, line)| line.iter().find(allowed)).min().cloned()
 }

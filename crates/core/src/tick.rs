@@ -17,15 +17,19 @@ impl Core {
         for id in take(&mut self.to_plan, only) {
             self.plan(&id);
         }
+        // Who was held before has come further than who waits for its trigger, and goes first.
+        self.judge_held(only, Some(self.now));
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
-            // Who is held has come further than who waits for its trigger, and goes first.
-            self.judge_held(only);
             while let Some(slots) = self.take_dirty(only, false) {
                 for slot in slots {
                     self.look(&slot);
                 }
             }
+            if self.awaits_store() {
+                break;
+            }
+            self.judge_held(only, None);
             self.deliver_ends();
             if !self.push() && self.dirty_is_empty(only) && !self.may_admit(only) {
                 break;
@@ -33,11 +37,17 @@ impl Core {
         }
         self.recall_upstream();
         // What the store is about to answer may have to go first; the turn ticks again after it.
-        if self.turn.step.commands.iter().any(|command| matches!(command, Command::Recall(_))) {
+        if self.awaits_store() {
             return;
         }
         let woken = take(&mut self.to_dispatch, only);
         self.dispatch(&woken, only);
+    }
+
+    /// Whether the store is asked for something that may have to go first.
+    fn awaits_store(&self) -> bool {
+        let is_recall = |command: &Command| matches!(command, Command::Recall(_));
+        !self.turn.to_recall.is_empty() || self.turn.step.commands.iter().any(is_recall)
     }
 
     fn fire_timers(&mut self) {
