@@ -1,13 +1,14 @@
 //! The incremental core and the full scan, side by side, without faults: after every step all slots agree.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
 use kelos_core::{Ask, Command, Input};
 use kelos_model::run::Report;
 use kelos_model::workflow::Keys;
-use kelos_model::{Collected, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow};
+use kelos_model::{Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
 use kelos_store::{MemoryStore, SlotFilter, Store};
 
 use crate::past::Past;
@@ -42,6 +43,7 @@ pub fn run(seed: u64) -> Result<u64, String> {
             all.iter().filter_map(|one| one.keys.jobs()).flat_map(|jobs| jobs.parents().cloned()).collect();
         all.iter_mut().filter(|one| parents.contains(&one.id)).for_each(never_in_vain);
     }
+    unlimited_where_programs_race(&mut workload);
     for (_, ask) in &mut workload.asks {
         if let Ask::Submit(request) = ask {
             // Of several that open a parent in one step the first says how urgent it is.
@@ -62,22 +64,42 @@ pub fn run(seed: u64) -> Result<u64, String> {
     Ok(compared)
 }
 
-/// While a probe is on its way another slot may take its place: a matter of timing, not of the rules.
-fn unlimited_where_probes_race(workflow: &mut std::sync::Arc<Workflow>) {
-    fn probes(trigger: &Trigger) -> bool {
-        matches!(trigger, Trigger::Path(_)) || trigger.nested().iter().any(probes)
+fn probes(trigger: &Trigger) -> bool {
+    matches!(trigger, Trigger::Path(_)) || trigger.nested().iter().any(probes)
+}
+
+/// The same is so of constraints on the runs of a program that anybody runs who looks at paths.
+fn unlimited_where_programs_race(workload: &mut Workload) {
+    let racing: BTreeSet<WorkflowId> =
+        every_definition(workload).filter(|one| probes(&one.trigger)).map(|one| one.program().clone()).collect();
+    for one in every_definition(workload).filter(|one| racing.contains(one.program())) {
+        Arc::make_mut(one).constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_)));
     }
+}
+
+/// The definitions of files, and those that people make.
+fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Workflow>> {
+    let asked = workload.asks.iter_mut().flat_map(|(_, ask)| match ask {
+        Ask::CreateSchedules(new) => &mut new[..],
+        Ask::ChangeSchedule(changed) => std::slice::from_mut(changed),
+        _ => &mut [],
+    });
+    workload.definitions.iter_mut().flat_map(|(_, all)| all).chain(asked)
+}
+
+/// While a probe is on its way another slot may take its place: a matter of timing, not of the rules.
+fn unlimited_where_probes_race(workflow: &mut Arc<Workflow>) {
     // Jobs go in the order in which they were looked at, which is no rule either.
     if probes(&workflow.trigger) || workflow.keys.jobs().is_some() {
-        let workflow = std::sync::Arc::make_mut(workflow);
+        let workflow = Arc::make_mut(workflow);
         workflow.concurrency = u32::MAX;
         workflow.pools.clear();
     }
 }
 
 /// A parent that will never go blocks whoever has not opened all others by then, and who is looked at first is no rule.
-fn never_in_vain(workflow: &mut std::sync::Arc<Workflow>) {
-    let workflow = std::sync::Arc::make_mut(workflow);
+fn never_in_vain(workflow: &mut Arc<Workflow>) {
+    let workflow = Arc::make_mut(workflow);
     let Keys::Jobs(jobs) = &mut workflow.keys else { return };
     jobs.valid = None;
     if jobs.template.position("date").is_none() && !matches!(workflow.trigger, Trigger::Path(_) | Trigger::Job { .. }) {
@@ -266,7 +288,7 @@ fn has_collected(found: Option<&Collected>, wanted: Option<&Collected>) -> bool 
 }
 
 enum Happening {
-    Defined(Vec<std::sync::Arc<Workflow>>),
+    Defined(Vec<Arc<Workflow>>),
     Asked(Ask),
     Ended(RunId),
 }

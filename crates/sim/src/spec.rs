@@ -13,7 +13,8 @@ use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
 use kelos_model::{
-    Answer, BackfillId, Collected, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow, WorkflowId,
+    Answer, BackfillId, Collected, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow,
+    WorkflowId,
 };
 
 use crate::apps::Apps;
@@ -124,7 +125,8 @@ impl Spec {
     /// Slots that stand where another scheduler left them, and workflows that it left paused.
     pub fn import(&mut self, past: &crate::past::Past, workload: &crate::workload::Workload) {
         for (slot, arrival) in past.arrivals(workload) {
-            self.slots.insert(slot, SpecSlot::imported(&arrival));
+            let started = (0, workload.start);
+            self.slots.insert(slot, SpecSlot { started, ..SpecSlot::imported(&arrival) });
         }
         self.paused.extend(past.paused().map(|id| (id.clone(), true)));
     }
@@ -152,6 +154,8 @@ impl Spec {
             self.plan(id, &schedules[id], now);
         }
         self.feed(now);
+        // Who was held before has come further than who waits for its trigger, and goes first.
+        self.judge_held(&schedules, now, Some(now));
         loop {
             let known = self.slots.len();
             for id in &timed {
@@ -162,7 +166,7 @@ impl Spec {
             }
         }
         self.gate_moments(now, world);
-        self.judge_held(&schedules, now);
+        self.judge_held(&schedules, now, None);
         let mut started = Vec::new();
         self.dispatch_jobs(&mut started);
         let goes = |one: &&Arc<Workflow>| timed.contains(&one.id) || one.keys.are_moments() && !self.is_off(&one.id);
@@ -238,12 +242,7 @@ impl Spec {
         }
     }
 
-    fn dispatch(
-        &mut self,
-        id: &WorkflowId,
-        schedules: &BTreeMap<WorkflowId, CronSchedule>,
-        started: &mut Vec<RunId>,
-    ) {
+    fn dispatch(&mut self, id: &WorkflowId, schedules: &BTreeMap<WorkflowId, CronSchedule>, started: &mut Vec<RunId>) {
         let places = self.places(id).min(self.free());
         for place in self.queue(id, schedules).into_iter().take(places) {
             self.start(place.slot, started);

@@ -63,11 +63,7 @@ impl Workload {
     /// The projects that are deployed with the definitions of a moment, and were not deployed so before, by the digests that
     /// are known of them.
     #[must_use]
-    pub fn deployed(
-        &self,
-        at: Timestamp,
-        known: impl Fn(&str) -> Option<String>,
-    ) -> BTreeMap<String, Deployment> {
+    pub fn deployed(&self, at: Timestamp, known: impl Fn(&str) -> Option<String>) -> BTreeMap<String, Deployment> {
         let all = self.deployments.iter().find(|(from, _)| *from == at).map(|(_, all)| all.clone());
         let mut all = all.unwrap_or_default();
         all.retain(|project, how| known(project).is_none_or(|known| known != how.digest));

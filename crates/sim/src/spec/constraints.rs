@@ -1,6 +1,6 @@
 //! The rules of constraints, as a scan over all that is held.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_model::time::CronSchedule;
@@ -13,7 +13,8 @@ impl Spec {
     pub(super) fn met(&mut self, slot: &SlotRef, now: Timestamp) {
         let constrained = !self.workflows[&slot.workflow].constraints.is_empty();
         let Some(state) = self.slots.get_mut(slot) else { return };
-        let passes = state.collected.as_ref().and_then(|one| one.asked.as_ref()).is_some_and(|asked| asked.unconstrained);
+        let passes =
+            state.collected.as_ref().and_then(|one| one.asked.as_ref()).is_some_and(|asked| asked.unconstrained);
         let held = constrained && !passes;
         if held {
             state.collected(now).met = true;
@@ -23,11 +24,17 @@ impl Spec {
         self.enter(slot, if held { SlotState::Held } else { SlotState::Queued }, now);
     }
 
-    /// Looks at the constraints of all that is held: the largest priority first, then who is held longest.
-    pub(super) fn judge_held(&mut self, schedules: &std::collections::BTreeMap<WorkflowId, CronSchedule>, now: Timestamp) {
+    /// Looks at the constraints of all that is held: the largest priority first, then who is held longest. Or
+    /// only of those that were held before a moment.
+    pub(super) fn judge_held(
+        &mut self,
+        schedules: &BTreeMap<WorkflowId, CronSchedule>,
+        now: Timestamp,
+        before: Option<Timestamp>,
+    ) {
         let held = self.slots.iter().filter(|(slot, state)| {
             let here = self.is_here(slot, schedules) && !self.is_off(&slot.workflow) && !self.is_left_alone(state);
-            state.state == SlotState::Held && here
+            state.state == SlotState::Held && here && before.is_none_or(|before| state.since < before)
         });
         let place = |(slot, state): (&SlotRef, &super::SpecSlot)| Place {
             priority: std::cmp::Reverse(state.priority),

@@ -11,9 +11,7 @@ use kelos_model::retry::scramble;
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::evaluate;
 use kelos_model::workflow::{CatchUp, Keys};
-use kelos_model::{
-    Answer, Collected, Fact, FactKey, Occurrence, RunId, SlotRef, SlotState, Workflow, WorkflowId,
-};
+use kelos_model::{Answer, Collected, Fact, FactKey, Occurrence, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 
 use super::{Spec, SpecSlot, millis};
 use crate::world::{Known, World};
@@ -156,9 +154,8 @@ impl Spec {
 
     pub(super) fn fire_now(&mut self, request: &FireRequest, now: Timestamp) {
         let Some(workflow) = self.workflows.get(&request.workflow) else { return };
-        let there = |program: &WorkflowId| {
-            self.workflows.get(program).is_some_and(|program| program.keys.events().is_none())
-        };
+        let there =
+            |program: &WorkflowId| self.workflows.get(program).is_some_and(|program| program.keys.events().is_none());
         let startable = match &workflow.keys {
             Keys::Events(events) => there(&events.program),
             Keys::Requests(_) => true,
@@ -212,20 +209,16 @@ impl Spec {
     }
 
     fn collect(&mut self, id: &WorkflowId, what: &Occurrence, now: Timestamp) {
-        if self.is_paused(id) {
-            return;
-        }
         let workflow = self.workflows[id].clone();
         let Some(events) = workflow.keys.events() else {
-            let waiting = |(slot, state): &(&SlotRef, &mut SpecSlot)| {
-                slot.workflow == *id && state.state == SlotState::Waiting
-            };
+            let waiting =
+                |(slot, state): &(&SlotRef, &mut SpecSlot)| slot.workflow == *id && state.state == SlotState::Waiting;
             let mine = self.slots.iter_mut().filter(waiting);
             return mine.for_each(|(_, state)| state.collected(now).add(what));
         };
         let is_time = matches!(what, Occurrence::Fired { .. });
         let over = events.end_time.is_some_and(|end| now >= end) && !is_time;
-        if over || workflow.start_time.is_some_and(|start| now < start) {
+        if self.is_paused(id) || over || workflow.start_time.is_some_and(|start| now < start) {
             return;
         }
         let slot = self.collector(id, now);
@@ -253,6 +246,8 @@ impl Spec {
     pub(super) fn is_late(&self, slot: &SlotRef, now: Timestamp) -> bool {
         let workflow = &self.workflows[&slot.workflow];
         match workflow.keys.events() {
+            // What has run before was in time.
+            Some(_) if self.slots[slot].last_run > 0 => false,
             Some(events) => {
                 let since = self.slots[slot].collected.as_ref().map_or(slot.key.scheduled_at(), |one| one.since);
                 now > since + millis(events.timeout_millis)
@@ -305,10 +300,8 @@ impl Spec {
         let id = &workflow.id;
         let until = *self.memory.fired_until.entry(id.clone()).or_insert(now);
         let times = passed(workflow, until, now);
-        let (policy, jitter) = workflow
-            .keys
-            .events()
-            .map_or((CatchUp::default(), 0), |events| (events.catch_up, events.jitter_millis));
+        let (policy, jitter) =
+            workflow.keys.events().map_or((CatchUp::default(), 0), |events| (events.catch_up, events.jitter_millis));
         let late = now - LATE - millis(jitter);
         let missed = times.keys().filter(|at| **at < late).count();
         let dropped = match policy {

@@ -19,7 +19,8 @@ use super::jobs::{Sets, merged};
 use super::{Workload, moment, retry};
 use crate::rng::Rng;
 
-const FIRINGS: [&str; 6] = ["*/10 * * * *", "0 * * * *", "30 */2 * * *", "0 0/25 * * * ?", "15,45 * * * *", "5 4 * * *"];
+const FIRINGS: [&str; 6] =
+    ["*/10 * * * *", "0 * * * *", "30 */2 * * *", "0 0/25 * * * ?", "15,45 * * * *", "5 4 * * *"];
 
 const PROJECTS: [&str; 3] = ["Alpha", "Beta", "sim"];
 
@@ -320,7 +321,10 @@ impl Stage {
             11 => Ask::Resume(schedule),
             12 => {
                 let start = at - SignedDuration::from_secs(rng.between(0, 20_000));
-                Ask::EnableChanged { schedules: self.some(rng), range: Range::new(start, start + SignedDuration::from_hours(2)) }
+                Ask::EnableChanged {
+                    schedules: self.some(rng),
+                    range: Range::new(start, start + SignedDuration::from_hours(2)),
+                }
             }
             13..=15 => self.fired(rng),
             _ => self.about_a_slot(rng),
