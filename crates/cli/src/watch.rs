@@ -136,6 +136,7 @@ fn told(event: &Value) -> String {
         "slot" => slot(event),
         "backfill" => format!("backfill {}", text(event, "backfill")),
         "register" => format!("register {}/{}", text(event, "bucket"), text(event, "key")),
+        "fact" => "fact".to_owned(),
         _ => text(event, "workflow").to_owned(),
     };
     let name = text(event, "event");

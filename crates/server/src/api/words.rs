@@ -9,6 +9,11 @@ use serde_json::Value;
 pub fn event_words(event: &Value) -> String {
     let word = |name: &str| event[name].as_str();
     let mut parts = Vec::new();
+    parts.extend(word("what").map(str::to_owned));
+    parts.extend(word("source").map(|source| match word("key") {
+        Some(key) => format!("told by {source} as {key}"),
+        None => format!("told by {source}"),
+    }));
     parts.extend(event["run"].as_u64().map(|run| format!("run {run}")));
     parts.extend(word("externalId").map(|name| format!("process {name}")));
     parts.extend(word("importedFrom").map(|from| format!("from {from}")));
@@ -30,13 +35,18 @@ pub fn event_words(event: &Value) -> String {
     if let (Some(from), Some(to)) = (word("from"), word("to")) {
         parts.push(format!("{} to {}", short(from), short(to)));
     }
-    parts.extend(event["slots"].as_u64().map(slots));
+    let is_missed = word("event") == Some("missed");
+    parts.extend(event["slots"].as_u64().map(|number| count(number, if is_missed { "time" } else { "slot" })));
     parts.extend(event["version"].as_u64().map(|version| format!("version {version}")));
-    parts.extend(word("what").map(str::to_owned));
     parts.extend(word("cause").map(|cause| format!("the schedule was {cause}")));
-    match event["explanation"]["kind"].as_str() {
+    if event["unconstrained"] == true {
+        parts.push("past its constraints".to_owned());
+    }
+    match event["explanation"]["type"].as_str() {
         Some("constraints") => parts.extend(unmet(&event["explanation"])),
-        _ if word("event") == Some("looked") => parts.extend(event["explanation"]["text"].as_str().map(str::to_owned)),
+        _ if matches!(word("event"), Some("looked" | "expired")) => {
+            parts.extend(event["explanation"]["text"].as_str().map(str::to_owned))
+        }
         _ => {}
     }
     parts.join(", ")
@@ -48,8 +58,8 @@ fn unmet(explanation: &Value) -> Vec<String> {
     nested.filter(|one| one["answer"] != "met").filter_map(|one| one["text"].as_str().map(str::to_owned)).collect()
 }
 
-fn slots(number: u64) -> String {
-    format!("{number} slot{}", if number == 1 { "" } else { "s" })
+fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A time without what is finer than a second; as it is where it can't be read.
