@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos::core::{Ask, Done, FireRequest};
-use kelos::executor::run_ref;
+use kelos::core::{Ask, Done, FireRequest, Input};
+use kelos::executor::{CommandExecutor, Executor as _, Reports, run_ref};
+use kelos::local::RunSpec;
+use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule};
 use kelos::model::workflow::{EventKeys, Job, Keys, Program};
-use kelos::model::{RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::model::{Outcome, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
 use kelos::store::{MemoryStore, SlotFilter};
 use kelos::{Node, NodeConfig};
 use serde_json::{Map, Value, json};
@@ -138,6 +140,28 @@ async fn the_mapping_of_pipelines_is_known_too() {
     let (state, told) = bench.end_of("s").await;
     assert_eq!((state, told.lines().next()), (SlotState::Succeeded, Some("/out of 2014-06-01")));
     bench.node.stop().await;
+}
+
+/// The command ended while no server was there: the next one finds what it gave.
+#[tokio::test]
+async fn what_a_run_gives_is_found_by_the_next_leader() {
+    let fixture = local_support::Fixture::new();
+    let key = kelos::model::SlotKey::parse("2014-06-01T00:00Z").unwrap();
+    let run = RunId { slot: SlotRef::new(named("a"), key), number: 1 };
+    let argv = ["sh", "-c", "echo '{\"rows\": 12}' > \"$KELOS_OUTPUTS\"; exit 3"];
+    let spec = RunSpec::new(run_ref(&run), run.to_string(), argv);
+    fixture.run(&spec).await;
+    let next = CommandExecutor::new(fixture.launcher.clone(), tokio::runtime::Handle::current());
+    let (send, mut reported) = tokio::sync::mpsc::unbounded_channel();
+    let reports = Reports::new(move |input| {
+        if let Input::RunReported { report, .. } = input {
+            let _ = send.send(report);
+        }
+    });
+    next.check(&run, Some("1"), reports);
+    let outputs = object(json!({ "rows": 12 }));
+    assert_eq!(reported.recv().await, Some(Report::Gave { outputs }));
+    assert!(matches!(reported.recv().await, Some(Report::Ended { outcome: Outcome::Failed { .. } })));
 }
 
 #[tokio::test]

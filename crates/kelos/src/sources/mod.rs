@@ -58,6 +58,12 @@ pub struct Standing {
     pub problem: Option<String>,
 }
 
+impl Standing {
+    fn new(name: Arc<str>) -> Standing {
+        Standing { name, answered_at: None, new: 0, problem: None }
+    }
+}
+
 /// The sources of a node. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Sources {
@@ -68,9 +74,9 @@ impl Sources {
     /// Asks sources for as long as their engine goes on, and while it leads.
     #[must_use]
     pub fn start(sources: Vec<Box<dyn FactSource>>, handle: &Handle, runtime: &Runtime) -> Sources {
-        let named =
-            |source: &Box<dyn FactSource>| Standing { name: source.name(), answered_at: None, new: 0, problem: None };
-        let all = Sources { standings: Arc::new(Mutex::new(sources.iter().map(named).collect())) };
+        let all = Sources {
+            standings: Arc::new(Mutex::new(sources.iter().map(|source| Standing::new(source.name())).collect())),
+        };
         for (place, source) in sources.into_iter().enumerate() {
             let feed = Feed { source, place, handle: handle.clone(), shown: all.clone() };
             runtime.spawn(feed.run());

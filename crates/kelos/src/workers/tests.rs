@@ -138,6 +138,23 @@ fn one_at_a_time() -> Wanted {
 }
 
 #[tokio::test]
+async fn what_a_run_gives_comes_before_its_end_and_does_not_end_it() {
+    let mut bench = Bench::new();
+    let held = Held::default();
+    let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let executors = Executors::default().with("held", held.clone());
+    let (_worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time());
+    bench.start("app1", "20140101_1", "w1");
+    assert!(matches!(bench.next().await.1, Report::Started { .. }));
+    let (run, reports) = held.0.lock().unwrap()[0].clone();
+    let outputs = Map::from_iter([("rows".to_owned(), 12.into())]);
+    reports.run(&run, Report::Gave { outputs: outputs.clone() });
+    assert_eq!(bench.next().await, (run.clone(), Report::Gave { outputs }));
+    held.end(Outcome::Succeeded);
+    assert_eq!(bench.next().await, (run, Report::Ended { outcome: Outcome::Succeeded }));
+}
+
+#[tokio::test]
 async fn a_run_goes_to_the_worker_that_offered_and_its_reports_come_back() {
     let mut bench = Bench::new();
     let held = Held::default();
