@@ -1,8 +1,10 @@
 //! Validating a folder without running anything, and what only all files together can show.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kelos_model::facts::Subject;
+use kelos_model::project::ProjectName;
 use kelos_model::time::{Schedule, resolve};
 use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
@@ -38,7 +40,7 @@ pub fn check_with(folders: Folders, limits: Limits, apps: Option<AppsSource>) ->
 /// Workflows that a warning names before it says how many more there are.
 const NAMED: usize = 3;
 
-/// Triggers that wait for a workflow that nobody defines, schedules that lead nowhere, and pools whose size is disputed.
+/// Triggers that wait for a workflow or a program that nobody defines, schedules that lead nowhere, and pools whose size is disputed.
 #[must_use]
 pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
     let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
@@ -57,6 +59,7 @@ pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
         }
     }
     found.extend(without_jobs(loaded, &by_id));
+    found.extend(without_programs(loaded, &by_id));
     found.extend(unresolved(loaded));
     found.extend(disputed(loaded));
     found
@@ -77,6 +80,37 @@ fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) 
         }
     }
     found
+}
+
+/// Triggers that wait for runs of a program which nobody defines, where it looks as if somebody meant to. Others may be told of
+/// from outside.
+fn without_programs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
+    let projects: BTreeMap<&str, ProjectName> =
+        loaded.workflows.iter().map(|one| (&*one.project, ProjectName::read(&one.project))).collect();
+    let is_runnable = |id: &&WorkflowId| by_id.get(id).is_some_and(|one| one.keys.events().is_none());
+    let mut found = Vec::new();
+    for workflow in &loaded.workflows {
+        let subjects = workflow.trigger.subjects();
+        let programs: BTreeSet<&WorkflowId> = subjects.iter().filter_map(ended).collect();
+        for id in programs.into_iter().filter(|id| !is_runnable(id)) {
+            let runnable = by_id.keys().filter(|id| is_runnable(id)).map(|id| id.as_str());
+            let close = crate::similar::closest(id.as_str(), runnable);
+            let is_of_ours = projects.values().any(|project| project.member_name(id).is_some());
+            if close.is_none() && !is_of_ours {
+                continue;
+            }
+            let words = format!("the trigger of \"{}\" waits for runs of \"{id}\", which nobody defines", workflow.id);
+            found.push(warning(loaded, workflow, words, close.map(|close| format!("did you mean \"{close}\"?"))));
+        }
+    }
+    found
+}
+
+fn ended(subject: &Subject) -> Option<&WorkflowId> {
+    match subject {
+        Subject::Ended(program, _) => Some(program),
+        _ => None,
+    }
 }
 
 /// Who uses a pool, by the size that they give it.

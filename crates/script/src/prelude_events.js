@@ -507,14 +507,18 @@ const eventApi = {
 
 const BEGUN = ["application", "program", "schedule", "buildSchedule"];
 
-/** Names that a script of its own may take, as it may any other. */
+/** Names that a script may take for its own, as any other. */
 function installEvents() {
     for (const name of Object.keys(eventApi)) {
-        const taken = (value) => Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true });
+        const own = (value) => Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true });
+        if (!BEGUN.includes(name)) {
+            own(eventApi[name]);
+            continue;
+        }
         const get = () => {
             looked = new Error().stack;
             return eventApi[name];
         };
-        Object.defineProperty(globalThis, name, { get, set: taken, configurable: true });
+        Object.defineProperty(globalThis, name, { get, set: own, configurable: true });
     }
 }
