@@ -6,6 +6,7 @@ mod board;
 mod capacity;
 mod cdap_client;
 mod cdap_codes;
+mod cdap_files;
 mod cdap_forms;
 mod cdap_jobs;
 mod cdap_support;
