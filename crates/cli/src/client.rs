@@ -278,7 +278,7 @@ pub(crate) fn slot_path(workflow: &str, key: &str) -> String {
 
 /// Which slot of its workflow something in an answer is: its time in short form, or its job id.
 pub(crate) fn key(value: &Value) -> String {
-    value["job"].as_str().map_or_else(|| crate::text::short(text(value, "time")), str::to_owned)
+    value["job"].as_str().map_or_else(|| crate::text::exact(text(value, "time")), str::to_owned)
 }
 
 /// The slot that something in an answer is: `wordcount@2016-01-01T00:00Z`, `modelBuild@1_purchase`.

@@ -80,11 +80,12 @@ fn detail(client: &Client, row: &Value) -> Value {
 }
 
 fn cells(row: &Value, detail: &Value) -> [Cell; 5] {
-    let next = items(detail, "nextTimes").first().and_then(Value::as_str).map(short);
+    let is_disabled = row["paused"] == true && row["schedule"]["runs"].is_string();
+    let next = items(detail, "nextTimes").first().filter(|_| !is_disabled).and_then(Value::as_str).map(short);
     let mut notes = Vec::new();
     if row["paused"].as_bool() == Some(true) {
         // Of an event schedule that is what people call disabled.
-        notes.push(if row["schedule"]["runs"].is_string() { "disabled" } else { "paused" }.to_owned());
+        notes.push(if is_disabled { "disabled" } else { "paused" }.to_owned());
     }
     notes.extend(detail["scheduleProblem"].as_str().map(str::to_owned));
     let problems = items(detail, "problems").len();

@@ -52,6 +52,11 @@ pub(crate) fn short(time: &str) -> String {
     parse_instant(time).map_or_else(|_| time.to_owned(), to_the_second)
 }
 
+/// The time that names a slot, in short form but whole: those of event schedules are named to the millisecond.
+pub(crate) fn exact(time: &str) -> String {
+    parse_instant(time).map_or_else(|_| time.to_owned(), format_short)
+}
+
 /// `2016-01-01T12:00Z`, seconds only where there are some, no milliseconds.
 pub(crate) fn to_the_second(at: Timestamp) -> String {
     format_short(Timestamp::from_second(at.as_second()).unwrap_or(at))

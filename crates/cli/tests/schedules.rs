@@ -83,6 +83,10 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     eventually("a run", || (folder.states("Purchase.onPartitions") == ["succeeded"]).then_some(()));
     let slots = folder.json(&["slots", "Purchase.onPartitions", "--json"]);
     let time = slots["items"][0]["time"].as_str().expect("a time");
+    // As people copy it from the table.
+    let listed = folder.run(&["slots", "Purchase.onPartitions"]).ok();
+    let copied = listed.lines().nth(1).and_then(|row| row.split_whitespace().nth(1)).expect("a time").to_owned();
+    assert!(folder.run(&["why", "Purchase.onPartitions", &copied]).ok().contains("run 1 succeeded"));
     assert_eq!(folder.run(&["logs", "Purchase.onPartitions", time]).ok(), "monday\n");
     let fired = folder.run(&["schedule", "fire", "onPartitions", "--argument", "day=friday", "--reason", "a try"]).ok();
     assert!(fired.starts_with("Purchase.onPartitions@"), "{fired}");

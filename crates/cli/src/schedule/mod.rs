@@ -315,7 +315,7 @@ fn decisions(args: &DecisionsArgs) -> Result<u8, Failure> {
     }
     let mut table = render::table(&["AT", "WHAT", "SLOT", "COLLECTED", "WHY"]);
     for row in &rows {
-        let slot = row["slot"]["time"].as_str().map(short).unwrap_or_default();
+        let slot = row["slot"]["time"].as_str().map(words::exact).unwrap_or_default();
         let collected: Vec<&str> = items(row, "collected").iter().filter_map(Value::as_str).collect();
         table.add_row([
             comfy_table::Cell::new(short(text(row, "at"))),

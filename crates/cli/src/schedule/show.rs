@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::when;
 use crate::client::{items, number, text};
 use crate::list::counts;
-use crate::text::short;
+use crate::text::{exact, short};
 
 pub(super) fn status(schedule: &Value) -> &'static str {
     if schedule["enabled"] == true { "enabled" } else { "disabled" }
@@ -60,11 +60,11 @@ pub(super) fn told(schedule: &Value) -> Vec<String> {
     line("slots", counts(&schedule["counts"]));
     let pending = items(schedule, "pending");
     if pending.is_empty() {
-        line("pending", text(schedule, "standing").to_owned());
+        line("pending", text(schedule, "standing").replace("nothing is pending", "nothing"));
     }
     for one in pending {
         let expires = one["expires"].as_str().map(|at| format!(", until {}", short(at))).unwrap_or_default();
-        line("pending", format!("{} {}: {}{expires}", short(text(one, "time")), text(one, "state"), text(one, "text")));
+        line("pending", format!("{} {}: {}{expires}", exact(text(one, "time")), text(one, "state"), text(one, "text")));
     }
     lines
 }
