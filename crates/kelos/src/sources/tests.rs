@@ -210,3 +210,71 @@ async fn a_source_that_fails_is_asked_with_growing_waits() {
     assert_eq!(waits, [10, 20, 40, 160, 300, 300]);
     handle.stop().await;
 }
+
+/// A server that refuses, and one that does not know such paths.
+#[tokio::test]
+async fn what_is_wrong_with_a_source_is_shown_until_it_answers() {
+    let (folder, handle) = (tempfile::tempdir().unwrap(), engine());
+    handle.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
+    let shown = Sources { standings: Arc::new(Mutex::new(vec![Standing::new("w".into())])) };
+    let feed = |prefix: &str| {
+        let watch = Watch { min_age: Some(Duration::ZERO), ..Watch::new(prefix, "ds") };
+        let source = Box::new(WatchedPrefix::new(watch, storage(), system_clock()).unwrap());
+        Feed { source, place: 0, handle: handle.clone(), shown: shown.clone() }
+    };
+    let mut dead = feed("hdfs://127.0.0.1:1/in");
+    let outcome = dead.once().await;
+    dead.show(outcome);
+    let problem = shown.standings()[0].problem.clone().unwrap();
+    assert!(problem.contains("hdfs://127.0.0.1:1"), "{problem}");
+    put(folder.path(), "a", 5);
+    let mut sound = feed(&folder.path().display().to_string());
+    let outcome = sound.once().await;
+    sound.show(outcome);
+    let standing = shown.standings().remove(0);
+    assert_eq!((standing.problem, standing.new), (None, 1));
+    handle.stop().await;
+}
+
+mod real {
+    use kelos_storage::{S3Keys, S3Settings, Secret};
+
+    use super::*;
+
+    /// A file that appears, and is written anew.
+    async fn holds(storage: Storage, prefix: &str) {
+        let place = storage.place(prefix).unwrap();
+        place.files.remove(&place.path).await.unwrap();
+        let watch = Watch { min_age: Some(Duration::ZERO), ..Watch::new(prefix, "ds") };
+        // Their clock may be ahead of ours.
+        let later: Clock = Arc::new(|| Timestamp::now() + Duration::from_secs(60));
+        let mut watched = WatchedPrefix::new(watch, storage, later).unwrap();
+        assert!(names(&mut watched).await.is_empty());
+        for content in ["x", "longer"] {
+            place.files.put(&format!("{}/deep/a", place.path), &mut content.as_bytes()).await.unwrap();
+            assert_eq!(names(&mut watched).await, ["deep/a"]);
+            watched.acknowledge().await.unwrap();
+            assert!(names(&mut watched).await.is_empty());
+        }
+        place.files.remove(&place.path).await.unwrap();
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a real server: servers/run with s3 -- cargo test -- --ignored real::"]
+    async fn a_prefix_of_s3_is_watched() {
+        let Some(endpoint) = kelos_test_servers::address("KELOS_TEST_S3") else { return };
+        let Some(bucket) = kelos_test_servers::address("KELOS_TEST_S3_BUCKET") else { return };
+        let keys = S3Keys { id: "kelos".to_owned(), secret: Secret("secret".to_owned()) };
+        let s3 = S3Settings { endpoint: Some(endpoint), keys: Some(keys), ..S3Settings::default() };
+        let storage = Storage::new(StorageConfig { s3, ..StorageConfig::default() });
+        holds(storage, &format!("s3://{bucket}/kelos watch")).await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a real server: servers/run with hdfs -- cargo test -- --ignored real::"]
+    async fn a_folder_of_hdfs_is_watched() {
+        let Some(address) = kelos_test_servers::address("KELOS_TEST_HDFS") else { return };
+        let storage = Storage::new(StorageConfig { hadoop_user: Some("eve".to_owned()), ..StorageConfig::default() });
+        holds(storage, &format!("{address}/tmp/kelos watch")).await;
+    }
+}
