@@ -344,6 +344,8 @@ interface AppOptions {
     valid?: (ids: JobIds) => boolean;
     /** What else its jobs wait for. */
     trigger?: Trigger;
+    /** What must hold besides, once all that has come. */
+    constraints?: Constraint[];
     /** `bash` (default), `pyspark`, or a program in the folder `plugins`. */
     job_type?: string;
     /** A shell command in which `{date}` stands for a value, quoted for the shell; `{date:raw}` for the value as it is. */

@@ -36,6 +36,7 @@ function dependsOn(on, where) {
 const APP_READERS = {
     externalService: (value, where) => Made.tree("external service", value, where),
     trigger: (value, where) => Made.tree("trigger", value, where),
+    constraints: (value, where) => constraintsOf(value, where),
     valid: (value, where) => jobFunction(value, "valid", where),
     pools: (value, where) => (Array.isArray(value) && value.every((one) => !Made.is(one)) ? jsonOf(value, where) : poolsOf(value, where)),
     depends_on: dependsOn,

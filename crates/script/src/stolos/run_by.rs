@@ -6,11 +6,12 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use kelos_model::jobs::{Feed, JobKeys, Kind};
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
-use kelos_model::{Job, PoolUse, RetryPolicy, Trigger};
+use kelos_model::{Constraint, Job, PoolUse, RetryPolicy, Trigger};
 use serde_json::{Map, Value as Json, json};
 
 use super::json::{Reading, kind, plain};
 use super::placeholder::Placeholders;
+use crate::events::ConstraintDraft;
 
 /// The kinds of jobs that need no program of people's own.
 pub(super) const BUILT_IN: [&str; 2] = ["bash", "pyspark"];
@@ -77,6 +78,14 @@ impl<'a, 'v> App<'a, 'v> {
         let trigger = self.get("trigger").filter(|_| reading.of_a_script);
         let trigger = trigger.and_then(|trigger| reading.data(trigger, &self.what("trigger"), "a trigger"));
         trigger.unwrap_or(Trigger::Always)
+    }
+
+    /// What must hold besides, once that has come.
+    pub(super) fn constraints(&self, reading: &mut Reading<'a>) -> Vec<Constraint> {
+        let given = self.get("constraints").filter(|_| reading.of_a_script);
+        let given: Option<Vec<ConstraintDraft>> =
+            given.and_then(|given| reading.data(given, &self.what("constraints"), "constraints"));
+        given.into_iter().flatten().map(ConstraintDraft::constraint).collect()
     }
 
     fn bash(&self, reading: &mut Reading<'a>) -> Job {

@@ -86,7 +86,7 @@ const OTHERS: [&str; 11] = [
 ];
 
 /// What only a script can say of an app.
-const OF_SCRIPTS: [&str; 3] = ["externalService", "trigger", "valid"];
+const OF_SCRIPTS: [&str; 4] = ["externalService", "trigger", "valid", "constraints"];
 
 /// Reads a file as one whole, for its jobs to be asked about.
 ///
@@ -183,12 +183,14 @@ impl<'a> Reader<'a> {
         let app = App { name, property, object, keys: &keys, folder };
         let reading = &mut self.reading;
         let (job, feed, trigger) = (app.job(reading), app.feed(reading), app.trigger(reading));
+        let constraints = app.constraints(reading);
         let (concurrency, pools, retry) = (app.concurrency(reading), app.pools(reading), app.retry(reading));
         let keys = Keys::Jobs(Box::new(JobKeys { feed, ..keys }));
         Some(Workflow {
             project: self.file.rsplit_once('.').map_or(self.file, |(stem, _)| stem).to_owned(),
             source: Source { file: self.file.to_owned(), line: u32::try_from(place.line).unwrap_or(0) },
             trigger,
+            constraints,
             concurrency,
             pools,
             retry,
