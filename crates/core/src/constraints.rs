@@ -184,7 +184,7 @@ impl Core {
     }
 
     /// Takes the held slots that something woke, by program.
-    fn woken_of_programs(&mut self, which: &Which) -> BTreeMap<WorkflowId, BTreeSet<LinePlace>> {
+    fn woken_of_programs(&mut self, which: &Which<'_>) -> BTreeMap<WorkflowId, BTreeSet<LinePlace>> {
         let mut woken: BTreeMap<WorkflowId, BTreeSet<LinePlace>> = BTreeMap::new();
         for id in self.take_dirty(which.only, true).unwrap_or_default() {
             let Some(task) = self.tasks.get(&id.workflow) else { continue };
@@ -200,7 +200,7 @@ impl Core {
     }
 
     /// Who goes first of those that something woke and those for whom there is room.
-    fn next_held(&self, program: &WorkflowId, woken: &BTreeSet<LinePlace>, which: &Which) -> Option<LinePlace> {
+    fn next_held(&self, program: &WorkflowId, woken: &BTreeSet<LinePlace>, which: &Which<'_>) -> Option<LinePlace> {
         let admitted = self.programs.get(program).and_then(|program| first_in_line(program, which));
         admitted.into_iter().chain(woken.first().cloned()).min()
     }
@@ -246,7 +246,7 @@ fn limit_of(task: &Task) -> Option<u32> {
 }
 
 /// Who goes first of those whose limit leaves room.
-fn first_in_line(program: &Program, which: &Which) -> Option<LinePlace> {
+fn first_in_line(program: &Program, which: &Which<'_>) -> Option<LinePlace> {
     let allowed = |place: &&LinePlace| which.allows(place);
     let lines = program.lines.range(program.runs.saturating_add(1)..);
     lines.filter_map(|(_, line)| line.iter().find(allowed)).min().cloned()
