@@ -86,7 +86,7 @@ fn constraint_words(constraint: &Value) -> String {
 /// `15m`, `6h`, `1d`: a length of time in its largest whole unit.
 fn span(millis: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
-    let whole = units.into_iter().find(|(unit, _)| millis >= *unit && millis % unit == 0);
+    let whole = units.into_iter().find(|(unit, _)| millis >= *unit && millis.is_multiple_of(*unit));
     whole.map_or_else(|| format!("{millis}ms"), |(unit, name)| format!("{}{name}", millis / unit))
 }
 
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn lengths_of_time_are_told_in_whole_units() {
-        for (millis, told) in [(900_000, "15m"), (86_400_000, "1d"), (5400_000, "90m"), (1500, "1500ms"), (0, "0ms")] {
+        for (millis, told) in [(900_000, "15m"), (86_400_000, "1d"), (5_400_000, "90m"), (1500, "1500ms"), (0, "0ms")] {
             assert_eq!(span(millis), told);
         }
     }
