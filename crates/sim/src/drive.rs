@@ -14,9 +14,10 @@ use crate::Figures;
 use crate::faulty::FaultyStore;
 use crate::fleet::{Around, Deed, Fleet, Followed};
 use crate::judge;
+use crate::judge::events::Watch as EventWatch;
 use crate::judge::jobs::Watch;
 use crate::past::Past;
-use crate::rng::Rng;
+use crate::rng::{Rng, draw};
 use crate::workload::{Workload, resolved};
 use crate::world::World;
 
@@ -40,6 +41,7 @@ pub struct Drive {
     world: World,
     fleet: Fleet,
     watch: Watch,
+    events: EventWatch,
     rng: Rng,
     disk: MemoryDisk,
     store: FaultyStore,
@@ -68,6 +70,7 @@ pub fn run(seed: u64) -> Result<Figures, String> {
     drive.calm()?;
     drive.until(drive.workload.end + SETTLING)?;
     drive.watch.at_rest()?;
+    drive.events.at_rest(&drive.workload, drive.now)?;
     judge::at_rest(&drive.workload, &drive.world, &drive.disk, drive.turns.core(), drive.now)?;
     Ok(drive.figures)
 }
@@ -90,6 +93,7 @@ impl Drive {
         let mut drive = Drive {
             fleet: Fleet::new(&workload),
             watch: Watch::new(&workload, &disk),
+            events: EventWatch::new(&workload, &disk),
             workload,
             world,
             rng,
@@ -247,6 +251,7 @@ impl Drive {
         self.watch.hear(&inputs);
         let turn = self.turns.turn(&mut self.store, clock, inputs);
         self.watch.after_turn()?;
+        self.events.after_turn()?;
         match turn {
             Ok(acted) => {
                 self.figures.events += acted.events as u64;
@@ -323,6 +328,7 @@ impl Drive {
 
     fn perform(&mut self, commands: Vec<Command>) {
         for command in commands {
+            self.events.replied(&command);
             match command {
                 Command::Probe(probe) => {
                     let slow = if self.faults > 0 && self.rng.percent(3) { 200_000 } else { 3000 };
@@ -376,6 +382,10 @@ impl Drive {
     fn report_on(&mut self, run: &RunId) {
         let Some(execution) = self.world.runs.get(run).cloned() else { return };
         self.report(0, run, Report::Started { external_id: format!("x-{run}") });
+        if self.workload.schedules.contains(&run.slot.workflow) && draw(0, &run.to_string()).is_multiple_of(4) {
+            let outputs = [("run".to_owned(), run.to_string().into())].into_iter().collect();
+            self.report(1, run, Report::Gave { outputs });
+        }
         let left = (execution.ends_at.as_millisecond() - self.now.as_millisecond()).max(0);
         self.report(left, run, Report::Ended { outcome: execution.outcome });
     }

@@ -1,5 +1,6 @@
 //! What must hold, whatever happened.
 
+pub mod events;
 pub mod jobs;
 
 use std::collections::BTreeMap;
@@ -239,9 +240,12 @@ fn last_definitions(workload: &Workload) -> &[Arc<Workflow>] {
 }
 
 /// Whether the scheduler leaves a slot alone because of its key.
-fn is_dormant(workload: &Workload, apps: &Apps, id: &SlotRef) -> bool {
+fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, id: &SlotRef) -> bool {
     if id.key.job().is_some() {
         return apps.parents(id).is_none();
+    }
+    if row.definition.keys.are_moments() {
+        return false;
     }
     let schedules = crate::spec::schedules(last_definitions(workload));
     !schedules.get(&id.workflow).is_some_and(|schedule| schedule.contains(id.key.scheduled_at()))
@@ -258,8 +262,10 @@ fn is_accounted_for(
     now: Timestamp,
 ) -> Result<(), String> {
     let row = reader.workflow(&id.workflow).map_err(|error| error.to_string())?;
-    let Some(row) = row.filter(|row| row.present && !row.paused) else { return Ok(()) };
-    if is_dormant(workload, apps, id) {
+    // What an event schedule has running goes on when it is disabled.
+    let goes_on = |row: &WorkflowRow| row.present && (!row.paused || row.definition.keys.events().is_some());
+    let Some(row) = row.filter(goes_on) else { return Ok(()) };
+    if is_dormant(workload, apps, &row, id) {
         return Ok(());
     }
     if is_paused(reader, slot)? && !slot.run_alive {
@@ -269,7 +275,15 @@ fn is_accounted_for(
     let stuck = |why: &str| Err(format!("{id} is {slot:?} at {now}: {why}"));
     let active = || slots.iter().filter(|(other, slot)| other.workflow == id.workflow && slot.run_alive).count();
     let all_active = || slots.values().filter(|slot| slot.run_alive).count();
+    if let Some(why) = events::is_overdue(&row.definition, slot, early) {
+        return stuck(why);
+    }
     match slot.state {
+        SlotState::Held if slot.since < early => {
+            let judged = |at| events::judgement(reader, &row.definition, slots, (id, slot), at);
+            let (early, now) = (judged(early)?, judged(now)?);
+            if early == now && now != Answer::NotYet { stuck("its constraints have an answer") } else { Ok(()) }
+        }
         SlotState::Waiting if slot.since < early => {
             let state = |slot: &SlotRef| slots.get(slot).map(|slot| slot.state);
             if id.key.job().is_some() {

@@ -1,0 +1,477 @@
+//! What must hold of facts and event schedules: looked at after every turn, by the log alone and the definitions that it names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::{Ask, Command, Done};
+use kelos_model::constraint::{Circumstances, Constraint, judge};
+use kelos_model::event::{Event, WorkflowEvent};
+use kelos_model::facts::ENDS;
+use kelos_model::ranges::Range;
+use kelos_model::trigger::{Explanation, TriggerKind};
+use kelos_model::{
+    Answer, EventRecord, Fact, FactKey, Gate, Occurrence, Otherwise, Slot, SlotEvent, SlotRef, SlotState, Subject,
+    Workflow, WorkflowId, slot,
+};
+use kelos_store::{MemoryDisk, MemoryStore, Reader, Store};
+
+use crate::workload::Workload;
+
+/// Follows the log, turn by turn.
+#[derive(Default)]
+pub struct Watch {
+    /// None where a seed has no event schedules.
+    reader: Option<Arc<dyn Reader>>,
+    seq: u64,
+    slots: BTreeMap<SlotRef, Slot>,
+    workflows: BTreeMap<WorkflowId, Seen>,
+    names: BTreeSet<FactKey>,
+    facts: Vec<Fact>,
+    /// What has to be collected before the turn is over: which fact or run, and by whom.
+    expected: BTreeSet<(What, Collector)>,
+    /// What has to be ended before the turn is over.
+    to_abort: BTreeSet<SlotRef>,
+    /// Whose cron times the turn is about.
+    fired: BTreeSet<WorkflowId>,
+    /// Event schedules that the turn is about.
+    touched: BTreeSet<WorkflowId>,
+    /// When the latest run of each slot was started.
+    started: BTreeMap<SlotRef, Timestamp>,
+    /// By workflow, its successful run that was dispatched last, and when that was started.
+    last_runs: BTreeMap<WorkflowId, (u64, Timestamp)>,
+    /// Those who told, and heard that it is stored.
+    acknowledged: BTreeSet<u64>,
+}
+
+/// What is known of a workflow.
+struct Seen {
+    definition: Arc<Workflow>,
+    present: bool,
+    paused: bool,
+    /// Log position of the fact that it collected last.
+    last_fact: u64,
+    /// When it was last touched, and up to when its cron times are accounted for since.
+    updated: Option<Timestamp>,
+    checked: Option<Timestamp>,
+    /// The cron times that it has collected since.
+    times: BTreeSet<(Timestamp, Arc<str>)>,
+    missed: Vec<Range>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Fact(u64),
+    End(String, SlotState),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Collector {
+    Schedule(WorkflowId),
+    Slot(SlotRef),
+}
+
+impl Seen {
+    fn is_schedule(&self) -> bool {
+        self.definition.keys.events().is_some()
+    }
+
+    /// Whether facts about a subject are for it at a moment.
+    fn wants(&self, subject: &Subject, now: Timestamp) -> bool {
+        let asks = self.present && self.definition.trigger.subjects().contains(subject);
+        let Some(events) = self.definition.keys.events() else { return asks };
+        let begun = self.definition.start_time.is_none_or(|start| start <= now);
+        asks && begun && !self.paused && events.end_time.is_none_or(|end| now < end)
+    }
+}
+
+impl Watch {
+    /// Over a disk, from the beginning of its log.
+    #[must_use]
+    pub fn new(workload: &Workload, disk: &MemoryDisk) -> Watch {
+        let reader = (!workload.schedules.is_empty()).then(|| MemoryStore::on(disk).reader());
+        Watch { reader, ..Watch::default() }
+    }
+
+    /// Takes note of who heard that their facts are stored.
+    pub fn replied(&mut self, command: &Command) {
+        if let Command::Reply { token, reply: Ok(Done::Told { .. }) } = command {
+            self.acknowledged.insert(*token);
+        }
+    }
+
+    /// Looks at what the turn led to.
+    ///
+    /// # Errors
+    /// What can't be.
+    pub fn after_turn(&mut self) -> Result<(), String> {
+        let Some(reader) = self.reader.clone() else { return Ok(()) };
+        let log = reader.events(self.seq, None, crate::ALL).map_err(|error| error.to_string())?.rows;
+        for record in &log {
+            self.follow(record, &*reader).map_err(|wrong| format!("event {}: {wrong}", record.seq))?;
+        }
+        if let Some((what, collector)) = self.expected.pop_first() {
+            return Err(format!("{what:?} was not collected by {collector:?}"));
+        }
+        for slot in std::mem::take(&mut self.to_abort) {
+            if self.slots.get(&slot).is_some_and(|slot| !slot.state.is_final()) {
+                return Err(format!("{slot} is pending, and its schedule was disabled"));
+            }
+        }
+        for id in std::mem::take(&mut self.touched) {
+            self.collects_once(&id)?;
+        }
+        for id in std::mem::take(&mut self.fired) {
+            self.times_are_accounted_for(&id, &*reader)?;
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, record: &EventRecord, reader: &dyn Reader) -> Result<(), String> {
+        self.seq = record.seq;
+        match &record.event {
+            Event::Fact { fact } => self.follow_fact(fact, record),
+            Event::Workflow { workflow, what } => self.follow_workflow(workflow, what, reader),
+            Event::Slot { slot, what } => self.follow_slot(slot, what, record),
+            _ => Ok(()),
+        }
+    }
+
+    fn follow_fact(&mut self, fact: &Fact, record: &EventRecord) -> Result<(), String> {
+        if let Some(name) = fact.name()
+            && !self.names.insert(name)
+        {
+            return Err(format!("{fact:?} counts twice"));
+        }
+        self.facts.push(fact.clone());
+        self.expect(What::Fact(record.seq), &fact.what.subject(), record.at);
+        Ok(())
+    }
+
+    /// Notes who has to collect something.
+    fn expect(&mut self, what: What, subject: &Subject, now: Timestamp) {
+        for (id, seen) in self.workflows.iter().filter(|(_, seen)| seen.wants(subject, now)) {
+            if seen.is_schedule() {
+                self.expected.insert((what.clone(), Collector::Schedule(id.clone())));
+            } else if matches!(what, What::Fact(_)) {
+                let waits = |(_, slot): &(&SlotRef, &Slot)| slot.state == SlotState::Waiting;
+                let waiting = slots_of(&self.slots, id).filter(waits).map(|(slot, _)| Collector::Slot(slot.clone()));
+                self.expected.extend(waiting.map(|slot| (what.clone(), slot)));
+            }
+        }
+    }
+
+    fn follow_workflow(&mut self, id: &WorkflowId, what: &WorkflowEvent, reader: &dyn Reader) -> Result<(), String> {
+        match what {
+            WorkflowEvent::Defined { version, .. } => self.define(id, *version, reader)?,
+            WorkflowEvent::Removed { .. } => {
+                let pending = slots_of(&self.slots, id).find(|(_, slot)| slot.state.is_idle());
+                let seen = self.workflows.get_mut(id).ok_or("what was never defined was removed")?;
+                seen.present = false;
+                if let Some((slot, _)) = pending.filter(|_| seen.is_schedule()) {
+                    return Err(format!("{slot} is pending, and its schedule is gone"));
+                }
+            }
+            WorkflowEvent::Paused { .. } | WorkflowEvent::Resumed { .. } => {
+                let Some(seen) = self.workflows.get_mut(id) else { return Ok(()) };
+                seen.paused = matches!(what, WorkflowEvent::Paused { .. });
+                seen.times.clear();
+                if seen.paused && seen.is_schedule() {
+                    let pending =
+                        slots_of(&self.slots, id).filter(|(_, slot)| slot.last_run == 0 && slot.state.is_idle());
+                    self.to_abort.extend(pending.map(|(slot, _)| slot.clone()));
+                }
+            }
+            WorkflowEvent::Missed { range, .. } => {
+                self.fired.insert(id.clone());
+                if let Some(seen) = self.workflows.get_mut(id) {
+                    seen.missed.push(*range);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, id: &WorkflowId, version: u32, reader: &dyn Reader) -> Result<(), String> {
+        let past = reader.definitions(id).map_err(|error| error.to_string())?;
+        let exact = past.iter().find(|one| one.version == version).or(past.last());
+        let definition = exact.map(|one| Arc::new(one.definition.clone())).ok_or("a definition is not kept")?;
+        let begins_off = definition.keys.events().is_some_and(|events| !events.enabled);
+        let is_schedule = definition.keys.events().is_some();
+        let (updated, checked, times) = (None, None, BTreeSet::new());
+        let seen = self.workflows.entry(id.clone()).or_insert(Seen {
+            definition: definition.clone(),
+            present: false,
+            paused: false,
+            last_fact: 0,
+            updated,
+            checked,
+            times,
+            missed: Vec::new(),
+        });
+        if !seen.present && is_schedule {
+            seen.paused = begins_off;
+        }
+        seen.present = true;
+        // It begins anew, and a clock that was put back lets times pass again.
+        seen.times.clear();
+        seen.definition = definition;
+        Ok(())
+    }
+
+    fn follow_slot(&mut self, id: &SlotRef, what: &SlotEvent, record: &EventRecord) -> Result<(), String> {
+        match what {
+            SlotEvent::Collected { what, fact } => self.judge_collected(id, what, *fact)?,
+            SlotEvent::ConstraintsMet { .. } => self.judge_constraints(id, record.at)?,
+            SlotEvent::Skipped { explanation } if explanation.kind == TriggerKind::Constraints => {
+                self.judge_skipped(id, explanation)?;
+            }
+            _ => {}
+        }
+        let before = self.slots.remove(id);
+        let went_on =
+            before.as_ref().is_some_and(|slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running));
+        let after = slot::apply(before, what, record.at, record.seq).ok_or_else(|| format!("{what:?} of {id}"))?;
+        if let SlotEvent::Dispatched { .. } | SlotEvent::Started { .. } = what {
+            self.started.insert(id.clone(), record.at);
+        }
+        let Some(seen) = self.workflows.get(&id.workflow) else { return Ok(()) };
+        let program = seen.definition.program().clone();
+        if went_on && ENDS.contains(&after.state) {
+            let run = format!("{}#{}", id.short(), after.last_run);
+            self.expect(What::End(run, after.state), &Subject::Ended(program.clone(), after.state), record.at);
+        }
+        if matches!(what, SlotEvent::Succeeded { .. }) {
+            self.note_success(id, &program, after.last_run_seq);
+        }
+        if self.workflows[&id.workflow].is_schedule() {
+            self.touched.insert(id.workflow.clone());
+        }
+        self.slots.insert(id.clone(), after);
+        Ok(())
+    }
+
+    /// Each fact is collected once by whoever waits for it, in order, and by nobody else.
+    fn judge_collected(&mut self, id: &SlotRef, what: &Occurrence, fact: Option<u64>) -> Result<(), String> {
+        let seen = self.workflows.get_mut(&id.workflow).ok_or("a slot of no workflow collects")?;
+        let is_schedule = seen.is_schedule();
+        let collector =
+            if is_schedule { Collector::Schedule(id.workflow.clone()) } else { Collector::Slot(id.clone()) };
+        let expected = match (what, fact) {
+            (_, Some(fact)) => {
+                if is_schedule && std::mem::replace(&mut seen.last_fact, fact) >= fact {
+                    return Err(format!("{id} collects fact {fact} out of order"));
+                }
+                What::Fact(fact)
+            }
+            (Occurrence::Fired { cron, time }, None) => {
+                if is_schedule && (seen.paused || !seen.present) {
+                    return Err(format!("{id} collects a time, and its schedule is disabled"));
+                }
+                self.fired.insert(id.workflow.clone());
+                return if seen.times.insert((*time, cron.clone())) || !is_schedule {
+                    Ok(())
+                } else {
+                    Err(format!("{id} collects {cron} of {time} a second time"))
+                };
+            }
+            (Occurrence::Ended { run: Some(run), state, .. }, None) if is_schedule => What::End(run.clone(), *state),
+            _ => return Ok(()),
+        };
+        if self.expected.remove(&(expected.clone(), collector)) {
+            Ok(())
+        } else {
+            Err(format!("{id} collects {expected:?}, which is not for it, or was collected before"))
+        }
+    }
+
+    /// What has passed its constraints was allowed to.
+    fn judge_constraints(&self, id: &SlotRef, now: Timestamp) -> Result<(), String> {
+        let Some(seen) = self.workflows.get(&id.workflow) else { return Ok(()) };
+        for Constraint { gate, .. } in &seen.definition.constraints {
+            let passes = match gate {
+                Gate::Concurrency(limit) => self.runs_of(seen.definition.program()) < *limit,
+                Gate::Window(window) => window.is_open(now),
+                Gate::Delay(span) => self.created(id, seen).is_none_or(|since| now >= since + millis(*span)),
+                Gate::SinceLastRun(span) => {
+                    self.last_run_of(seen.definition.program()).is_none_or(|last| now >= last + millis(*span))
+                }
+            };
+            if !passes {
+                return Err(format!("{id} passed {gate:?} at {now}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn created(&self, id: &SlotRef, seen: &Seen) -> Option<Timestamp> {
+        let since = self.slots.get(id)?.collected.as_ref().map(|collected| collected.since);
+        if seen.definition.keys.are_moments() { since } else { id.key.time() }
+    }
+
+    /// Runs of a program that go on, and slots that are queued for one.
+    fn runs_of(&self, program: &WorkflowId) -> u32 {
+        let mine =
+            |id: &SlotRef| self.workflows.get(&id.workflow).is_some_and(|seen| seen.definition.program() == program);
+        let mine = self.slots.iter().filter(|(id, _)| mine(id));
+        mine.map(|(_, slot)| u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)).sum()
+    }
+
+    fn last_run_of(&self, program: &WorkflowId) -> Option<Timestamp> {
+        let mine = self.workflows.iter().filter(|(_, seen)| seen.definition.program() == program);
+        mine.filter_map(|(id, _)| self.last_runs.get(id)).max().map(|(_, at)| *at)
+    }
+
+    fn note_success(&mut self, id: &SlotRef, program: &WorkflowId, dispatched: u64) {
+        let members = self.workflows.values().filter(|seen| seen.definition.program() == program);
+        let mut gates = members.flat_map(|seen| &seen.definition.constraints);
+        let asked_for = gates.any(|one| matches!(one.gate, Gate::SinceLastRun(_)));
+        let is_moment = self.workflows[&id.workflow].definition.keys.are_moments();
+        if let Some(started) = self.started.get(id).filter(|_| asked_for || is_moment) {
+            let last = self.last_runs.entry(id.workflow.clone()).or_default();
+            *last = (dispatched, *started).max(*last);
+        }
+    }
+
+    /// What a constraint ends names it, and has not run before.
+    fn judge_skipped(&self, id: &SlotRef, explanation: &Explanation) -> Result<(), String> {
+        let constraints = self.workflows.get(&id.workflow).map(|seen| &seen.definition.constraints[..]);
+        let both = explanation.nested.iter().zip(constraints.unwrap_or_default());
+        let mut ending = both.filter(|(said, one)| said.answer == Answer::Never && one.otherwise == Otherwise::Abort);
+        if ending.next().is_none() {
+            return Err(format!("{id} is ended by no constraint: {explanation:?}"));
+        }
+        let ran = self.slots.get(id).is_some_and(|slot| slot.last_run > 0);
+        if ran { Err(format!("a constraint ends {id}, which has run before")) } else { Ok(()) }
+    }
+
+    /// Never two slots of a schedule that collect.
+    fn collects_once(&self, id: &WorkflowId) -> Result<(), String> {
+        let collecting: Vec<&SlotRef> =
+            slots_of(&self.slots, id).filter(|(_, slot)| slot.is_collecting()).map(|(slot, _)| slot).collect();
+        if collecting.len() > 1 { Err(format!("several slots collect: {collecting:?}")) } else { Ok(()) }
+    }
+
+    /// Every cron time since a schedule was last touched was collected, or is said to be missed.
+    fn times_are_accounted_for(&mut self, id: &WorkflowId, reader: &dyn Reader) -> Result<(), String> {
+        let row = reader.workflow(id).map_err(|error| error.to_string())?.ok_or("a workflow without a row")?;
+        let Some(seen) = self.workflows.get_mut(id).filter(|seen| seen.is_schedule()) else { return Ok(()) };
+        if seen.updated != row.moments.updated {
+            seen.updated = row.moments.updated;
+            seen.checked = row.moments.updated;
+        }
+        let (Some(from), Some(until)) = (seen.checked, row.moments.fired_until) else { return Ok(()) };
+        let start = seen.definition.start_time.unwrap_or(Timestamp::MIN);
+        for firing in seen.definition.trigger.firings() {
+            for time in firing.schedule().times(from, until + millis(1)).filter(|at| *at > from && *at >= start) {
+                let missed = seen.missed.iter().any(|range| range.start <= time && time < range.end);
+                if !missed && !seen.times.contains(&(time, firing.name())) {
+                    return Err(format!("{} of {id} at {time} was neither collected nor missed", firing.name()));
+                }
+            }
+        }
+        seen.checked = Some(until.max(from));
+        Ok(())
+    }
+
+    /// What was acknowledged is in the log, schedules are as enabled as the log says, and no cron time is overdue.
+    ///
+    /// # Errors
+    /// What is not so.
+    pub fn at_rest(&self, workload: &Workload, now: Timestamp) -> Result<(), String> {
+        let Some(reader) = &self.reader else { return Ok(()) };
+        for token in &self.acknowledged {
+            let ask = usize::try_from(*token).ok().and_then(|token| workload.asks.get(token));
+            let Some((_, Ask::Tell(facts))) = ask else { continue };
+            let known = |fact: &&Fact| match fact.name() {
+                Some(name) => self.names.contains(&name),
+                None => self.facts.contains(fact),
+            };
+            if let Some(lost) = facts.iter().find(|fact| !known(fact)) {
+                return Err(format!("{lost:?} was acknowledged, and is lost"));
+            }
+        }
+        for row in reader.workflows().map_err(|error| error.to_string())? {
+            let seen = self.workflows.get(&row.id).filter(|seen| seen.is_schedule());
+            let Some(seen) = seen else { continue };
+            if (seen.paused, seen.present) != (row.paused, row.present) {
+                return Err(format!("{} is not as enabled as the log has it", row.id));
+            }
+            if row.present && !row.paused {
+                is_up_to_date(&row.definition, row.moments.fired_until, now)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a slot of an event schedule that has not run yet should have ended: it has waited too long, or goes whatever its
+/// trigger says.
+#[must_use]
+pub fn is_overdue(definition: &Workflow, slot: &Slot, early: Timestamp) -> Option<&'static str> {
+    let collected = slot.collected.as_ref().filter(|_| definition.keys.are_moments())?;
+    let goes = collected.met || collected.asked.is_some();
+    if slot.state == SlotState::Waiting && slot.since < early && goes {
+        return Some("it needs no trigger any more");
+    }
+    let timeout = definition.keys.events().filter(|_| slot.last_run == 0)?.timeout_millis;
+    let pending = matches!(slot.state, SlotState::Waiting | SlotState::Held);
+    (pending && collected.since + millis(timeout) < early).then_some("it has waited too long")
+}
+
+/// What the constraints of a held slot say at a moment.
+///
+/// # Errors
+/// When the store fails.
+pub fn judgement(
+    reader: &dyn Reader,
+    definition: &Workflow,
+    slots: &BTreeMap<SlotRef, Slot>,
+    (id, slot): (&SlotRef, &Slot),
+    now: Timestamp,
+) -> Result<Answer, String> {
+    let rows = reader.workflows().map_err(|error| error.to_string())?;
+    let members = rows.iter().filter(|row| row.definition.program() == definition.program());
+    let members: BTreeMap<&WorkflowId, _> = members.map(|row| (&row.id, row.moments.last_run)).collect();
+    let mine = slots.iter().filter(|(id, _)| members.contains_key(&id.workflow));
+    let active = mine.map(|(_, slot)| u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)).sum();
+    let since = slot.collected.as_ref().map_or(slot.since, |collected| collected.since);
+    let created = if definition.keys.are_moments() { since } else { id.key.time().unwrap_or(since) };
+    let world = Circumstances {
+        now,
+        created,
+        program: definition.program(),
+        active,
+        last_run: members.values().flatten().max().map(|run| run.started),
+        again: slot.last_run > 0,
+    };
+    Ok(judge(&definition.constraints, &world).explanation.answer)
+}
+
+/// No cron time is overdue.
+fn is_up_to_date(definition: &Workflow, until: Option<Timestamp>, now: Timestamp) -> Result<(), String> {
+    let Some(events) = definition.keys.events() else { return Ok(()) };
+    let from = until.unwrap_or(now).max(definition.start_time.map_or(Timestamp::MIN, |start| start - millis(1)));
+    let overdue = now - super::SLACK - millis(events.jitter_millis);
+    let end = events.end_time.unwrap_or(Timestamp::MAX);
+    for firing in definition.trigger.firings() {
+        let next = firing.schedule().next_after(from).filter(|next| *next < overdue && *next < end);
+        if let Some(next) = next {
+            return Err(format!("{} of {} is due since {next}", firing.name(), definition.id));
+        }
+    }
+    Ok(())
+}
+
+/// The slots of a workflow.
+fn slots_of<'a>(
+    slots: &'a BTreeMap<SlotRef, Slot>,
+    id: &'a WorkflowId,
+) -> impl Iterator<Item = (&'a SlotRef, &'a Slot)> {
+    slots.iter().filter(move |(slot, _)| slot.workflow == *id)
+}
+
+fn millis(millis: u64) -> SignedDuration {
+    SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}
