@@ -40,8 +40,10 @@ pub struct Node {
     pub project: Option<String>,
     /// Words to find it by.
     pub tags: Vec<String>,
-    /// Whether a person paused it.
+    /// Whether a person paused it, or it is an event schedule that is disabled.
     pub is_paused: bool,
+    /// Whether it is an event schedule.
+    pub is_schedule: bool,
     /// How many of its slots in the window are in each state.
     pub counts: BTreeMap<SlotState, u64>,
     /// Its newest slot, of whatever time.
@@ -224,6 +226,7 @@ fn bare(id: &WorkflowId, kind: NodeKind) -> Node {
         project: None,
         tags: Vec::new(),
         is_paused: false,
+        is_schedule: false,
         counts: BTreeMap::new(),
         newest: None,
         hidden_up: 0,
@@ -236,6 +239,7 @@ fn node(row: &WorkflowRow) -> Node {
         project: Some(row.definition.project.clone()),
         tags: row.definition.about.tags.clone(),
         is_paused: row.paused,
+        is_schedule: row.definition.keys.events().is_some(),
         ..bare(&row.id, NodeKind::Workflow)
     }
 }

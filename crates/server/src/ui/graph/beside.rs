@@ -6,7 +6,7 @@ use kelos::graph::{EdgeKind, Node, ObstacleKind, Step, Upstream};
 use kelos::model::{SlotRef, SlotState};
 use maud::{Markup, html};
 
-use super::node::shown_state;
+use super::node::{paused, shown_state};
 use super::picture::later_told;
 use super::{Found, MOST_DRAWN};
 use crate::ui::page::{slot_href, workflow_href};
@@ -146,7 +146,7 @@ fn focus(found: &Found) -> Markup {
 fn counts(node: &Node) -> Markup {
     html! {
         p {
-            @if node.is_paused { span.badge.ended { "paused" } " " }
+            @if node.is_paused { span.badge.ended { (paused(node)) } " " }
             @for state in BY_WEIGHT.iter().rev() {
                 @if let Some(count) = node.counts.get(state) { (badge(*state)) " " (count) " " }
             }
@@ -213,7 +213,8 @@ pub(super) fn legend() -> Markup {
             ul.plain {
                 @for state in SlotState::ALL { li { (badge(state)) " " span.soft { (meaning(state)) } } }
                 li { "→ " span.soft { "waits for the success of" } }
-                li { "⇢ " span.soft { "dashed: has the times of" } }
+                li { "⇢ " span.soft { "dashed: has the times of, or is run by where it says so" } }
+                li { "ended " span.soft { "waits for the ends of runs of" } }
                 li { "−1 h " span.soft { "looks at the slot an hour earlier" } }
                 li { "+2 " span.soft { "workflows beyond it that are not shown" } }
             }

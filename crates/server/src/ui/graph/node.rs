@@ -63,7 +63,7 @@ fn note(node: &Node) -> String {
     if node.kind == NodeKind::Missing {
         parts.push("not defined".to_owned());
     } else if node.is_paused {
-        parts.push("paused".to_owned());
+        parts.push(paused(node).to_owned());
     }
     let counts = BY_WEIGHT.iter().rev().filter_map(|state| Some((state, node.counts.get(state)?)));
     let counts: Vec<String> = counts.map(|(state, count)| format!("{count} {}", look(*state).letter)).collect();
@@ -76,13 +76,18 @@ fn note(node: &Node) -> String {
     parts.join(" · ")
 }
 
+/// What one that is paused is called.
+pub(super) fn paused(node: &Node) -> &'static str {
+    if node.is_schedule { "disabled" } else { "paused" }
+}
+
 fn told(node: &Node, hours: u32) -> String {
     if node.kind == NodeKind::Missing {
         return format!("{}: not defined, but others depend on it", node.id);
     }
     let counts = BY_WEIGHT.iter().rev().filter_map(|state| Some((state, node.counts.get(state)?)));
     let counts: Vec<String> = counts.map(|(state, count)| format!("{count} {}", state.as_str())).collect();
-    let paused = if node.is_paused { "paused; " } else { "" };
+    let paused = if node.is_paused { format!("{}; ", paused(node)) } else { String::new() };
     let counts = match counts.is_empty() {
         true => format!("no slots in the last {}", hours_told(hours)),
         false => format!("{} in the last {}", counts.join(", "), hours_told(hours)),

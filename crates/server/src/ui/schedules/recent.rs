@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
+use jiff::Timestamp;
 use kelos::model::{Event, EventRecord, Fact, Occurrence, SlotEvent, SlotRef};
+use kelos::sources::Standing;
 use kelos::store::{Reader, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -14,7 +16,7 @@ use super::words as told;
 use crate::app::App;
 use crate::ui::page::{Page, Tab, slot_href};
 use crate::ui::trouble::Trouble;
-use crate::ui::{asked, words};
+use crate::ui::{asked, secrets, words};
 
 /// Facts of a page.
 const SHOWN: usize = 100;
@@ -56,12 +58,14 @@ pub(in crate::ui) async fn show(
         return Err(Trouble::bad_request("\"before\" is not a position of the log, expected a number."));
     }
     let found = app.read(move |reader| read(reader, before.as_deref())).await?;
+    let (sources, now) = (app.node().sources().standings(), app.handle().now());
     let body = html! {
         div data-events="" data-batch="700" hidden {}
         nav.crumbs aria-label="Place" { a href="/ui/schedules" { "Schedules" } }
         h1 { "Facts" }
         p.soft { "What was told to this server. Times of schedules and ends of its own runs are seen by itself, and are not listed." }
         div #facts data-live { (page(&found)) }
+        div #sources data-live { (asked_again(&sources, now)) }
     };
     Ok(Page::new(&app, "Facts").at(Tab::Schedules).style("pages.css").script("live.js").show(&body))
 }
@@ -107,6 +111,24 @@ fn page(found: &Found) -> Markup {
         }
         @if let Some(next) = &found.next {
             nav.bar aria-label="Pages of facts" { a.button rel="next" href=(format!("/ui/facts?before={next}")) { "Earlier →" } }
+        }
+    }
+}
+
+/// The sources that this server asks for facts by itself.
+fn asked_again(sources: &[Standing], now: Timestamp) -> Markup {
+    html! {
+        @if !sources.is_empty() {
+            h2 { "Sources that are asked" }
+            div.wide { table.told {
+                thead { tr { th { "Source" } th { "Answered" } th { "New facts" } th { "Trouble" } } }
+                tbody { @for source in sources { tr {
+                    td { (source.name) }
+                    td { @if let Some(at) = source.answered_at { span title=(words::moment(at)) { (words::ago(at, now)) } } @else { "never yet" } }
+                    td { (source.new) }
+                    td.reason.bad-text { @if let Some(problem) = &source.problem { "failed to " (secrets::masked_text(problem)) } }
+                } } }
+            } }
         }
     }
 }
