@@ -482,3 +482,31 @@ async fn a_target_file_is_read_and_hadoop_s_files_only_where_they_are_needed() {
     let storage = Storage::new(StorageConfig::default());
     assert!(HdfsRoot::of_storage("celos", storage).is_err());
 }
+
+#[tokio::test]
+async fn an_application_with_schedules_is_deployed_and_changed() {
+    let world = World::new();
+    let text = |met: &str| {
+        format!(
+            "application({{name: 'Shop', 'app.deploy.update.schedules': false}});\n\
+             program('wf', celos.oozieExternalService({{}}, 'http://oozie'));\n\
+             schedule('s', 'wf').withConcurrency(1).{met}().triggerOnPartitions('ds', 4);\n"
+        )
+    };
+    world.write("project/workflow.js", &text("abortIfNotMet"));
+    let plan = world.deploy().await.unwrap();
+    let of = |plan: &Plan| -> Vec<String> {
+        let words = |one: &kelos::deploy::WorkflowChange| {
+            let parts: Vec<&str> = one.parts.iter().map(|part| part.as_str()).collect();
+            format!("{} of {} {}", one.id, one.project, parts.join(", ")).trim_end().to_owned()
+        };
+        plan.workflows.iter().map(words).collect()
+    };
+    assert_eq!(of(&plan), ["Shop.s of Shop", "Shop.wf of Shop"]);
+    assert_eq!(plan.slots.created.len(), 0);
+    world.write("project/workflow.js", &text("waitUntilMet"));
+    assert_eq!(of(&world.deploy().await.unwrap()), ["Shop.s of Shop constraints"]);
+    world.write("project/workflow.js", "schedule('s', 'wf').triggerByTime('0 25 * * *');");
+    let refused = world.refusal().await;
+    assert!(refused.contains("schedule \"s\": triggerByTime: hour field \"25\" is out of range"), "{refused}");
+}

@@ -79,6 +79,8 @@ pub enum WorkflowDifference {
     Schedule,
     /// When a slot may go.
     Trigger,
+    /// What must hold besides.
+    Constraints,
     /// How many may run at a time.
     Concurrency,
     /// The pools whose permits its runs hold.
@@ -102,6 +104,7 @@ impl WorkflowDifference {
         match self {
             Self::Schedule => "schedule",
             Self::Trigger => "trigger",
+            Self::Constraints => "constraints",
             Self::Concurrency => "concurrency",
             Self::Pools => "pools",
             Self::Retry => "retry policy",
@@ -135,10 +138,13 @@ pub(super) fn of_workflows(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) ->
 }
 
 fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
-    use WorkflowDifference::{About, Concurrency, Job, Pools, Retry, Schedule, StartTime, Trigger, WaitTimeout};
+    use WorkflowDifference::{
+        About, Concurrency, Constraints, Job, Pools, Retry, Schedule, StartTime, Trigger, WaitTimeout,
+    };
     let parts = [
         (Schedule, old.keys != new.keys),
         (Trigger, old.trigger != new.trigger),
+        (Constraints, old.constraints != new.constraints),
         (Concurrency, old.concurrency != new.concurrency),
         (Pools, old.pools != new.pools),
         (Retry, old.retry != new.retry),

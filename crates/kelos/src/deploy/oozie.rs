@@ -22,8 +22,10 @@ pub(super) fn check(
     root: &str,
 ) -> Result<Vec<String>, DeployError> {
     well_formed(bundle)?;
-    let own: Vec<&Arc<Workflow>> =
-        workflows.iter().filter(|one| one.project == project.as_str() && one.job.executor == "oozie").collect();
+    // Schedules only run what programs are.
+    let file = format!("{}.js", project.as_str());
+    let is_own = |one: &&Arc<Workflow>| one.source.file == file && one.keys.events().is_none();
+    let own: Vec<&Arc<Workflow>> = workflows.iter().filter(is_own).filter(|one| one.job.executor == "oozie").collect();
     let mut notes = Vec::new();
     for workflow in &own {
         if let Some(path) = application_path(workflow) {
