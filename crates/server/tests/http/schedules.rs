@@ -326,3 +326,48 @@ async fn bad_schedules_and_facts_are_told_what_was_expected() {
     insta::assert_snapshot!(told.join("\n"));
     assert!(server.get("/api/v1/facts").await.ok().json()["items"].as_array().unwrap().is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_says_so_and_takes_what_comes() {
+    let server = server().await;
+    let mut body = partitions(1);
+    body["constraints"] = json!([{ "type": "window", "from": "22:00", "to": "06:00" }]);
+    body["enabled"] = true.into();
+    create(&server, body).await;
+    for _ in 0..3 {
+        tell(&server, json!({ "dataset": "purchases" })).await;
+    }
+    let shown = server.get(ONE).await.ok().json();
+    let closed = "The window 22:00-06:00 UTC is closed, and opens at 2015-09-13T22:00Z";
+    assert_eq!(shown["standing"], format!("held: {closed}"));
+    assert_eq!(shown["pending"][0]["explanation"]["nested"][0]["type"], "window");
+    let slot = "/api/v1/workflows/Purchase.onPartitions/slots/2015-09-13T15:01Z";
+    let why = server.get(&format!("{slot}/why")).await.ok().json();
+    assert_eq!(why["constraints"]["nested"][0]["text"], closed);
+    assert_eq!(why["expires"], "2015-09-14T15:01:00.000Z");
+    server.post(&format!("{ONE}/disable")).await.ok();
+    server.post(&format!("{ONE}/enable")).await.ok();
+    tell(&server, json!({ "dataset": "purchases" })).await;
+    let expected = [
+        "pending: held since 2015-09-13T15:01Z",
+        "schedule: enabled by api",
+        "disabled: the schedule was disabled by api; 2 more facts came while it was held",
+        "schedule: disabled by api",
+        "schedule: created by api",
+    ];
+    assert_eq!(decisions(&server, ONE).await, expected);
+    // Page by page nothing is lost or doubled.
+    let (mut cursor, mut paged) = (String::new(), Vec::new());
+    loop {
+        let page = server.get(&format!("{ONE}/decisions?limit=1{cursor}")).await.ok().json();
+        paged.extend(page["items"].as_array().unwrap().iter().map(|one| one["text"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    paged.sort();
+    let mut whole: Vec<_> = expected.iter().filter_map(|one| one.split_once(": ")).map(|(_, text)| text).collect();
+    whole.sort_unstable();
+    assert_eq!(paged, whole);
+    let bad = refused(&server, Method::GET, &format!("{ONE}/decisions?cursor=x"), "").await;
+    assert_eq!(bad, "400 bad-query: failed to read on from \"x\": expected the `next` of an earlier page");
+}
