@@ -36,11 +36,11 @@ impl ProjectName {
         }
     }
 
-    /// Whether its parts can be told apart once they are one: no `:` in the namespace and the application, no `~` in the
-    /// application.
+    /// Whether its parts can be told apart once they are one: no `:` in any of them, no `~` in the application.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        !self.namespace.contains(':') && !self.application.contains([':', '~']) && !self.application.is_empty()
+        let has_colon = [&self.namespace, &self.application, &self.version].iter().any(|part| part.contains(':'));
+        !has_colon && !self.application.contains('~') && !self.application.is_empty()
     }
 
     /// The id of a schedule or of a program of the project. A program that is no workflow has its kind in it:
@@ -94,6 +94,20 @@ pub fn dataset_parts(dataset: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_whose_parts_could_not_be_told_apart_are_not_sound() {
+        let sound = |namespace: &str, application: &str, version: &str| {
+            let (namespace, application, version) = (namespace.to_owned(), application.to_owned(), version.to_owned());
+            ProjectName { namespace, application, version }.is_sound()
+        };
+        assert!(sound("prod", "My.App", "1.2~rc"));
+        for (namespace, application, version) in
+            [("a:b", "A", "1"), ("a", "A:B", "1"), ("a", "A~B", "1"), ("a", "", "1"), ("a", "A", "1:2")]
+        {
+            assert!(!sound(namespace, application, version), "{namespace} {application} {version}");
+        }
+    }
 
     #[test]
     fn names_are_read_as_they_are_written() {

@@ -39,6 +39,13 @@ fn shown(value: &Value) -> String {
     text
 }
 
+/// A whole number that is written with a fraction or an exponent, as some clients write each number: `8.64E7`.
+fn whole(value: &Value) -> Option<u64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..EXACT).contains(number))?;
+    format!("{number:.0}").parse().ok()
+}
+
 impl<'a> Field<'a> {
     /// The body itself.
     pub(super) fn whole(value: &'a Value) -> Field<'a> {
@@ -109,7 +116,7 @@ impl<'a> Field<'a> {
 
     /// A whole number within bounds, both inclusive.
     pub(super) fn number(&self, least: u64, most: u64) -> Result<u64, Fault> {
-        let number = self.value.as_u64().filter(|number| (least..=most).contains(number));
+        let number = self.value.as_u64().or_else(|| whole(self.value)).filter(|number| (least..=most).contains(number));
         number.ok_or_else(|| {
             let not_a_text = if self.value.is_string() { ", not a text" } else { "" };
             self.wrong(&format!("a whole number from {least} to {most}{not_a_text}"))

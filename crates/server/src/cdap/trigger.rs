@@ -95,9 +95,13 @@ fn program_id(field: &Field<'_>, catalogue: &Catalogue<'_>) -> Result<WorkflowId
         version: version.map(|version| version.name()).transpose()?.unwrap_or(DEFAULT_VERSION).to_owned(),
     };
     if !project.is_sound() {
-        return Err(field.wrong("a namespace without \":\" and an application without \":\" and \"~\""));
+        return Err(field.wrong("names without \":\", and an application without \"~\""));
     }
-    let name = field.need("program", "a name")?.name()?.to_owned();
+    let program = field.need("program", "a name")?;
+    let name = program.name()?.to_owned();
+    if name.contains(':') {
+        return Err(program.wrong("a name without \":\""));
+    }
     let kind = Kind::named(kind.text()?).ok_or_else(|| kind.wrong(kind::NAMES))?;
     catalogue.program_id(&ProgramName { project, kind, name })
 }

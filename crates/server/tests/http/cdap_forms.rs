@@ -179,6 +179,7 @@ fn wrong_triggers() -> Vec<(Value, &'static str)> {
             "trigger.programStatuses[0] is \"RUNNING\", expected COMPLETED, FAILED or KILLED",
         ),
         (ended_by(json!("COMPLETED")), "trigger.programStatuses is \"COMPLETED\", expected a list"),
+        (ended("a:b", &["FAILED"]), "trigger.programId.program is \"a:b\", expected a name without \":\""),
         (json!({ "type": "AND", "triggers": [] }), "trigger.triggers is [], expected at least one trigger"),
         (
             json!({ "type": "OR", "triggers": [time("* * * * *"), null] }),
@@ -320,6 +321,16 @@ async fn fields_of_ours_are_taken_and_kept_by_updates() {
     assert_eq!(server.get("apps/App/schedules/s").await.json().get("endTime"), None);
     let reversed = server.post("apps/App/schedules/s/update", &json!({ "endTime": "2026-11-30T00:00Z" })).await;
     assert_eq!(reversed.told(), (400, "it ends before it starts: expected an end after the start"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_numbers_may_be_written_with_an_exponent() {
+    let server = Cdap::start().await;
+    let sent = body(partition("ds", 7)).to_string().replace("\"numPartitions\":7", "\"numPartitions\":7.0");
+    let sent = sent.replacen('{', "{\"timeoutMillis\":8.64E7,", 1);
+    server.ask(axum::http::Method::PUT, "apps/App/schedules/s", &sent).await.ok();
+    let shown = server.get("apps/App/schedules/s").await.ok().json();
+    assert_eq!((&shown["timeoutMillis"], &shown["trigger"]["numPartitions"]), (&json!(86_400_000), &json!(7)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
