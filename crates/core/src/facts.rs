@@ -161,8 +161,9 @@ impl Core {
     /// Notes that a run has ended, where somebody waits for that.
     pub(crate) fn note_end(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
         let Some(task) = self.tasks.get(&id.workflow) else { return };
-        let ended =
-            before.is_some_and(|before| before.run_alive && before.state != after.state) && ENDS.contains(&after.state);
+        // What was killed before has ended for them, though its run may still be dying.
+        let went_on = before.is_some_and(|before| matches!(before.state, SlotState::Dispatched | SlotState::Running));
+        let ended = went_on && ENDS.contains(&after.state);
         let subject = Subject::Ended(task.row.definition.program().clone(), after.state);
         if ended && self.listeners.contains_key(&subject) {
             self.turn.ended.push((id.clone(), after.state));
