@@ -8,12 +8,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use kelos::core::{Ask, Done};
 use kelos::model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
+use kelos::sources::Standing;
 use kelos::store::Reader;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use super::dto::{Instant, PageDto};
+use super::dto::{Instant, ListDto, PageDto};
 use super::extract::{AnyJson, Limit, NoParameters, Query, Who, part};
 use super::schedules::end;
 use crate::app::App;
@@ -298,6 +299,41 @@ pub(super) async fn tell(
         Done::Told { new, known } => Ok(Json(ToldDto { new, known })),
         _ => Err(Problem::conflict("not-told", "the scheduler did not say what became of the facts")),
     }
+}
+
+/// Where facts come from that the leader itself asks for: a watched prefix, a broker.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SourceDto {
+    /// What people call it.
+    name: String,
+    /// When it last answered.
+    answered_at: Option<Instant>,
+    /// How many facts of it were new since this server leads.
+    new: u64,
+    /// What is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+impl From<Standing> for SourceDto {
+    fn from(standing: Standing) -> SourceDto {
+        SourceDto {
+            name: standing.name.to_string(),
+            answered_at: standing.answered_at.map(Instant),
+            new: standing.new,
+            problem: standing.problem.map(|problem| format!("failed to {problem}")),
+        }
+    }
+}
+
+/// Lists where facts come from that the leader itself asks for, and how each of them stands.
+#[utoipa::path(get, path = "/facts/sources", tag = "facts", responses(
+    (status = 200, description = "The sources", body = ListDto<SourceDto>),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn sources(_: Query<NoParameters>, State(app): State<App>) -> Json<ListDto<SourceDto>> {
+    Json(ListDto::of(app.node().sources().standings()))
 }
 
 /// Which facts.

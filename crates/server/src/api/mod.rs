@@ -95,6 +95,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(schedules::fire))
         .routes(routes!(schedules::decisions))
         .routes(routes!(facts::list, facts::tell))
+        .routes(routes!(facts::sources))
         .routes(routes!(graph::read))
         .routes(routes!(graph::draw))
         .routes(routes!(projects::list))

@@ -11,6 +11,7 @@ use kelos::deploy::{
     Bundle, BundleFile, Content, DeployError, HDFS_ROOT, HdfsRoot, Prepared, ProjectName, Site, candidates, live,
     prepare, questions, unblocked,
 };
+use kelos::model::workflow::WorkflowRow;
 use kelos::script::Folders;
 use kelos::storage::Place;
 use serde::Deserialize;
@@ -83,21 +84,38 @@ fn file((path, text): (String, String)) -> Result<(String, BundleFile), Problem>
     Ok((path, BundleFile { bytes: bytes.len() as u64, content: Content::Bytes(bytes) }))
 }
 
+/// The ids of workflows by what is deployed and taken away as one: the script that defines them, whatever it calls its
+/// application. What people added to an application goes with that.
+fn by_deployment(rows: &[WorkflowRow], scripts: &BTreeSet<String>) -> BTreeMap<String, Vec<String>> {
+    let script = |row: &WorkflowRow| {
+        let name = row.definition.source.file.strip_suffix(".js")?;
+        scripts.contains(name).then(|| name.to_owned())
+    };
+    let homes = rows.iter().filter_map(|row| Some((row.definition.project.as_str(), script(row)?)));
+    let homes: BTreeMap<&str, String> = homes.collect();
+    let mut workflows: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in rows {
+        let project = &row.definition.project;
+        let home = script(row).or_else(|| homes.get(project.as_str()).cloned()).unwrap_or_else(|| project.clone());
+        workflows.entry(home).or_default().push(row.id.to_string());
+    }
+    workflows
+}
+
 /// Lists projects, ascending by name: those that have a script or a workflow.
 #[utoipa::path(get, path = "/projects", tag = "projects", responses(
     (status = 200, description = "The projects", body = ListDto<ProjectDto>),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<ListDto<ProjectDto>>, Problem> {
-    let mut workflows: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for row in app.read(|reader| reader.workflows()).await?.into_iter().filter(|row| row.present) {
-        workflows.entry(row.definition.project.clone()).or_default().push(row.id.to_string());
-    }
+    let rows = app.read(|reader| reader.workflows()).await?;
+    let rows: Vec<WorkflowRow> = rows.into_iter().filter(|row| row.present).collect();
     let (mut scripts, mut defaults) = (BTreeSet::new(), BTreeSet::new());
     if let Some(folders) = app.node().folders() {
         scripts = script_names(&app, &folders.workflows).await?;
         defaults = script_names(&app, &folders.defaults).await?;
     }
+    let mut workflows = by_deployment(&rows, &scripts);
     let names: BTreeSet<String> = workflows.keys().cloned().chain(scripts.iter().cloned()).collect();
     let problems = app.node().problems();
     let project = |name: String| {

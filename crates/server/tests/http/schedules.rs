@@ -371,3 +371,21 @@ async fn what_is_held_says_so_and_takes_what_comes() {
     let bad = refused(&server, Method::GET, &format!("{ONE}/decisions?cursor=x"), "").await;
     assert_eq!(bad, "400 bad-query: failed to read on from \"x\": expected the `next` of an earlier page");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_is_one_project_with_the_script_that_defines_it() {
+    let server = server().await;
+    create(&server, partitions(1)).await;
+    let projects = server.get("/api/v1/projects").await.ok().json();
+    let all: Vec<_> =
+        projects["items"].as_array().unwrap().iter().map(|one| (&one["name"], &one["workflows"])).collect();
+    let ids = json!([
+        "Purchase.Cleanup",
+        "Purchase.History",
+        "Purchase.Nightly",
+        "Purchase.onPartitions",
+        "Purchase.spark:Loader"
+    ]);
+    assert_eq!(all, [(&json!("test"), &ids)]);
+    assert_eq!(server.get("/api/v1/facts/sources").await.ok().json(), json!({ "items": [] }));
+}
