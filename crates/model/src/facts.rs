@@ -184,18 +184,20 @@ impl fmt::Display for Occurrence {
 pub struct Fact {
     /// Who tells: facts of one source count in the order in which they come.
     pub source: Arc<str>,
-    /// What names it among those of its source: told twice, it counts once. None where each telling counts.
+    /// What names it among those of its source about the same thing: told twice, it counts once. None where each telling counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Arc<str>>,
     /// What happened.
     pub what: Occurrence,
 }
 
-/// What names a fact: its source, and its key there.
+/// What names a fact: its source, what it is about, and its key there. Two datasets may well have a partition of the same day.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FactKey {
     /// Who told.
     pub source: Arc<str>,
+    /// Of what: the text of its [`Subject`].
+    pub about: Arc<str>,
     /// Its name there.
     pub key: Arc<str>,
 }
@@ -204,7 +206,8 @@ impl Fact {
     /// What names it, where its source gave it a name.
     #[must_use]
     pub fn name(&self) -> Option<FactKey> {
-        Some(FactKey { source: self.source.clone(), key: self.key.clone()? })
+        let key = self.key.clone()?;
+        Some(FactKey { source: self.source.clone(), about: self.what.subject().to_string().into(), key })
     }
 }
 

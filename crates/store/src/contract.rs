@@ -424,8 +424,8 @@ pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
 }
 
 /// What is wrong with a name that was written before.
-pub(crate) fn named_before(FactKey { source, key }: &FactKey) -> String {
-    format!("fact \"{key}\" of \"{source}\" was to be written again, and a name is written once")
+pub(crate) fn named_before(FactKey { source, about, key }: &FactKey) -> String {
+    format!("fact \"{key}\" of \"{source}\" about {about} was to be written again, and a name is written once")
 }
 
 /// Lines of the log, newest first, as a page.

@@ -16,7 +16,7 @@ pub(super) fn fact(source: &str, key: Option<&str>, count: u32) -> Fact {
 }
 
 fn name(source: &str, key: &str) -> FactKey {
-    FactKey { source: source.into(), key: key.into() }
+    FactKey { source: source.into(), about: "partition:ds Ñ".into(), key: key.into() }
 }
 
 /// Tells a fact in the turn.

@@ -6,10 +6,12 @@ ALTER TABLE workflows ADD COLUMN moments TEXT NOT NULL DEFAULT '{}';
 -- Facts that have names, so that they count once.
 CREATE TABLE facts (
     source TEXT NOT NULL,
+    -- What it is about: a dataset, an end of a program, a signal.
+    about  TEXT NOT NULL,
     key    TEXT NOT NULL,
     -- Position in the log.
     seq    INTEGER NOT NULL,
-    PRIMARY KEY (source, key)
+    PRIMARY KEY (source, about, key)
 ) WITHOUT ROWID;
 -- What happened to neither a slot nor a workflow: few lines beside the others, and the facts are among them.
 CREATE INDEX events_outside ON events (seq) WHERE workflow IS NULL;

@@ -79,9 +79,9 @@ impl SqliteReader {
     pub(super) fn known_facts(&self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
         self.read("facts", |tx, _| {
             let mut known = Vec::new();
-            let mut statement = tx.prepare_cached("SELECT 1 FROM facts WHERE source = ?1 AND key = ?2")?;
+            let mut statement = tx.prepare_cached("SELECT 1 FROM facts WHERE source = ?1 AND about = ?2 AND key = ?3")?;
             for name in names {
-                if statement.exists(params![&*name.source, &*name.key])? {
+                if statement.exists(params![&*name.source, &*name.about, &*name.key])? {
                     known.push(name.clone());
                 }
             }

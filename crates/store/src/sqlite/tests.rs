@@ -157,7 +157,7 @@ fn who_gets_around_the_lock_is_fenced_off() {
 }
 
 fn fact_key(key: &str) -> FactKey {
-    FactKey { source: "x".into(), key: key.into() }
+    FactKey { source: "x".into(), about: "partition:ds".into(), key: key.into() }
 }
 
 /// Adds a fact to a turn, with what the turn's first slot collects of it.

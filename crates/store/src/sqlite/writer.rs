@@ -408,12 +408,13 @@ impl Turn<'_> {
         if facts.is_empty() {
             return Ok(());
         }
-        let sql = "INSERT INTO facts (source, key, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        let sql = "INSERT INTO facts (source, about, key, seq) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
         let mut insert = self.tx.prepare_cached(sql)?;
         for (name, seq) in facts {
             insert.raw_bind_parameter(1, &*name.source)?;
-            insert.raw_bind_parameter(2, &*name.key)?;
-            insert.raw_bind_parameter(3, column(*seq))?;
+            insert.raw_bind_parameter(2, &*name.about)?;
+            insert.raw_bind_parameter(3, &*name.key)?;
+            insert.raw_bind_parameter(4, column(*seq))?;
             if insert.raw_execute()? == 0 {
                 return Err(Fault::Nonsense(named_before(name)));
             }
