@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::MemoryDisk;
 use super::state::{State, subject};
-use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, facts_of, newest_first};
+use crate::contract::{
+    Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, facts_of, newest_first,
+};
 use crate::cursor::{SlotPlace, parse_seq};
 use crate::tally::{Columns, Tallies, Tally};
 

@@ -15,7 +15,9 @@ use super::pages;
 use super::pool::Pool;
 use super::rows::{BACKFILL, EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow};
 use super::run_pages;
-use crate::contract::{Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of, newest_first};
+use crate::contract::{
+    Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of, newest_first,
+};
 use crate::cursor::{beyond_time, parse_seq};
 use crate::tally::{Columns, Tally};
 use kelos_model::Recall;
@@ -79,7 +81,8 @@ impl SqliteReader {
     pub(super) fn known_facts(&self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
         self.read("facts", |tx, _| {
             let mut known = Vec::new();
-            let mut statement = tx.prepare_cached("SELECT 1 FROM facts WHERE source = ?1 AND about = ?2 AND key = ?3")?;
+            let mut statement =
+                tx.prepare_cached("SELECT 1 FROM facts WHERE source = ?1 AND about = ?2 AND key = ?3")?;
             for name in names {
                 if statement.exists(params![&*name.source, &*name.about, &*name.key])? {
                     known.push(name.clone());
