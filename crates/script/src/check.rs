@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::facts::Subject;
-use kelos_model::project::ProjectName;
 use kelos_model::time::{Schedule, resolve};
 use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
@@ -82,20 +81,25 @@ fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) 
     found
 }
 
-/// Triggers that wait for runs of a program which nobody defines, where it looks as if somebody meant to. Others may be told of
-/// from outside.
+/// Triggers that wait for runs of a program which nobody defines, where it looks as if somebody meant to: it is named after an
+/// application that is here, or almost like something that is. Others may be told of from outside.
 fn without_programs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
-    let projects: BTreeMap<&str, ProjectName> =
-        loaded.workflows.iter().map(|one| (&*one.project, ProjectName::read(&one.project))).collect();
-    let is_runnable = |id: &&WorkflowId| by_id.get(id).is_some_and(|one| one.keys.events().is_none());
+    let projects: BTreeSet<&str> = loaded.workflows.iter().map(|one| &*one.project).collect();
+    let runnable = by_id.values().filter(|one| one.keys.events().is_none());
+    let runnable: BTreeSet<&str> = runnable.map(|one| one.id.as_str()).collect();
+    // Many may wait for the same.
+    let mut hints: BTreeMap<WorkflowId, Option<String>> = BTreeMap::new();
     let mut found = Vec::new();
     for workflow in &loaded.workflows {
         let subjects = workflow.trigger.subjects();
         let programs: BTreeSet<&WorkflowId> = subjects.iter().filter_map(ended).collect();
-        for id in programs.into_iter().filter(|id| !is_runnable(id)) {
-            let runnable = by_id.keys().filter(|id| is_runnable(id)).map(|id| id.as_str());
-            let close = crate::similar::closest(id.as_str(), runnable);
-            let is_of_ours = projects.values().any(|project| project.member_name(id).is_some());
+        for id in programs.into_iter().filter(|id| !runnable.contains(id.as_str())) {
+            let is_of_ours = id.as_str().match_indices('.').any(|(at, _)| projects.contains(&id.as_str()[..at]));
+            if !is_of_ours && id.as_str().contains('.') {
+                continue;
+            }
+            let close = || crate::similar::closest(id.as_str(), runnable.iter().copied()).map(str::to_owned);
+            let close = hints.entry(id.clone()).or_insert_with(close).clone();
             if close.is_none() && !is_of_ours {
                 continue;
             }

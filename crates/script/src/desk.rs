@@ -1,7 +1,7 @@
 //! What a script's world hands out and takes in while it runs: the Rust side of the prelude.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -92,6 +92,8 @@ pub(crate) struct Desk {
     pub(crate) calling: Cell<Option<Timestamp>>,
     importing: RefCell<Vec<String>>,
     pub(crate) workflows: RefCell<Vec<Workflow>>,
+    /// Where each of them is in that list.
+    places: RefCell<BTreeMap<WorkflowId, usize>>,
     pub(crate) tests: RefCell<Vec<TestCase>>,
     pub(crate) warnings: RefCell<Vec<Problem>>,
     pub(crate) kept: RefCell<Vec<Kept>>,
@@ -110,6 +112,7 @@ impl Desk {
             calling: Cell::default(),
             importing: RefCell::default(),
             workflows: RefCell::default(),
+            places: RefCell::default(),
             tests: RefCell::default(),
             warnings: RefCell::default(),
             kept: RefCell::default(),
@@ -194,16 +197,22 @@ impl Desk {
 
     /// Adds a workflow of this file's project, the first of its name.
     pub(crate) fn add(&self, workflow: Workflow) -> Result<(), String> {
-        let mut workflows = self.workflows.borrow_mut();
-        if let Some(first) = workflows.iter().find(|known| known.id == workflow.id) {
-            let line = first.source.line;
+        if let Some(line) = self.defined(&workflow.id, |first| first.source.line) {
             return Err(format!(
                 "Workflow with this ID already exists: {} (defined in line {line} of this file)",
                 workflow.id
             ));
         }
+        let mut workflows = self.workflows.borrow_mut();
+        self.places.borrow_mut().insert(workflow.id.clone(), workflows.len());
         workflows.push(Workflow { project: self.project().to_string(), ..workflow });
         Ok(())
+    }
+
+    /// Looks at the workflow of an id, where the file has defined it by now.
+    pub(crate) fn defined<T>(&self, id: &WorkflowId, look: impl FnOnce(&Workflow) -> T) -> Option<T> {
+        let place = self.places.borrow().get(id).copied()?;
+        self.workflows.borrow().get(place).map(look)
     }
 
     fn test(&self, name: String, json: &str, stack: &str) -> Result<(), String> {

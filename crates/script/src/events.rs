@@ -228,14 +228,13 @@ impl Desk {
 
     /// Programs and schedules of an application share their names.
     fn is_free(&self, id: &WorkflowId, what: &str) -> Result<(), String> {
-        let all = self.workflows.borrow();
-        let Some(first) = all.iter().find(|one| one.id == *id) else { return Ok(()) };
-        let taken = match first.keys {
-            Keys::Events(_) => "a schedule",
-            Keys::Requests(_) => "a program",
-            _ => "a workflow",
+        let taken = |first: &Workflow| match first.keys {
+            Keys::Events(_) => ("a schedule", first.source.line),
+            Keys::Requests(_) => ("a program", first.source.line),
+            _ => ("a workflow", first.source.line),
         };
-        let (line, project) = (first.source.line, self.project());
+        let Some((taken, line)) = self.defined(id, taken) else { return Ok(()) };
+        let project = self.project();
         Err(format!(
             "{taken} of that name is defined in line {line}: expected a name for {what} that is unique in application {project}"
         ))
