@@ -215,7 +215,7 @@ fn workflow(row: &WorkflowRow, shown: &Shown) -> Markup {
         div.row.paused[is_paused(row)] role="row" data-w=(row.id) data-project=(row.definition.project) data-tags=[(!about.tags.is_empty()).then(|| about.tags.join("\n"))] {
             span.name role="rowheader" {
                 a href=(workflow_href(&row.id)) title=[about.description.as_deref()] { (row.id) }
-                @if is_paused(row) { em { "paused" } } @else if row.paused { em { "disabled" } }
+                @if is_paused(row) { em { "paused" } } @else if row.paused { em title="disabled" { "off" } }
             }
             span.cells data-n=[Some(&drawn.counts).filter(|counts| !counts.is_empty())] { (drawn.letters) }
         }
