@@ -50,7 +50,7 @@ impl Core {
                 self.join_pools(id);
             }
             let schedule = schedules.get(id).cloned().map_or_else(
-                || Err("it has no schedule".to_owned()),
+                || Err(no_times(workflow)),
                 |resolved| resolved.map_err(|problem| problem.to_string()),
             );
             let rekeyed = keyed && self.rekey(id, faulty.remove(id));
@@ -72,7 +72,7 @@ impl Core {
         self.leave_pools(id);
         let changed = self.define_one(id, workflow, Some(by));
         self.join_pools(id);
-        self.reschedule(id, Err("it has no schedule".to_owned()));
+        self.reschedule(id, Err(no_times(workflow)));
         if changed {
             self.follow_definition(id);
             self.wake_all(id);
@@ -197,6 +197,16 @@ impl Core {
         self.to_plan.insert(id.clone());
         self.to_dispatch.insert(id.clone());
     }
+}
+
+/// Why a workflow has no times.
+fn no_times(workflow: &Workflow) -> String {
+    let why = if workflow.keys.are_moments() {
+        "its slots come to be by facts and requests, not by times: fire it"
+    } else {
+        "it has no schedule"
+    };
+    why.to_owned()
 }
 
 fn hull(ranges: &RangeSet) -> Option<Range> {

@@ -173,7 +173,7 @@ fn what_is_held_says_by_what_and_until_when() {
 fn a_constraint_that_ends_a_slot_is_named_with_what_it_saw() {
     let mut world = World::of(schedule(partitions(1), vec![Gate::Concurrency(1)]));
     world.fire("p", false).at("10:10:00").tell(1);
-    world.says("10:10:00", "skipped at 2026-11-21T10:10Z by a constraint: 1 runs of p go on, fewer than 1 must");
+    world.says("10:10:00", "skipped at 2026-11-21T10:10Z by a constraint: A run of p goes on, one at a time may");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn those_who_wait_for_fewer_runs_know_their_place() {
     world.fire("p", false).at("10:10:00").fire("s", false).at("10:11:00").tell(1);
     world.says(
         "10:11:00",
-        "held since 2026-11-21T10:11Z: 1 runs of p go on, fewer than 1 must; 1 slot that is held for fewer runs goes first; \
+        "held since 2026-11-21T10:11Z: A run of p goes on, one at a time may; 1 slot that is held for fewer runs goes first; \
          expires at 2026-11-22T10:11Z",
     );
 }

@@ -99,7 +99,12 @@ type Seen = (TriggerKind, bool, Option<Timestamp>, String);
 
 fn concurrency(limit: u32, world: &Circumstances<'_>) -> Seen {
     let (active, program) = (world.active, world.program);
-    let text = format!("{active} runs of {program} go on, fewer than {limit} must");
+    let going = match active {
+        0 => format!("No run of {program} goes on"),
+        1 => format!("A run of {program} goes on"),
+        more => format!("{more} runs of {program} go on"),
+    };
+    let text = if limit == 1 { format!("{going}, one at a time may") } else { format!("{going}, {limit} at a time may") };
     (TriggerKind::Concurrency, active < limit, None, text)
 }
 

@@ -97,7 +97,7 @@ async fn a_schedule_lives() {
     tell(&server, json!({ "dataset": "purchases", "partitions": 4 })).await;
     server.end(&running, 1, true).await;
     let expected = [
-        "aborted: a constraint was not met: 1 runs of Purchase.History go on, fewer than 1 must",
+        "aborted: a constraint was not met: A run of Purchase.History goes on, one at a time may",
         "fired: run 1 succeeded",
         "schedule: enabled by api",
         "schedule: created by api",
