@@ -1,5 +1,6 @@
 //! A folder of scripts that feeds an engine: loaded at the start, and again whenever a file changes.
 
+mod missed;
 mod tell;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::{Definitions, Handle, Project, Status};
 use crate::job::Functions;
+use missed::{MISSED, Missed};
 use tell::Told;
 
 /// After a change the files are looked at for so long, because a stamp that is younger proves nothing.
@@ -138,6 +140,15 @@ impl ScriptFolder {
 
     /// Loads what changed and tells the engine if the definitions are others than before. Blocks.
     pub fn reload(&self, handle: &Handle) -> Loaded {
+        self.reload_unless(handle, |_, _| false)
+    }
+
+    /// The same, but tells nothing where `waits` finds, from what was told before and what is now, that it is too early.
+    fn reload_unless(
+        &self,
+        handle: &Handle,
+        mut waits: impl FnMut(Option<&Definitions>, &Definitions) -> bool,
+    ) -> Loaded {
         // One at a time, so that an older load never overwrites a newer one.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = self.scripts.load();
@@ -150,7 +161,8 @@ impl ScriptFolder {
         }
         let definitions = self.definitions(&loaded);
         let same = last.as_ref().is_some_and(|last| are_same(last, &definitions));
-        if !same && handle.deploy(definitions.clone()).is_ok() {
+        let is_early = waits(last.as_ref(), &definitions);
+        if !same && !is_early && handle.deploy(definitions.clone()).is_ok() {
             *last = Some(definitions);
         }
         loaded
@@ -176,7 +188,7 @@ impl ScriptFolder {
     }
 
     /// Reloads on a thread of its own, until the engine has ended: from time to time, or, where the system
-    /// tells of changes and the scripts depend on nothing else, when it does.
+    /// tells of changes and the scripts depend on nothing else, when it does. A file that is gone is waited for a while.
     ///
     /// # Errors
     /// When the thread can't be started.
@@ -185,17 +197,20 @@ impl ScriptFolder {
         let watch = move || {
             let mut told = Told::listen(&folder.folders, folder.beside.as_deref());
             let mut settled_at = Instant::now() + SETTLES;
+            let mut missed = Missed::default();
             while handle.status() != Status::Stopped {
                 folder.asked.store(false, Ordering::Relaxed);
-                let loaded = folder.reload(&handle);
+                let loaded =
+                    folder.reload_unless(&handle, |before, now| missed.waits(before, now, Instant::now()));
                 let rests = loaded.evaluated == 0
+                    && !missed.any()
                     && !folder.polls
                     && !loaded.problems.iter().any(Problem::is_error)
                     && !folder.asked.load(Ordering::Relaxed);
                 let changed = match &told {
                     Some(told) if rests && Instant::now() >= settled_at => wait_for_change(told, &handle),
                     _ => {
-                        std::thread::park_timeout(every);
+                        std::thread::park_timeout(if missed.any() { every.min(MISSED) } else { every });
                         told.as_ref().is_some_and(|told| told.changed_within(Duration::ZERO))
                     }
                 };
