@@ -8,7 +8,7 @@ use kelos_core::{Ask, Command, DEPLOYMENTS, Input, WORKER};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::{Probe, RunId, SlotRef, WorkflowId};
-use kelos_store::{MemoryDisk, MemoryStore, Reader, SlotFilter, Store, StoreError};
+use kelos_store::{MemoryDisk, MemoryStore, SlotFilter, Store, StoreError};
 
 use crate::Figures;
 use crate::faulty::FaultyStore;

@@ -68,12 +68,14 @@ fn probes(trigger: &Trigger) -> bool {
     matches!(trigger, Trigger::Path(_)) || trigger.nested().iter().any(probes)
 }
 
-/// The same is so of constraints on the runs of a program that anybody runs who looks at paths.
+/// The same is so of constraints on the runs of a program that anybody runs who looks at paths, and of its pools.
 fn unlimited_where_programs_race(workload: &mut Workload) {
     let racing: BTreeSet<WorkflowId> =
         every_definition(workload).filter(|one| probes(&one.trigger)).map(|one| one.program().clone()).collect();
     for one in every_definition(workload).filter(|one| racing.contains(one.program())) {
-        Arc::make_mut(one).constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_)));
+        let one = Arc::make_mut(one);
+        one.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_)));
+        one.pools.clear();
     }
 }
 

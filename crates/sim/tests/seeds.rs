@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 17] = [
+const FOUND: [(u64, &str); 21] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -28,7 +28,14 @@ const FOUND: [(u64, &str); 17] = [
     ),
     (7583, PARENT_AND_TRIGGER),
     (7927, PARENT_AND_TRIGGER),
+    (22, "a schedule that was fired by hand forgot the slot that collected, and the next fact opened another"),
+    (56, "after a restart the runs of a program counted twice"),
+    (297, NEWLY_HELD),
+    (344, NEWLY_HELD),
 ];
+
+const NEWLY_HELD: &str =
+    "who was newly held was let pass before the store had answered for somebody whose turn came first";
 
 const PARENT_AND_TRIGGER: &str =
     "a job's trigger waited for a job that was one of its parents, too, and news of that reached the parents only";
