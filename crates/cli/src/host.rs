@@ -115,6 +115,8 @@ pub(crate) struct Pages {
     groups: Groups,
     /// Where runs lead to.
     links: Links,
+    /// Prefixes that are watched for new files; for the node, and no page's.
+    watches: Vec<Watch>,
 }
 
 impl Pages {
@@ -131,16 +133,9 @@ impl Pages {
     fn of_file(path: &Path) -> Result<Pages, Failure> {
         let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
-        Ok(Pages { groups: Groups::of_file(&text).map_err(fail)?, links: Links::parse(&text).map_err(fail)? })
+        let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
+        Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)? })
     }
-}
-
-/// Which prefixes the options have watched for new files.
-fn watches(tunables: &Tunables) -> Result<Vec<Watch>, Failure> {
-    let Some(path) = &tunables.config else { return Ok(Vec::new()) };
-    let fail = |why: String| Failure::usage(format!("use {} as the file of what is watched: {why}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
-    Watch::parse(&text).map_err(fail)
 }
 
 /// Starts a server; it answers no request yet.
@@ -157,7 +152,8 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.apps = Some(plan.apps);
     config.update_schedules = plan.tunables.update_schedules;
     config.pace = plan.pace;
-    config.watches = watches(plan.tunables)?;
+    let mut pages = plan.pages;
+    config.watches = std::mem::take(&mut pages.watches);
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.max_running = plan.tunables.max_running;
@@ -169,7 +165,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let node = Node::start(config, Box::new(store), runtime.handle().clone())
         .map_err(|error| Failure::bad(error.to_string()))?;
     let takes_deployments = plan.tunables.allow_deploy;
-    Ok(Host { node, takes_deployments, worker_token, pages: plan.pages, runtime, listener: plan.listener })
+    Ok(Host { node, takes_deployments, worker_token, pages, runtime, listener: plan.listener })
 }
 
 impl Host {
