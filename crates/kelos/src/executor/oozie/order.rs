@@ -210,6 +210,18 @@ mod tests {
     }
 
     #[test]
+    fn arguments_win_over_properties_and_not_over_the_slot() {
+        let mut start = start(json!({"dir": "/own", "other": "x"}));
+        let arguments = [("dir", "/given"), ("celosWorkflowName", "forged"), ("logicalStartTime", "1")];
+        start.given.arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let xml = Order::of(&start, "x").unwrap().xml();
+        for (name, value) in [("dir", "/given"), ("other", "x"), ("logicalStartTime", "1")] {
+            assert!(xml.contains(&format!("<name>{name}</name><value>{value}</value>")), "{xml}");
+        }
+        assert!(!xml.contains("forged"), "{xml}");
+    }
+
+    #[test]
     fn without_a_user_it_is_the_one_that_kelos_runs_as() {
         let order = Order::of(&start(json!({})), "x").unwrap();
         assert_eq!(order.place.user, own_name());
