@@ -200,8 +200,7 @@ impl ScriptFolder {
             let mut missed = Missed::default();
             while handle.status() != Status::Stopped {
                 folder.asked.store(false, Ordering::Relaxed);
-                let loaded =
-                    folder.reload_unless(&handle, |before, now| missed.waits(before, now, Instant::now()));
+                let loaded = folder.reload_unless(&handle, |before, now| missed.waits(before, now, Instant::now()));
                 let rests = loaded.evaluated == 0
                     && !missed.any()
                     && !folder.polls
