@@ -18,11 +18,16 @@ mod problem;
 mod serve;
 mod ui;
 
+use std::time::Duration;
+
 use axum::Router;
-use axum::http::Uri;
+use axum::extract::Request;
+use axum::http::{StatusCode, Uri};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
+use tower_http::classify::ServerErrorsFailureClass;
 use tower_http::trace::TraceLayer;
+use tracing::Span;
 
 pub use api::{event_words, plan_json};
 pub use app::App;
@@ -42,7 +47,20 @@ pub fn router(app: App) -> Router {
         .fallback(unknown_path)
         .layer(middleware::from_fn_with_state(hosts, guard::check))
         .layer(middleware::from_fn(problem::name_instance))
-        .layer(TraceLayer::new_for_http())
+        .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(tell_failure))
+}
+
+/// What is logged of a request names it by its path; what stands behind a question mark stays out of the log.
+fn span(request: &Request) -> Span {
+    tracing::error_span!("request", method = %request.method(), path = request.uri().path())
+}
+
+/// An answer that something is not possible here is none of the server's troubles.
+fn tell_failure(class: ServerErrorsFailureClass, _: Duration, _: &Span) {
+    match class {
+        ServerErrorsFailureClass::StatusCode(StatusCode::NOT_IMPLEMENTED) => {}
+        class => tracing::error!("failed to answer: {class}"),
+    }
 }
 
 /// The description of the native API, as it is served at `/api/v1/openapi.json`.

@@ -389,3 +389,26 @@ async fn an_application_is_one_project_with_the_script_that_defines_it() {
     assert_eq!(all, [(&json!("test"), &ids)]);
     assert_eq!(server.get("/api/v1/facts/sources").await.ok().json(), json!({ "items": [] }));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_told_from_what_has_no_schedules() {
+    let server = server().await;
+    let asked = async |query: &str| refused(&server, Method::GET, &format!("{ALL}?{query}"), "").await;
+    assert_eq!(asked("program=Nobody").await, "404 program-not-found: there is no workflow \"Nobody\" to run");
+    assert_eq!(asked("project=Nowhere").await, "404 project-not-found: there is no project \"Nowhere\"");
+    assert!(
+        asked("trigger=time").await.starts_with("400 bad-query: `trigger` is \"time\", expected fired, partitions")
+    );
+    for query in ["program=Purchase.Cleanup", "trigger=signal", "project=Purchase&enabled=true"] {
+        assert_eq!(server.get(&format!("{ALL}?{query}")).await.ok().json()["items"], json!([]), "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_of_another_kind_says_so_by_its_name() {
+    let server = server().await;
+    let mut body = partitions(1);
+    body["program"] = "Purchase.Loader".into();
+    let why = "400 bad-body: Purchase.spark:Loader is a spark program: only workflows can be scheduled";
+    assert_eq!(refused(&server, Method::POST, ALL, &body.to_string()).await, why);
+}

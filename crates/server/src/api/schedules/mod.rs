@@ -23,7 +23,7 @@ use super::extract::{AnyJson, Body, Limit, NoParameters, Path, Query, Who, Workf
 use super::slots;
 use crate::app::App;
 use crate::problem::Problem;
-use request::{ScheduleRequest, bad};
+use request::{ScheduleRequest, bad, unknown_program};
 pub(super) use trigger::end;
 
 /// Event schedules that one request creates at the most.
@@ -31,6 +31,24 @@ const MOST_CREATED: usize = 1000;
 /// Arguments that one request gives at the most, and how long a name or value of one may be, in bytes.
 const MOST_ARGUMENTS: usize = 1000;
 const LONGEST_ARGUMENT: usize = 65_536;
+
+/// The kinds of triggers that an event schedule can have.
+const KINDS: [&str; 14] = [
+    "fired",
+    "partitions",
+    "ended",
+    "signal",
+    "and",
+    "or",
+    "not",
+    "delay",
+    "success",
+    "path",
+    "hdfs-path",
+    "local-path",
+    "function",
+    "always",
+];
 
 /// Which event schedules.
 #[derive(Deserialize, IntoParams)]
@@ -66,6 +84,25 @@ impl Wanted {
             && self.trigger.as_ref().is_none_or(|kind| has_kind(&definition.trigger, kind))
     }
 
+    /// What is asked for that there is not, so that no answer is taken for "none of these".
+    fn check(&self, rows: &[WorkflowRow]) -> Result<(), Problem> {
+        if let Some(kind) = self.trigger.as_deref().filter(|kind| !KINDS.contains(kind)) {
+            let expected = KINDS.join(", ");
+            return Err(Problem::bad_request("bad-query", format!("`trigger` is \"{kind}\", expected {expected}")));
+        }
+        let is_there = |row: &&WorkflowRow| row.present;
+        let known = |program: &str| rows.iter().filter(is_there).any(|row| row.id.as_str() == program);
+        if let Some(program) = self.program.as_deref().filter(|program| !known(program)) {
+            return Err(unknown_program(program));
+        }
+        let known = |project: &str| rows.iter().filter(is_there).any(|row| row.definition.project == project);
+        match self.project.as_deref().filter(|project| !known(project)) {
+            Some(project) => Err(Problem::not_found("project-not-found", format!("there is no project \"{project}\""))
+                .with_hint("GET /api/v1/projects lists the projects")),
+            None => Ok(()),
+        }
+    }
+
     /// The rows of a page, and where the next one starts.
     fn page(&self, rows: Vec<WorkflowRow>) -> (Vec<WorkflowRow>, Option<String>) {
         let after = |row: &WorkflowRow| self.cursor.as_deref().is_none_or(|cursor| row.id.as_str() > cursor);
@@ -88,14 +125,18 @@ pub(super) async fn list(
 ) -> Result<Json<PageDto<EventScheduleDto>>, Problem> {
     let now = app.handle().now();
     let read = move |reader: &dyn Reader| {
-        let (rows, next) = wanted.page(reader.workflows()?);
+        let rows = reader.workflows()?;
+        if let Err(problem) = wanted.check(&rows) {
+            return Ok(Err(problem));
+        }
+        let (rows, next) = wanted.page(rows);
         let mut items = Vec::with_capacity(rows.len());
         for row in rows {
             items.extend(EventScheduleDto::of(&row, overview::read(reader, &row, now)?));
         }
-        Ok(PageDto { items, next })
+        Ok(Ok(PageDto { items, next }))
     };
-    Ok(Json(app.read(read).await?))
+    Ok(Json(app.read(read).await??))
 }
 
 fn unknown(id: &WorkflowId) -> Problem {

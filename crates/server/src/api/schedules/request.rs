@@ -169,8 +169,24 @@ fn program(reader: &dyn Reader, text: &str, project: Option<&str>) -> Result<Res
             return Ok(runnable(row));
         }
     }
+    if let Some(row) = reader.workflows()?.into_iter().find(|row| is_of_another_kind(row, text, project)) {
+        return Ok(runnable(row));
+    }
+    Ok(Err(unknown_program(text)))
+}
+
+pub(super) fn unknown_program(text: &str) -> Problem {
     let problem = Problem::not_found("program-not-found", format!("there is no workflow \"{text}\" to run"));
-    Ok(Err(problem.with_hint("GET /api/v1/workflows lists the workflows")))
+    problem.with_hint("GET /api/v1/workflows lists the workflows")
+}
+
+/// Whether a program that is no workflow has that name: its id has its kind in it.
+fn is_of_another_kind(row: &WorkflowRow, text: &str, project: Option<&str>) -> bool {
+    let Keys::Requests(program) = &row.definition.keys else { return false };
+    let own = &row.definition.project;
+    let is_named = program.name == text && project == Some(own)
+        || text.strip_prefix(own.as_str()).and_then(|rest| rest.strip_prefix('.')) == Some(&program.name);
+    row.present && program.kind.is_some() && is_named
 }
 
 fn runnable(row: WorkflowRow) -> Result<WorkflowRow, Problem> {
