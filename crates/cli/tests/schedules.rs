@@ -178,6 +178,7 @@ fn an_update_changes_only_what_is_named() {
         .ok();
     let update = ["schedule", "update", "s", "--concurrency", "3:wait", "--property", "a=9", "--without-property", "b"];
     assert!(folder.run(&update).ok().starts_with("Purchase.s was changed\n"));
+    assert!(folder.run(&update).ok().starts_with("Purchase.s is as it was before\n"));
     let now = folder.json(&["schedule", "show", "s", "--json"]);
     assert_eq!(now["constraints"][0]["from"], "22:00");
     assert_eq!(now["constraints"][1], json!({ "type": "concurrency", "limit": 3, "otherwise": "wait" }));

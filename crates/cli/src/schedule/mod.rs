@@ -222,7 +222,8 @@ fn update(args: &UpdateArgs) -> Result<u8, Failure> {
         words::json(&changed);
         return Ok(0);
     }
-    words::line(format!("{} was changed", text(&changed, "id")));
+    let what = if changed["version"] == now["version"] { "is as it was before" } else { "was changed" };
+    words::line(format!("{} {what}", text(&changed, "id")));
     show::told(&changed).iter().for_each(words::line);
     Ok(0)
 }
