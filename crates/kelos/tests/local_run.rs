@@ -58,7 +58,7 @@ async fn the_servers_environment_can_be_kept_from_the_command() {
     let log = fixture.log(&spec.run);
     let mut names: Vec<_> = log.lines().filter_map(|line| line.split('=').next()).collect();
     names.sort_unstable();
-    assert_eq!(names, ["KELOS_RUN_ID", "KELOS_RUN_TAG", "ONLY"]);
+    assert_eq!(names, ["KELOS_OUTPUTS", "KELOS_RUN_ID", "KELOS_RUN_TAG", "ONLY"]);
 }
 
 #[tokio::test]
