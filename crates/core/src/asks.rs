@@ -209,7 +209,8 @@ impl Core {
         let Some(task) = self.tasks.get(&slot.workflow) else { return Inspection::default() };
         let live = task.slots.get(&slot.key);
         let place = live.filter(|live| live.slot.state == SlotState::Queued).map(|live| place(&live.slot, &slot.key));
-        let held = live.and_then(|live| live.line.as_ref()).map(|(program, _, place)| self.ahead_in_line(program, place));
+        let held =
+            live.and_then(|live| live.line.as_ref()).map(|(program, _, place)| self.ahead_in_line(program, place));
         let ahead = place.map_or(0, |place| task.queue.range(..place).count());
         let ahead = held.unwrap_or(ahead);
         Inspection {

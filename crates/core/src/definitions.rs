@@ -49,10 +49,10 @@ impl Core {
             if repooled {
                 self.join_pools(id);
             }
-            let schedule = schedules.get(id).cloned().map_or_else(
-                || Err(no_times(workflow)),
-                |resolved| resolved.map_err(|problem| problem.to_string()),
-            );
+            let schedule = schedules
+                .get(id)
+                .cloned()
+                .map_or_else(|| Err(no_times(workflow)), |resolved| resolved.map_err(|problem| problem.to_string()));
             let rekeyed = keyed && self.rekey(id, faulty.remove(id));
             let rescheduled = self.reschedule(id, schedule);
             if changed || rekeyed || rescheduled {

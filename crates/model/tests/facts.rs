@@ -9,8 +9,8 @@ use kelos_model::template::KeyValues;
 use kelos_model::time::{Firing, Zone};
 use kelos_model::trigger::{Facts, evaluate};
 use kelos_model::{
-    Answer, Collected, Constraint, Gate, Occurrence, Otherwise, Probe, ProbeAnswer, SlotRef, SlotState, Subject, Trigger,
-    WorkflowId,
+    Answer, Collected, Constraint, Gate, Occurrence, Otherwise, Probe, ProbeAnswer, SlotRef, SlotState, Subject,
+    Trigger, WorkflowId,
 };
 use proptest::prelude::*;
 

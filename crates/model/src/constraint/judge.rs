@@ -104,7 +104,8 @@ fn concurrency(limit: u32, world: &Circumstances<'_>) -> Seen {
         1 => format!("A run of {program} goes on"),
         more => format!("{more} runs of {program} go on"),
     };
-    let text = if limit == 1 { format!("{going}, one at a time may") } else { format!("{going}, {limit} at a time may") };
+    let text =
+        if limit == 1 { format!("{going}, one at a time may") } else { format!("{going}, {limit} at a time may") };
     (TriggerKind::Concurrency, active < limit, None, text)
 }
 
