@@ -35,18 +35,20 @@ impl Core {
             let bound = self.bound(schedule, &all);
             all.entry(id).or_insert(bound);
         }
-        let concerned = deployed.iter().filter(|(project, _)| self.has_moments(project, &all));
-        for (project, how) in concerned.map(|(project, how)| (project.clone(), how.clone())).collect::<Vec<_>>() {
+        // Of a project that never had event schedules or programs nobody asks what was deployed.
+        let with_moments = self.projects_with_moments(&all);
+        for (project, how) in deployed.iter().filter(|(project, _)| with_moments.contains(*project)) {
             let value = (!how.digest.is_empty()).then(|| serde_json::Value::String(how.digest.clone()));
-            self.record_register(DEPLOYMENTS.to_owned(), project, value, "deployment".to_owned());
+            self.record_register(DEPLOYMENTS.to_owned(), project.clone(), value, "deployment".to_owned());
         }
         all
     }
 
-    /// Whether a project has, or had, event schedules or programs: of all others nobody asks what was deployed.
-    fn has_moments(&self, project: &str, all: &Definitions) -> bool {
-        let is_meant = |one: &Workflow| one.project == project && one.keys.are_moments();
-        all.values().any(|one| is_meant(one)) || self.tasks.values().any(|task| is_meant(&task.row.definition))
+    /// The projects that have, or had, event schedules or programs.
+    fn projects_with_moments(&self, all: &Definitions) -> BTreeSet<String> {
+        let before = self.tasks.values().map(|task| &task.row.definition);
+        let either = all.values().chain(before).filter(|one| one.keys.are_moments());
+        either.map(|one| one.project.clone()).collect()
     }
 
     /// The event schedules that there are.

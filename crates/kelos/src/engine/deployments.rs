@@ -41,27 +41,22 @@ pub(super) fn deployed(
 
 /// The projects of definitions of which nothing else is known: told apart by the texts of their files, or else by themselves.
 pub(super) fn projects(all: &[Arc<Workflow>], sources: &BTreeMap<String, Arc<str>>) -> BTreeMap<String, Project> {
-    let mut files: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut own: BTreeMap<&str, Vec<&Workflow>> = BTreeMap::new();
     for workflow in all {
-        files.entry(&workflow.project).or_default().insert(&workflow.source.file);
+        own.entry(&workflow.project).or_default().push(workflow);
     }
-    let digest = |project: &str, names: &BTreeSet<&str>| {
-        let texts: Option<Vec<_>> = names.iter().map(|name| sources.get(*name)).collect();
+    let digest = |own: &[&Workflow]| {
+        let files: BTreeSet<&str> = own.iter().map(|workflow| workflow.source.file.as_str()).collect();
+        let texts: Option<Vec<_>> = files.iter().map(|name| sources.get(*name)).collect();
         match texts {
             Some(texts) => fnv(texts.iter().flat_map(|text| text.bytes())),
-            None => fnv(json_of(all, project).into_iter()),
+            None => fnv(own.iter().flat_map(|workflow| serde_json::to_vec(workflow).unwrap_or_default())),
         }
     };
-    let project = |(name, files): (&&str, &BTreeSet<&str>)| {
-        let project = Project { digest: Some(digest(name, files)), update_schedules: true };
-        ((*name).to_owned(), project)
+    let project = |(name, own): (&str, Vec<&Workflow>)| {
+        (name.to_owned(), Project { digest: Some(digest(&own)), update_schedules: true })
     };
-    files.iter().map(project).collect()
-}
-
-fn json_of(all: &[Arc<Workflow>], project: &str) -> Vec<u8> {
-    let own = all.iter().filter(|workflow| workflow.project == project);
-    own.flat_map(|workflow| serde_json::to_vec(&**workflow).unwrap_or_default()).collect()
+    own.into_iter().map(project).collect()
 }
 
 /// FNV-1a, which no version of anything changes.
