@@ -51,6 +51,18 @@ impl Cluster {
         tool("curl", &["-sS", "--fail", "--location", "--upload-file", file.to_str().expect("text"), &url]);
     }
 
+    /// Does what Kelos tells people to do about a job that Oozie suspended, because it could not reach the name node when it
+    /// began an action: resumes it there.
+    pub(crate) fn resume_if_suspended(&self, job: &str) {
+        let url = format!("{}/v1/job/{job}", self.oozie);
+        let found = tool("curl", &["--silent", "--fail", &format!("{url}?show=info")]);
+        let found: Value = serde_json::from_str(&found).expect("JSON");
+        if found["status"] == "SUSPENDED" {
+            let resume = format!("{url}?action=resume&user.name=celos");
+            tool("curl", &["--silent", "--show-error", "--fail", "--request", "PUT", &resume]);
+        }
+    }
+
     /// The ids of all jobs of a name.
     pub(crate) fn jobs(&self, name: &str) -> Vec<String> {
         let name = name.replace('@', "%40").replace(':', "%3A");
