@@ -1,22 +1,20 @@
-//! What a run is given of what its slot collected: arguments, and what triggered it.
+//! What a run is given of what its slot collected: its arguments.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::facts::{Collected, Occurrence, Subject, Tally};
+use crate::facts::{Collected, Occurrence, Subject};
+use crate::project::{DEFAULT_NAMESPACE, DEFAULT_VERSION, ProjectName};
 use crate::trigger::Trigger;
-use crate::workflow::{Keys, Workflow};
+use crate::workflow::Workflow;
 
 /// The property of a schedule that says which arguments come from the run that triggered it.
 pub const MAPPING: &str = "triggering.properties.mapping";
 
 /// The scheduled time, in milliseconds since 1970.
 pub const LOGICAL_START_TIME: &str = "logicalStartTime";
-
-/// What triggered a run, as JSON.
-pub const TRIGGERING_SCHEDULE_INFO: &str = "triggeringScheduleInfo";
 
 /// The arguments of a slot's runs: the schedule's properties, then what they take over from the run that triggered it,
 /// then the time, then what somebody who fired it gave; the later goes before the earlier.
@@ -104,8 +102,9 @@ fn entries<'a>(mapping: &'a Map<String, Value>, list: &str, program: &'a str) ->
 /// Whether a program is one of the pipeline that an entry is about: programs are named by their project.
 fn is_of(pipeline: &Value, program: &str) -> bool {
     let Some(name) = pipeline.get("pipelineName").and_then(Value::as_str) else { return pipeline.is_null() };
-    let namespace = pipeline.get("namespace").and_then(Value::as_str).filter(|namespace| *namespace != "default");
-    let project = namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}:{name}"));
+    let namespace = pipeline.get("namespace").and_then(Value::as_str).unwrap_or(DEFAULT_NAMESPACE);
+    let (namespace, application) = (namespace.to_owned(), name.to_owned());
+    let project = ProjectName { namespace, application, version: DEFAULT_VERSION.to_owned() }.to_string();
     program.strip_prefix(&project).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('~'))
 }
 
@@ -120,62 +119,4 @@ fn argument(name: &str, arguments: &BTreeMap<String, String>, outputs: &Map<Stri
 
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Tells a run what triggered it: the schedule, and for each leaf of its trigger that is about facts what came. Dialects
-/// name programs and datasets in their own way, and put that into this frame.
-#[must_use]
-pub fn triggering(workflow: &Workflow, collected: &Collected) -> Vec<Value> {
-    let mut infos = Vec::new();
-    if let Keys::Events(_) = workflow.keys {
-        leaves(&workflow.trigger, collected, &mut infos);
-    }
-    infos
-}
-
-fn leaves(trigger: &Trigger, collected: &Collected, infos: &mut Vec<Value>) {
-    let info = match trigger {
-        Trigger::Partitions { dataset, count } => {
-            let actual = collected.of(&Subject::Partitions(dataset.clone())).map_or(0, |tally| tally.count);
-            Some(serde_json::json!({
-                "type": "PARTITION", "dataset": dataset, "expectedNumPartitions": count, "actualNumPartitions": actual,
-            }))
-        }
-        Trigger::Fired { firing } => first(collected, &Subject::Fired(firing.name())).and_then(|what| match what {
-            Occurrence::Fired { time, .. } => Some(serde_json::json!({
-                "type": "TIME", "cronExpression": firing.text(), "logicalStartTime": time.as_millisecond(),
-            })),
-            _ => None,
-        }),
-        Trigger::Signal { name } => first(collected, &Subject::Signal(name.clone())).and_then(|what| match what {
-            Occurrence::Signal { payload, .. } => {
-                Some(serde_json::json!({ "type": "SIGNAL", "signal": name, "payload": payload }))
-            }
-            _ => None,
-        }),
-        Trigger::Ended { program, states } => {
-            let seen = states.iter().find_map(|state| first(collected, &Subject::Ended(program.clone(), *state)));
-            seen.and_then(|what| match what {
-                Occurrence::Ended { program, state, run, arguments, outputs } => Some(serde_json::json!({
-                    "type": "PROGRAM_STATUS", "program": program, "programStatus": status(*state), "runId": run,
-                    "runtimeArguments": arguments, "outputs": outputs,
-                })),
-                _ => None,
-            })
-        }
-        other => return other.nested().iter().for_each(|one| leaves(one, collected, infos)),
-    };
-    infos.extend(info.filter(|info| !infos.contains(info)));
-}
-
-fn first<'a>(collected: &'a Collected, subject: &Subject) -> Option<&'a Occurrence> {
-    collected.of(subject).and_then(|tally: &Tally| tally.first.as_deref())
-}
-
-fn status(state: crate::slot::SlotState) -> &'static str {
-    match state {
-        crate::slot::SlotState::Succeeded => "COMPLETED",
-        crate::slot::SlotState::Failed => "FAILED",
-        _ => "KILLED",
-    }
 }

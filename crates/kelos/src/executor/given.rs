@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use kelos_model::arguments::{TRIGGERING_SCHEDULE_INFO, arguments, triggering};
+use kelos_model::arguments::arguments;
 use kelos_model::template::KeyValues;
 use kelos_model::{Collected, SlotKey, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use super::triggered_by::{TRIGGERING_SCHEDULE_INFO, triggered_by};
 
 /// The variable that has all arguments, as a JSON object.
 pub const ARGUMENTS: &str = "KELOS_ARGUMENTS";
@@ -77,16 +79,6 @@ pub(super) fn fits(value: &str) -> bool {
 /// Whether a shell can have a variable of this name.
 pub(super) fn is_sound(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-fn triggered_by(workflow: &Workflow, collected: &Collected) -> Option<Value> {
-    let events = workflow.keys.events()?;
-    Some(json!({
-        "name": events.name,
-        "description": workflow.about.description,
-        "properties": events.properties,
-        "triggerInfos": triggering(workflow, collected),
-    }))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod plugin;
 mod pyspark;
 mod spark;
 mod translated;
+mod triggered_by;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use kelos::core::Ask;
-use kelos::model::arguments::{arguments, triggering};
+use kelos::executor::Given;
+use kelos::model::arguments::arguments;
 use kelos::model::workflow::{EventKeys, Keys};
-use kelos::model::{Job, Occurrence, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::model::{Job, Occurrence, SlotKey, SlotState, Trigger, Workflow, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::cdap_support::{Cdap, all, any, body, ended, partition, program, time};
@@ -226,7 +227,8 @@ async fn cdap_23_a_run_is_triggered_by_the_end_of_another() {
     let slot = server.slots("App.s", SlotState::Running).pop().unwrap();
     let row = server.node.reader().workflow(&WorkflowId::new("App.s").unwrap()).unwrap().unwrap();
     let collected = slot.collected.as_ref().unwrap();
-    let info = triggering(&row.definition, collected);
+    let given = Given::of(&row.definition, &SlotKey::Time(server.now()), Some(collected));
+    let info = &given.triggered_by.unwrap()["triggerInfos"];
     assert_eq!(info[0]["runtimeArguments"]["src"], "/data");
     let given = arguments(&row.definition, Some(collected), server.now());
     assert_eq!(given.get("cleanup_dir").map(String::as_str), Some("/data"));
