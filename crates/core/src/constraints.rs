@@ -70,11 +70,24 @@ impl Core {
             && program.members.remove(id)
         {
             program.runs = program.runs.saturating_sub(weight);
-            self.to_admit.insert(before);
+            self.to_admit.insert(before.clone());
+        }
+        if before != now {
+            self.hand_over_last_run(id, &before);
         }
         let program = self.programs.entry(now).or_default();
         if program.members.insert(id.clone()) {
             program.runs += weight;
+        }
+    }
+
+    /// What somebody ran of a program that is now about another stays with that program.
+    fn hand_over_last_run(&mut self, id: &WorkflowId, program: &WorkflowId) {
+        let Some(run) = self.tasks.get_mut(id).and_then(|task| task.row.moments.last_run.take()) else { return };
+        self.turn.workflows.insert(id.clone());
+        if let Some(task) = self.tasks.get_mut(program).filter(|_| program != id) {
+            task.row.moments.last_run = task.row.moments.last_run.max(Some(run));
+            self.turn.workflows.insert(program.clone());
         }
     }
 
@@ -123,7 +136,7 @@ impl Core {
     /// Looks at the constraints of a slot whose trigger is met.
     pub(crate) fn look_at_constraints(&mut self, id: &SlotRef) {
         self.leave_line(id);
-        let Some(Judgement { explanation, wake, only_runs }) = self.judgement(id) else { return };
+        let Some(Judgement { explanation, wake, room_below }) = self.judgement(id) else { return };
         match explanation.answer {
             Answer::Met => {
                 self.record(id, SlotEvent::ConstraintsMet { explanation });
@@ -133,20 +146,28 @@ impl Core {
             }
             Answer::NotYet => {
                 self.keep_waiting(id, explanation, wake.map(Waker::At).into_iter().collect());
-                if only_runs {
-                    self.stand_in_line(id);
+                if let Some(limit) = room_below {
+                    self.stand_in_line(id, limit);
                 }
             }
         }
     }
 
-    fn stand_in_line(&mut self, id: &SlotRef) {
+    fn stand_in_line(&mut self, id: &SlotRef, limit: u32) {
         let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
-        let Some(limit) = limit_of(task) else { return };
         let Some(live) = task.slots.get_mut(&id.key).filter(|live| live.slot.state == SlotState::Held) else { return };
         let place = (Reverse(live.slot.priority), live.slot.since, id.clone());
         live.line = Some((task.program.clone(), limit, place.clone()));
         self.programs.entry(task.program.clone()).or_default().lines.entry(limit).or_default().insert(place);
+    }
+
+    /// Moves a slot whose priority changed to where it belongs in its line.
+    pub(crate) fn move_in_line(&mut self, id: &SlotRef) {
+        let line = self.live(id).and_then(|live| live.line.as_ref());
+        if let Some(limit) = line.map(|(_, limit, _)| *limit) {
+            self.leave_line(id);
+            self.stand_in_line(id, limit);
+        }
     }
 
     pub(crate) fn leave_line(&mut self, id: &SlotRef) {
@@ -234,15 +255,6 @@ impl Core {
         let program = self.tasks.get(id).and_then(|task| self.programs.get(&task.program));
         program.map_or(0, |program| program.runs)
     }
-}
-
-/// The smallest number of runs that the constraints of a workflow allow.
-fn limit_of(task: &Task) -> Option<u32> {
-    let limits = task.row.definition.constraints.iter().filter_map(|one| match one.gate {
-        Gate::Concurrency(limit) => Some(limit),
-        _ => None,
-    });
-    limits.min()
 }
 
 /// Who goes first of those whose limit leaves room.

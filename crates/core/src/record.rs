@@ -81,6 +81,9 @@ impl Core {
         if was_alive != after.run_alive {
             self.watch_run(id, after.run_alive);
         }
+        if before.is_some_and(|before| before.priority != after.priority) {
+            self.move_in_line(id);
+        }
         if let Some(before) = before.filter(|before| before.state == after.state) {
             if before.backfill != after.backfill && after.state.is_idle() {
                 // The backfill that it left may be paused.

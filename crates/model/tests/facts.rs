@@ -140,9 +140,24 @@ proptest! {
             _ => Answer::NotYet,
         };
         prop_assert_eq!(judged.explanation.answer, expected);
-        prop_assert_eq!(judged.only_runs, waited >= 10 && active > 0 && again);
+        prop_assert_eq!(judged.room_below, (waited >= 10 && active > 0 && again).then_some(1));
         prop_assert_eq!(judged.wake.is_some(), waited < 10);
     }
+}
+
+#[test]
+fn room_is_what_those_need_that_wait_and_not_those_that_abort() {
+    let limit = |limit, otherwise| Constraint { gate: Gate::Concurrency(limit), otherwise };
+    let constraints = [limit(3, Otherwise::Wait), limit(2, Otherwise::Wait), limit(1, Otherwise::Abort)];
+    let (now, program) = (Timestamp::UNIX_EPOCH, id(0));
+    let judged = |active, again| {
+        let world = Circumstances { now, created: now, program: &program, active, last_run: None, again };
+        judge(&constraints, &world)
+    };
+    assert_eq!(judged(4, false).room_below, Some(2));
+    assert_eq!(judged(1, false).explanation.answer, Answer::Never);
+    assert_eq!((judged(1, true).explanation.answer, judged(1, true).room_below), (Answer::NotYet, Some(1)));
+    assert_eq!((judged(0, false).explanation.answer, judged(0, false).room_below), (Answer::Met, None));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 21] = [
+const FOUND: [(u64, &str); 25] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -32,6 +32,10 @@ const FOUND: [(u64, &str); 21] = [
     (56, "after a restart the runs of a program counted twice"),
     (297, NEWLY_HELD),
     (344, NEWLY_HELD),
+    (1910, "who waited for one limit on runs was not looked at when there was room, because another limit left none"),
+    (8894, "who waited for fewer runs stood in line with the priority that it had before"),
+    (7551, "a window that clocks are put forward into was open before the moment at which it was said to open"),
+    (8189, "a schedule that got another program took along when its former one ran last, and nobody was woken"),
 ];
 
 const NEWLY_HELD: &str =

@@ -31,8 +31,8 @@ pub struct Judgement {
     pub explanation: Explanation,
     /// When the clock alone may change the answer.
     pub wake: Option<Timestamp>,
-    /// Whether nothing but the number of runs stands in the way.
-    pub only_runs: bool,
+    /// Where nothing but the number of runs has it wait: the answer may change once there are fewer than this.
+    pub room_below: Option<u32>,
 }
 
 /// Judges constraints. Those that end a slot speak last, once those that have it wait are met: what is so now is no
@@ -50,7 +50,8 @@ pub fn judge(constraints: &[Constraint], world: &Circumstances<'_>) -> Judgement
     };
     // All that waits must be over, so the last of the known moments is the first that can change anything.
     let wake = waiting.iter().filter_map(|look| look.until).max();
-    let only_runs = !waiting.is_empty() && waiting.iter().all(|look| look.kind == TriggerKind::Concurrency);
+    let limits: Option<Vec<u32>> = waiting.iter().map(|look| look.limit).collect();
+    let room_below = limits.and_then(|limits| limits.into_iter().min());
     let text = match answer {
         Answer::Met => "All constraints are met",
         Answer::NotYet => "Constraints have it wait",
@@ -59,7 +60,7 @@ pub fn judge(constraints: &[Constraint], world: &Circumstances<'_>) -> Judgement
     let nested = looks.into_iter().map(|look| look.explain(answer)).collect();
     let explanation =
         Explanation { kind: TriggerKind::Constraints, answer, text: text.to_owned(), evidence: None, nested };
-    Judgement { explanation, wake, only_runs }
+    Judgement { explanation, wake, room_below }
 }
 
 /// What one constraint sees.
@@ -68,6 +69,8 @@ struct Look {
     otherwise: Otherwise,
     met: bool,
     until: Option<Timestamp>,
+    /// How many runs it allows, where it is about runs.
+    limit: Option<u32>,
     now: Timestamp,
     text: String,
 }
@@ -81,7 +84,8 @@ impl Look {
             Gate::Window(window) => in_window(window, world.now),
             Gate::SinceLastRun(millis) => since_last_run(*millis, world),
         };
-        Look { kind, otherwise, met, until, now: world.now, text }
+        let limit = if let Gate::Concurrency(limit) = constraint.gate { Some(limit) } else { None };
+        Look { kind, otherwise, met, until, limit, now: world.now, text }
     }
 
     fn explain(self, all: Answer) -> Explanation {

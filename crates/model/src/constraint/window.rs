@@ -4,11 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use jiff::civil::{Date, Time};
+use jiff::civil::Time;
+use jiff::{SignedDuration, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::time::Zone;
+
+/// An opening comes within so many days: clocks may leave it out on one, and at the date line a day is left out.
+const DAYS_TO_LOOK: usize = 4;
 
 /// The hours of each day from a time on, inclusive, until another, exclusive. To the minute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,24 +110,24 @@ impl Window {
         if start < end { start <= minute && minute < end } else { minute >= start || minute < end }
     }
 
-    /// The first moment after another at which its clock says the opening time. Where clocks are put forward over that, it
-    /// is the moment at which they would have said it.
+    /// The first moment after another, at which it is closed, at which it is open: its clock says the opening time, or is put
+    /// forward or back into the window. A day on which clocks leave out the whole window has no opening.
     #[must_use]
-    pub fn opens_after(&self, at: Timestamp) -> Option<Timestamp> {
-        let mut day = self.zone.rules().to_datetime(at).date();
-        for _ in 0..3 {
-            if let Some(opening) = self.opening(day).filter(|opening| *opening > at) {
-                return Some(opening);
-            }
-            day = day.tomorrow().ok()?;
-        }
-        None
+    pub fn opens_after(&self, closed: Timestamp) -> Option<Timestamp> {
+        let rules = self.zone.rules();
+        let today = rules.to_datetime(closed).date();
+        let days = today.series(Span::new().days(1)).take(DAYS_TO_LOOK);
+        let by_clock = days.filter_map(|day| Some(rules.to_ambiguous_timestamp(day.to_datetime(self.opening()?))));
+        // Where clocks are put back, it says the time twice.
+        let by_clock = by_clock.flat_map(|opening| [opening.earlier().ok(), opening.later().ok()]).flatten();
+        let latest = closed.checked_add(SignedDuration::from_hours(24 * DAYS_TO_LOOK as i64)).ok()?;
+        let changes = rules.following(closed).map(|change| change.timestamp()).take_while(|at| *at <= latest);
+        by_clock.chain(changes).filter(|at| *at > closed && self.is_open(*at)).min()
     }
 
-    fn opening(&self, day: Date) -> Option<Timestamp> {
+    fn opening(&self) -> Option<Time> {
         let (hour, minute) = (self.start.minute / 60, self.start.minute % 60);
-        let time = Time::new(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, 0, 0).ok()?;
-        self.zone.rules().to_timestamp(day.to_datetime(time)).ok()
+        Time::new(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, 0, 0).ok()
     }
 }
 
@@ -202,13 +205,49 @@ mod tests {
         assert_eq!(Window::new("3:17", "06:00", Zone::utc()).expect("a window").start(), "3:17");
     }
 
+    fn berlin(start: &str, end: &str) -> Window {
+        Window::new(start, end, Zone::parse("Europe/Berlin").expect("a zone")).expect("a window")
+    }
+
+    fn instant(text: &str) -> Timestamp {
+        text.parse().expect("an instant")
+    }
+
     #[test]
-    fn an_opening_that_clocks_leave_out_comes_when_they_would_have_said_it() {
+    fn an_opening_that_clocks_leave_out_comes_when_they_are_put_forward() {
         // On 2021-03-28 clocks in Berlin go from 02:00 to 03:00.
-        let window = Window::new("02:30", "04:00", Zone::parse("Europe/Berlin").expect("a zone")).expect("a window");
-        let night: Timestamp = "2021-03-28T00:00Z".parse().expect("an instant");
-        let opens = window.opens_after(night).expect("an opening");
-        assert_eq!(opens, "2021-03-28T01:30Z".parse().expect("an instant"));
-        assert!(window.is_open(opens));
+        let night = instant("2021-03-28T00:00Z");
+        assert_eq!(berlin("02:30", "04:00").opens_after(night), Some(instant("2021-03-28T01:00Z")));
+        assert_eq!(berlin("02:30", "02:50").opens_after(night), Some(instant("2021-03-29T00:30Z")));
+    }
+
+    #[test]
+    fn clocks_that_are_put_back_open_a_window_twice() {
+        // On 2021-10-31 clocks in Berlin go from 03:00 to 02:00.
+        let window = berlin("02:15", "02:45");
+        let first = instant("2021-10-31T00:15Z");
+        assert_eq!(window.opens_after(first - SignedDuration::from_mins(1)), Some(first));
+        assert_eq!(window.opens_after(instant("2021-10-31T00:45Z")), Some(instant("2021-10-31T01:15Z")));
+        assert_eq!(
+            berlin("01:00", "02:30").opens_after(instant("2021-10-31T00:30Z")),
+            Some(instant("2021-10-31T01:00Z"))
+        );
+    }
+
+    #[test]
+    fn an_opening_is_the_first_moment_at_which_it_is_open() {
+        for window in [berlin("02:30", "04:00"), berlin("22:00", "02:10"), berlin("02:10", "02:50")] {
+            for start in ["2021-03-27T20:00Z", "2021-10-30T20:00Z"] {
+                let mut opens = None;
+                for minute in (0..48 * 60).rev() {
+                    let now = instant(start) + SignedDuration::from_mins(minute);
+                    if window.is_open(now) {
+                        opens = Some(now);
+                    } else if opens.is_some() {
+                        assert_eq!(window.opens_after(now), opens, "{window} at {now}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -216,8 +216,19 @@ impl Watch {
         seen.present = true;
         // It begins anew, and a clock that was put back lets times pass again.
         seen.times.clear();
-        seen.definition = definition;
+        let before = std::mem::replace(&mut seen.definition, definition.clone());
+        if before.program() != definition.program() {
+            self.hand_over_last_run(id, before.program());
+        }
         Ok(())
+    }
+
+    /// What a workflow ran of a program that it is not about any more stays with that program.
+    fn hand_over_last_run(&mut self, id: &WorkflowId, before: &WorkflowId) {
+        if let Some(run) = self.last_runs.remove(id).filter(|_| before != id) {
+            let last = self.last_runs.entry(before.clone()).or_insert(run);
+            *last = run.max(*last);
+        }
     }
 
     fn follow_slot(&mut self, id: &SlotRef, what: &SlotEvent, record: &EventRecord) -> Result<(), String> {

@@ -106,4 +106,12 @@ impl Spec {
             *last = started.max(*last);
         }
     }
+
+    /// What a workflow ran of a program that it is not about any more stays with that program.
+    pub(super) fn hand_over_last_run(&mut self, id: &WorkflowId, before: &WorkflowId) {
+        if let Some(run) = self.last_runs.remove(id).filter(|_| before != id) {
+            let last = self.last_runs.entry(before.clone()).or_insert(run);
+            *last = run.max(*last);
+        }
+    }
 }

@@ -73,6 +73,12 @@ impl Spec {
                 self.abort(&one.id, false);
             }
         }
+        for (id, one) in &all {
+            let program = self.known.get(id).map(|known| known.program().clone());
+            if let Some(program) = program.filter(|program| program != one.program()) {
+                self.hand_over_last_run(id, &program);
+            }
+        }
         self.known.extend(all.clone());
         self.workflows = all;
     }
