@@ -20,6 +20,9 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 /// Rows on the longest page that a server gives.
 const LONGEST_PAGE: usize = 1000;
 
+/// So long a server may take for the beginning of an answer. The longest turns, a backfill of a year of minutes, take seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A server, and who asks it.
 pub(crate) struct Client {
     agent: Agent,
@@ -55,6 +58,7 @@ impl Client {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(5)))
+            .timeout_recv_response(Some(PATIENCE))
             .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
             .build();
         let user = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
@@ -194,6 +198,11 @@ impl Client {
                 "nobody listens there".to_owned()
             }
             ureq::Error::HostNotFound => "there is no such host".to_owned(),
+            ureq::Error::Timeout(ureq::Timeout::RecvResponse) => {
+                let silence = format!("it takes what is said to it, and has not answered for {} s", PATIENCE.as_secs());
+                return Failure::new(UNREACHABLE, format!("hear from the server at {}: {silence}", self.base))
+                    .hint("it may be stopped or out of breath, and do later what it was asked");
+            }
             other => other.to_string(),
         };
         Failure::new(UNREACHABLE, format!("reach a server at {}: {why}", self.base))

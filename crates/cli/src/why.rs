@@ -3,16 +3,19 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::client::{Client, Query, items, number, slot as name, slot_path, text};
+use crate::client::{Client, Query, escape, items, key, number, slot as name, slot_path, text};
 use crate::failure::Failure;
-use crate::options::{Door, OneSlot};
+use crate::options::Door;
 use crate::render;
 use crate::text::{self as words, short};
 
 #[derive(clap::Args)]
 pub(crate) struct WhyArgs {
-    #[command(flatten)]
-    slot: OneSlot,
+    /// Whose slot
+    workflow: String,
+    /// Which slot: its time, or its job id [default: the newest]
+    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key)]
+    key: Option<String>,
     /// As it was at this moment [default: now]
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     at: Option<Timestamp>,
@@ -27,7 +30,8 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let mut query = Query::new();
     query.add_some("at", args.at.map(words::wire));
-    let slot = slot_path(&args.slot.workflow, &args.slot.key);
+    let key = args.key.clone().map_or_else(|| newest(&client, args), Ok)?;
+    let slot = slot_path(&args.workflow, &key);
     let (what, tell): (_, fn(&Value) -> Vec<String>) =
         if args.path { ("critical-path", critical_path) } else { ("why", account) };
     let found = client.get("explain the slot", &format!("{slot}/{what}"), &query)?;
@@ -37,6 +41,22 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     }
     words::print(&(tell(&found).join("\n") + "\n"));
     Ok(0)
+}
+
+/// The newest slot of the workflow, of those that there were at the moment that is asked about.
+fn newest(client: &Client, args: &WhyArgs) -> Result<String, Failure> {
+    let doing = "find the newest slot";
+    client.get(doing, &format!("/workflows/{}", escape(&args.workflow)), &Query::new())?;
+    let mut query = Query::new();
+    query.add("workflow", &args.workflow);
+    query.add_some("to", args.at.map(words::wire));
+    let (found, _) = client.list(doing, "/slots", &query, 1)?;
+    found.first().map(key).ok_or_else(|| {
+        let when = args.at.map(|_| " at that moment").unwrap_or_default();
+        let none = format!("{doing}: {} has no slot yet{when}", args.workflow);
+        Failure::bad(none)
+            .hint("`kelos slots WORKFLOW` lists its slots, `kelos schedule show` what an event schedule waits for")
+    })
 }
 
 /// The slots that lead up to its end, the furthest back first, each with its share of the time.

@@ -60,6 +60,8 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     assert_eq!(folder.run(&["schedule", "resume", "onPartitions"]).ok(), "Purchase.onPartitions is enabled\n");
     let again = folder.run(&["schedule", "enable", "onPartitions"]).fails(1);
     assert!(again.contains("Purchase.onPartitions is enabled already"), "{again}");
+    let none = folder.run(&["why", "Purchase.onPartitions"]).fails(1);
+    assert!(none.contains("Purchase.onPartitions has no slot yet"), "{none}");
     assert_eq!(folder.run(&["tell", "partitions", "purchases", "2", "--key", "a"]).ok(), "told\n");
     let twice = folder.run(&["tell", "partitions", "purchases", "2", "--key", "a"]).ok();
     assert_eq!(twice, "known already, and counted once\n");
@@ -69,6 +71,8 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     assert!(row.ends_with("waiting: 2 of 3 partitions of purchases"), "{list}");
     let listed = folder.run(&["slots", "Purchase.onPartitions"]).ok();
     assert!(listed.contains("2 partitions of purchases"), "{listed}");
+    // The newest slot is meant where none is named.
+    assert!(folder.run(&["why", "Purchase.onPartitions"]).ok().contains("2 of 3 partitions of purchases"));
     let expected = "Purchase.onPartitions  enabled
   about       when three are there
   runs        Purchase.History

@@ -196,11 +196,15 @@ fn moment(text: &str) -> Result<Value, String> {
 
 /// Names and values with a `=` between.
 pub(crate) fn pairs(texts: &[String]) -> Result<Map<String, Value>, String> {
-    let pair = |text: &String| match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), Value::from(value))),
-        _ => Err(format!("\"{text}\" has no name and value: expected NAME=VALUE")),
-    };
-    texts.iter().map(pair).collect()
+    let mut pairs = Map::new();
+    for text in texts {
+        let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+        let (name, value) = named.ok_or_else(|| format!("\"{text}\" has no name and value: expected NAME=VALUE"))?;
+        if pairs.insert(name.to_owned(), Value::from(value)).is_some() {
+            return Err(format!("{name} is given twice: expected one value"));
+        }
+    }
+    Ok(pairs)
 }
 
 /// What is to be changed, put into what there is: constraints of the kinds that are named go before those that there were, and
@@ -303,6 +307,7 @@ mod tests {
         assert!(wrong(&["--concurrency", "one"]).contains("such as 1 or 1:wait"));
         assert!(wrong(&["--window", "22:00"]).contains("such as 22:00-06:00@Europe/Berlin"));
         assert!(wrong(&["--property", "a"]).contains("expected NAME=VALUE"));
+        assert!(wrong(&["--property", "a=1", "--property", "a=2"]).contains("a is given twice"));
         assert!(wrong(&["--delay", "soon"]).contains("is not a duration"));
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use jiff::civil::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::cron::{Cron, CronError};
@@ -43,6 +44,12 @@ pub enum FiringError {
         /// How many there are.
         fields: usize,
     },
+    /// It has no time at all.
+    #[error("\"{text}\" never fires: no day is like that")]
+    Never {
+        /// The expression.
+        text: String,
+    },
     /// A field.
     #[error(transparent)]
     Field(#[from] CronError),
@@ -52,9 +59,12 @@ impl Firing {
     /// Reads an expression.
     ///
     /// # Errors
-    /// When it has neither five nor six fields, separated by single spaces, or a field is wrong.
+    /// When it has neither five nor six fields, separated by single spaces, when a field is wrong, or when it never fires.
     pub fn parse(text: &str, zone: Zone) -> Result<Firing, FiringError> {
         let cron = Cron::parse(&quartz(text)?)?;
+        if cron.next_after(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).is_none() {
+            return Err(FiringError::Never { text: text.to_owned() });
+        }
         Ok(Firing { text: text.into(), schedule: CronSchedule::new(cron, zone, Gap::default(), Fold::default()) })
     }
 
@@ -142,6 +152,11 @@ mod tests {
         assert_eq!(cron("0 4 * * 1"), "0 0 4 ? * 1");
         assert_eq!(cron("0 4 ? * *"), "0 0 4 ? * *");
         let double = parse("0  4 * * *").expect_err("a double space").to_string();
+        assert_eq!(
+            parse("0 0 30 2 *").map_err(|error| error.to_string()),
+            Err("\"0 0 30 2 *\" never fires: no day is like that".to_owned())
+        );
+        assert!(parse("0 0 29 2 *").is_ok());
         assert!(double.starts_with("\"0  4 * * *\" has 6 fields, expected 5"), "{double}");
     }
 }
