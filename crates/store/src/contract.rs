@@ -335,6 +335,14 @@ pub trait Reader: Send + Sync {
     /// When the medium fails.
     fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError>;
 
+    /// A slot's newest events, newest first, so many at the most. Costs what is given back.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn latest(&self, id: &SlotRef, limit: usize) -> Result<Vec<EventRecord>, StoreError> {
+        Ok(self.history(id)?.into_iter().rev().take(limit).collect())
+    }
+
     /// A slot's runs, oldest first.
     ///
     /// # Errors

@@ -181,7 +181,10 @@ fn holds_for_reader(world: &World, reader: &dyn Reader) {
         assert_eq!(reader.slot(id).unwrap().as_ref(), Some(slot));
         let of_slot = |event: &Event| matches!(event, Event::Slot { slot, .. } if slot == id);
         let history = world.events.iter().filter(|record| of_slot(&record.event));
-        assert!(reader.history(id).unwrap().iter().eq(history), "the history of {id}");
+        let history: Vec<_> = history.collect();
+        assert!(reader.history(id).unwrap().iter().eq(history.iter().copied()), "the history of {id}");
+        let latest = reader.latest(id, 2).unwrap();
+        assert!(latest.iter().eq(history.iter().rev().take(2).copied()), "the newest events of {id}");
         let runs = world.runs.values().filter(|run| run.id.slot == *id);
         assert!(reader.slot_runs(id).unwrap().iter().eq(runs), "the runs of {id}");
     }

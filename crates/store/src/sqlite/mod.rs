@@ -4,6 +4,7 @@
 //! and never wait for the writer (write-ahead log). Every commit reaches the disk before it returns.
 
 mod counts;
+mod definitions;
 mod fault;
 mod leader;
 mod open;

@@ -39,6 +39,7 @@ pub(super) fn bounds(filter: &SlotFilter) -> Bounds {
 fn slot_roads(filter: &SlotFilter, workflow: Option<i64>, dense: bool) -> Vec<Road> {
     let states = &filter.states;
     let only_troubled = !states.is_empty() && states.iter().all(|state| *state > SlotState::Succeeded);
+    let only_live = !states.is_empty() && states.iter().all(|state| *state < SlotState::Succeeded);
     match (&filter.backfill, workflow) {
         (Some(backfill), _) => {
             let text = Some(backfill.as_str().to_owned());
@@ -46,6 +47,9 @@ fn slot_roads(filter: &SlotFilter, workflow: Option<i64>, dense: bool) -> Vec<Ro
         }
         (None, Some(workflow)) if only_troubled => {
             vec![Road::new("INDEXED BY slots_troubled", format!("state > 6 AND workflow = {workflow} AND "))]
+        }
+        (None, Some(workflow)) if only_live => {
+            vec![Road::new("INDEXED BY slots_live_of", format!("state < 6 AND workflow = {workflow} AND "))]
         }
         (None, Some(_)) if dense => vec![Road::new("NOT INDEXED", "")],
         (None, Some(workflow)) => {

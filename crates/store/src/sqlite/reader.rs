@@ -10,10 +10,11 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, Tran
 use serde_json::Value;
 
 use super::counts;
+use super::definitions::Definitions;
 use super::fault::Fault;
 use super::pages;
 use super::pool::Pool;
-use super::rows::{BACKFILL, EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, read_workflow};
+use super::rows::{BACKFILL, EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot};
 use super::run_pages;
 use crate::contract::{
     Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of, newest_first,
@@ -27,11 +28,12 @@ use kelos_model::Recall;
 pub(super) struct SqliteReader {
     pool: Pool,
     place: Arc<str>,
+    definitions: Definitions,
 }
 
 impl SqliteReader {
     pub(super) fn new(path: PathBuf, place: Arc<str>) -> Self {
-        Self { pool: Pool::new(path), place }
+        Self { pool: Pool::new(path), place, definitions: Definitions::default() }
     }
 
     fn read<T>(
@@ -50,7 +52,7 @@ impl SqliteReader {
                 last_seq: last,
                 last_at: event(tx, names, last)?.map(|record| record.at),
                 backfills: backfills(tx, names)?,
-                workflows: workflows(tx)?,
+                workflows: workflows(tx, &self.definitions)?,
                 slots: counts::live_slots(tx, names)?,
                 runs: collect(
                     tx.prepare_cached(&format!("SELECT {RUN} FROM runs INDEXED BY runs_open WHERE state < 2"))?,
@@ -116,8 +118,8 @@ fn backfills(tx: &Connection, names: &Names) -> Result<Vec<Backfill>, Fault> {
     collect(tx.prepare_cached(&sql)?, [], |row| names.read_backfill(row))
 }
 
-fn workflows(conn: &Connection) -> Result<Vec<WorkflowRow>, Fault> {
-    let mut workflows = collect(conn.prepare_cached(WORKFLOW)?, [], read_workflow)?;
+fn workflows(conn: &Connection, definitions: &Definitions) -> Result<Vec<WorkflowRow>, Fault> {
+    let mut workflows = collect(conn.prepare_cached(WORKFLOW)?, [], |row| definitions.read_workflow(row))?;
     workflows.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(workflows)
 }
@@ -161,12 +163,24 @@ fn last_seq(conn: &Connection) -> Result<u64, Fault> {
 /// Follows a chain from its newest link back; each link lies before the one that names it.
 fn chain<T>(
     head: u64,
+    link: impl FnMut(u64) -> Result<T, Fault>,
+    previous: impl Fn(&T) -> u64,
+) -> Result<Vec<T>, Fault> {
+    let mut links = chain_back(head, usize::MAX, link, previous)?;
+    links.reverse();
+    Ok(links)
+}
+
+/// The same with the newest link first, and so many at the most.
+fn chain_back<T>(
+    head: u64,
+    limit: usize,
     mut link: impl FnMut(u64) -> Result<T, Fault>,
     previous: impl Fn(&T) -> u64,
 ) -> Result<Vec<T>, Fault> {
     let mut links = Vec::new();
     let mut seq = head;
-    while seq > 0 {
+    while seq > 0 && links.len() < limit {
         let found = link(seq)?;
         let before = previous(&found);
         if before >= seq {
@@ -175,20 +189,19 @@ fn chain<T>(
         links.push(found);
         seq = before;
     }
-    links.reverse();
     Ok(links)
 }
 
 impl Reader for SqliteReader {
     fn workflows(&self) -> Result<Vec<WorkflowRow>, StoreError> {
-        self.read("the workflows", |tx, _| workflows(tx))
+        self.read("the workflows", |tx, _| workflows(tx, &self.definitions))
     }
 
     fn workflow(&self, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
         self.read("a workflow", |tx, _| {
             let mut statement = tx.prepare_cached(&format!("{WORKFLOW} WHERE name = ?1"))?;
             let mut rows = statement.query([id.as_str()])?;
-            rows.next()?.map(read_workflow).transpose()
+            rows.next()?.map(|row| self.definitions.read_workflow(row)).transpose()
         })
     }
 
@@ -236,13 +249,19 @@ impl Reader for SqliteReader {
     }
 
     fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
+        let mut records = self.latest(id, usize::MAX)?;
+        records.reverse();
+        Ok(records)
+    }
+
+    fn latest(&self, id: &SlotRef, limit: usize) -> Result<Vec<EventRecord>, StoreError> {
         self.read("a slot's history", |tx, names| {
             let head = slot(tx, names, id)?.map_or(0, |slot| slot.last_event);
             let link = |seq| {
                 let record = event(tx, names, seq)?;
                 record.ok_or_else(|| Fault::Nonsense(format!("event {seq} of {id} is missing")))
             };
-            chain(head, link, |record| record.previous)
+            chain_back(head, limit, link, |record| record.previous)
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, BackfillMode, Pause, WorkflowRow};
+use kelos_model::workflow::{Backfill, BackfillMode, Pause, Workflow, WorkflowRow};
 use kelos_model::{
     BackfillId, Collected, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
@@ -258,11 +258,16 @@ pub(super) fn read_place(row: &Row<'_>) -> Rowed<SlotPlace> {
 }
 
 /// Reads the columns of [`WORKFLOW`].
-pub(super) fn read_workflow(row: &Row<'_>) -> Rowed<WorkflowRow> {
+/// A workflow; `definition` gives what column 5 says.
+pub(super) fn read_workflow(
+    row: &Row<'_>,
+    definition: impl FnOnce(&WorkflowId, u32, &Row<'_>) -> Rowed<Arc<Workflow>>,
+) -> Rowed<WorkflowRow> {
+    let (id, version) = (read_workflow_name(row, 0)?, row.get(1)?);
     Ok(WorkflowRow {
-        id: read_workflow_name(row, 0)?,
-        definition: Arc::new(serde_json::from_str(row.get_ref(5)?.as_str()?)?),
-        version: row.get(1)?,
+        definition: definition(&id, version, row)?,
+        id,
+        version,
         present: row.get(2)?,
         paused: row.get(3)?,
         planned: serde_json::from_str(row.get_ref(4)?.as_str()?)?,

@@ -1,0 +1,41 @@
+//! Definitions that were read before: one of a version never changes, and lists of workflows are asked for all the time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kelos_model::WorkflowId;
+use kelos_model::workflow::{Workflow, WorkflowRow};
+use rusqlite::Row;
+
+use super::rows::{Rowed, read_workflow};
+
+/// The latest definition of each workflow, as far as somebody read it, with its version.
+#[derive(Debug, Default)]
+pub(super) struct Definitions(Mutex<HashMap<WorkflowId, (u32, Arc<Workflow>)>>);
+
+impl Definitions {
+    /// A workflow; its definition is parsed where that of its version was not read before.
+    pub(super) fn read_workflow(&self, row: &Row<'_>) -> Rowed<WorkflowRow> {
+        read_workflow(row, |id, version, row| {
+            if let Some(known) = self.known(id, version) {
+                return Ok(known);
+            }
+            let definition: Arc<Workflow> = Arc::new(serde_json::from_str(row.get_ref(5)?.as_str()?)?);
+            self.keep(id, version, &definition);
+            Ok(definition)
+        })
+    }
+
+    fn known(&self, id: &WorkflowId, version: u32) -> Option<Arc<Workflow>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(id).filter(|(kept, _)| *kept == version).map(|(_, definition)| definition.clone())
+    }
+
+    /// Who read an older turn does not put out what a newer one knows.
+    fn keep(&self, id: &WorkflowId, version: u32, definition: &Arc<Workflow>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.get(id).is_none_or(|(kept, _)| *kept < version) {
+            kept.insert(id.clone(), (version, definition.clone()));
+        }
+    }
+}
