@@ -251,6 +251,9 @@ pub struct Asked {
     /// Whether its constraints are passed over, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconstrained: bool,
+    /// Who, where that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 impl Collected {

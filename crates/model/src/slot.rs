@@ -241,8 +241,9 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         }
         SlotEvent::SkippedBy { .. } | SlotEvent::MarkedSucceeded { .. } | SlotEvent::Aborted { .. } => slot.due = None,
         SlotEvent::Collected { what, .. } => collected(&mut slot, at).add(what),
-        SlotEvent::FiredBy { arguments, unconstrained, .. } => {
-            let asked = Asked { arguments: arguments.clone(), unconstrained: *unconstrained };
+        SlotEvent::FiredBy { by, arguments, unconstrained, .. } => {
+            let (by, arguments) = (Some(by.clone()), arguments.clone());
+            let asked = Asked { arguments, unconstrained: *unconstrained, by };
             collected(&mut slot, at).asked = Some(asked);
         }
         SlotEvent::Held { .. } => collected(&mut slot, at).met = true,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kelos_model::facts::Subject;
 use kelos_model::time::{Schedule, resolve};
+use kelos_model::trigger::SLOWED;
 use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
 use crate::apps_file::AppsSource;
@@ -39,7 +40,7 @@ pub fn check_with(folders: Folders, limits: Limits, apps: Option<AppsSource>) ->
 /// Workflows that a warning names before it says how many more there are.
 const NAMED: usize = 3;
 
-/// Triggers that wait for a workflow or a program that nobody defines, schedules that lead nowhere, and pools whose size is disputed.
+/// Triggers that wait for a workflow or a program that nobody defines, schedules that lead nowhere or round, and pools whose size is disputed.
 #[must_use]
 pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
     let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
@@ -59,6 +60,7 @@ pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
     }
     found.extend(without_jobs(loaded, &by_id));
     found.extend(without_programs(loaded, &by_id));
+    found.extend(going_round(loaded));
     found.extend(unresolved(loaded));
     found.extend(disputed(loaded));
     found
@@ -79,6 +81,15 @@ fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) 
         }
     }
     found
+}
+
+/// Event schedules that the end of their own program has go again, for ever.
+fn going_round(loaded: &Loaded) -> Vec<Problem> {
+    let round = |workflow: &Arc<Workflow>| {
+        let words = format!("schedule \"{}\": {}", workflow.id, workflow.goes_round()?);
+        Some(warning(loaded, workflow, words, Some(SLOWED.to_owned())))
+    };
+    loaded.workflows.iter().filter_map(round).collect()
 }
 
 /// Triggers that wait for runs of a program which nobody defines, where it looks as if somebody meant to: it is named after an

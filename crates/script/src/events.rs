@@ -267,6 +267,8 @@ impl Desk {
             if let Keys::Events(events) = &mut workflow.keys {
                 let found = targets.target(&events.program);
                 events.program = found.map_err(|words| self.misses(&events.name, &words, &workflow.source))?;
+                let begin = workflow.trigger.check_begin();
+                begin.map_err(|words| self.misses(&events.name, words, &workflow.source))?;
             } else {
                 jobs.insert(workflow.id.clone(), (workflow.job.clone(), workflow.retry, workflow.pools.clone()));
             }

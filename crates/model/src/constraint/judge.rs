@@ -18,10 +18,19 @@ pub struct Circumstances<'a> {
     pub program: &'a WorkflowId,
     /// Runs of it that go on, or are about to start.
     pub active: u32,
-    /// When its last successful run was started.
-    pub last_run: Option<Timestamp>,
+    /// When the last run of it was started that succeeded, or may yet.
+    pub last_start: Option<LastStart>,
     /// Whether the slot has run before: what would end another has it wait.
     pub again: bool,
+}
+
+/// The start of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastStart {
+    /// When it was started; of one that is about to start, now.
+    pub at: Timestamp,
+    /// Whether the run has ended.
+    pub over: bool,
 }
 
 /// What constraints say together.
@@ -33,6 +42,8 @@ pub struct Judgement {
     pub wake: Option<Timestamp>,
     /// Where nothing but the number of runs has it wait: the answer may change once there are fewer than this.
     pub room_below: Option<u32>,
+    /// Whether the end of a run may change the answer before the clock does.
+    pub until_end: bool,
 }
 
 /// Judges constraints. Those that end a slot speak last, once those that have it wait are met: what is so now is no
@@ -52,6 +63,7 @@ pub fn judge(constraints: &[Constraint], world: &Circumstances<'_>) -> Judgement
     let wake = waiting.iter().filter_map(|look| look.until).max();
     let limits: Option<Vec<u32>> = waiting.iter().map(|look| look.limit).collect();
     let room_below = limits.and_then(|limits| limits.into_iter().min());
+    let until_end = waiting.iter().any(|look| look.until_end);
     let text = match answer {
         Answer::Met => "All constraints are met",
         Answer::NotYet => "Constraints have it wait",
@@ -60,7 +72,7 @@ pub fn judge(constraints: &[Constraint], world: &Circumstances<'_>) -> Judgement
     let nested = looks.into_iter().map(|look| look.explain(answer)).collect();
     let explanation =
         Explanation { kind: TriggerKind::Constraints, answer, text: text.to_owned(), evidence: None, nested };
-    Judgement { explanation, wake, room_below }
+    Judgement { explanation, wake, room_below, until_end }
 }
 
 /// What one constraint sees.
@@ -71,6 +83,8 @@ struct Look {
     until: Option<Timestamp>,
     /// How many runs it allows, where it is about runs.
     limit: Option<u32>,
+    /// Whether a run that goes on is what it looks at.
+    until_end: bool,
     now: Timestamp,
     text: String,
 }
@@ -85,7 +99,9 @@ impl Look {
             Gate::SinceLastRun(millis) => since_last_run(*millis, world),
         };
         let limit = if let Gate::Concurrency(limit) = constraint.gate { Some(limit) } else { None };
-        Look { kind, otherwise, met, until, limit, now: world.now, text }
+        let goes_on = world.last_start.is_some_and(|last| !last.over);
+        let until_end = goes_on && kind == TriggerKind::SinceLastRun;
+        Look { kind, otherwise, met, until, limit, until_end, now: world.now, text }
     }
 
     fn explain(self, all: Answer) -> Explanation {
@@ -130,15 +146,13 @@ fn in_window(window: &Window, now: Timestamp) -> Seen {
 
 fn since_last_run(millis: u64, world: &Circumstances<'_>) -> Seen {
     let program = world.program;
-    let Some(last) = world.last_run else {
+    let Some(last) = world.last_start else {
         return (TriggerKind::SinceLastRun, true, None, format!("No run of {program} has succeeded yet"));
     };
-    let until = later(last, millis);
-    let text = format!(
-        "The last successful run of {program} was started at {}, the next may go at {}",
-        format_short(last),
-        format_short(until)
-    );
+    let until = later(last.at, millis);
+    let run = if last.over { "The last successful run" } else { "A run that goes on" };
+    let (started, next) = (format_short(last.at), format_short(until));
+    let text = format!("{run} of {program} was started at {started}, the next may go at {next}");
     (TriggerKind::SinceLastRun, world.now >= until, Some(until), text)
 }
 

@@ -5,7 +5,7 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
-pub use judge::{Circumstances, Judgement, judge};
+pub use judge::{Circumstances, Judgement, LastStart, judge};
 pub use window::{Window, WindowError};
 
 /// A gate after the trigger, and what happens to a slot that it doesn't let through.
@@ -28,7 +28,7 @@ pub enum Gate {
     Delay(u64),
     /// The clock is in a window of the day.
     Window(Window),
-    /// So many milliseconds have passed since the start of the last successful run of its program.
+    /// So many milliseconds have passed since the start of the last run of its program that succeeded, or that goes on.
     SinceLastRun(u64),
 }
 

@@ -1,5 +1,6 @@
 //! Predicates on a slot: may it go?
 
+mod certain;
 mod evaluate;
 mod explain;
 mod path;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use certain::SLOWED;
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use explain::{Evidence, Explanation, TriggerKind};
 pub use path::{Conditions, FileSystem, PathCheck};

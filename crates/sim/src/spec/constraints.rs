@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos_model::time::CronSchedule;
 use kelos_model::{Gate, Otherwise, SlotRef, SlotState, WorkflowId};
 
-use super::{Place, Spec, millis};
+use super::{Place, Spec, SpecSlot, millis};
 
 impl Spec {
     /// A slot's trigger is met: it is queued, or its constraints decide.
@@ -36,7 +36,7 @@ impl Spec {
             let here = self.is_here(slot, schedules) && !self.is_off(&slot.workflow) && !self.is_left_alone(state);
             state.state == SlotState::Held && here && before.is_none_or(|before| state.since < before)
         });
-        let place = |(slot, state): (&SlotRef, &super::SpecSlot)| Place {
+        let place = |(slot, state): (&SlotRef, &SpecSlot)| Place {
             priority: std::cmp::Reverse(state.priority),
             at: state.since,
             slot: slot.clone(),
@@ -71,7 +71,7 @@ impl Spec {
         match gate {
             Gate::Concurrency(limit) => self.runs_of(program) < *limit as usize,
             Gate::Window(window) => window.is_open(now),
-            Gate::SinceLastRun(span) => self.last_run_of(program).is_none_or(|last| now >= last + millis(*span)),
+            Gate::SinceLastRun(span) => self.last_start_of(program, now).is_none_or(|last| now >= last + millis(*span)),
             Gate::Delay(span) => {
                 let state = &self.slots[slot];
                 let collected = state.collected.as_ref().map_or(state.since, |one| one.since);
@@ -83,15 +83,24 @@ impl Spec {
 
     /// Runs of a program that go on, and slots that are queued for one.
     fn runs_of(&self, program: &WorkflowId) -> usize {
-        let mine = |slot: &SlotRef| self.known.get(&slot.workflow).is_some_and(|one| one.program() == program);
-        let mine = self.slots.iter().filter(|(slot, _)| mine(slot));
-        mine.map(|(_, state)| usize::from(state.alive) + usize::from(state.state == SlotState::Queued)).sum()
+        let mine = self.slots_of_program(program);
+        mine.map(|state| usize::from(state.alive) + usize::from(state.state == SlotState::Queued)).sum()
     }
 
-    /// When the last successful run of a program was started.
-    fn last_run_of(&self, program: &WorkflowId) -> Option<Timestamp> {
+    fn slots_of_program(&self, program: &WorkflowId) -> impl Iterator<Item = &SpecSlot> {
+        let mine = move |slot: &SlotRef| self.known.get(&slot.workflow).is_some_and(|one| one.program() == program);
+        self.slots.iter().filter(move |(slot, _)| mine(slot)).map(|(_, state)| state)
+    }
+
+    /// When the last run of a program was started that succeeded or may yet; one that is about to start starts now.
+    fn last_start_of(&self, program: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
+        if self.slots_of_program(program).any(|state| state.state == SlotState::Queued) {
+            return Some(now);
+        }
         let mine = self.known.values().filter(|one| one.program() == program);
-        mine.filter_map(|one| self.last_runs.get(&one.id)).max().map(|(_, at)| *at)
+        let over = mine.filter_map(|one| self.last_runs.get(&one.id)).copied();
+        let going = self.slots_of_program(program).filter(|state| state.alive).map(|state| state.started);
+        over.chain(going).max().map(|(_, at)| at)
     }
 
     /// Notes a successful run of a workflow, where somebody may ask for it.

@@ -171,7 +171,9 @@ impl Spec {
             let slot = self.open_moment(&request.workflow, now);
             let mut collected = Collected::new(now);
             let (arguments, unconstrained) = (request.arguments.clone(), request.unconstrained);
-            collected.asked = Some(kelos_model::facts::Asked { arguments, unconstrained });
+            // All that people ask for in a simulation, one asks for.
+            let by = Some("somebody".to_owned());
+            collected.asked = Some(kelos_model::facts::Asked { arguments, unconstrained, by });
             if let Some(slot) = self.slots.get_mut(&slot) {
                 slot.collected = Some(collected);
             }
