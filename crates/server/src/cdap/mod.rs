@@ -44,7 +44,7 @@ pub(crate) fn router() -> Router<App> {
 
 fn of_namespace() -> Router<App> {
     Router::new()
-        .route("/apps", get(programs::apps))
+        .route("/apps", get(programs::apps).post(programs::deploy))
         .nest("/apps/{app}", of_app())
         .nest("/apps/{app}/versions/{version}", of_app())
         .nest("/profiles", of_profiles())

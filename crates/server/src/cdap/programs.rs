@@ -18,7 +18,7 @@ use super::asked::Asked;
 use super::catalogue::{Catalogue, events};
 use super::fault::Fault;
 use super::fields::{self, Field};
-use super::schedules::{look, schedules_of};
+use super::schedules::look;
 use crate::app::App;
 
 /// Runs that a list has where nothing else is asked for, and the most it has.
@@ -73,7 +73,7 @@ fn program_json(catalogue: &Catalogue<'_>, row: &WorkflowRow, project: &ProjectN
 
 /// Applications come from files here.
 pub(super) async fn deploy(asked: Asked) -> Fault {
-    let name = asked.name("app");
+    let name = Some(asked.name("app")).filter(|name| !name.is_empty()).unwrap_or("NAME");
     Fault::new(
         StatusCode::NOT_IMPLEMENTED,
         format!(
@@ -109,10 +109,11 @@ fn arguments(body: &[u8]) -> Result<BTreeMap<String, String>, Fault> {
     Field::whole(&body).entries()?.into_iter().map(one).collect()
 }
 
-/// Those whose runs are a program's: its own, and its schedules'.
+/// Those whose runs are a program's: its own, and its schedules', also of those that are gone.
 fn runners(catalogue: &Catalogue<'_>, program: &WorkflowId) -> Result<Vec<WorkflowId>, StoreError> {
-    let schedules = schedules_of(catalogue, program)?.into_iter().map(|row| row.id);
-    Ok(std::iter::once(program.clone()).chain(schedules).collect())
+    let mut rows = catalogue.reader().workflows()?;
+    rows.retain(|row| row.definition.keys.events().is_some_and(|keys| keys.program == *program));
+    Ok(std::iter::once(program.clone()).chain(rows.into_iter().map(|row| row.id)).collect())
 }
 
 /// Which runs are listed.

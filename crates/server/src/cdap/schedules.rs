@@ -93,13 +93,24 @@ fn changed_schedule(
     name: &str,
     body: &Value,
 ) -> Result<Workflow, Fault> {
-    let detail = Detail::read(body, catalogue)?;
+    let row = catalogue.schedule(project, name);
+    let said = row.as_ref().map(|row| said_anew(catalogue, row, body)).unwrap_or_else(|_| Ok(body.clone()))?;
+    let detail = Detail::read(&said, catalogue)?;
     detail.check_name(name)?;
-    let row = catalogue.schedule(project, name)?;
+    let row = row?;
     check_program(catalogue, &row, &detail)?;
     let changed = detail::changed(&row, detail)?;
     profiles::check(catalogue, project, &changed)?;
     Ok(changed)
+}
+
+/// Without a trigger that is there already: clients send back what they were shown, and some triggers only scripts can say.
+fn said_anew(catalogue: &Catalogue<'_>, row: &WorkflowRow, body: &Value) -> Result<Value, StoreError> {
+    let mut body = body.clone();
+    if body.get("trigger") == Some(&trigger::write(&row.definition.trigger, catalogue)?) {
+        body["trigger"] = Value::Null;
+    }
+    Ok(body)
 }
 
 /// The program of a schedule can't be changed.

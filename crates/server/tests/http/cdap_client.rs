@@ -84,6 +84,8 @@ async fn a_client_of_programs_starts_a_run_and_sees_it_end() {
         (status().await, runs("").await[0]["properties"]["schedule"].clone()),
         (json!({ "status": "RUNNING" }), json!("App.s"))
     );
+    assert_eq!(server.delete("apps/App/schedules/s").await.status, 200);
+    assert_eq!((status().await, runs("").await.as_array().unwrap().len()), (json!({ "status": "RUNNING" }), 2));
     let now = server.now().as_second();
     assert_eq!(runs(&format!("?start={now}")).await.as_array().unwrap().len(), 1);
     assert_eq!(runs(&format!("?end={now}")).await.as_array().unwrap().len(), 1);
@@ -106,6 +108,7 @@ async fn a_client_sees_what_there_is_and_is_told_how_applications_come() {
     assert_eq!(server.get("apps/Nope").await.status, 404);
     let deploy = server.put("apps/App", &json!({ "app.deploy.update.schedules": false })).await;
     assert!(deploy.status == 501 && deploy.text.contains("App.js"), "{deploy:?}");
+    assert_eq!(server.post("apps", &Value::Null).await.status, 501);
     let mut sent = body(time("* * * * *"));
     sent["program"]["programType"] = json!("SPARK");
     sent["program"]["programName"] = json!("Loader");

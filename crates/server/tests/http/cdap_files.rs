@@ -63,7 +63,14 @@ async fn what_only_scripts_can_say_is_shown_and_stays() {
     assert_eq!(trigger["triggers"][1]["trigger"]["type"], "path");
     ask(&server, Method::POST, "schedules/mixed/update", &json!({ "description": "new" })).await.ok();
     assert_eq!(shown().await["trigger"], trigger);
-    let sent = ask(&server, Method::POST, "schedules/mixed/update", &json!({ "trigger": trigger })).await;
+    // Clients that change a part may send back all that they were shown.
+    let mut whole = shown().await;
+    whole["description"] = json!("newer");
+    ask(&server, Method::POST, "schedules/mixed/update", &whole).await.ok();
+    assert_eq!((&shown().await["trigger"], &shown().await["description"]), (&trigger, &json!("newer")));
+    let mut other = trigger.clone();
+    other["triggers"][0]["numPartitions"] = json!(3);
+    let sent = ask(&server, Method::POST, "schedules/mixed/update", &json!({ "trigger": other })).await;
     assert!(sent.status == 400 && sent.text.contains("trigger.triggers[1].type is \"SCRIPT\""), "{sent:?}");
 }
 
