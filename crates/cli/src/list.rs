@@ -195,9 +195,27 @@ fn note(row: &Value) -> String {
     }
     notes.extend(row["backfill"].as_str().map(|name| format!("backfill {name}")));
     notes.extend(items(&row["collected"], "words").iter().filter_map(Value::as_str).map(str::to_owned));
+    if let Some(asked) = row["collected"]["asked"].as_object() {
+        notes.push(format!("asked by {}", asked.get("by").and_then(Value::as_str).unwrap_or("somebody")));
+    }
     let priority = row["priority"].as_i64().unwrap_or_default();
     if priority != 0 {
         notes.push(format!("priority {priority}"));
     }
     notes.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_says_why_it_is() {
+        let asked =
+            json!({ "collected": { "words": [], "asked": { "arguments": {}, "unconstrained": false, "by": "ann" } } });
+        assert_eq!(note(&asked), "asked by ann");
+        let before = json!({ "collected": { "words": ["1 partition of ds"], "asked": { "arguments": {} } } });
+        assert_eq!(note(&before), "1 partition of ds; asked by somebody");
+        assert_eq!(note(&json!({ "retries": 1, "backfill": "b" })), "after 1 failed attempt; backfill b");
+    }
 }

@@ -6,7 +6,7 @@ use crate::client::{Client, Query};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::schedule;
-use crate::text as words;
+use crate::text::{self as words, count};
 
 #[derive(clap::Args)]
 pub(crate) struct SchedulesArgs {
@@ -25,6 +25,12 @@ pub(crate) struct SchedulesArgs {
     /// Only those that are disabled
     #[arg(long)]
     disabled: bool,
+    /// How many at the most
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "all")]
+    limit: usize,
+    /// All of them
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     door: Door,
 }
@@ -36,9 +42,10 @@ pub(crate) fn run(args: &SchedulesArgs) -> Result<u8, Failure> {
     query.add_some("program", args.program.as_ref());
     query.add_some("trigger", args.trigger.as_ref());
     query.add_some("enabled", (args.enabled || args.disabled).then_some(args.enabled));
-    let (rows, _) = client.list("list the schedules", "/schedules", &query, usize::MAX)?;
+    let limit = if args.all { usize::MAX } else { args.limit.max(1) };
+    let (rows, more) = client.list("list the schedules", "/schedules", &query, limit)?;
     if args.door.form.json {
-        words::json(&json!({ "items": rows }));
+        words::json(&json!({ "items": rows, "more": more }));
         return Ok(0);
     }
     if rows.is_empty() {
@@ -46,5 +53,9 @@ pub(crate) fn run(args: &SchedulesArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     schedule::table(&rows);
+    if more {
+        let told = count(rows.len(), "schedule");
+        words::line(format!("the first {told} of more; --all or --limit N prints the others"));
+    }
     Ok(0)
 }

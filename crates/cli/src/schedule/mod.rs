@@ -199,6 +199,7 @@ fn add(args: &AddArgs) -> Result<u8, Failure> {
         true => format!("{id} was added, and is enabled"),
         false => format!("{id} was added; it is disabled until `kelos schedule enable {}`", words::quoted(id)),
     });
+    warn(&made);
     Ok(0)
 }
 
@@ -225,7 +226,14 @@ fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     let what = if changed["version"] == now["version"] { "is as it was before" } else { "was changed" };
     words::line(format!("{} {what}", text(&changed, "id")));
     show::told(&changed).iter().for_each(words::line);
+    warn(&changed);
     Ok(0)
+}
+
+/// Says what looks as if it were not meant.
+fn warn(schedule: &Value) {
+    let warnings = items(schedule, "warnings").iter().filter_map(Value::as_str);
+    warnings.for_each(|warning| eprintln!("warning: {}: {warning}", text(schedule, "id")));
 }
 
 fn show_one(args: &OneArgs) -> Result<u8, Failure> {
@@ -238,6 +246,7 @@ fn show_one(args: &OneArgs) -> Result<u8, Failure> {
     }
     words::line(format!("{}  {}", text(&found, "id"), show::status(&found)));
     show::told(&found).iter().for_each(words::line);
+    warn(&found);
     Ok(0)
 }
 

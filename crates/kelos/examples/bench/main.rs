@@ -16,6 +16,8 @@ mod latency;
 mod noop;
 mod pages;
 mod rehearse;
+mod schedules;
+mod schedules_past;
 mod start;
 mod support;
 
@@ -24,7 +26,7 @@ use std::path::Path;
 use support::Outcome;
 
 const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
-                     large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | dry-run | \
+                     large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | schedules [SCHEDULES] | dry-run | \
                      rehearse [WORKFLOWS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS]";
 
 fn main() -> Outcome {
@@ -48,6 +50,7 @@ fn main() -> Outcome {
         Some("start") => start::run(number(1, 1_000_000)),
         Some("start-one") => start::one(&args[1]),
         Some("pages") => pages::run(number(1, 1_000_000)),
+        Some("schedules") => schedules::run(number(1, 10_000)),
         Some("dry-run") => dry::run(),
         Some("facts") => facts::throughput(number(1, 1_000_000)),
         Some("facts-latency") => facts::latency(number(1, 10_000)),

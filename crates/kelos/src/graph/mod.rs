@@ -44,6 +44,8 @@ pub struct Node {
     pub is_paused: bool,
     /// Whether it is an event schedule.
     pub is_schedule: bool,
+    /// Whether it is a program: others run it, and it has slots only where people start it.
+    pub is_program: bool,
     /// How many of its slots in the window are in each state.
     pub counts: BTreeMap<SlotState, u64>,
     /// Its newest slot, of whatever time.
@@ -227,6 +229,7 @@ fn bare(id: &WorkflowId, kind: NodeKind) -> Node {
         tags: Vec::new(),
         is_paused: false,
         is_schedule: false,
+        is_program: false,
         counts: BTreeMap::new(),
         newest: None,
         hidden_up: 0,
@@ -240,6 +243,7 @@ fn node(row: &WorkflowRow) -> Node {
         tags: row.definition.about.tags.clone(),
         is_paused: row.paused,
         is_schedule: row.definition.keys.events().is_some(),
+        is_program: matches!(row.definition.keys, Keys::Requests(_)),
         ..bare(&row.id, NodeKind::Workflow)
     }
 }

@@ -1,6 +1,7 @@
 //! What is wrong with an event schedule, before it comes to be.
 
 use kelos_model::facts::ENDS;
+use kelos_model::trigger::SLOWED;
 use kelos_model::{Trigger, Workflow};
 
 /// Triggers that one may have inside each other at the most, counted over the whole tree.
@@ -25,12 +26,13 @@ pub fn check(schedule: &Workflow) -> Result<(), String> {
         return Err(format!("its trigger has more than {MOST_TRIGGERS} parts"));
     }
     leaves(&schedule.trigger)?;
-    if schedule.trigger.subjects().is_empty() {
-        return Err("nothing in its trigger can begin it: expected times, partitions, ends of programs or signals \
-                    among what it waits for"
-            .to_owned());
-    }
-    Ok(())
+    schedule.trigger.check_begin().map_err(str::to_owned)
+}
+
+/// What looks as if it were not meant, though it may be.
+#[must_use]
+pub fn warnings(schedule: &Workflow) -> Vec<String> {
+    schedule.goes_round().map(|told| format!("{told}; {SLOWED}")).into_iter().collect()
 }
 
 fn triggers(trigger: &Trigger) -> usize {
@@ -98,6 +100,12 @@ mod tests {
         );
         let of = |count| Trigger::Partitions { dataset: "ds".into(), count };
         assert_eq!(wrong(&schedule(of(0), |_| {})), "0 partitions of ds are met by anything: expected at least 1");
+        let unwanted = Trigger::Not { trigger: Box::new(signal()) };
+        let never = "its trigger can never be met: only a fact begins anything, and it waits for such as don't come; expected \
+                     times, partitions, ends of programs or signals outside of `not` besides";
+        assert_eq!(wrong(&schedule(unwanted.clone(), |_| {})), never);
+        let besides = Trigger::And { triggers: vec![unwanted, of(4)] };
+        assert_eq!(check(&schedule(besides, |_| {})), Ok(()));
         let program = WorkflowId::new("q").expect("an id");
         let ended = Trigger::Ended { program, states: Vec::new() };
         assert_eq!(wrong(&schedule(ended, |_| {})), "expected how q ends: some of succeeded, failed, killed");
@@ -109,5 +117,14 @@ mod tests {
         let mut none = schedule(signal(), |_| {});
         none.constraints = vec![Constraint::new(Gate::Concurrency(0))];
         assert_eq!(wrong(&none), "a concurrency of 0 lets nothing run: expected at least 1");
+    }
+    #[test]
+    fn what_goes_round_for_ever_is_warned_of() {
+        let program = WorkflowId::new("p").expect("an id");
+        let own = schedule(Trigger::Ended { program, states: vec![kelos_model::SlotState::Failed] }, |_| {});
+        let told = "it waits for the end of its own program, and goes round for ever: each run of p that ended as failed has \
+                    it go again at once; a delay, or a duration since the last run, slows it";
+        assert_eq!((check(&own), warnings(&own)), (Ok(()), vec![told.to_owned()]));
+        assert_eq!(warnings(&schedule(signal(), |_| {})), Vec::<String>::new());
     }
 }

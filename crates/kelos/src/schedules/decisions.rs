@@ -81,8 +81,12 @@ impl Kind {
     }
 }
 
-/// So many things that happened to a schedule itself are on a page at the most.
+/// So many things that happened to a schedule itself are on a page at the most, and so many are read at a time.
 const MOST_OF_ITSELF: usize = 1000;
+const OF_ITSELF: usize = 100;
+/// So many events of a slot are looked at, the newest: what settled it is among its last, and it may have collected any number
+/// before.
+const LOOKED_AT: usize = 100;
 
 /// Reads a page of decisions, newest first: those about so many slots, and what happened to the schedule itself meanwhile.
 ///
@@ -103,9 +107,10 @@ pub fn read(
     let mut decisions = Vec::new();
     let mut oldest = newest.saturating_add(1);
     for row in page.rows {
-        let history = reader.history(&row.id)?;
-        oldest = history.first().map_or(oldest, |first| first.seq.min(oldest));
-        decisions.push(of_slot(row, &history));
+        let latest = reader.latest(&row.id, LOOKED_AT)?;
+        let decision = of_slot(row, &latest);
+        oldest = oldest.min(decision.seq);
+        decisions.push(decision);
     }
     let oldest = if page.next.is_none() { 0 } else { oldest.saturating_sub(1) };
     decisions.extend(of_schedule(reader, id, oldest, newest)?);
@@ -121,10 +126,20 @@ fn parse(cursor: &str) -> Result<(u64, String), StoreError> {
 
 /// What happened to a schedule itself after one position of the log, up to another.
 fn of_schedule(reader: &dyn Reader, id: &WorkflowId, after: u64, to: u64) -> Result<Vec<Decision>, StoreError> {
-    let before = to.saturating_add(1).to_string();
-    let page = reader.workflow_events(id, Some(&before), MOST_OF_ITSELF)?;
-    let meanwhile = page.rows.into_iter().take_while(|record| record.seq > after);
-    Ok(meanwhile.filter_map(of_workflow).collect())
+    let mut before = to.saturating_add(1).to_string();
+    let (mut found, mut read) = (Vec::new(), 0);
+    while read < MOST_OF_ITSELF {
+        let page = reader.workflow_events(id, Some(&before), OF_ITSELF)?;
+        read += page.rows.len();
+        let is_over = page.rows.last().is_none_or(|last| last.seq <= after);
+        let meanwhile = page.rows.into_iter().take_while(|record| record.seq > after);
+        found.extend(meanwhile.filter_map(of_workflow));
+        match page.next.filter(|_| !is_over) {
+            Some(next) => before = next,
+            None => break,
+        }
+    }
+    Ok(found)
 }
 
 fn of_workflow(record: EventRecord) -> Option<Decision> {
@@ -161,20 +176,21 @@ struct Settled<'a> {
     explanation: Option<Explanation>,
 }
 
-fn of_slot(row: SlotRow, history: &[EventRecord]) -> Decision {
+/// Of a slot whose newest events are these, newest first.
+fn of_slot(row: SlotRow, latest: &[EventRecord]) -> Decision {
     let SlotRow { id, slot } = row;
-    let settled = history.iter().rev().find_map(|record| settles(record, &slot));
-    let settled = settled.unwrap_or_else(|| Settled {
-        record: history.last(),
-        kind: Kind::Pending,
-        text: format!("{} since {}", slot.state, text::format_short(slot.since)),
-        explanation: None,
-    });
+    let asked_by = latest.iter().find_map(asked_by);
+    let settled = latest.iter().find_map(|record| settles(record, &slot, asked_by));
+    let settled = settled.unwrap_or_else(|| unsettled(latest.first(), &slot));
     let (at, seq) = settled.record.map_or((slot.since, slot.last_event), |record| (record.at, record.seq));
-    let absorbed = absorbed(history);
+    let absorbed = absorbed(latest, &slot);
     let mut text = settled.text;
     if absorbed > 0 {
-        let facts = if absorbed == 1 { "1 more fact".to_owned() } else { format!("{absorbed} more facts") };
+        let facts = match absorbed {
+            1 => "1 more fact".to_owned(),
+            some if latest.len() < LOOKED_AT => format!("{some} more facts"),
+            some => format!("{some} more facts, or more of them,"),
+        };
         text.push_str(&format!("; {facts} came while it was held"));
     }
     Decision {
@@ -190,7 +206,25 @@ fn of_slot(row: SlotRow, history: &[EventRecord]) -> Decision {
     }
 }
 
-fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
+/// Where nothing of what is looked at settled it: it is under way, or its run is older than that.
+fn unsettled<'a>(newest: Option<&'a EventRecord>, slot: &Slot) -> Settled<'a> {
+    let since = text::format_short(slot.since);
+    let (kind, text) = match slot.last_run {
+        0 => (Kind::Pending, format!("{} since {since}", slot.state)),
+        run => (Kind::Fired, fired_words(run, slot, None)),
+    };
+    Settled { record: newest, kind, text, explanation: None }
+}
+
+/// Who had a slot go without its trigger.
+fn asked_by(record: &EventRecord) -> Option<&str> {
+    match &record.event {
+        Event::Slot { what: SlotEvent::FiredBy { by, .. }, .. } => Some(by),
+        _ => None,
+    }
+}
+
+fn settles<'a>(record: &'a EventRecord, slot: &Slot, asked_by: Option<&str>) -> Option<Settled<'a>> {
     let Event::Slot { what, .. } = &record.event else { return None };
     let settled = |kind, text, explanation: Option<&Explanation>| Settled {
         record: Some(record),
@@ -199,7 +233,15 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
         explanation: explanation.cloned(),
     };
     Some(match what {
-        SlotEvent::Dispatched { run, .. } => settled(Kind::Fired, fired_words(*run, slot), None),
+        SlotEvent::Dispatched { run, .. } => settled(Kind::Fired, fired_words(*run, slot, asked_by), None),
+        // What became of it before is another run's.
+        SlotEvent::Reopened { by, reason, .. } => {
+            let (since, reason) = (text::format_short(slot.since), reason_words(reason.as_deref()));
+            settled(Kind::Pending, format!("run again by {by}{reason}: {} since {since}", slot.state), None)
+        }
+        SlotEvent::MarkedSucceeded { by, reason } => {
+            settled(Kind::Skipped, format!("marked as succeeded by {by}{}", reason_words(reason.as_deref())), None)
+        }
         SlotEvent::Skipped { explanation } if explanation.kind == TriggerKind::Constraints => {
             let text = format!("a constraint was not met: {}", words::unmet(explanation));
             settled(Kind::Aborted, text, Some(explanation))
@@ -230,29 +272,31 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
     })
 }
 
-fn fired_words(run: u32, slot: &Slot) -> String {
-    let asked = slot.collected.as_ref().is_some_and(|collected| collected.asked.is_some());
-    let why = if asked { ", as somebody asked" } else { "" };
+fn fired_words(run: u32, slot: &Slot, asked_by: Option<&str>) -> String {
+    let asked = slot.collected.as_ref().and_then(|collected| collected.asked.as_ref());
+    let who = asked.map(|asked| asked.by.as_deref().or(asked_by).unwrap_or("somebody"));
+    let why = who.map(|who| format!(", as {who} asked")).unwrap_or_default();
     match slot.state {
         SlotState::Dispatched => format!("run {run} was dispatched{why}"),
         SlotState::Running => format!("run {run} goes on{why}"),
         SlotState::Backoff => format!("run {run} failed{why}, and is tried again"),
+        // The pause after a run that failed is over.
+        state if !state.is_final() => format!("run {run} failed{why}, and the next is {state}"),
         state => format!("run {run} {state}{why}"),
     }
 }
 
-/// Facts that a slot collected once it was held.
-fn absorbed(history: &[EventRecord]) -> u32 {
-    let mut held = false;
+/// Facts that a slot collected once it was held, as far as its newest events tell.
+fn absorbed(latest: &[EventRecord], slot: &Slot) -> u32 {
     let mut absorbed = 0_u32;
-    for record in history {
+    for record in latest {
         match &record.event {
-            Event::Slot { what: SlotEvent::Held { .. }, .. } => held = true,
-            Event::Slot { what: SlotEvent::Collected { .. }, .. } if held => absorbed = absorbed.saturating_add(1),
+            Event::Slot { what: SlotEvent::Held { .. }, .. } => return absorbed,
+            Event::Slot { what: SlotEvent::Collected { .. }, .. } => absorbed = absorbed.saturating_add(1),
             _ => {}
         }
     }
-    absorbed
+    if slot.state == SlotState::Held { absorbed } else { 0 }
 }
 
 fn by_words(by: Option<&str>) -> String {

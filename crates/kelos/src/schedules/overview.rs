@@ -7,7 +7,9 @@ use kelos_model::event::Event;
 use kelos_model::time::{Firing, Zone, text};
 use kelos_model::trigger::TriggerKind;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Collected, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow};
+use kelos_model::{
+    Collected, EventRecord, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
+};
 use kelos_store::{Reader, RunFilter, SlotFilter, StoreError};
 
 use super::progress::{expires, progress};
@@ -22,8 +24,6 @@ pub struct Overview {
     pub pending: Vec<Pending>,
     /// Its run that was dispatched last.
     pub last_run: Option<Run>,
-    /// How many of its slots are in each state.
-    pub counts: BTreeMap<SlotState, u64>,
 }
 
 /// A time of a cron expression.
@@ -64,17 +64,20 @@ const MOST_PENDING: usize = 10;
 /// # Errors
 /// When the store can't be read.
 pub fn read(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Result<Overview, StoreError> {
-    let workflow = Some(row.id.clone());
-    let runs = RunFilter { workflow: workflow.clone(), ..RunFilter::default() };
-    let counts = reader.slot_counts(&SlotFilter { workflow, ..SlotFilter::default() })?;
-    // Most schedules have nothing pending, and looking for it passes over all that has ended.
-    let any = PENDING.iter().any(|state| counts.get(state).is_some_and(|slots| *slots > 0));
+    let runs = RunFilter { workflow: Some(row.id.clone()), ..RunFilter::default() };
     Ok(Overview {
         next: Some(row).filter(|row| row.present && !row.paused).and_then(|row| next_time(&row.definition, now)),
-        pending: if any { pending(reader, row, now)? } else { Vec::new() },
+        pending: pending(reader, row, now)?,
         last_run: reader.runs(&runs, None, 1)?.rows.into_iter().next(),
-        counts,
     })
+}
+
+/// How many slots of an event schedule are in each state. Costs a look at all that did not succeed.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn counts(reader: &dyn Reader, id: &WorkflowId) -> Result<BTreeMap<SlotState, u64>, StoreError> {
+    reader.slot_counts(&SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() })
 }
 
 const PENDING: [SlotState; 4] = [SlotState::Waiting, SlotState::Held, SlotState::Queued, SlotState::Backoff];
@@ -111,6 +114,7 @@ fn one_pending(
             || "its run failed and is tried again".to_owned(),
             |due| format!("its run failed and is tried again at {}", text::format_short(due)),
         ),
+        (SlotState::Held, None) => "its constraints are not met".to_owned(),
         _ => "it has not been looked at yet".to_owned(),
     };
     let expires = expires(definition, &id, &slot).filter(|_| slot.last_run == 0);
@@ -125,16 +129,24 @@ fn one_pending(
     })
 }
 
+/// So many events of a slot are looked at for what was last said of it, the newest; mostly the first few have it.
+const LOOKED_AT: [usize; 2] = [10, 1000];
+
 /// What the trigger of a slot that waits, or the constraints of one that is held, were last found to say.
 fn last_said(reader: &dyn Reader, id: &SlotRef, state: SlotState) -> Result<Option<Explanation>, StoreError> {
-    let history = reader.history(id)?;
-    Ok(history.into_iter().rev().find_map(|record| match record.event {
+    let said = |record: EventRecord| match record.event {
         Event::Slot { what: SlotEvent::Looked { explanation }, .. } => {
             let of_constraints = explanation.kind == TriggerKind::Constraints;
             (of_constraints == (state == SlotState::Held)).then_some(explanation)
         }
         _ => None,
-    }))
+    };
+    for many in LOOKED_AT {
+        if let Some(found) = reader.latest(id, many)?.into_iter().find_map(said) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// The first time of an event schedule's cron expressions after a moment.
@@ -166,7 +178,7 @@ pub fn next_times(definition: &Workflow, after: Timestamp) -> Vec<(Firing, Times
 #[cfg(test)]
 mod tests {
     use kelos_model::workflow::{EventKeys, Keys};
-    use kelos_model::{Job, Trigger, WorkflowId};
+    use kelos_model::{Job, Trigger};
     use serde_json::Map;
 
     use super::*;

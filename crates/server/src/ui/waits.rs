@@ -23,6 +23,7 @@ type Reason = (String, Option<WorkflowId>);
 type Reasons = BTreeMap<(SlotState, String, Option<WorkflowId>), usize>;
 
 /// What slots wait for.
+#[derive(Default)]
 pub(super) struct Waits {
     reasons: Reasons,
     /// Whether there are more live slots than were asked.

@@ -31,6 +31,8 @@ use crate::app::App;
 const NEXT_TIMES: usize = 5;
 /// Slots of the strip.
 const STRIP: usize = 96;
+/// Workflows that are named on each side.
+const NEIGHBOURS: usize = 100;
 /// Runs of the plot.
 const PLOTTED: usize = 120;
 
@@ -104,7 +106,8 @@ fn read(
         runs: reader.runs(&RunFilter { workflow: Some(id.clone()), states: over, range: None }, None, PLOTTED)?.rows,
         tallies: reader.slot_tallies(&days, Some(id))?.remove(id).unwrap_or_default(),
         days,
-        waits: waits::read(reader, &row, now)?,
+        // What an event schedule has pending says it.
+        waits: if row.definition.keys.events().is_none() { waits::read(reader, &row, now)? } else { Waits::default() },
         past: reader.definitions(id)?,
         upstream,
         downstream,
@@ -185,8 +188,7 @@ impl Found {
             @if self.slots.is_empty() { p.soft { "It has no slots yet." } }
             p.strip { @for row in self.slots.iter().rev() { (slot::square(&row.id, row.slot.state)) } }
             (self.counts())
-            // What an event schedule has pending has said it.
-            @if self.row.definition.keys.events().is_none() { (self.waits.show()) }
+            (self.waits.show())
             (self.plots())
         }
     }
@@ -285,7 +287,10 @@ fn schedule_words(keys: &Keys) -> Markup {
 fn workflows(ids: &[WorkflowId], none: &str) -> Markup {
     html! {
         @if ids.is_empty() { p.soft { (none) } }
-        ul.plain { @for id in ids { li { a href=(workflow_href(id)) { (id) } } } }
+        ul.plain {
+            @for id in ids.iter().take(NEIGHBOURS) { li { a href=(workflow_href(id)) { (id) } } }
+            @if ids.len() > NEIGHBOURS { li.soft { "and " (ids.len() - NEIGHBOURS) " more" } }
+        }
     }
 }
 

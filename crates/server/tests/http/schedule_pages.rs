@@ -173,6 +173,24 @@ async fn a_program_shows_its_schedules_and_runs_of_any_origin() {
 }
 
 #[tokio::test]
+async fn what_goes_round_for_ever_is_warned_of() {
+    let own = Trigger::Ended { program: name("p"), states: vec![SlotState::Succeeded] };
+    let server = server(vec![schedule("S", own, Vec::new())]).await;
+    let own = page(&server, "/ui/workflows/App.S").await;
+    assert_says(&own, &["warning It waits for the end of its own program, and goes round for ever"]);
+}
+
+#[tokio::test]
+async fn a_program_has_no_slots_to_be_missed_in_the_graph() {
+    let script = "program('q', celos.commandExternalService({ command: ['true'] }));";
+    let server = Server::with(Setup { pace: Pace::ByItself, ..Setup::default() }, script).await;
+    let list = page(&server, "/ui/graph?as=list").await;
+    assert!(words(&list).contains("a program") && !words(&list).contains("no slots"), "{}", words(&list));
+    let graph = page(&server, "/ui/graph").await;
+    assert!(graph.contains("a program, which has slots only where people start it"), "{graph}");
+}
+
+#[tokio::test]
 async fn facts_are_listed_with_what_they_led_to() {
     let server = server(vec![schedule("S", partitions("a", 2), Vec::new())]).await;
     assert_says(&page(&server, "/ui/facts").await, &["Nobody has told of anything yet."]);
@@ -187,6 +205,19 @@ async fn facts_are_listed_with_what_they_led_to() {
         "a new partition of a 2015/09 loader App.S@2015-09-13T15:01Z collected it",
     ];
     assert_says(&facts, &expected);
+    let what = |id: &str, run: Option<&str>| Occurrence::Ended {
+        program: name(id),
+        state: SlotState::Failed,
+        run: run.map(str::to_owned),
+        arguments: Default::default(),
+        outputs: Default::default(),
+    };
+    let ended = [what("Nope", Some("Nope@2015-09-13T15:01Z#1")), what("p", None)];
+    let facts = ended.map(|what| Fact { source: "loader".into(), key: None, what });
+    ask(&server, Ask::Tell(facts.to_vec())).await;
+    let facts = page(&server, "/ui/facts").await;
+    assert_says(&facts, &["a run of Nope failed (Nope@2015-09-13T15:01Z#1)", "a run of p failed"]);
+    assert!(facts.contains("/ui/workflows/p\"") && !facts.contains("/ui/workflows/Nope"), "only what there is has a page");
     let wrong = server.get("/ui/facts?before=x").await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
 }

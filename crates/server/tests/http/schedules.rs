@@ -191,7 +191,7 @@ async fn one_is_fired_and_a_program_is_started() {
     let fired = server.post_json(&format!("{ONE}/fire"), body).await.ok().json();
     assert_eq!(
         fired["collected"]["asked"],
-        json!({ "arguments": { "day": "monday" }, "unconstrained": true }),
+        json!({ "arguments": { "day": "monday" }, "unconstrained": true, "by": "api" }),
         "{fired}"
     );
     step(&server).await;
@@ -286,6 +286,7 @@ async fn bad_schedules_and_facts_are_told_what_was_expected() {
         trigger(json!({ "type": "fired", "cron": "0 4 * * 8" })),
         trigger(json!({ "type": "ended", "workflow": "w", "states": ["running"] })),
         trigger(json!({ "type": "delay", "seconds": 5 })),
+        trigger(json!({ "type": "not", "nested": [{ "type": "signal", "signal": "stop" }] })),
         trigger(json!({ "type": "and", "nested": [] })),
         trigger(json!({ "type": "not", "nested": [] })),
         trigger(json!({ "type": "partitions", "dataset": "ds", "number": 1 })),
@@ -325,6 +326,40 @@ async fn bad_schedules_and_facts_are_told_what_was_expected() {
     }
     insta::assert_snapshot!(told.join("\n"));
     assert!(server.get("/api/v1/facts").await.ok().json()["items"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_runs_again_is_decided_anew() {
+    let server = server().await;
+    let mut body = partitions(1);
+    body["constraints"] = json!([{ "type": "since-last-run", "millis": 3_600_000, "otherwise": "wait" }]);
+    create(&server, body).await;
+    server.post_json(&format!("{ONE}/fire"), r#"{ "reason": "a try" }"#).await.ok();
+    step(&server).await;
+    let slot = slot("Purchase.onPartitions", "2015-09-13T15:01Z");
+    server.end(&slot, 1, true).await;
+    step(&server).await;
+    assert_eq!(decisions(&server, ONE).await[0], "fired: run 1 succeeded, as api asked");
+    let rerun = format!("/api/v1/workflows/{}/slots/2015-09-13T15:01Z/rerun", slot.workflow);
+    server.post(&rerun).await.ok();
+    step(&server).await;
+    assert_eq!(decisions(&server, ONE).await[0], "pending: run again by api: held since 2015-09-13T15:01Z");
+    let all = server.get(ALL).await.ok().json();
+    assert!(all["items"].as_array().unwrap().iter().all(|one| one["counts"].is_null()), "{all}");
+    assert_eq!(server.get(ONE).await.ok().json()["counts"], json!({ "held": 1 }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_that_goes_round_for_ever_is_created_with_a_warning() {
+    let server = server().await;
+    let mut body = partitions(1);
+    body["trigger"] = json!({ "type": "ended", "workflow": "Purchase.History", "states": ["succeeded"] });
+    let made = create(&server, body).await;
+    let told = "it waits for the end of its own program, and goes round for ever: each run of Purchase.History that ended as \
+                succeeded has it go again at once; a delay, or a duration since the last run, slows it";
+    assert_eq!(made["warnings"], json!([told]));
+    let slow = r#"{ "constraints": [{ "type": "delay", "millis": 1000 }] }"#;
+    assert_eq!(server.ask(Method::PATCH, ONE, slow).await.ok().json()["warnings"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]

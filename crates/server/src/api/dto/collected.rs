@@ -50,6 +50,9 @@ pub(crate) struct AskedDto {
     arguments: BTreeMap<String, String>,
     /// Whether its constraints are passed over, too.
     unconstrained: bool,
+    /// Who they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
 }
 
 impl From<&Collected> for CollectedDto {
@@ -77,6 +80,6 @@ impl From<(&Subject, &Tally)> for TallyDto {
 
 impl From<&Asked> for AskedDto {
     fn from(asked: &Asked) -> AskedDto {
-        AskedDto { arguments: asked.arguments.clone(), unconstrained: asked.unconstrained }
+        AskedDto { arguments: asked.arguments.clone(), unconstrained: asked.unconstrained, by: asked.by.clone() }
     }
 }

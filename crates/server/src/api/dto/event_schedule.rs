@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use kelos::model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
 use kelos::model::{SlotState, Trigger, Workflow};
+use kelos::schedules::check::warnings;
 use kelos::schedules::decisions::Decision;
 use kelos::schedules::overview::{FiringTime, Overview, Pending};
 use kelos::schedules::{nothing_pending, tallies};
@@ -66,9 +67,13 @@ pub(crate) struct EventScheduleDto {
     pending: Vec<PendingDto>,
     /// How it stands, in words.
     standing: String,
-    /// How many of its slots are in each state.
-    #[schema(value_type = BTreeMap<String, u64>)]
-    counts: Counts,
+    /// What looks as if it were not meant, in words: that it goes round for ever.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    /// How many of its slots are in each state; not there in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<BTreeMap<String, u64>>)]
+    counts: Option<Counts>,
 }
 
 /// A time of a cron expression.
@@ -168,12 +173,21 @@ impl EventScheduleDto {
             jitter_millis: *jitter_millis,
             catch_up: catch_up_name(*catch_up),
             standing: standing(row, &overview),
+            warnings: warnings(definition),
             next: overview.next.map(FiringTimeDto::from),
             last_run: overview.last_run.map(RunDto::from),
             last_success: row.moments.last_run.map(|run| run.started.into()),
             pending: overview.pending.into_iter().map(PendingDto::from).collect(),
-            counts: counts(overview.counts),
+            counts: None,
         })
+    }
+}
+
+impl EventScheduleDto {
+    /// The same with how many of its slots are in each state.
+    pub(crate) fn with_counts(mut self, slots: BTreeMap<SlotState, u64>) -> EventScheduleDto {
+        self.counts = Some(counts(slots));
+        self
     }
 }
 

@@ -156,7 +156,9 @@ async fn shown(app: &App, id: WorkflowId) -> Result<EventScheduleDto, Problem> {
             Ok(row) => row,
             Err(problem) => return Ok(Err(problem)),
         };
-        Ok(EventScheduleDto::of(&row, overview::read(reader, &row, now)?).ok_or_else(|| unknown(&id)))
+        let found = EventScheduleDto::of(&row, overview::read(reader, &row, now)?);
+        let counts = overview::counts(reader, &id)?;
+        Ok(found.map(|found| found.with_counts(counts)).ok_or_else(|| unknown(&id)))
     };
     app.read(read).await?
 }

@@ -70,10 +70,15 @@ fn note(node: &Node) -> String {
     match (&node.newest, counts.is_empty()) {
         (_, false) => parts.push(counts.join(" · ")),
         (Some((slot, _)), true) => parts.push(slot.key.short()),
-        (None, true) if node.kind == NodeKind::Workflow => parts.push("no slots".to_owned()),
+        (None, true) if node.kind == NodeKind::Workflow => parts.push(without_slots(node).to_owned()),
         (None, true) => {}
     }
     parts.join(" · ")
+}
+
+/// What one is called that has no slots.
+pub(super) fn without_slots(node: &Node) -> &'static str {
+    if node.is_program { "a program" } else { "no slots" }
 }
 
 /// What one that is paused is called.
@@ -89,6 +94,7 @@ fn told(node: &Node, hours: u32) -> String {
     let counts: Vec<String> = counts.map(|(state, count)| format!("{count} {}", state.as_str())).collect();
     let paused = if node.is_paused { format!("{}; ", paused(node)) } else { String::new() };
     let counts = match counts.is_empty() {
+        true if node.is_program => "a program, which has slots only where people start it".to_owned(),
         true => format!("no slots in the last {}", hours_told(hours)),
         false => format!("{} in the last {}", counts.join(", "), hours_told(hours)),
     };

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use kelos::model::time::text::span;
 use kelos::model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
 use kelos::model::{Run, SlotState};
+use kelos::schedules::check;
 use kelos::schedules::decisions::{self, Decision, Kind};
 use kelos::schedules::overview::{self, FiringTime, Overview, Pending};
 use kelos::schedules::{nothing_pending, tallies};
@@ -123,6 +124,7 @@ pub(in crate::ui) fn state(row: &WorkflowRow) -> Markup {
 impl Schedule {
     fn show(&self, row: &WorkflowRow, now: Timestamp) -> Markup {
         html! {
+            @for warning in check::warnings(&row.definition) { p { span.badge.again { "warning" } " " (sentence(&warning)) } }
             h2 { "Pending" }
             @if self.how.pending.is_empty() { p.soft { (sentence(&nothing_pending(row))) } }
             @for pending in &self.how.pending { (full(row, pending, now)) }

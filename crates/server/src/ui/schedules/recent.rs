@@ -20,8 +20,8 @@ use crate::ui::{asked, secrets, words};
 
 /// Facts of a page.
 const SHOWN: usize = 100;
-/// Lines of the log that are looked at for what a page of facts led to.
-const LOOKED_AT: usize = 5_000;
+/// Lines of the log after a fact that are looked at for what it led to: whoever collects it does so right after it.
+const LOOKED_AT: u64 = 50;
 /// Slots that are named beside a fact.
 const NAMED: usize = 5;
 
@@ -40,10 +40,14 @@ struct Led {
     collected: Vec<SlotRef>,
     /// Those of them whose trigger was met then.
     met: Vec<SlotRef>,
+    /// Whether there may be more than were looked at.
+    is_partial: bool,
 }
 
 struct Found {
     facts: Vec<EventRecord>,
+    /// The workflows that they are about, as far as there are such.
+    known: told::Known,
     led: BTreeMap<u64, Led>,
     next: Option<String>,
     is_newest: bool,
@@ -72,14 +76,37 @@ pub(in crate::ui) async fn show(
 
 fn read(reader: &dyn Reader, before: Option<&str>) -> Result<Found, StoreError> {
     let page = reader.facts(before, SHOWN)?;
-    let oldest = page.rows.last().map_or(0, |record| record.seq);
-    let log = reader.events(oldest, None, LOOKED_AT)?.rows;
-    Ok(Found { led: led(&log), facts: page.rows, next: page.next, is_newest: before.is_none() })
+    let mut all = BTreeMap::new();
+    for (after, to) in parts(page.rows.iter().map(|record| record.seq)) {
+        let log = reader.events(after, None, usize::try_from(to - after).unwrap_or(usize::MAX))?.rows;
+        led(&log, &mut all);
+    }
+    let known = told::known(
+        reader,
+        page.rows.iter().filter_map(|record| match &record.event {
+            Event::Fact { fact } => Some(&fact.what),
+            _ => None,
+        }),
+    )?;
+    Ok(Found { known, led: all, facts: page.rows, next: page.next, is_newest: before.is_none() })
 }
 
-/// What facts led to, by their positions in the log: whoever collects one does so right after it.
-fn led(log: &[EventRecord]) -> BTreeMap<u64, Led> {
-    let mut all: BTreeMap<u64, Led> = BTreeMap::new();
+/// The parts of the log that tell what facts led to, given newest first, as positions `(after, to]`: what comes right after
+/// each of them, without looking at anything twice.
+fn parts(facts: impl DoubleEndedIterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut parts: Vec<(u64, u64)> = Vec::new();
+    for seq in facts.rev() {
+        let to = seq.saturating_add(LOOKED_AT);
+        match parts.last_mut().filter(|(_, end)| seq <= *end) {
+            Some((_, end)) => *end = to,
+            None => parts.push((seq, to)),
+        }
+    }
+    parts
+}
+
+/// What facts led to, by their positions in the log, of a part of it.
+fn led(log: &[EventRecord], all: &mut BTreeMap<u64, Led>) {
     let mut latest: BTreeMap<&SlotRef, u64> = BTreeMap::new();
     for record in log {
         match &record.event {
@@ -95,7 +122,12 @@ fn led(log: &[EventRecord]) -> BTreeMap<u64, Led> {
             _ => {}
         }
     }
-    all
+    // Where the last that is looked at collects a fact, the next may do so, too.
+    if let Some(Event::Slot { what: SlotEvent::Collected { fact: Some(fact), .. }, .. }) =
+        log.last().map(|last| &last.event)
+    {
+        all.entry(*fact).or_default().is_partial = true;
+    }
 }
 
 fn page(found: &Found) -> Markup {
@@ -106,7 +138,7 @@ fn page(found: &Found) -> Markup {
         } @else {
             div.wide { table.told {
                 thead { tr { th { "When" } th { "What" } th { "Source" } th { "Led to" } } }
-                tbody { @for record in &found.facts { (line(record, found.led.get(&record.seq))) } }
+                tbody { @for record in &found.facts { (line(record, found.led.get(&record.seq), &found.known)) } }
             } }
         }
         @if let Some(next) = &found.next {
@@ -133,12 +165,12 @@ fn asked_again(sources: &[Standing], now: Timestamp) -> Markup {
     }
 }
 
-fn line(record: &EventRecord, led: Option<&Led>) -> Markup {
+fn line(record: &EventRecord, led: Option<&Led>, known: &told::Known) -> Markup {
     let Event::Fact { fact } = &record.event else { return html! {} };
     html! {
         tr id=(format!("fact-{}", record.seq)) {
             td.when { (words::moment(record.at)) }
-            td.reason { (told::occurrence(&fact.what)) (keys(fact)) }
+            td.reason { (told::occurrence(&fact.what, known)) (keys(fact)) }
             td { (fact.source) @if let Some(key) = &fact.key { br; code.soft { (key) } } }
             td.reason { (consequences(led)) }
         }
@@ -168,7 +200,20 @@ fn consequences(led: Option<&Led>) -> Markup {
                     @if led.met.contains(slot) { " " span.badge.good { "trigger met" } } @else { span.soft { " collected it" } }
                 }
             }
-            @if led.collected.len() > NAMED { li.soft { "and " (led.collected.len() - NAMED) " more" } }
+            @if led.collected.len() > NAMED {
+                li.soft { "and " (led.collected.len() - NAMED) " more" @if led.is_partial { ", or more of them" } }
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_that_lie_together_are_looked_at_together_and_the_others_alone() {
+        assert_eq!(parts([900, 130, 100].into_iter()), [(100, 180), (900, 950)]);
+        assert_eq!(parts(std::iter::empty()), []);
     }
 }

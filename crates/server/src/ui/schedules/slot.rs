@@ -25,6 +25,8 @@ pub(in crate::ui) struct Story {
     /// The slots that collected the ends of its runs.
     led_to: Vec<SlotRef>,
     arguments: Map<String, Value>,
+    /// The workflows that its facts are about, as far as there are such.
+    known: told::Known,
 }
 
 /// Reads it; none where facts are nothing to a slot.
@@ -45,7 +47,16 @@ pub(in crate::ui) fn story(
     }
     let given = arguments(&row.definition, collected.as_deref(), id.key.scheduled_at());
     let arguments = given.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
-    Ok(Some(Story { collected, facts, led_to, arguments }))
+    // Only what is listed is looked up.
+    let listed = facts.iter().skip(facts.len().saturating_sub(LISTED));
+    let known = told::known(
+        reader,
+        listed.filter_map(|record| match &record.event {
+            Event::Slot { what: SlotEvent::Collected { what, .. }, .. } => Some(what),
+            _ => None,
+        }),
+    )?;
+    Ok(Some(Story { collected, facts, led_to, arguments, known }))
 }
 
 /// The slots that collected the ends of a slot's runs.
@@ -94,16 +105,16 @@ impl Story {
         html! {
             @if self.facts.len() > 1 { p { (had.join(", ")) "." } }
             @if hidden > 0 { p.soft { (hidden) " earlier ones are left out." } }
-            ul.plain.collected-facts { @for record in self.facts.iter().skip(hidden) { (fact(record)) } }
+            ul.plain.collected-facts { @for record in self.facts.iter().skip(hidden) { (fact(record, &self.known)) } }
         }
     }
 }
 
-fn fact(record: &EventRecord) -> Markup {
+fn fact(record: &EventRecord, known: &told::Known) -> Markup {
     let Event::Slot { what: SlotEvent::Collected { what, fact }, .. } = &record.event else { return html! {} };
     html! {
         li {
-            span.when { (words::moment(record.at)) } " " (told::occurrence(what))
+            span.when { (words::moment(record.at)) } " " (told::occurrence(what, known))
             @if let Some(seq) = fact {
                 " " a.soft href=(format!("/ui/facts?before={}#fact-{seq}", seq + 1)) aria-label="the fact, among others" { "fact" }
             }

@@ -1,8 +1,11 @@
 //! Triggers, constraints and facts in a few words.
 
+use std::collections::BTreeSet;
+
 use kelos::model::time::text::span;
 use kelos::model::{Answer, Constraint, Explanation, Gate, Occurrence, Otherwise, SlotRef, Trigger, WorkflowId};
 use kelos::schedules::share;
+use kelos::store::{Reader, StoreError};
 use maud::{Markup, html};
 
 use crate::ui::page::{slot_href, workflow_href};
@@ -68,11 +71,37 @@ pub(super) fn bar(trigger: &Trigger, pending: &kelos::schedules::overview::Pendi
     html! { progress.collected value=(format!("{share:.3}")) max="1" aria-label=(told) title=(told) {} }
 }
 
-/// What happened, with a link to what it happened to.
-pub(in crate::ui) fn occurrence(what: &Occurrence) -> Markup {
+/// Workflows that there are or were, and have a page: facts may tell of others.
+pub(super) type Known = BTreeSet<WorkflowId>;
+
+/// Those of the workflows that there are or were about which something happened.
+pub(super) fn known<'a>(
+    reader: &dyn Reader,
+    happened: impl Iterator<Item = &'a Occurrence>,
+) -> Result<Known, StoreError> {
+    let mut named = BTreeSet::new();
+    for what in happened {
+        let Occurrence::Ended { program, run, .. } = what else { continue };
+        named.insert(program.clone());
+        named.extend(run.as_deref().and_then(slot_of).map(|slot| slot.workflow));
+    }
+    let mut known = Known::new();
+    for id in named {
+        if reader.workflow(&id)?.is_some() {
+            known.insert(id);
+        }
+    }
+    Ok(known)
+}
+
+/// What happened, with a link to what it happened to where that has a page.
+pub(super) fn occurrence(what: &Occurrence, known: &Known) -> Markup {
     let Occurrence::Ended { program, state, run, .. } = what else { return html! { (what) } };
+    let slot_of = |run: &str| slot_of(run).filter(|slot| known.contains(&slot.workflow));
     html! {
-        "a run of " a href=(workflow_href(program)) { (program) } " " (state)
+        "a run of "
+        @if known.contains(program) { a href=(workflow_href(program)) { (program) } } @else { (program) }
+        " " (state)
         @match run.as_deref().map(|run| (run, slot_of(run))) {
             Some((run, Some(slot))) => { " (" a href=(slot_href(&slot)) { (run) } ")" }
             Some((run, None)) => { " (" (run) ")" }
