@@ -496,6 +496,8 @@ declare namespace celos {
     const ProgramType: { readonly [T in ProgramTypeName]: T };
     const ProgramStatus: { readonly COMPLETED: "COMPLETED", readonly FAILED: "FAILED", readonly KILLED: "KILLED" };
     const TimeUnit: { readonly [U in TimeUnitName]: U };
+    /** Zones as they are written in Java; a name does as well. */
+    const TimeZone: { getTimeZone(id: string): string };
     /** Maps as they are written in Java; an object does as well. */
     const ImmutableMap: {
         of(...keysAndValues: any[]): ScheduleProperties;
@@ -644,6 +646,7 @@ declare const getTriggerFactory: typeof celos.getTriggerFactory;
 declare const ProgramType: typeof celos.ProgramType;
 declare const ProgramStatus: typeof celos.ProgramStatus;
 declare const TimeUnit: typeof celos.TimeUnit;
+declare const TimeZone: typeof celos.TimeZone;
 declare const ImmutableMap: typeof celos.ImmutableMap;
 
 //

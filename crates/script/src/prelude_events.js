@@ -56,6 +56,9 @@ const ImmutableMap = Object.freeze({
     },
 });
 
+/** Zones as they are written in Java: a name does as well. */
+const TimeZone = Object.freeze({ getTimeZone: (id) => text(id, "TimeZone.getTimeZone", "Europe/Berlin") });
+
 /** Properties as texts; what is no text becomes JSON. */
 function argumentTexts(given, where) {
     const texts = {};
@@ -502,6 +505,7 @@ const eventApi = {
     ProgramType,
     ProgramStatus,
     TimeUnit,
+    TimeZone,
     ImmutableMap,
 };
 
