@@ -435,7 +435,7 @@ interface ScheduleBuilder {
     withDelay(amount: number, unit: TimeUnitName): ScheduleBuilder;
     /** The clock is between two times, such as `"22:00"` and `"06:00"`. By default it waits. */
     withTimeWindow(start: string, end: string, zone?: string): ScheduleBuilder;
-    /** So much time has passed since the start of the program's last successful run. By default it aborts. */
+    /** So much time has passed since the start of the program's last run that succeeded, or that goes on. By default it aborts. */
     withDurationSinceLastRun(amount: number, unit: TimeUnitName): ScheduleBuilder;
     /** The constraint before it waits. */
     waitUntilMet(): ScheduleBuilder;
@@ -519,7 +519,7 @@ declare namespace celos {
     function delay(amount: number, unit: TimeUnitName): Constraint;
     /** The clock is between two times, such as `"22:00"` and `"06:00"`. By default it waits. */
     function timeWindow(start: string, end: string, zone?: string): Constraint;
-    /** So much time has passed since the start of the last successful run. By default it aborts. */
+    /** So much time has passed since the start of the last run that succeeded, or that goes on. By default it aborts. */
     function sinceLastRun(amount: number, unit: TimeUnitName): Constraint;
 
     /** Defines a workflow. */

@@ -7,22 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use kelos_model::constraint::{Circumstances, Judgement, judge};
 use kelos_model::trigger::Waker;
-use kelos_model::workflow::LastRun;
-use kelos_model::{Answer, Gate, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Answer, SlotEvent, SlotRef, SlotState, WorkflowId};
 
-use crate::memory::Task;
+use crate::programs::Program;
 use crate::{Core, Only};
-
-/// A program: all workflows that run the same job.
-#[derive(Default)]
-pub(crate) struct Program {
-    /// The workflows: the program itself and the event schedules that run it.
-    members: BTreeSet<WorkflowId>,
-    /// Runs that go on, and slots that are queued for one.
-    pub(crate) runs: u32,
-    /// Held slots that wait for fewer runs, by the limit that has to be kept.
-    lines: BTreeMap<u32, BTreeSet<LinePlace>>,
-}
 
 /// A place in line: the largest priority goes first, then who is held longest.
 pub(crate) type LinePlace = (Reverse<i32>, Timestamp, SlotRef);
@@ -40,79 +28,7 @@ impl Which<'_> {
     }
 }
 
-/// How much a slot counts among the runs of its program.
-fn weight(slot: &Slot) -> u32 {
-    u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)
-}
-
 impl Core {
-    /// Keeps the count of a program's runs.
-    pub(crate) fn weigh(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
-        let (before, after) = (before.map_or(0, weight), weight(after));
-        if before == after {
-            return;
-        }
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
-        task.weight = (task.weight + after).saturating_sub(before);
-        let program = self.programs.entry(task.program.clone()).or_default();
-        program.runs = (program.runs + after).saturating_sub(before);
-        if after < before && !program.lines.is_empty() {
-            self.to_admit.insert(task.program.clone());
-        }
-    }
-
-    /// Counts a workflow's runs among those of the program that its definition names.
-    pub(crate) fn join_program(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get_mut(id) else { return };
-        let now = task.row.definition.program().clone();
-        let (weight, before) = (task.weight, std::mem::replace(&mut task.program, now.clone()));
-        if let Some(program) = self.programs.get_mut(&before)
-            && program.members.remove(id)
-        {
-            program.runs = program.runs.saturating_sub(weight);
-            self.to_admit.insert(before.clone());
-        }
-        if before != now {
-            self.hand_over_last_run(id, &before);
-        }
-        let program = self.programs.entry(now).or_default();
-        if program.members.insert(id.clone()) {
-            program.runs += weight;
-        }
-    }
-
-    /// What somebody ran of a program that is now about another stays with that program.
-    fn hand_over_last_run(&mut self, id: &WorkflowId, program: &WorkflowId) {
-        let Some(run) = self.tasks.get_mut(id).and_then(|task| task.row.moments.last_run.take()) else { return };
-        self.turn.workflows.insert(id.clone());
-        if let Some(task) = self.tasks.get_mut(program).filter(|_| program != id) {
-            task.row.moments.last_run = task.row.moments.last_run.max(Some(run));
-            self.turn.workflows.insert(program.clone());
-        }
-    }
-
-    /// Notes a successful run, where constraints may ask for it.
-    pub(crate) fn note_last_run(&mut self, id: &WorkflowId, run: LastRun) {
-        let Some(program) = self.tasks.get(id).map(|task| task.program.clone()) else { return };
-        let asks =
-            |task: &Task| task.row.definition.constraints.iter().any(|one| matches!(one.gate, Gate::SinceLastRun(_)));
-        let members = self.programs.get(&program).map(|program| &program.members);
-        let asked_for = members.into_iter().flatten().any(|member| self.tasks.get(member).is_some_and(asks));
-        let Some(task) = self.tasks.get_mut(id) else { return };
-        if !asked_for && !task.row.definition.keys.are_moments() {
-            return;
-        }
-        task.row.moments.last_run = task.row.moments.last_run.max(Some(run));
-        self.turn.workflows.insert(id.clone());
-    }
-
-    /// The start of the program's last successful run: the one that was dispatched last.
-    fn last_run(&self, program: &WorkflowId) -> Option<Timestamp> {
-        let members = &self.programs.get(program)?.members;
-        let runs = members.iter().filter_map(|member| self.tasks.get(member)?.row.moments.last_run);
-        runs.max().map(|run| run.started)
-    }
-
     fn judgement(&self, id: &SlotRef) -> Option<Judgement> {
         let task = self.tasks.get(&id.workflow)?;
         let slot = &task.slots.get(&id.key)?.slot;
@@ -126,8 +42,8 @@ impl Core {
                 .or(collected.map(|one| one.since))
                 .unwrap_or(slot.since),
             program: &task.program,
-            active: self.programs.get(&task.program).map_or(0, |program| program.runs),
-            last_run: self.last_run(&task.program),
+            active: self.programs.get(&task.program).map_or(0, Program::runs),
+            last_start: self.last_start(&task.program),
             again: slot.last_run > 0,
         };
         Some(judge(&task.row.definition.constraints, &world))
@@ -136,7 +52,7 @@ impl Core {
     /// Looks at the constraints of a slot whose trigger is met.
     pub(crate) fn look_at_constraints(&mut self, id: &SlotRef) {
         self.leave_line(id);
-        let Some(Judgement { explanation, wake, room_below }) = self.judgement(id) else { return };
+        let Some(Judgement { explanation, wake, room_below, until_end }) = self.judgement(id) else { return };
         match explanation.answer {
             Answer::Met => {
                 self.record(id, SlotEvent::ConstraintsMet { explanation });
@@ -148,6 +64,8 @@ impl Core {
                 self.keep_waiting(id, explanation, wake.map(Waker::At).into_iter().collect());
                 if let Some(limit) = room_below {
                     self.stand_in_line(id, limit);
+                } else if until_end {
+                    self.await_an_end(id);
                 }
             }
         }
@@ -161,6 +79,14 @@ impl Core {
         self.programs.entry(task.program.clone()).or_default().lines.entry(limit).or_default().insert(place);
     }
 
+    /// Has a slot looked at again when a run of its program ends, if the clock doesn't wake it before.
+    fn await_an_end(&mut self, id: &SlotRef) {
+        let Some(live) = self.live(id).filter(|live| live.slot.state == SlotState::Held) else { return };
+        debug_assert!(live.line.is_none(), "who waits for an end is in no line");
+        let Some(task) = self.tasks.get(&id.workflow) else { return };
+        self.programs.entry(task.program.clone()).or_default().awaiting_end.insert(id.clone());
+    }
+
     /// Moves a slot whose priority changed to where it belongs in its line.
     pub(crate) fn move_in_line(&mut self, id: &SlotRef) {
         let line = self.live(id).and_then(|live| live.line.as_ref());
@@ -172,6 +98,9 @@ impl Core {
 
     pub(crate) fn leave_line(&mut self, id: &SlotRef) {
         let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        if let Some(program) = self.programs.get_mut(&task.program) {
+            program.awaiting_end.remove(id);
+        }
         let line = task.slots.get_mut(&id.key).and_then(|live| live.line.take());
         let Some((program, limit, place)) = line else { return };
         let Some(program) = self.programs.get_mut(&program) else { return };
@@ -237,7 +166,7 @@ impl Core {
     fn leave_line_unless_held_back(&mut self, slot: &SlotRef, program: &WorkflowId) {
         let room = self.programs.get(program).is_some_and(|program| {
             let limit = self.live(slot).and_then(|live| live.line.as_ref()).map(|(_, limit, _)| *limit);
-            limit.is_some_and(|limit| program.runs < limit)
+            limit.is_some_and(|limit| program.runs() < limit)
         });
         if room {
             self.leave_line(slot);
@@ -249,17 +178,11 @@ impl Core {
         let lines = self.programs.get(program).into_iter().flat_map(|program| program.lines.values());
         lines.map(|line| line.range(..place.clone()).count()).sum()
     }
-
-    /// Runs of a workflow's program, as its constraints count them.
-    pub(crate) fn program_runs(&self, id: &WorkflowId) -> u32 {
-        let program = self.tasks.get(id).and_then(|task| self.programs.get(&task.program));
-        program.map_or(0, |program| program.runs)
-    }
 }
 
 /// Who goes first of those whose limit leaves room.
 fn first_in_line(program: &Program, which: &Which<'_>) -> Option<LinePlace> {
     let allowed = |place: &&LinePlace| which.allows(place);
-    let lines = program.lines.range(program.runs.saturating_add(1)..);
+    let lines = program.lines.range(program.runs().saturating_add(1)..);
     lines.filter_map(|(_, line)| line.iter().find(allowed)).min().cloned()
 }

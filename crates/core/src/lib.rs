@@ -31,6 +31,7 @@ mod plan;
 mod pools;
 mod port;
 mod probes;
+mod programs;
 mod record;
 mod relations;
 mod restore;
@@ -59,13 +60,13 @@ pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter}
 pub use pools::POOL_PATIENCE;
 pub use runs::jitter_seed;
 
-use constraints::Program;
 use facts::Listeners;
 use jobs::Jobs;
 use memory::{Live, Task};
 use offers::Offers;
 use pools::Pools;
 use probes::Probes;
+use programs::Program;
 use relations::Relations;
 use timers::{Timer, Timers};
 use upstream::Upstream;

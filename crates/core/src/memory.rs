@@ -42,8 +42,6 @@ pub(crate) struct Task {
     pub(crate) collecting: Option<SlotKey>,
     /// The program among whose runs its own count.
     pub(crate) program: WorkflowId,
-    /// How many of those are its own, with the slots that are queued.
-    pub(crate) weight: u32,
 }
 
 /// A place in the queue of a workflow: the largest priority goes first, then of slots by time the oldest, and of jobs the
@@ -99,7 +97,6 @@ impl Task {
             program: row.definition.program().clone(),
             subjects: BTreeSet::new(),
             collecting: None,
-            weight: 0,
             row,
             schedule: Err("it has not been loaded yet".to_owned()),
             jobs: None,

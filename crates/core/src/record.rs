@@ -53,7 +53,7 @@ impl Core {
         if let Some(run) = succeeded {
             self.note_last_run(&id.workflow, run);
         }
-        self.weigh(id, before.as_ref(), &after);
+        self.count_run(id, before.as_ref(), &after);
         self.note_collecting(id, &after);
         self.note_end(id, before.as_ref(), &after);
         self.reindex(id, before.as_ref(), &after);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_model::constraint::{Circumstances, judge};
+use kelos_model::constraint::{Circumstances, LastStart, judge};
 use kelos_model::facts::{ENDS, Tally};
 use kelos_model::template::KeyValues;
 use kelos_model::time::{Firing, Zone};
@@ -132,7 +132,7 @@ proptest! {
         let created = Timestamp::UNIX_EPOCH;
         let now = Timestamp::from_second(waited).expect("an instant");
         let constraints = [Constraint::new(Gate::Concurrency(1)), Constraint::new(Gate::Delay(10_000))];
-        let world = Circumstances { now, created, program: &program, active, last_run: None, again };
+        let world = Circumstances { now, created, program: &program, active, last_start: None, again };
         let judged = judge(&constraints, &world);
         let expected = match (waited >= 10, active == 0, again) {
             (true, true, _) => Answer::Met,
@@ -151,7 +151,7 @@ fn room_is_what_those_need_that_wait_and_not_those_that_abort() {
     let constraints = [limit(3, Otherwise::Wait), limit(2, Otherwise::Wait), limit(1, Otherwise::Abort)];
     let (now, program) = (Timestamp::UNIX_EPOCH, id(0));
     let judged = |active, again| {
-        let world = Circumstances { now, created: now, program: &program, active, last_run: None, again };
+        let world = Circumstances { now, created: now, program: &program, active, last_start: None, again };
         judge(&constraints, &world)
     };
     assert_eq!(judged(4, false).room_below, Some(2));
@@ -177,25 +177,26 @@ fn defaults_are_those_of_the_document() {
     }
 }
 
-/// Behaviour 10 of the reference, as the document has it: since the start of the last successful run.
+/// Behaviour 10 of the reference, as the document has it: since the start of the last successful run. What goes on may
+/// be that, so it holds back like one that has succeeded: the document's "runs only once" is to be kept by it, too.
 #[test]
 fn duration_since_the_last_run_counts_from_its_start() {
     let program = id(0);
     let hour = 3600;
     let at = |seconds| Timestamp::from_second(seconds).expect("an instant");
-    let answer = |last: Option<i64>| {
-        let world = Circumstances {
-            now: at(10 * hour),
-            created: at(10 * hour),
-            program: &program,
-            active: 1,
-            last_run: last.map(at),
-            again: false,
-        };
-        judge(&[Constraint::new(Gate::SinceLastRun(3_600_000))], &world).explanation.answer
+    let judged = |last: Option<i64>, over, otherwise| {
+        let last_start = last.map(|seconds| LastStart { at: at(seconds), over });
+        let now = at(10 * hour);
+        let world = Circumstances { now, created: now, program: &program, active: 1, last_start, again: false };
+        judge(&[Constraint { gate: Gate::SinceLastRun(3_600_000), otherwise }], &world)
     };
-    assert_eq!(answer(None), Answer::Met);
-    assert_eq!(answer(Some(8 * hour)), Answer::Met);
-    assert_eq!(answer(Some(9 * hour)), Answer::Met);
-    assert_eq!(answer(Some(9 * hour + 1)), Answer::Never);
+    for over in [true, false] {
+        let answer = |last| judged(last, over, Otherwise::Abort).explanation.answer;
+        assert_eq!(answer(None), Answer::Met);
+        assert_eq!(answer(Some(8 * hour)), Answer::Met);
+        assert_eq!(answer(Some(9 * hour)), Answer::Met);
+        assert_eq!(answer(Some(9 * hour + 1)), Answer::Never);
+        let waits = judged(Some(9 * hour + 1), over, Otherwise::Wait);
+        assert_eq!((waits.wake, waits.until_end), (Some(at(10 * hour + 1)), !over));
+    }
 }

@@ -74,7 +74,7 @@ fn unlimited_where_programs_race(workload: &mut Workload) {
         every_definition(workload).filter(|one| probes(&one.trigger)).map(|one| one.program().clone()).collect();
     for one in every_definition(workload).filter(|one| racing.contains(one.program())) {
         let one = Arc::make_mut(one);
-        one.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_)));
+        one.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
         one.pools.clear();
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Definition {
     /// Go between two times of the day; otherwise wait, or abort
     #[arg(long, value_name = "FROM-TO[@ZONE][:wait|:abort]")]
     window: Vec<String>,
-    /// Go so long after the start of the program's last successful run; otherwise abort, or wait
+    /// Go so long after the start of the program's last run that succeeded or goes on; otherwise abort, or wait
     #[arg(long, value_name = "DURATION[:wait|:abort]")]
     since_last_run: Option<String>,
     /// Give up what has not gone after so long [default: 1d]

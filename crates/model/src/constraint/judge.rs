@@ -150,9 +150,13 @@ fn since_last_run(millis: u64, world: &Circumstances<'_>) -> Seen {
         return (TriggerKind::SinceLastRun, true, None, format!("No run of {program} has succeeded yet"));
     };
     let until = later(last.at, millis);
-    let run = if last.over { "The last successful run" } else { "A run that goes on" };
+    let run = if last.over {
+        format!("The last successful run of {program}")
+    } else {
+        format!("A run of {program} that goes on")
+    };
     let (started, next) = (format_short(last.at), format_short(until));
-    let text = format!("{run} of {program} was started at {started}, the next may go at {next}");
+    let text = format!("{run} was started at {started}, the next may go at {next}");
     (TriggerKind::SinceLastRun, world.now >= until, Some(until), text)
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, Command, Done};
-use kelos_model::constraint::{Circumstances, Constraint, judge};
+use kelos_model::constraint::{Circumstances, Constraint, LastStart, judge};
 use kelos_model::event::{Event, WorkflowEvent};
 use kelos_model::facts::ENDS;
 use kelos_model::ranges::Range;
 use kelos_model::trigger::{Explanation, TriggerKind};
 use kelos_model::{
-    Answer, EventRecord, Fact, FactKey, Gate, Occurrence, Otherwise, Slot, SlotEvent, SlotRef, SlotState, Subject,
+    Answer, EventRecord, Fact, FactKey, Gate, Occurrence, Otherwise, Run, Slot, SlotEvent, SlotRef, SlotState, Subject,
     Workflow, WorkflowId, slot,
 };
 use kelos_store::{MemoryDisk, MemoryStore, Reader, Store};
@@ -306,7 +306,7 @@ impl Watch {
                 Gate::Window(window) => window.is_open(now),
                 Gate::Delay(span) => self.created(id, seen).is_none_or(|since| now >= since + millis(*span)),
                 Gate::SinceLastRun(span) => {
-                    self.last_run_of(seen.definition.program()).is_none_or(|last| now >= last + millis(*span))
+                    self.last_start_of(seen.definition.program(), now).is_none_or(|last| now >= last + millis(*span))
                 }
             };
             if !passes {
@@ -323,15 +323,27 @@ impl Watch {
 
     /// Runs of a program that go on, and slots that are queued for one.
     fn runs_of(&self, program: &WorkflowId) -> u32 {
-        let mine =
-            |id: &SlotRef| self.workflows.get(&id.workflow).is_some_and(|seen| seen.definition.program() == program);
-        let mine = self.slots.iter().filter(|(id, _)| mine(id));
+        let mine = self.slots_of_program(program);
         mine.map(|(_, slot)| u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)).sum()
     }
 
-    fn last_run_of(&self, program: &WorkflowId) -> Option<Timestamp> {
+    fn slots_of_program(&self, program: &WorkflowId) -> impl Iterator<Item = (&SlotRef, &Slot)> {
+        let mine = move |id: &SlotRef| {
+            self.workflows.get(&id.workflow).is_some_and(|seen| seen.definition.program() == program)
+        };
+        self.slots.iter().filter(move |(id, _)| mine(id))
+    }
+
+    /// When the last run of a program was started that succeeded or may yet; one that is about to start starts now.
+    fn last_start_of(&self, program: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
+        if self.slots_of_program(program).any(|(_, slot)| slot.state == SlotState::Queued) {
+            return Some(now);
+        }
         let mine = self.workflows.iter().filter(|(_, seen)| seen.definition.program() == program);
-        mine.filter_map(|(id, _)| self.last_runs.get(id)).max().map(|(_, at)| *at)
+        let over = mine.filter_map(|(id, _)| self.last_runs.get(id)).copied();
+        let going = self.slots_of_program(program).filter(|(_, slot)| slot.run_alive);
+        let going = going.filter_map(|(id, slot)| Some((slot.last_run_seq, *self.started.get(id)?)));
+        over.chain(going).max().map(|(_, at)| at)
     }
 
     fn note_success(&mut self, id: &SlotRef, program: &WorkflowId, dispatched: u64) {
@@ -445,18 +457,24 @@ pub fn judgement(
     let rows = reader.workflows().map_err(|error| error.to_string())?;
     let members = rows.iter().filter(|row| row.definition.program() == definition.program());
     let members: BTreeMap<&WorkflowId, _> = members.map(|row| (&row.id, row.moments.last_run)).collect();
-    let mine = slots.iter().filter(|(id, _)| members.contains_key(&id.workflow));
-    let active = mine.map(|(_, slot)| u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)).sum();
+    let mine = || slots.iter().filter(|(id, _)| members.contains_key(&id.workflow));
+    let active = mine().map(|(_, slot)| u32::from(slot.run_alive) + u32::from(slot.state == SlotState::Queued)).sum();
     let since = slot.collected.as_ref().map_or(slot.since, |collected| collected.since);
     let created = if definition.keys.are_moments() { since } else { id.key.time().unwrap_or(since) };
-    let world = Circumstances {
-        now,
-        created,
-        program: definition.program(),
-        active,
-        last_run: members.values().flatten().max().map(|run| run.started),
-        again: slot.last_run > 0,
-    };
+    let over = members.values().flatten().map(|run| (run.seq, LastStart { at: run.started, over: true }));
+    let mut starts: Vec<(u64, LastStart)> = over.collect();
+    for (id, slot) in mine() {
+        if slot.state == SlotState::Queued {
+            starts.push((u64::MAX, LastStart { at: now, over: false }));
+        }
+        let runs = reader.slot_runs(id).map_err(|error| error.to_string())?;
+        let going = runs.iter().filter(|run| slot.run_alive && run.seq == slot.last_run_seq);
+        let start = |run: &Run| LastStart { at: run.started_at.unwrap_or(run.dispatched_at), over: false };
+        starts.extend(going.map(|run| (run.seq, start(run))));
+    }
+    let last_start = starts.into_iter().max_by_key(|(seq, _)| *seq).map(|(_, start)| start);
+    let world =
+        Circumstances { now, created, program: definition.program(), active, last_start, again: slot.last_run > 0 };
     Ok(judge(&definition.constraints, &world).explanation.answer)
 }
 

@@ -108,7 +108,7 @@ enum ConstraintRequest {
         /// What happens where it is not met; `wait` where not given.
         otherwise: Option<OtherwiseRequest>,
     },
-    /// So many milliseconds have passed since the start of the last successful run of the program.
+    /// So many milliseconds have passed since the start of the last run of the program that succeeded, or that goes on.
     SinceLastRun {
         /// How many, from 1.
         millis: u64,
