@@ -16,7 +16,7 @@ pub(crate) struct SchedulesArgs {
     /// Only those that run this workflow
     #[arg(long)]
     program: Option<String>,
-    /// Only those that have such a trigger: fired (a time), partitions, ended, signal, and, or, ...
+    /// Only those that have such a trigger: time, partitions, ended, signal, and, or, ...
     #[arg(long, value_name = "KIND")]
     trigger: Option<String>,
     /// Only those that are enabled
@@ -35,12 +35,22 @@ pub(crate) struct SchedulesArgs {
     door: Door,
 }
 
+/// A kind of trigger as the server has it, from the words of lists and options.
+fn kind(word: &str) -> &str {
+    match word {
+        "time" => "fired",
+        "partition" => "partitions",
+        "program-status" => "ended",
+        other => other,
+    }
+}
+
 pub(crate) fn run(args: &SchedulesArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let mut query = Query::new();
     query.add_some("project", args.project.as_ref());
     query.add_some("program", args.program.as_ref());
-    query.add_some("trigger", args.trigger.as_ref());
+    query.add_some("trigger", args.trigger.as_deref().map(kind));
     query.add_some("enabled", (args.enabled || args.disabled).then_some(args.enabled));
     let limit = if args.all { usize::MAX } else { args.limit.max(1) };
     let (rows, more) = client.list("list the schedules", "/schedules", &query, limit)?;

@@ -215,6 +215,11 @@ fn what_makes_no_sense_is_told() {
     assert!(told.contains("there is no workflow \"Purchase.Nobody\" to run") && told.contains("`kelos ls`"), "{told}");
     let told = add(&["for", "Purchase.History", "--when", "and(signal(a)"]).fails(2);
     assert!(told.contains("failed to read the schedule: "), "{told}");
+    add(&["for", "Purchase.History", "--time", "0 4 * * *"]).ok();
+    let told = folder.run(&["schedule", "add", "Purchase.s", "for", "Purchase.History", "--signal", "go"]).fails(1);
+    assert!(told.contains("\"Purchase.s\" exists already"), "{told}");
+    assert!(folder.run(&["schedules", "--trigger", "time"]).ok().contains("Purchase.s "));
+    assert!(!folder.run(&["schedules", "--trigger", "program-status"]).ok().contains("Purchase.s "));
     let told = folder.run(&["tell", "ended", "p", "lost"]).fails(2);
     assert!(told.contains("is not how a run ends"), "{told}");
     let told = folder.run(&["tell", "signal", "go", "monday"]).fails(2);

@@ -174,10 +174,18 @@ fn program(words: &[String]) -> Result<&str, Failure> {
     }
 }
 
+/// A name without the project before it, with which every other command takes it.
+fn bare<'a>(name: &'a str, project: Option<&str>, program: &str) -> &'a str {
+    let project = project.or_else(|| Some(program.rsplit_once('.')?.0)).unwrap_or_default();
+    let rest = name.strip_prefix(project).and_then(|rest| rest.strip_prefix('.'));
+    rest.filter(|rest| !rest.is_empty()).unwrap_or(name)
+}
+
 fn add(args: &AddArgs) -> Result<u8, Failure> {
     let mut fields = args.definition.fields()?;
-    fields.insert("name".to_owned(), args.name.as_str().into());
-    fields.insert("program".to_owned(), program(&args.program)?.into());
+    let program = program(&args.program)?;
+    fields.insert("name".to_owned(), bare(&args.name, args.project.as_deref(), program).into());
+    fields.insert("program".to_owned(), program.into());
     if let Some(project) = &args.project {
         fields.insert("project".to_owned(), project.as_str().into());
     }
@@ -356,4 +364,24 @@ pub(crate) fn table(rows: &[Value]) {
         ]);
     }
     render::print(table);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bare;
+
+    #[test]
+    fn a_new_schedule_may_be_named_by_its_id() {
+        for (name, project, program, expected) in [
+            ("nightly", None, "Purchase.History", "nightly"),
+            ("Purchase.nightly", None, "Purchase.History", "nightly"),
+            ("prod:Load~1.2.nightly", None, "prod:Load~1.2.Loader", "nightly"),
+            ("Other.nightly", Some("Other"), "Purchase.History", "nightly"),
+            ("Other.nightly", None, "Purchase.History", "Other.nightly"),
+            ("Purchase.", None, "Purchase.History", "Purchase."),
+            ("a.b", None, "words", "a.b"),
+        ] {
+            assert_eq!(bare(name, project, program), expected, "{name} of {project:?} for {program}");
+        }
+    }
 }
