@@ -39,15 +39,22 @@ impl Trigger {
 
     /// What it may come to once a fact about a subject has come.
     fn after(&self, begun: &Subject) -> May {
-        let nested = || self.nested().iter().map(|one| one.after(begun));
+        // Each once: what is nested deeply would take for ever otherwise.
+        let nested = |triggers: &[Trigger]| triggers.iter().map(|one| one.after(begun)).collect::<Vec<_>>();
         match self {
             Trigger::Always => May { met: true, unmet: false },
             Trigger::Not { trigger } => {
                 let inner = trigger.after(begun);
                 May { met: inner.unmet, unmet: inner.met }
             }
-            Trigger::And { .. } => May { met: nested().all(|one| one.met), unmet: nested().any(|one| one.unmet) },
-            Trigger::Or { .. } => May { met: nested().any(|one| one.met), unmet: nested().all(|one| one.unmet) },
+            Trigger::And { triggers } => {
+                let all = nested(triggers);
+                May { met: all.iter().all(|one| one.met), unmet: all.iter().any(|one| one.unmet) }
+            }
+            Trigger::Or { triggers } => {
+                let all = nested(triggers);
+                May { met: all.iter().any(|one| one.met), unmet: all.iter().all(|one| one.unmet) }
+            }
             Trigger::Offset { trigger, .. } => trigger.after(begun),
             // A first partition is not yet all of them.
             Trigger::Partitions { count, .. } if *count > 1 => May { met: true, unmet: true },
@@ -154,6 +161,8 @@ mod tests {
     fn a_schedule_that_the_end_of_its_own_program_has_go_goes_round() {
         let ended = |program, states: &[SlotState]| Trigger::Ended { program: id(program), states: states.to_vec() };
         let schedule = |trigger: Trigger| {
+        let deep = (0..60).fold(signal("a"), |one, _| or(vec![and(vec![one])]));
+        assert!(deep.can_begin() && !not(deep).can_begin());
             let keys = Keys::Events(Box::new(EventKeys::new("s", id("p"))));
             Workflow { trigger, ..Workflow::keyed(id("a.s"), keys, Job::new("command", Map::new())) }
         };
