@@ -11,9 +11,6 @@ use crate::{Ask, Command, Core, Done, Input, Inspection, Refusal, Reply};
 impl Core {
     pub(crate) fn asked(&mut self, token: u64, by: String, ask: Ask) {
         let ask = self.until_now(ask);
-        if self.park_facts(token, &by, &ask) {
-            return;
-        }
         if let Some(recall) = self.missing(&ask) {
             self.turn.parked.push((recall.clone(), Input::Asked { token, by, ask }));
             self.command(Command::Recall(recall));
@@ -36,7 +33,7 @@ impl Core {
                 self.prioritise_backfill(&backfill, priority, by, reason)
             }
             Ask::RerunBackfill { backfill, reason } => self.rerun_backfill(&backfill, by, reason),
-            Ask::Tell(facts) => self.tell_facts(facts),
+            Ask::Tell(facts) => return self.told(token, facts),
             Ask::CreateSchedules(new) => self.create_schedules(new, &by),
             Ask::ChangeSchedule(changed) => self.change_schedule(changed, &by),
             Ask::DeleteSchedules(gone) => self.delete_schedules(&gone, &by),

@@ -11,62 +11,63 @@ use kelos_model::{
 };
 
 use crate::plan::TICK;
-use crate::{Ask, Command, Core, Done, Input, Reply};
+use crate::{Command, Core, Done};
+
+/// A fact, with what names it.
+pub(crate) type Named = (Option<FactKey>, Fact);
 
 /// Who waits for which facts.
 pub(crate) type Listeners = BTreeMap<Subject, BTreeSet<WorkflowId>>;
 
 impl Core {
-    /// The names of facts of which it is not known yet whether they were told before.
-    pub(crate) fn unasked(&self, facts: &[Fact]) -> Vec<FactKey> {
-        let names = facts.iter().filter_map(Fact::name);
-        let asked = &self.turn.asked_facts;
-        let names: BTreeSet<FactKey> = names.filter(|name| !asked.contains(name)).collect();
-        names.into_iter().collect()
+    /// Somebody tells facts. They wait where the store has to say first which of them are new.
+    pub(crate) fn told(&mut self, token: u64, facts: Vec<Fact>) {
+        let facts: Vec<Named> = facts.into_iter().map(|fact| (fact.name(), fact)).collect();
+        let names = facts.iter().filter_map(|(name, _)| name.as_ref());
+        let mut unasked: Vec<FactKey> = names.filter(|name| !self.is_looked_up(name)).cloned().collect();
+        if unasked.is_empty() {
+            return self.take_facts(token, facts);
+        }
+        // In order they are found sooner.
+        unasked.sort_unstable();
+        self.turn.parked_facts.push_back((token, facts));
+        self.command(Command::AskFacts(unasked));
+    }
+
+    fn is_looked_up(&self, name: &FactKey) -> bool {
+        self.turn.asked_facts.contains_key(name)
     }
 
     /// Takes in what the store knows, and goes on with who told.
     pub(crate) fn known_facts(&mut self, asked: Vec<FactKey>, known: Vec<FactKey>) {
-        self.turn.known_facts.extend(known);
-        self.turn.asked_facts.extend(asked);
-        for input in std::mem::take(&mut self.turn.parked_facts) {
-            if let Input::Asked { token, by, ask } = input {
-                self.asked(token, by, ask);
+        for name in asked {
+            self.turn.asked_facts.entry(name).or_insert(false);
+        }
+        self.turn.asked_facts.extend(known.into_iter().map(|name| (name, true)));
+        while let Some((token, facts)) = self.turn.parked_facts.pop_front() {
+            if facts.iter().any(|(name, _)| name.as_ref().is_some_and(|name| !self.is_looked_up(name))) {
+                return self.turn.parked_facts.push_front((token, facts));
             }
+            self.take_facts(token, facts);
         }
-    }
-
-    /// Waits for the store to say which facts are new; says whether that is needed.
-    pub(crate) fn park_facts(&mut self, token: u64, by: &str, ask: &Ask) -> bool {
-        let Ask::Tell(facts) = ask else { return false };
-        let unasked = self.unasked(facts);
-        if unasked.is_empty() {
-            return false;
-        }
-        self.turn.parked_facts.push(Input::Asked { token, by: by.to_owned(), ask: ask.clone() });
-        self.command(Command::AskFacts(unasked));
-        true
     }
 
     /// Stores facts, and has those collect them who wait for them.
-    pub(crate) fn tell_facts(&mut self, facts: Vec<Fact>) -> Reply {
+    fn take_facts(&mut self, token: u64, facts: Vec<Named>) {
         let (mut new, mut known) = (0, 0);
-        for fact in facts {
-            let name = fact.name();
-            if name.as_ref().is_some_and(|name| self.turn.known_facts.contains(name)) {
+        for (name, fact) in facts {
+            let told = name.as_ref().and_then(|name| self.turn.asked_facts.get_mut(name));
+            if told.is_some_and(|told| std::mem::replace(told, true)) {
                 known += 1;
                 continue;
             }
             new += 1;
             let what = fact.what.brief();
             let seq = self.record_event(Event::Fact { fact });
-            if let Some(name) = name {
-                self.turn.known_facts.insert(name.clone());
-                self.turn.facts.push((name, seq));
-            }
+            self.turn.facts.extend(name.map(|name| (name, seq)));
             self.deliver(&what, Some(seq));
         }
-        Ok(Done::Told { new, known })
+        self.command(Command::Reply { token, reply: Ok(Done::Told { new, known }) });
     }
 
     /// Has everybody collect a fact who waits for it.

@@ -60,7 +60,7 @@ pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter}
 pub use pools::POOL_PATIENCE;
 pub use runs::jitter_seed;
 
-use facts::Listeners;
+use facts::{Listeners, Named};
 use jobs::Jobs;
 use memory::{Live, Task};
 use offers::Offers;
@@ -129,12 +129,10 @@ struct Turn {
     to_recall: BTreeSet<SlotRef>,
     /// Facts with names that were told in this turn, with their log positions.
     facts: Vec<(FactKey, u64)>,
-    /// Facts that the store was asked for.
-    asked_facts: BTreeSet<FactKey>,
-    /// Those that were told before, in this turn or earlier.
-    known_facts: BTreeSet<FactKey>,
-    /// Inputs that wait for what the store says of facts.
-    parked_facts: Vec<Input>,
+    /// Facts that the store was asked for, and whether they were told before, in this turn or earlier.
+    asked_facts: BTreeMap<FactKey, bool>,
+    /// Facts, and who told them, that wait for what the store says of them.
+    parked_facts: VecDeque<(u64, Vec<Named>)>,
     /// Runs that ended, of which those are to hear who wait for that.
     ended: Vec<(SlotRef, SlotState)>,
 }

@@ -410,6 +410,9 @@ impl Turn<'_> {
         }
         let sql = "INSERT INTO facts (source, about, key, seq) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
         let mut insert = self.tx.prepare_cached(sql)?;
+        // In order they find their places sooner.
+        let mut facts: Vec<_> = facts.iter().collect();
+        facts.sort_unstable();
         for (name, seq) in facts {
             insert.raw_bind_parameter(1, &*name.source)?;
             insert.raw_bind_parameter(2, &*name.about)?;
