@@ -101,8 +101,8 @@ mod tests {
         let of = |count| Trigger::Partitions { dataset: "ds".into(), count };
         assert_eq!(wrong(&schedule(of(0), |_| {})), "0 partitions of ds are met by anything: expected at least 1");
         let unwanted = Trigger::Not { trigger: Box::new(signal()) };
-        let never = "its trigger can never be met: only a fact begins anything, and it waits for such as don't come; expected \
-                     times, partitions, ends of programs or signals outside of `not` besides";
+        let never = "its trigger can never be met: the facts that begin it are those that `not` forbids; expected others \
+                     besides, such as times, partitions, ends of programs or signals outside of `not`";
         assert_eq!(wrong(&schedule(unwanted.clone(), |_| {})), never);
         let besides = Trigger::And { triggers: vec![unwanted, of(4)] };
         assert_eq!(check(&schedule(besides, |_| {})), Ok(()));

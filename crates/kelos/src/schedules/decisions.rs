@@ -155,7 +155,7 @@ fn of_workflow(record: EventRecord) -> Option<Decision> {
         }
         WorkflowEvent::Defined { version: 1, by } => (Kind::Schedule, format!("created{}", by_words(by.as_deref()))),
         WorkflowEvent::Defined { version, by } => {
-            (Kind::Schedule, format!("defined, version {version}{}", by_words(by.as_deref())))
+            (Kind::Schedule, format!("changed{}: version {version}", by_words(by.as_deref())))
         }
         WorkflowEvent::Removed { by } => (Kind::Schedule, format!("deleted{}", by_words(by.as_deref()))),
         WorkflowEvent::Paused { by } => (Kind::Schedule, format!("disabled by {by}")),

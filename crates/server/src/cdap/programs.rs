@@ -1,6 +1,7 @@
 //! Namespaces, applications and programs, as far as clients ask for them beside schedules: what there is, what runs, and a
 //! run now.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
@@ -24,6 +25,8 @@ use crate::app::App;
 /// Runs that a list has where nothing else is asked for, and the most it has.
 const USUAL_RUNS: usize = 100;
 const MOST_RUNS: usize = 1000;
+/// Runs of a workflow that are read at a time.
+const AT_A_TIME: usize = 20;
 
 pub(super) async fn namespaces(_: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
     look(&app, |catalogue| {
@@ -167,22 +170,48 @@ pub(super) async fn runs(asked: Asked, State(app): State<App>) -> Result<Json<Va
     let (program, wanted) = (asked.program()?, Wanted::read(&asked)?);
     look(&app, move |catalogue| {
         let program = catalogue.need_program(&program)?;
-        let mut runs = Vec::new();
+        let mut runs = BTreeMap::new();
         for runner in runners(catalogue, &program.id)? {
-            runs.extend(runs_of(catalogue.reader(), &runner, &wanted)?);
+            add_runs_of(catalogue.reader(), runner, &wanted, &mut runs)?;
         }
-        runs.sort_by_key(|run| std::cmp::Reverse(run.seq));
-        runs.truncate(wanted.limit);
-        Ok(Json(runs.iter().map(run_json).collect()))
+        Ok(Json(runs.values().map(run_json).collect()))
     })
     .await
 }
 
-fn runs_of(reader: &dyn Reader, runner: &WorkflowId, wanted: &Wanted) -> Result<Vec<Run>, StoreError> {
-    let filter = RunFilter { workflow: Some(runner.clone()), states: wanted.states.clone(), range: None };
-    let mut runs = reader.runs(&filter, None, MOST_RUNS)?.rows;
-    runs.retain(|run| wanted.is_met(run));
-    Ok(runs)
+/// Runs by the positions of their dispatch, newest first.
+type Newest = BTreeMap<Reverse<u64>, Run>;
+
+/// Adds the runs of one of a program's runners, as far as they are among the newest of all of them.
+fn add_runs_of(
+    reader: &dyn Reader,
+    runner: WorkflowId,
+    wanted: &Wanted,
+    newest: &mut Newest,
+) -> Result<(), StoreError> {
+    let filter = RunFilter { workflow: Some(runner), states: wanted.states.clone(), range: None };
+    let (mut from, mut looked_at) = (None, 0);
+    while looked_at < MOST_RUNS {
+        let page = reader.runs(&filter, from.as_deref(), AT_A_TIME)?;
+        looked_at += AT_A_TIME;
+        for run in page.rows {
+            let is_late = newest.last_key_value().is_some_and(|(oldest, _)| *oldest < Reverse(run.seq));
+            if is_late && newest.len() >= wanted.limit {
+                return Ok(());
+            }
+            if wanted.is_met(&run) {
+                newest.insert(Reverse(run.seq), run);
+            }
+            if newest.len() > wanted.limit {
+                newest.pop_last();
+            }
+        }
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn run_json(run: &Run) -> Value {

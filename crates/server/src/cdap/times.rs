@@ -26,6 +26,9 @@ use crate::app::App;
 /// How many slots are looked at for the last time that an expression fired.
 const LOOK_BACK: usize = 20;
 
+/// How many events of a slot are looked at for the last time in it.
+const LOOKED_AT: usize = 1000;
+
 /// How many programs may be asked about at once.
 const LARGEST_BATCH: usize = 1000;
 
@@ -181,11 +184,11 @@ fn last_in(reader: &dyn Reader, row: &SlotRow, cron: &Arc<str>) -> Result<Option
 }
 
 fn last_logged(reader: &dyn Reader, slot: &SlotRef, cron: &Arc<str>) -> Result<Option<Timestamp>, StoreError> {
-    let times = reader.history(slot)?.into_iter().rev().filter_map(|record| match record.event {
+    let mut times = reader.latest(slot, LOOKED_AT)?.into_iter().filter_map(|record| match record.event {
         Event::Slot { what: SlotEvent::Collected { what, .. }, .. } => time_of(&what, cron),
         _ => None,
     });
-    Ok(times.max())
+    Ok(times.next())
 }
 
 fn time_of(what: &Occurrence, wanted: &Arc<str>) -> Option<Timestamp> {

@@ -18,7 +18,7 @@ use kelos::store::{Columns, PastDefinition, Reader, RunFilter, SlotFilter, SlotR
 use maud::{Markup, html};
 
 use super::board::view::parameters;
-use super::page::{Page, segment, workflow_href};
+use super::page::{Page, Tab, segment, workflow_href};
 use super::state::badge;
 use super::trouble::Trouble;
 use super::waits::{self, Waits};
@@ -67,6 +67,7 @@ pub(super) async fn show(
     let found = app.read(move |reader| read(reader, &of, now, problems)).await?;
     let found = found.ok_or_else(|| Trouble::not_found(format!("No workflow has ever been named \"{id}\".")))?;
     let page = Page::new(&app, id.as_str()).style("pages.css").script("live.js");
+    let page = if found.is_schedule() { page.at(Tab::Schedules) } else { page };
     Ok(page.show(&found.page(now, matrix.as_ref())))
 }
 
@@ -119,6 +120,10 @@ fn read(
 }
 
 impl Found {
+    fn is_schedule(&self) -> bool {
+        self.row.definition.keys.events().is_some()
+    }
+
     fn page(&self, now: Timestamp, matrix: Option<&jobs::Shown>) -> Markup {
         let id = &self.row.id;
         let keys = self.row.definition.keys.jobs();
@@ -130,13 +135,17 @@ impl Found {
         };
         html! {
             div data-events=(of) hidden {}
-            nav.crumbs aria-label="Place" { a href="/ui" { "Board" } }
+            nav.crumbs aria-label="Place" {
+                @if self.is_schedule() { a href="/ui/schedules" { "Schedules" } } @else { a href="/ui" { "Board" } }
+            }
             h1 { (id) }
             div #state data-live { (self.state()) }
             @if !self.problems.is_empty() {
                 h2 { "Problems of its file" }
                 @for problem in &self.problems { (problems::definition(problem)) }
             }
+            // Those of a file are among its problems.
+            @if !self.problems.iter().any(|problem| problem.workflow.as_ref() == Some(id)) { (schedules::warnings(&self.row)) }
             @if let Some(own) = &self.own { div #own data-live { (own.show(&self.row, now)) } }
             @if let (Some(matrix), Some(keys)) = (matrix, keys) {
                 (matrix.show(&self.row.definition, keys))
@@ -165,7 +174,7 @@ impl Found {
             div.bar {
                 @if !self.row.present { span.badge.ended { "removed" } " Its definition went away; its slots stay as they are." }
                 (schedules::state(&self.row))
-                @let is_schedule = self.row.definition.keys.events().is_some();
+                @let is_schedule = self.is_schedule();
                 @if self.row.paused && !is_schedule { span.badge.again { "paused" } " Nothing of it is planned, looked at or started." }
                 @if self.row.present && !is_schedule {
                     @let action = if self.row.paused { "resume" } else { "pause" };

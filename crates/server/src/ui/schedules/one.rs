@@ -124,7 +124,6 @@ pub(in crate::ui) fn state(row: &WorkflowRow) -> Markup {
 impl Schedule {
     fn show(&self, row: &WorkflowRow, now: Timestamp) -> Markup {
         html! {
-            @for warning in check::warnings(&row.definition) { p { span.badge.again { "warning" } " " (sentence(&warning)) } }
             h2 { "Pending" }
             @if self.how.pending.is_empty() { p.soft { (sentence(&nothing_pending(row))) } }
             @for pending in &self.how.pending { (full(row, pending, now)) }
@@ -190,7 +189,7 @@ const fn look(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Pending => ("waits", "pending"),
         Kind::Fired => ("good", "fired"),
-        Kind::Aborted => ("bad", "aborted"),
+        Kind::Aborted => ("ended", "aborted"),
         Kind::Expired => ("bad", "expired"),
         Kind::Disabled => ("ended", "disabled"),
         Kind::Changed => ("ended", "changed"),
@@ -199,6 +198,13 @@ const fn look(kind: Kind) -> (&'static str, &'static str) {
         Kind::Killed => ("ended", "killed"),
         Kind::Missed => ("again", "missed"),
         Kind::Schedule => ("plain", "schedule"),
+    }
+}
+
+/// What looks as if it were not meant.
+pub(in crate::ui) fn warnings(row: &WorkflowRow) -> Markup {
+    html! {
+        @for warning in check::warnings(&row.definition) { p { span.badge.again { "warning" } " " (sentence(&warning)) } }
     }
 }
 
