@@ -97,7 +97,7 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     eventually("another run", || (folder.states("Purchase.onPartitions") == ["succeeded"; 2]).then_some(()));
     let decisions = folder.run(&["schedule", "decisions", "onPartitions"]).ok();
     for said in [
-        "run 1 succeeded, as somebody asked",
+        "run 1 succeeded, as ann asked",
         "3 partitions of purchases  run 1 succeeded",
         "enabled by ann",
         "created by ann",

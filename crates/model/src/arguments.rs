@@ -55,6 +55,20 @@ fn upstream(collected: &Collected) -> impl Iterator<Item = (&BTreeMap<String, St
     })
 }
 
+/// Says what is wrong with a mapping, in words.
+///
+/// # Errors
+/// When it is none of the two forms that are known.
+pub fn check_mapping(mapping: &str) -> Result<(), String> {
+    match serde_json::from_str(mapping) {
+        Ok(Value::Object(_)) => Ok(()),
+        _ => Err(format!(
+            "property {MAPPING}: expected a JSON object, from arguments to what they are called upstream, or with lists \
+             `arguments` and `pluginProperties`"
+        )),
+    }
+}
+
 /// What a mapping takes over. Two forms are known: an object from each argument to what it is called upstream, and that of
 /// pipelines, with lists of `arguments` and `pluginProperties`. What upstream does not have is left out.
 fn mapped(mapping: &str, collected: &Collected) -> BTreeMap<String, String> {

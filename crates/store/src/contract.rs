@@ -196,6 +196,9 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
+/// The states of what is pending: it neither runs nor has ended.
+pub const PENDING: [SlotState; 4] = [SlotState::Waiting, SlotState::Held, SlotState::Queued, SlotState::Backoff];
+
 /// Which slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotFilter {
@@ -334,6 +337,13 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// When the medium fails.
     fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError>;
+
+    /// Slots of a workflow that have collected facts and neither run nor have ended, newest first, so many at the most. Costs
+    /// what is given back, however many ended.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn pending(&self, workflow: &WorkflowId, limit: usize) -> Result<Vec<SlotRow>, StoreError>;
 
     /// A slot's newest events, newest first, so many at the most. Costs what is given back.
     ///

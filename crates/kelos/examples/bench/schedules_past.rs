@@ -91,10 +91,12 @@ pub(crate) fn fill(path: &Path, schedules: usize, now: Timestamp) -> Answered<i6
     let ago = |minutes: i64| now - SignedDuration::from_mins(minutes);
     let mut slots = 0;
     for minute in (1..=MOST).rev() {
-        let those = match minute {
-            ..=FEW => schedules,
-            ..=MANY => 1 + SOME,
-            _ => 1,
+        let those = if minute <= FEW {
+            schedules
+        } else if minute <= MANY {
+            1 + SOME
+        } else {
+            1
         };
         for number in 0..those.min(schedules) {
             scribe.ended(number, ago(minute));

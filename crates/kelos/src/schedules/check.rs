@@ -1,5 +1,6 @@
 //! What is wrong with an event schedule, before it comes to be.
 
+use kelos_model::arguments::{MAPPING, check_mapping};
 use kelos_model::facts::ENDS;
 use kelos_model::trigger::SLOWED;
 use kelos_model::{Trigger, Workflow};
@@ -22,6 +23,7 @@ pub fn check(schedule: &Workflow) -> Result<(), String> {
         return Err("it ends before it starts: expected an end after the start".to_owned());
     }
     schedule.constraints.iter().try_for_each(kelos_model::Constraint::check)?;
+    events.properties.get(MAPPING).map_or(Ok(()), |mapping| check_mapping(mapping))?;
     if triggers(&schedule.trigger) > MOST_TRIGGERS {
         return Err(format!("its trigger has more than {MOST_TRIGGERS} parts"));
     }
@@ -118,6 +120,17 @@ mod tests {
         none.constraints = vec![Constraint::new(Gate::Concurrency(0))];
         assert_eq!(wrong(&none), "a concurrency of 0 lets nothing run: expected at least 1");
     }
+
+    #[test]
+    fn a_mapping_is_an_object() {
+        let mapped = |mapping: &str| {
+            check(&schedule(signal(), |keys| _ = keys.properties.insert(MAPPING.to_owned(), mapping.to_owned())))
+        };
+        assert_eq!(mapped(r#"{"in": "out"}"#), Ok(()));
+        assert!(mapped("nonsense").expect_err("no mapping").contains("expected a JSON object"));
+        assert!(mapped("[]").is_err());
+    }
+
     #[test]
     fn what_goes_round_for_ever_is_warned_of() {
         let program = WorkflowId::new("p").expect("an id");

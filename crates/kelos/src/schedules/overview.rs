@@ -80,16 +80,13 @@ pub fn counts(reader: &dyn Reader, id: &WorkflowId) -> Result<BTreeMap<SlotState
     reader.slot_counts(&SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() })
 }
 
-const PENDING: [SlotState; 4] = [SlotState::Waiting, SlotState::Held, SlotState::Queued, SlotState::Backoff];
-
 /// What an event schedule has pending, newest first.
 ///
 /// # Errors
 /// When the store can't be read.
 pub fn pending(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Pending>, StoreError> {
-    let filter = SlotFilter { workflow: Some(row.id.clone()), states: PENDING.to_vec(), ..SlotFilter::default() };
-    let page = reader.slots(&filter, None, MOST_PENDING)?;
-    page.rows.into_iter().map(|found| one_pending(reader, &row.definition, found.id, found.slot, now)).collect()
+    let found = reader.pending(&row.id, MOST_PENDING)?;
+    found.into_iter().map(|found| one_pending(reader, &row.definition, found.id, found.slot, now)).collect()
 }
 
 fn one_pending(

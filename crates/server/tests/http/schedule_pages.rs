@@ -217,7 +217,10 @@ async fn facts_are_listed_with_what_they_led_to() {
     ask(&server, Ask::Tell(facts.to_vec())).await;
     let facts = page(&server, "/ui/facts").await;
     assert_says(&facts, &["a run of Nope failed (Nope@2015-09-13T15:01Z#1)", "a run of p failed"]);
-    assert!(facts.contains("/ui/workflows/p\"") && !facts.contains("/ui/workflows/Nope"), "only what there is has a page");
+    assert!(
+        facts.contains("/ui/workflows/p\"") && !facts.contains("/ui/workflows/Nope"),
+        "only what there is has a page"
+    );
     let wrong = server.get("/ui/facts?before=x").await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
 }

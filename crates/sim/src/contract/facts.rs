@@ -167,5 +167,16 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
     assert_eq!(live, [(&waiting, &world.slots[&waiting])]);
     assert_eq!(world.slots[&waiting].collected.as_ref().map(|collected| collected.tallies.len()), Some(4));
     assert_eq!(store.reader().slot(&gone).unwrap().as_ref(), world.slots.get(&gone));
+    // Pending is what has collected, and neither runs nor has ended.
+    let later = slot_at("a", 2);
+    world.plan(&later);
+    world.plan(&slot_at("a", 3));
+    assert!(world.happen(&later, SlotEvent::Collected { what: all_kinds()[0].clone(), fact: None }));
+    world.commit(&mut *store, lease);
+    let pending = |limit| {
+        let rows = store.reader().pending(&named("a"), limit).unwrap();
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!((pending(9), pending(1)), (vec![later.clone(), waiting], vec![later]));
     assert_eq!(snapshot.workflows, [row]);
 }

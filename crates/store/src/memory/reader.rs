@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::MemoryDisk;
 use super::state::{State, subject};
 use crate::contract::{
-    Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, facts_of, newest_first,
+    PENDING, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, facts_of, newest_first,
 };
 use crate::cursor::{SlotPlace, parse_seq};
 use crate::tally::{Columns, Tallies, Tally};
@@ -126,6 +126,12 @@ impl Reader for MemoryDisk {
     fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError> {
         let after = from.map(SlotPlace::parse).transpose()?;
         Ok(self.state().page(filter, after.as_ref(), limit.max(1)))
+    }
+
+    fn pending(&self, workflow: &WorkflowId, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
+        let filter = SlotFilter { workflow: Some(workflow.clone()), states: PENDING.to_vec(), ..SlotFilter::default() };
+        let rows = self.state().page(&filter, None, usize::MAX - 1).rows;
+        Ok(rows.into_iter().filter(|row| row.slot.collected.is_some()).take(limit).collect())
     }
 
     fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError> {

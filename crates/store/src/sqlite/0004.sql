@@ -1,2 +1,3 @@
--- A workflow's slots that are not final: what it has pending, without a look at all that ended.
-CREATE INDEX slots_live_of ON slots (workflow, scheduled_at, key DESC, state) WHERE state < 6;
+-- Slots that collect facts or have, and are not final: what an event schedule has pending, without a look at all that ended.
+-- Others, of which there are many, cost nothing for it.
+CREATE INDEX slots_collecting ON slots (workflow, scheduled_at, key DESC, state) WHERE collected IS NOT NULL AND state < 6;

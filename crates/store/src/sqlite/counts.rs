@@ -46,7 +46,7 @@ fn count_of(conn: &Connection, workflow: i64, filter: &SlotFilter) -> Result<Cou
     let values = [workflow, start, end];
     let troubled = "SELECT state, count(*) FROM slots INDEXED BY slots_troubled WHERE state > 6 \
                     AND workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3 GROUP BY state";
-    let live = "SELECT state, count(*) FROM slots INDEXED BY slots_live_of WHERE state < 6 \
+    let live = "SELECT state, count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 AND state < 6 \
                 AND workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3 GROUP BY state";
     let mut counts = count(conn, troubled, values)?;
     counts.append(&mut count(conn, live, values)?);

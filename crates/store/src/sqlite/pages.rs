@@ -39,7 +39,6 @@ pub(super) fn bounds(filter: &SlotFilter) -> Bounds {
 fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> Result<Vec<Road>, Fault> {
     let states = &filter.states;
     let only_troubled = !states.is_empty() && states.iter().all(|state| *state > SlotState::Succeeded);
-    let only_live = !states.is_empty() && states.iter().all(|state| *state < SlotState::Succeeded);
     Ok(match (&filter.backfill, workflow) {
         (Some(backfill), _) => {
             let text = Some(backfill.as_str().to_owned());
@@ -47,9 +46,6 @@ fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> 
         }
         (None, Some(workflow)) if only_troubled => {
             vec![Road::new("INDEXED BY slots_troubled", format!("state > 6 AND workflow = {workflow} AND "))]
-        }
-        (None, Some(workflow)) if only_live => {
-            vec![Road::new("INDEXED BY slots_live_of", format!("state < 6 AND workflow = {workflow} AND "))]
         }
         // Where all states are sought, the index passes over nothing; the table has others' slots between.
         (None, Some(workflow)) if !states.is_empty() && is_dense(conn, workflow)? => vec![Road::new("NOT INDEXED", "")],

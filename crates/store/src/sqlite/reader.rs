@@ -14,10 +14,10 @@ use super::definitions::Definitions;
 use super::fault::Fault;
 use super::pages;
 use super::pool::Pool;
-use super::rows::{BACKFILL, EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot};
+use super::rows::{BACKFILL, EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, slot_state};
 use super::run_pages;
 use crate::contract::{
-    Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of, newest_first,
+    PENDING, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of, newest_first,
 };
 use crate::cursor::{beyond_time, parse_seq};
 use crate::tally::{Columns, Tally};
@@ -252,6 +252,18 @@ impl Reader for SqliteReader {
         let mut records = self.latest(id, usize::MAX)?;
         records.reverse();
         Ok(records)
+    }
+
+    fn pending(&self, workflow: &WorkflowId, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
+        self.read("a workflow's pending slots", |tx, names| {
+            let states = PENDING.map(|state| slot_state(state).to_string()).join(", ");
+            let sql = format!(
+                "SELECT {SLOT} FROM slots INDEXED BY slots_collecting WHERE collected IS NOT NULL AND state < 6 \
+                 AND workflow = ?1 AND state IN ({states}) ORDER BY scheduled_at DESC, key LIMIT ?2"
+            );
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            collect(tx.prepare_cached(&sql)?, params![names.number(workflow), limit], |row| names.read_slot_row(row))
+        })
     }
 
     fn latest(&self, id: &SlotRef, limit: usize) -> Result<Vec<EventRecord>, StoreError> {

@@ -326,6 +326,7 @@ fn pages_need_no_sorting() {
         ("INDEXED BY slots_troubled", "state > 6 AND workflow = 1 AND "),
         ("INDEXED BY slots_unsucceeded", "state <> 6 AND state = 3 AND "),
         ("INDEXED BY slots_backfill", "backfill = 'b' AND "),
+        ("INDEXED BY slots_collecting", "collected IS NOT NULL AND state < 6 AND workflow = 1 AND "),
     ];
     for (index, prefix) in roads {
         for condition in [rest, earlier] {
