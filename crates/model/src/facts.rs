@@ -196,10 +196,10 @@ pub struct Fact {
 pub struct FactKey {
     /// Who told.
     pub source: Arc<str>,
-    /// Of what: the text of its [`Subject`].
-    pub about: Arc<str>,
     /// Its name there.
     pub key: Arc<str>,
+    /// Of what: the text of its [`Subject`].
+    pub about: Arc<str>,
 }
 
 impl Fact {

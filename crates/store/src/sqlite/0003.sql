@@ -11,7 +11,8 @@ CREATE TABLE facts (
     key    TEXT NOT NULL,
     -- Position in the log.
     seq    INTEGER NOT NULL,
-    PRIMARY KEY (source, about, key)
+    -- Keys mostly go with the time: those of many datasets lie together then, where they come together.
+    PRIMARY KEY (source, key, about)
 ) WITHOUT ROWID;
 -- What happened to neither a slot nor a workflow: few lines beside the others, and the facts are among them.
 CREATE INDEX events_outside ON events (seq) WHERE workflow IS NULL;
