@@ -192,6 +192,7 @@ pub struct Fact {
 }
 
 /// What names a fact: its source, what it is about, and its key there. Two datasets may well have a partition of the same day.
+/// In order by what it has from the top, as stores keep them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FactKey {
     /// Who told.

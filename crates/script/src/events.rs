@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use jiff::Timestamp;
+use kelos_model::arguments::{MAPPING, check_mapping};
 use kelos_model::constraint::{Constraint, Gate, Otherwise};
 use kelos_model::project::{self, ProjectName};
 use kelos_model::time::{Firing, Zone};
@@ -269,6 +270,8 @@ impl Desk {
                 events.program = found.map_err(|words| self.misses(&events.name, &words, &workflow.source))?;
                 let begin = workflow.trigger.check_begin();
                 begin.map_err(|words| self.misses(&events.name, words, &workflow.source))?;
+                let mapping = events.properties.get(MAPPING).map_or(Ok(()), |mapping| check_mapping(mapping));
+                mapping.map_err(|words| self.misses(&events.name, &words, &workflow.source))?;
             } else {
                 jobs.insert(workflow.id.clone(), (workflow.job.clone(), workflow.retry, workflow.pools.clone()));
             }

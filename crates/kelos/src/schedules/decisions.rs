@@ -179,8 +179,7 @@ struct Settled<'a> {
 /// Of a slot whose newest events are these, newest first.
 fn of_slot(row: SlotRow, latest: &[EventRecord]) -> Decision {
     let SlotRow { id, slot } = row;
-    let asked_by = latest.iter().find_map(asked_by);
-    let settled = latest.iter().find_map(|record| settles(record, &slot, asked_by));
+    let settled = latest.iter().find_map(|record| settles(record, &slot));
     let settled = settled.unwrap_or_else(|| unsettled(latest.first(), &slot));
     let (at, seq) = settled.record.map_or((slot.since, slot.last_event), |record| (record.at, record.seq));
     let absorbed = absorbed(latest, &slot);
@@ -211,20 +210,12 @@ fn unsettled<'a>(newest: Option<&'a EventRecord>, slot: &Slot) -> Settled<'a> {
     let since = text::format_short(slot.since);
     let (kind, text) = match slot.last_run {
         0 => (Kind::Pending, format!("{} since {since}", slot.state)),
-        run => (Kind::Fired, fired_words(run, slot, None)),
+        run => (Kind::Fired, fired_words(run, slot)),
     };
     Settled { record: newest, kind, text, explanation: None }
 }
 
-/// Who had a slot go without its trigger.
-fn asked_by(record: &EventRecord) -> Option<&str> {
-    match &record.event {
-        Event::Slot { what: SlotEvent::FiredBy { by, .. }, .. } => Some(by),
-        _ => None,
-    }
-}
-
-fn settles<'a>(record: &'a EventRecord, slot: &Slot, asked_by: Option<&str>) -> Option<Settled<'a>> {
+fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
     let Event::Slot { what, .. } = &record.event else { return None };
     let settled = |kind, text, explanation: Option<&Explanation>| Settled {
         record: Some(record),
@@ -233,7 +224,7 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot, asked_by: Option<&str>) -> 
         explanation: explanation.cloned(),
     };
     Some(match what {
-        SlotEvent::Dispatched { run, .. } => settled(Kind::Fired, fired_words(*run, slot, asked_by), None),
+        SlotEvent::Dispatched { run, .. } => settled(Kind::Fired, fired_words(*run, slot), None),
         // What became of it before is another run's.
         SlotEvent::Reopened { by, reason, .. } => {
             let (since, reason) = (text::format_short(slot.since), reason_words(reason.as_deref()));
@@ -272,9 +263,9 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot, asked_by: Option<&str>) -> 
     })
 }
 
-fn fired_words(run: u32, slot: &Slot, asked_by: Option<&str>) -> String {
+fn fired_words(run: u32, slot: &Slot) -> String {
     let asked = slot.collected.as_ref().and_then(|collected| collected.asked.as_ref());
-    let who = asked.map(|asked| asked.by.as_deref().or(asked_by).unwrap_or("somebody"));
+    let who = asked.map(|asked| asked.by.as_deref().unwrap_or("somebody"));
     let why = who.map(|who| format!(", as {who} asked")).unwrap_or_default();
     match slot.state {
         SlotState::Dispatched => format!("run {run} was dispatched{why}"),

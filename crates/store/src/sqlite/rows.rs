@@ -257,8 +257,7 @@ pub(super) fn read_place(row: &Row<'_>) -> Rowed<SlotPlace> {
     Ok(SlotPlace { at: Reverse(row.get(0)?), workflow: row.get(1)?, key: row.get(2)? })
 }
 
-/// Reads the columns of [`WORKFLOW`].
-/// A workflow; `definition` gives what column 5 says.
+/// Reads the columns of [`WORKFLOW`]; `definition` gives what column 5 says.
 pub(super) fn read_workflow(
     row: &Row<'_>,
     definition: impl FnOnce(&WorkflowId, u32, &Row<'_>) -> Rowed<Arc<Workflow>>,

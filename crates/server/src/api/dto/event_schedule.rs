@@ -181,9 +181,7 @@ impl EventScheduleDto {
             counts: None,
         })
     }
-}
 
-impl EventScheduleDto {
     /// The same with how many of its slots are in each state.
     pub(crate) fn with_counts(mut self, slots: BTreeMap<SlotState, u64>) -> EventScheduleDto {
         self.counts = Some(counts(slots));
