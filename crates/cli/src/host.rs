@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use kelos::core::Ask;
@@ -263,9 +263,19 @@ impl Signals {
     }
 }
 
+/// How long a port that was asked for may be in use: a server that was killed may just have been starting a process, which
+/// holds the socket until it has become another program.
+const PORT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same for the usual port, in whose place any other is taken.
+const USUAL_PORT_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Between two attempts to open a port.
+const PORT_AGAIN: Duration = Duration::from_millis(20);
+
 /// Opens a port; for none given a usual one, or any that is free.
 pub(crate) fn listen(bind: IpAddr, port: Option<u16>, usual: u16) -> Result<TcpListener, Failure> {
-    let open = |port| TcpListener::bind(SocketAddr::new(bind, port));
+    let open = |port, patience| open_port(SocketAddr::new(bind, port), patience);
     let fail = |port: u16, error: std::io::Error| {
         let failure = Failure::bad(format!("listen on {}: {error}", SocketAddr::new(bind, port)));
         match error.kind() {
@@ -275,11 +285,26 @@ pub(crate) fn listen(bind: IpAddr, port: Option<u16>, usual: u16) -> Result<TcpL
         }
     };
     match port {
-        Some(port) => open(port).map_err(|error| fail(port, error)),
-        None => match open(usual) {
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => open(0).map_err(|error| fail(0, error)),
+        Some(port) => open(port, PORT_PATIENCE).map_err(|error| fail(port, error)),
+        None => match open(usual, USUAL_PORT_PATIENCE) {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                open(0, Duration::ZERO).map_err(|error| fail(0, error))
+            }
             other => other.map_err(|error| fail(usual, error)),
         },
+    }
+}
+
+/// Opens a port, again and again for a while when it is in use.
+fn open_port(address: SocketAddr, patience: Duration) -> std::io::Result<TcpListener> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match TcpListener::bind(address) {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                std::thread::sleep(PORT_AGAIN);
+            }
+            result => return result,
+        }
     }
 }
 
