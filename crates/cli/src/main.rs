@@ -69,6 +69,11 @@ fn main() -> ExitCode {
         };
         std::process::exit(kelos::local::shim_main(std::path::Path::new(&folder)));
     }
+    if let Err(error) = kelos::local::survive_file_limit() {
+        let failure = failure::Failure::bad(format!("prepare for a limit on the size of files: {error}"));
+        failure.print();
+        return ExitCode::from(failure.code);
+    }
     let words: Vec<OsString> = deploy::double_dashes(serve::double_dashes(std::env::args_os().collect()));
     let cli = match stolos::words(words).and_then(Cli::try_parse_from) {
         Ok(cli) => cli,

@@ -30,6 +30,7 @@
 //! Linux only: it leans on `/proc`, pidfds and child subreapers.
 
 mod error;
+mod file_limit;
 mod launcher;
 mod log;
 mod outputs;
@@ -41,6 +42,7 @@ mod state;
 mod supervise;
 
 pub use error::{LocalError, StartError};
+pub use file_limit::survive_file_limit;
 pub(crate) use launcher::gone;
 pub use launcher::{Check, Launcher, Limits, Started, own_shim};
 pub use log::{LogChunk, log_len, read_log};

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::error::{At, LocalError};
+use super::file_limit::survive_file_limit;
 use super::log::LogWriter;
 use super::outputs::{OUTPUTS, OUTPUTS_VARIABLE};
 use super::procs::{self, ProcessId, Stat, Tree};
@@ -83,6 +84,7 @@ fn detach() -> io::Result<(Signals, ProcessId)> {
     // Fails only for the leader of a process group, when started by hand: then the shim stays in
     // its session.
     let _ = rustix::process::setsid();
+    survive_file_limit()?;
     // Signals that the server or its supervisor blocks would never arrive here, nor at the command.
     SigSet::empty().thread_set_mask().map_err(io::Error::from)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;

@@ -60,7 +60,20 @@ fn tell_sql(error: &rusqlite::Error, doing: &str, place: &str) -> StoreError {
         _ => match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => corrupt("it is not a database of Kelos".to_owned()),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::ConstraintViolation) => corrupt(error.to_string()),
+            Some(ErrorCode::SystemIoFailure) => {
+                let limit = file_limit().map_or_else(String::new, |bytes| {
+                    format!("; no file may have more than {bytes} bytes here: raise the limit (`ulimit -f`)")
+                });
+                StoreError::Medium { doing: format!("{doing} {place}"), cause: format!("{error}{limit}") }
+            }
             _ => StoreError::Medium { doing: format!("{doing} {place}"), cause: error.to_string() },
         },
     }
+}
+
+/// How large a file of this process may become, where there is a limit. SQLite does not say that a write failed for it.
+fn file_limit() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file size"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
 }
