@@ -163,34 +163,29 @@ impl Core {
     pub(crate) fn note_end(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
         let Some(task) = self.tasks.get(&id.workflow) else { return };
         // What was killed before has ended for them, though its run may still be dying.
-        let went_on = before.is_some_and(|before| matches!(before.state, SlotState::Dispatched | SlotState::Running));
-        let ended = went_on && ENDS.contains(&after.state);
-        let subject = Subject::Ended(task.row.definition.program().clone(), after.state);
-        if ended && self.listeners.contains_key(&subject) {
-            self.turn.ended.push((id.clone(), after.state));
+        let going = |slot: &&Slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running);
+        let Some(before) = before.filter(going).filter(|_| ENDS.contains(&after.state)) else { return };
+        let definition = &task.row.definition;
+        let subject = Subject::Ended(definition.program().clone(), after.state);
+        if !self.listeners.contains_key(&subject) {
+            return;
         }
+        // What was killed gives nothing, whatever it had said by then.
+        let outputs = before.outputs.as_deref().filter(|_| after.state != SlotState::Killed);
+        self.turn.ended.push(Occurrence::Ended {
+            program: definition.program().clone(),
+            state: after.state,
+            run: Some(format!("{}#{}", id.short(), after.last_run)),
+            arguments: arguments(definition, after.collected.as_deref(), id.key.scheduled_at()),
+            outputs: outputs.cloned().unwrap_or_default(),
+        });
     }
 
     /// Tells those who wait for the ends of runs.
     pub(crate) fn deliver_ends(&mut self) {
-        for (id, state) in std::mem::take(&mut self.turn.ended) {
-            if let Some(what) = self.end_of(&id, state) {
-                self.deliver(&what, None);
-            }
+        for what in std::mem::take(&mut self.turn.ended) {
+            self.deliver(&what, None);
         }
-    }
-
-    fn end_of(&self, id: &SlotRef, state: SlotState) -> Option<Occurrence> {
-        let task = self.tasks.get(&id.workflow)?;
-        let live = task.slots.get(&id.key)?;
-        let definition = &task.row.definition;
-        Some(Occurrence::Ended {
-            program: definition.program().clone(),
-            state,
-            run: Some(format!("{}#{}", id.short(), live.slot.last_run)),
-            arguments: arguments(definition, live.slot.collected.as_deref(), id.key.scheduled_at()),
-            outputs: live.outputs.as_deref().cloned().unwrap_or_default(),
-        })
     }
 
     /// Listens to what the trigger of a workflow waits for, as it is now.

@@ -47,7 +47,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::Backfill;
-use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Recall, Run, SlotRef, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
@@ -133,8 +133,8 @@ struct Turn {
     asked_facts: BTreeMap<FactKey, bool>,
     /// Facts, and who told them, that wait for what the store says of them.
     parked_facts: VecDeque<(u64, Vec<Named>)>,
-    /// Runs that ended, of which those are to hear who wait for that.
-    ended: Vec<(SlotRef, SlotState)>,
+    /// Runs that ended, as those are to hear of them who wait for that.
+    ended: Vec<Occurrence>,
 }
 
 impl Core {

@@ -9,7 +9,6 @@ use kelos_model::time::schedule::CronSchedule;
 use kelos_model::trigger::Waker;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Run, Slot, SlotKey, SlotState, Subject, WorkflowId};
-use serde_json::{Map, Value};
 
 use crate::constraints::LinePlace;
 use crate::pools::Rank;
@@ -65,8 +64,6 @@ pub(crate) struct Live {
     pub(crate) deferred: Option<(String, u32)>,
     /// Where it stands among those that wait for fewer runs of a program: of which, and below how many.
     pub(crate) line: Option<(WorkflowId, u32, LinePlace)>,
-    /// What its run said that it gives to those that it triggers.
-    pub(crate) outputs: Option<Box<Map<String, Value>>>,
 }
 
 impl Live {
@@ -80,7 +77,6 @@ impl Live {
             attempts: None,
             deferred: None,
             line: None,
-            outputs: None,
         }
     }
 }

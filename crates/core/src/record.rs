@@ -31,11 +31,6 @@ impl Core {
         let Some(after) = slot::apply(before.clone(), &what, self.now, self.seq + 1) else {
             return false;
         };
-        if let SlotEvent::Gave { outputs, .. } = &what
-            && let Some(live) = task.slots.get_mut(&id.key)
-        {
-            live.outputs = Some(Box::new(outputs.clone()));
-        }
         let mut succeeded = None;
         let executor = &task.row.definition.job.executor;
         let live = task.slots.entry(id.key.clone()).or_insert_with(|| Live::new(after.clone()));

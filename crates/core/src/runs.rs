@@ -23,7 +23,7 @@ impl Core {
             // The kill came before the start was confirmed: now the executor can be told whom to end.
             (_, Report::Started { external_id }) => self.cancel_as(run, external_id),
             (SlotState::Dispatched | SlotState::Running, Report::Gave { outputs }) => {
-                if live.outputs.as_deref() != Some(&outputs) {
+                if live.slot.outputs.as_deref() != Some(&outputs) {
                     self.record(&run.slot, SlotEvent::Gave { run: run.number, outputs });
                 }
             }

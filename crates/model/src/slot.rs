@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::event::SlotEvent;
 use crate::facts::{Asked, Collected};
@@ -169,6 +170,9 @@ pub struct Slot {
     /// What it has collected, where its trigger or its constraints ask for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collected: Option<Box<Collected>>,
+    /// What its run has said that it gives to those that it triggers, while that run may still end the slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Box<Map<String, Value>>>,
 }
 
 impl Slot {
@@ -189,6 +193,7 @@ impl Slot {
             said: 0,
             last_event: 0,
             collected: None,
+            outputs: None,
         }
     }
 
@@ -270,15 +275,19 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         SlotEvent::Imported { .. } => import(&mut slot, event, seq),
         SlotEvent::Planned { .. } => return None,
         SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
+        SlotEvent::Gave { outputs, .. } => slot.outputs = Some(Box::new(outputs.clone())),
         SlotEvent::Deferred { .. }
         | SlotEvent::ConstraintsMet { .. }
-        | SlotEvent::Gave { .. }
         | SlotEvent::Expired { .. }
         | SlotEvent::Skipped { .. } => {}
     }
     if slot.state != state {
         slot.state = state;
         slot.since = at;
+    }
+    // Only the run that ends the slot speaks for it: what another gave before is nobody's.
+    if !matches!(state, SlotState::Dispatched | SlotState::Running) {
+        slot.outputs = None;
     }
     slot.last_event = seq;
     Some(slot)

@@ -180,6 +180,10 @@ impl Pair {
 
     fn end(&mut self, run: &RunId) -> Result<(), String> {
         let Some((_, outcome)) = self.going.remove(run) else { return Ok(()) };
+        if let Some(outputs) = self.world.outputs(run) {
+            self.spec.gave(run, &outputs);
+            self.feed(vec![Input::RunReported { run: run.clone(), report: Report::Gave { outputs } }])?;
+        }
         self.spec.ended(run, &outcome, self.now);
         self.feed(vec![Input::RunReported { run: run.clone(), report: Report::Ended { outcome } }])?;
         Ok(())
@@ -279,11 +283,12 @@ impl Pair {
     }
 }
 
-/// Whether a slot has collected the same in both. Of several runs that end together either may come first.
+/// Whether a slot has collected the same in both.
 fn has_collected(found: Option<&Collected>, wanted: Option<&Collected>) -> bool {
     let (Some(found), Some(wanted)) = (found, wanted) else { return found.is_none() && wanted.is_none() };
     let tallies = |one: &Collected| {
-        one.tallies.iter().map(|(about, tally)| (about.clone(), tally.facts, tally.count)).collect::<Vec<_>>()
+        let all = one.tallies.iter();
+        all.map(|(about, tally)| (about.clone(), tally.facts, tally.count, tally.first.clone())).collect::<Vec<_>>()
     };
     let rest = |one: &Collected| (one.since, one.asked.clone(), one.met, one.again);
     tallies(found) == tallies(wanted) && rest(found) == rest(wanted)

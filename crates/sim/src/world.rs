@@ -8,6 +8,7 @@ use kelos_model::facts::{Collected, Tally};
 use kelos_model::time::parse_instant;
 use kelos_model::trigger::{Facts, Verdict};
 use kelos_model::{Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject};
+use serde_json::{Map, Value};
 
 use crate::rng::draw;
 
@@ -119,6 +120,17 @@ impl World {
             _ => Outcome::Unknown { reason: "lost sight of it".to_owned() },
         };
         (seconds(takes), outcome)
+    }
+
+    /// What a run gives to those that it triggers: most nothing, some the same as another attempt of their slot.
+    #[must_use]
+    pub fn outputs(&self, run: &RunId) -> Option<Map<String, Value>> {
+        let outputs = match draw(self.seed ^ 0x6A7E, &run.to_string()) % 6 {
+            0 => [("run".to_owned(), run.to_string().into())],
+            1 | 2 => [("rows".to_owned(), 1.into())],
+            _ => return None,
+        };
+        Some(outputs.into_iter().collect())
     }
 
     /// Starts a run, unless it has been started. Says whether it did.

@@ -12,6 +12,7 @@
 //! remove wc | pause wc | resume wc | restart
 //! answer /in/00 yes | no | never | failed why
 //! report wc@00:00#1 started | succeeded | killed | never-started
+//! report wc@00:00#1 gave name=value
 //! report wc@00:00#1 failed why | refused why | unknown why | deferred why
 //! rerun wc@00:00 | kill wc@00:00 | mark wc@00:00 | skip wc@00:00 | inspect wc@00:00 | capacity
 //! downstream wc@00:00 [killing] [dry] [because why]             a rerun with all that depends on it
@@ -439,6 +440,10 @@ fn report(world: &mut World, words: &mut Script) -> Said {
         "refused" => Report::Ended { outcome: Outcome::Refused { reason } },
         "unknown" => Report::Ended { outcome: Outcome::Unknown { reason } },
         "killed" => Report::Ended { outcome: Outcome::Killed },
+        "gave" => {
+            let (name, value) = reason.split_once('=').ok_or("expected name=value")?;
+            Report::Gave { outputs: [(name.to_owned(), value.into())].into_iter().collect() }
+        }
         other => return Err(format!("no report is named {other:?}")),
     };
     let input = Input::RunReported { run, report };

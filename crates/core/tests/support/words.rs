@@ -8,6 +8,7 @@ use kelos_model::time::format_short;
 use kelos_model::{
     EventRecord, Explanation, Occurrence, Outcome, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent,
 };
+use serde_json::Value;
 
 /// So many equal lines about neighbouring slots stay lines of their own.
 const FEW: usize = 3;
@@ -154,7 +155,10 @@ impl Words {
     fn occurrence(&self, what: &Occurrence) -> String {
         match what {
             Occurrence::Fired { cron, time } => format!("{cron} fired for {}", self.time(*time)),
-            Occurrence::Ended { program, state, .. } => format!("{program} {state}"),
+            Occurrence::Ended { program, state, outputs, .. } if outputs.is_empty() => format!("{program} {state}"),
+            Occurrence::Ended { program, state, outputs, .. } => {
+                format!("{program} {state}, which gave {}", Value::from(outputs.clone()))
+            }
             other => other.to_string(),
         }
     }

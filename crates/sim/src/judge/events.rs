@@ -15,6 +15,7 @@ use kelos_model::{
     Workflow, WorkflowId, slot,
 };
 use kelos_store::{MemoryDisk, MemoryStore, Reader, Store};
+use serde_json::{Map, Value};
 
 use crate::workload::Workload;
 
@@ -40,6 +41,9 @@ pub struct Watch {
     started: BTreeMap<SlotRef, Timestamp>,
     /// By workflow, its successful run that was dispatched last, and when that was started.
     last_runs: BTreeMap<WorkflowId, (u64, Timestamp)>,
+    /// What the latest run of each slot said that it gives, and what those gave that ended one, by the run's name.
+    gave: BTreeMap<SlotRef, (u32, Map<String, Value>)>,
+    given: BTreeMap<String, Map<String, Value>>,
     /// Those who told, and heard that it is stored.
     acknowledged: BTreeSet<u64>,
 }
@@ -234,6 +238,7 @@ impl Watch {
     fn follow_slot(&mut self, id: &SlotRef, what: &SlotEvent, record: &EventRecord) -> Result<(), String> {
         match what {
             SlotEvent::Collected { what, fact } => self.judge_collected(id, what, *fact)?,
+            SlotEvent::Gave { run, outputs } => drop(self.gave.insert(id.clone(), (*run, outputs.clone()))),
             SlotEvent::ConstraintsMet { .. } => self.judge_constraints(id, record.at)?,
             SlotEvent::Skipped { explanation } if explanation.kind == TriggerKind::Constraints => {
                 self.judge_skipped(id, explanation)?;
@@ -251,6 +256,9 @@ impl Watch {
         let program = seen.definition.program().clone();
         if went_on && ENDS.contains(&after.state) {
             let run = format!("{}#{}", id.short(), after.last_run);
+            let last = |(number, _): &&(u32, _)| *number == after.last_run && after.state != SlotState::Killed;
+            let given = self.gave.get(id).filter(last).map(|(_, outputs)| outputs.clone());
+            self.given.insert(run.clone(), given.unwrap_or_default());
             self.expect(What::End(run, after.state), &Subject::Ended(program.clone(), after.state), record.at);
         }
         if matches!(what, SlotEvent::Succeeded { .. }) {
@@ -270,6 +278,9 @@ impl Watch {
         let collector =
             if is_schedule { Collector::Schedule(id.workflow.clone()) } else { Collector::Slot(id.clone()) };
         let expected = match (what, fact) {
+            (Occurrence::Ended { run: Some(run), outputs, .. }, None) if self.given.get(run) != Some(outputs) => {
+                return Err(format!("{id} hears that {run} gave {outputs:?}, which it did not"));
+            }
             (_, Some(fact)) => {
                 if is_schedule && std::mem::replace(&mut seen.last_fact, fact) >= fact {
                     return Err(format!("{id} collects fact {fact} out of order"));

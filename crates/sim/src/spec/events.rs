@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Deployment, FireRequest};
+use kelos_model::arguments::arguments;
 use kelos_model::ranges::Range;
 use kelos_model::retry::scramble;
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::evaluate;
 use kelos_model::workflow::{CatchUp, Keys};
 use kelos_model::{Answer, Collected, Fact, FactKey, Occurrence, RunId, SlotRef, SlotState, Workflow, WorkflowId};
+use serde_json::{Map, Value};
 
 use super::{Spec, SpecSlot, millis};
 use crate::world::{Known, World};
@@ -26,6 +28,8 @@ const LATE: SignedDuration = SignedDuration::from_secs(60);
 pub(super) struct Memory {
     /// The names of facts that were told.
     told: BTreeSet<FactKey>,
+    /// What runs said that they give.
+    gave: BTreeMap<RunId, Map<String, Value>>,
     /// When each event schedule was last touched.
     updated: BTreeMap<WorkflowId, Timestamp>,
     /// Up to when the cron times of each workflow are done with.
@@ -199,12 +203,20 @@ impl Spec {
         }
     }
 
+    /// A run says what it gives.
+    pub fn gave(&mut self, run: &RunId, outputs: &Map<String, Value>) {
+        self.memory.gave.insert(run.clone(), outputs.clone());
+    }
+
     /// A run that went on came to an end.
     pub(super) fn has_ended(&mut self, run: &RunId, state: SlotState, now: Timestamp) {
         let Some(workflow) = self.known.get(&run.slot.workflow) else { return };
-        let (arguments, outputs) = Default::default();
-        let name = Some(run.to_string());
+        let name = Some(format!("{}#{}", run.slot.short(), run.number));
         let program = workflow.program().clone();
+        let collected = self.slots.get(&run.slot).and_then(|slot| slot.collected.as_ref());
+        let arguments = arguments(workflow, collected, run.slot.key.scheduled_at());
+        // What was killed gives nothing.
+        let outputs = self.memory.gave.remove(run).filter(|_| state != SlotState::Killed).unwrap_or_default();
         self.deliver(&Occurrence::Ended { program, state, run: name, arguments, outputs }, now);
     }
 

@@ -8,10 +8,11 @@ use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause, Workflow, WorkflowRow};
 use kelos_model::{
-    BackfillId, Collected, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
+    BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
+use serde::de::DeserializeOwned;
 
 use super::fault::Fault;
 use crate::contract::{PastDefinition, SlotRow};
@@ -20,7 +21,7 @@ use crate::cursor::{SlotPlace, whole_key};
 pub(super) type Rowed<T> = Result<T, Fault>;
 
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event, collected";
+     external_id, priority, backfill, due, said, last_event, collected, outputs";
 /// How [`SLOT`] begins.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
@@ -112,7 +113,7 @@ fn read_backfill_name(row: &Row<'_>, column: usize) -> Rowed<Option<BackfillId>>
     name.map(BackfillId::new).transpose().map_err(|error| Fault::Nonsense(error.to_string()))
 }
 
-fn read_collected(row: &Row<'_>, column: usize) -> Rowed<Option<Box<Collected>>> {
+fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Rowed<Option<Box<T>>> {
     let Some(json) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
     Ok(Some(Box::new(serde_json::from_str(json)?)))
 }
@@ -248,7 +249,8 @@ pub(super) fn read_slot(row: &Row<'_>) -> Rowed<Slot> {
         due: read_moment_if_any(row, 12)?,
         said: row.get(13)?,
         last_event: row.get(14)?,
-        collected: read_collected(row, 15)?,
+        collected: read_json(row, 15)?,
+        outputs: read_json(row, 16)?,
     })
 }
 

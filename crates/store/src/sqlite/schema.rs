@@ -6,8 +6,13 @@ use super::fault::Fault;
 use crate::contract::StoreError;
 
 /// Step `n` (from 1) leads from version `n - 1` to version `n`.
-pub(super) const STEPS: &[&str] =
-    &[include_str!("0001.sql"), include_str!("0002.sql"), include_str!("0003.sql"), include_str!("0004.sql")];
+pub(super) const STEPS: &[&str] = &[
+    include_str!("0001.sql"),
+    include_str!("0002.sql"),
+    include_str!("0003.sql"),
+    include_str!("0004.sql"),
+    include_str!("0005.sql"),
+];
 
 /// "Kelo" in the header of the file: it tells our databases from those of other programs.
 pub(super) const APPLICATION: i64 = 0x4b65_6c6f;
