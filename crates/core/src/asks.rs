@@ -113,12 +113,20 @@ impl Core {
         self.check_slot(slot)?;
         match self.live(slot).map(|live| live.slot.state) {
             None => self.plan_asked(slot, 0, Some(by), reason),
+            Some(state) if !state.is_final() && self.before_start(slot).is_some() => {
+                self.record(slot, SlotEvent::Requested { by, reason });
+            }
             Some(state) if !state.is_final() => return Err(Refusal::StillLive(slot.clone(), state)),
             Some(_) => {
                 self.record(slot, SlotEvent::Reopened { by, reason, priority: 0, backfill: None });
             }
         }
         Ok(Done::Plainly)
+    }
+
+    /// When the workflow of a slot begins, where that is left alone until then.
+    pub(crate) fn before_start(&self, slot: &SlotRef) -> Option<jiff::Timestamp> {
+        self.tasks.get(&slot.workflow)?.before_start(&slot.key)
     }
 
     /// Opens a slot that somebody asks for. Where the next event says who, this one need not.

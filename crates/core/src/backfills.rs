@@ -41,7 +41,9 @@ impl Core {
             match self.live(&slot).map(|live| (live.slot.state, live.slot.priority)) {
                 None => sorted.created.push(slot),
                 // What goes anyway is taken over only to go sooner.
-                Some((state, priority)) if !state.is_final() && request.priority > priority => {
+                Some((state, priority))
+                    if !state.is_final() && (request.priority > priority || self.before_start(&slot).is_some()) =>
+                {
                     sorted.adopted.push(slot)
                 }
                 Some((state, _)) if state.is_final() && reopens(request.mode, state) => sorted.reopened.push(slot),

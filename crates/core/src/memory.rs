@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::time::format_short;
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::trigger::Waker;
 use kelos_model::workflow::WorkflowRow;
@@ -81,6 +82,12 @@ impl Live {
     }
 }
 
+/// Why a slot is left alone whose workflow begins later.
+fn not_begun(start: Timestamp) -> String {
+    let start = format_short(start);
+    format!("its workflow starts later, at {start}, and nobody asked for it: rerun it to have it go all the same")
+}
+
 /// The place of a queued slot.
 pub(crate) fn place(slot: &Slot, key: &SlotKey) -> Place {
     let order = if key.job().is_some() { slot.last_event } else { 0 };
@@ -122,11 +129,16 @@ impl Task {
             SlotKey::Time(_) if self.row.definition.keys.are_moments() => None,
             SlotKey::Time(at) => match &self.schedule {
                 Err(why) => Some(why.clone()),
-                Ok(schedule) if schedule.contains(*at) => None,
+                Ok(schedule) if schedule.contains(*at) => self.before_start(key).map(not_begun),
                 Ok(_) => Some("its time is not in the workflow's schedule any more".to_owned()),
             },
             SlotKey::Job(id) => self.no_job(id),
         }
+    }
+
+    /// When its workflow begins, where a slot by time lies before that and nobody asked for it.
+    pub(crate) fn before_start(&self, key: &SlotKey) -> Option<Timestamp> {
+        self.row.definition.starts_after(key, self.slots.get(key).map(|live| &live.slot))
     }
 
     /// Whether it is paused. An event schedule that is disabled has ended what it had pending, and all else goes on.

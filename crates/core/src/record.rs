@@ -79,6 +79,11 @@ impl Core {
         if before.is_some_and(|before| before.priority != after.priority) {
             self.move_in_line(id);
         }
+        if before.is_some_and(|before| before.requested != after.requested) {
+            // It may have been left alone until somebody asked for it.
+            self.dirty.insert(id.clone());
+            self.to_dispatch.insert(id.workflow.clone());
+        }
         if let Some(before) = before.filter(|before| before.state == after.state) {
             if before.backfill != after.backfill && after.state.is_idle() {
                 // The backfill that it left may be paused.

@@ -156,7 +156,7 @@ impl Export<'_> {
                 let time = slot.id.key.scheduled_at();
                 let Ok(record) = self.record(&slot)? else { return Ok(()) };
                 file(TreeFile::slot(&row.id, time, &record))?;
-                if self.needs_mark(&slot) {
+                if self.needs_mark(&row, &slot) {
                     file(TreeFile::mark(&row.id, time, self.options.now))?;
                 }
                 Ok(())
@@ -200,9 +200,15 @@ impl Export<'_> {
         Ok(all)
     }
 
-    /// Celos looks at nothing older than its window that is not marked.
-    fn needs_mark(&self, row: &SlotRow) -> bool {
-        !row.slot.state.is_final() && self.options.now.duration_since(row.id.key.scheduled_at()) > WINDOW
+    /// Celos looks at nothing that is older than its window, or lies before its workflow's start, and is not marked. What is
+    /// left alone here because it lies before the start is to be left alone there.
+    fn needs_mark(&self, workflow: &WorkflowRow, row: &SlotRow) -> bool {
+        let definition = &workflow.definition;
+        let time = row.id.key.scheduled_at();
+        let is_old = self.options.now.duration_since(time) > WINDOW;
+        let rests = definition.starts_after(&row.id.key, Some(&row.slot)).is_some();
+        let is_before_start = definition.start_time.is_some_and(|start| time < start);
+        !row.slot.state.is_final() && !rests && (is_old || is_before_start)
     }
 
     /// The record of a slot, or why Celos can't have it.
@@ -249,7 +255,7 @@ impl Export<'_> {
                     Err(why) => done.troubles.push(Trouble { path: slot.id.to_string(), why }),
                     Ok(_) => {
                         slots += 1;
-                        done.marked += u32::from(self.needs_mark(&slot));
+                        done.marked += u32::from(self.needs_mark(&row, &slot));
                         done.troubles.extend(unsure(&slot));
                     }
                 }

@@ -293,6 +293,14 @@ pub enum SlotEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
+    /// A person asked for it while it was live: it goes although its workflow starts later.
+    Requested {
+        /// Who.
+        by: String,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// It was taken over from the database of another scheduler: it came to be, or a slot that had not run yet
     /// stands where it stood there.
     Imported {
@@ -306,6 +314,9 @@ pub enum SlotEvent {
         /// What the executor calls its latest run there, which counts as a run here; a running slot has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         external_id: Option<String>,
+        /// Whether somebody had asked for it there.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        requested: bool,
         /// Where it stood there, in the other scheduler's words, and why it stands elsewhere here.
         there: String,
     },

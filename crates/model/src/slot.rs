@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::event::SlotEvent;
+use crate::event::{Origin, SlotEvent};
 use crate::facts::{Asked, Collected};
 use crate::id::BackfillId;
 
@@ -124,7 +124,7 @@ impl SlotState {
             (live, SlotEvent::SkippedBy { .. }) if !live.is_final() => Skipped,
             (idle, SlotEvent::MarkedSucceeded { .. }) if !matches!(idle, Dispatched | Running | Succeeded) => Succeeded,
             (done, SlotEvent::Reopened { .. }) if done.is_final() => Waiting,
-            (live, SlotEvent::Prioritised { .. }) if !live.is_final() => live,
+            (live, SlotEvent::Prioritised { .. } | SlotEvent::Requested { .. }) if !live.is_final() => live,
             (Waiting, SlotEvent::Imported { state, .. }) if state.is_importable() => *state,
             // The run of a killed or skipped slot, which may have been reopened since, but can't have been dispatched again.
             (state, SlotEvent::RunEnded { .. }) if !matches!(state, Dispatched | Running) => state,
@@ -161,6 +161,9 @@ pub struct Slot {
     pub priority: i32,
     /// The backfill that last asked for it.
     pub backfill: Option<BackfillId>,
+    /// Whether somebody ever asked for it by itself or by a backfill: then it goes although its workflow starts later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requested: bool,
     /// When the retry is due, in [`SlotState::Backoff`].
     pub due: Option<Timestamp>,
     /// Digest of the explanation that was last logged: the next one is logged when it says something else.
@@ -189,6 +192,7 @@ impl Slot {
             external_id: None,
             priority: 0,
             backfill: None,
+            requested: false,
             due: None,
             said: 0,
             last_event: 0,
@@ -262,6 +266,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
             slot.external_id = None;
             slot.priority = *priority;
             slot.backfill.clone_from(backfill);
+            slot.requested = true;
             if let Some(collected) = &mut slot.collected {
                 collected.since = at;
                 collected.met = true;
@@ -271,7 +276,9 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         SlotEvent::Prioritised { priority, backfill, .. } => {
             slot.priority = *priority;
             slot.backfill = Some(backfill.clone());
+            slot.requested = true;
         }
+        SlotEvent::Requested { .. } => slot.requested = true,
         SlotEvent::Imported { .. } => import(&mut slot, event, seq),
         SlotEvent::Planned { .. } => return None,
         SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
@@ -329,8 +336,9 @@ fn is_whole(event: &SlotEvent) -> bool {
 
 /// Takes over what was counted elsewhere. The latest run there is a run here, so that the next one is another.
 fn import(slot: &mut Slot, event: &SlotEvent, seq: u64) {
-    let SlotEvent::Imported { state, retries, external_id, .. } = event else { return };
+    let SlotEvent::Imported { state, retries, external_id, requested, .. } = event else { return };
     slot.retries = *retries;
+    slot.requested |= *requested;
     slot.external_id.clone_from(external_id);
     if external_id.is_some() {
         slot.last_run = 1;
@@ -342,7 +350,10 @@ fn import(slot: &mut Slot, event: &SlotEvent, seq: u64) {
 /// The events with which a slot comes to be.
 fn begin(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
     match event {
-        SlotEvent::Planned { priority, backfill, .. } => Some(waiting(at, seq, *priority, backfill.clone())),
+        SlotEvent::Planned { origin, priority, backfill, .. } => {
+            let requested = matches!(origin, Origin::Request | Origin::Backfill);
+            Some(Slot { requested, ..waiting(at, seq, *priority, backfill.clone()) })
+        }
         SlotEvent::Imported { state, .. } if is_whole(event) => {
             let mut slot = Slot { state: *state, ..waiting(at, seq, 0, None) };
             import(&mut slot, event, seq);

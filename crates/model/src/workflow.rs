@@ -14,6 +14,7 @@ use crate::jobs::JobKeys;
 use crate::key::SlotKey;
 use crate::ranges::{Range, RangeSet};
 use crate::retry::RetryPolicy;
+use crate::slot::Slot;
 use crate::time::schedule::Schedule;
 use crate::trigger::Trigger;
 
@@ -87,6 +88,15 @@ impl Workflow {
     #[must_use]
     pub fn program(&self) -> &WorkflowId {
         self.keys.events().map_or(&self.id, |events| &events.program)
+    }
+
+    /// The moment at which it starts, for one of its slots by time that lies before that and that nobody asked for: such a
+    /// slot is left alone.
+    #[must_use]
+    pub fn starts_after(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Timestamp> {
+        let at = key.time().filter(|_| !self.keys.are_moments())?;
+        let requested = slot.is_some_and(|slot| slot.requested);
+        self.start_time.filter(|start| at < *start && !requested)
     }
 }
 

@@ -168,12 +168,21 @@ fn asked() -> impl Strategy<Value = SlotEvent> {
             .prop_map(|(by, reason, priority, backfill)| SlotEvent::Reopened { by, reason, priority, backfill }),
         (any::<i32>(), backfill(), prop::option::of(text()))
             .prop_map(|(priority, backfill, by)| SlotEvent::Prioritised { priority, backfill, by }),
-        (text(), prop::sample::select(SlotState::ALL.to_vec()), any::<u32>(), prop::option::of(text()), text())
-            .prop_map(|(from, state, retries, external_id, there)| SlotEvent::Imported {
+        (text(), prop::option::of(text())).prop_map(|(by, reason)| SlotEvent::Requested { by, reason }),
+        (
+            text(),
+            prop::sample::select(SlotState::ALL.to_vec()),
+            any::<u32>(),
+            prop::option::of(text()),
+            any::<bool>(),
+            text()
+        )
+            .prop_map(|(from, state, retries, external_id, requested, there)| SlotEvent::Imported {
                 from,
                 state,
                 retries,
                 external_id,
+                requested,
                 there
             }),
     ]

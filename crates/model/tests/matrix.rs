@@ -86,8 +86,14 @@ fn what_is_not_there_can_only_be_planned_or_imported() {
 fn an_imported_slot_is_whole_or_not_at_all() {
     let imported = |state, external_id: Option<&str>| {
         let external_id = external_id.map(str::to_owned);
-        let event =
-            SlotEvent::Imported { from: "celos".to_owned(), state, retries: 3, external_id, there: String::new() };
+        let event = SlotEvent::Imported {
+            from: "celos".to_owned(),
+            state,
+            retries: 3,
+            external_id,
+            requested: false,
+            there: String::new(),
+        };
         apply(None, &event, Timestamp::UNIX_EPOCH, 7)
     };
     let running = imported(SlotState::Running, Some("x")).unwrap();

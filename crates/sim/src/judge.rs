@@ -240,12 +240,15 @@ fn last_definitions(workload: &Workload) -> &[Arc<Workflow>] {
 }
 
 /// Whether the scheduler leaves a slot alone because of its key.
-fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, id: &SlotRef) -> bool {
+fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, (id, slot): (&SlotRef, &Slot)) -> bool {
     if id.key.job().is_some() {
         return apps.parents(id).is_none();
     }
     if row.definition.keys.are_moments() {
         return false;
+    }
+    if row.definition.start_time.is_some_and(|start| id.key.scheduled_at() < start) && !slot.requested {
+        return true;
     }
     let schedules = crate::spec::schedules(last_definitions(workload));
     !schedules.get(&id.workflow).is_some_and(|schedule| schedule.contains(id.key.scheduled_at()))
@@ -265,7 +268,7 @@ fn is_accounted_for(
     // What an event schedule has running goes on when it is disabled.
     let goes_on = |row: &WorkflowRow| row.present && (!row.paused || row.definition.keys.events().is_some());
     let Some(row) = row.filter(goes_on) else { return Ok(()) };
-    if is_dormant(workload, apps, &row, id) {
+    if is_dormant(workload, apps, &row, (id, slot)) {
         return Ok(());
     }
     if is_paused(reader, slot)? && !slot.run_alive {

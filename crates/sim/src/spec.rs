@@ -44,6 +44,8 @@ pub struct SpecSlot {
     pub priority: i32,
     /// The backfill that last asked for it.
     backfill: Option<BackfillId>,
+    /// Whether somebody ever asked for it.
+    requested: bool,
     due: Option<Timestamp>,
     /// When it was last queued or held.
     since: Timestamp,
@@ -197,7 +199,15 @@ impl Spec {
     /// Whether a slot belongs to its workflow as that is now.
     fn is_here(&self, slot: &SlotRef, schedules: &BTreeMap<WorkflowId, CronSchedule>) -> bool {
         let has_time = |schedule: &CronSchedule| schedule.contains(slot.key.scheduled_at());
-        self.is_moment(slot) || self.is_job(slot) || schedules.get(&slot.workflow).is_some_and(has_time)
+        self.is_moment(slot)
+            || self.is_job(slot)
+            || schedules.get(&slot.workflow).is_some_and(has_time) && self.has_begun(slot)
+    }
+
+    /// Whether a slot by time lies where its workflow has begun, or somebody asked for it.
+    fn has_begun(&self, slot: &SlotRef) -> bool {
+        let start = self.workflows.get(&slot.workflow).and_then(|one| one.start_time).unwrap_or(Timestamp::MIN);
+        slot.key.scheduled_at() >= start || self.slots.get(slot).is_some_and(|slot| slot.requested)
     }
 
     /// Moves a slot to a state.
@@ -221,6 +231,7 @@ impl Spec {
     fn gate(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp, world: &World) {
         let workflow = self.workflows[id].clone();
         let mine = self.slots.keys().filter(|slot| slot.workflow == *id && schedule.contains(slot.key.scheduled_at()));
+        let mine = mine.filter(|slot| self.has_begun(slot));
         for slot in mine.cloned().collect::<Vec<_>>() {
             let state = &self.slots[&slot];
             let backed_off = state.state == SlotState::Backoff && state.due.is_some_and(|due| due <= now);
@@ -332,19 +343,22 @@ impl Spec {
             Ask::DeleteSchedules(gone) => self.delete(gone, now),
             Ask::Fire(request) => self.fire_now(request, now),
             Ask::Tell(facts) => self.tell(facts, now),
-            Ask::Rerun { slot, .. } if self.has(slot) => match self.slots.get_mut(slot) {
-                None => {
-                    self.slots.insert(slot.clone(), SpecSlot::waiting(0, None));
+            Ask::Rerun { slot, .. } if self.has(slot) => {
+                let has_begun = self.has_begun(slot);
+                match self.slots.get_mut(slot) {
+                    None => {
+                        self.slots.insert(slot.clone(), SpecSlot::requested());
+                    }
+                    Some(state) if state.state.is_final() => state.reopen(0, None, now),
+                    Some(state) => state.requested |= !has_begun,
                 }
-                Some(state) if state.state.is_final() => state.reopen(0, None, now),
-                Some(_) => {}
-            },
+            }
             // A job that nobody opened never comes, so there is nothing to kill.
             Ask::Kill { slot, .. } if slot.key.job().is_some() && !self.slots.contains_key(slot) => {}
             Ask::Kill { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Killed, now),
             Ask::Skip { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Skipped, now),
             Ask::MarkSucceeded { slot, .. } if self.can_be(slot) => {
-                let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0, None));
+                let state = self.slots.entry(slot.clone()).or_insert_with(SpecSlot::requested);
                 if !state.alive && state.state != SlotState::Succeeded {
                     state.state = SlotState::Succeeded;
                     self.succeeded(slot);
@@ -408,7 +422,7 @@ impl Spec {
         }
         let mut ended = Vec::new();
         for slot in members {
-            let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0, None));
+            let state = self.slots.entry(slot.clone()).or_insert_with(SpecSlot::requested);
             if state.state == SlotState::Running {
                 ended.push(RunId { slot, number: state.last_run });
             }
@@ -435,7 +449,7 @@ impl Spec {
     }
 
     fn end(&mut self, slot: &SlotRef, end: SlotState, now: Timestamp) -> Vec<RunId> {
-        let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::waiting(0, None));
+        let state = self.slots.entry(slot.clone()).or_insert_with(SpecSlot::requested);
         if state.state.is_final() {
             return Vec::new();
         }
@@ -484,8 +498,14 @@ impl SpecSlot {
             retries: arrival.retries,
             last_run: u32::from(arrival.external_id.is_some()),
             alive: arrival.state == SlotState::Running,
+            requested: arrival.requested,
             ..SpecSlot::waiting(0, None)
         }
+    }
+
+    /// One that a person asked for before it was there.
+    fn requested() -> SpecSlot {
+        SpecSlot { requested: true, ..SpecSlot::waiting(0, None) }
     }
 
     fn waiting(priority: i32, backfill: Option<BackfillId>) -> SpecSlot {
@@ -495,6 +515,7 @@ impl SpecSlot {
             last_run: 0,
             alive: false,
             priority,
+            requested: backfill.is_some(),
             backfill,
             due: None,
             since: Timestamp::MIN,
@@ -508,6 +529,7 @@ impl SpecSlot {
         self.retries = 0;
         self.priority = priority;
         self.backfill = backfill;
+        self.requested = true;
         if let Some(collected) = &mut self.collected {
             collected.since = now;
             collected.met = true;

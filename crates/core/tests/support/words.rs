@@ -148,6 +148,7 @@ impl Words {
                 format!("adopted by {backfill}, priority {priority}")
             }
             SlotEvent::Prioritised { priority, .. } => format!("has priority {priority}"),
+            SlotEvent::Requested { by, .. } => format!("asked for by {by}"),
             SlotEvent::Imported { from, there, .. } => format!("imported from {from}, {there} there"),
         }
     }

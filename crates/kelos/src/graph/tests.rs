@@ -61,6 +61,7 @@ impl World {
             state,
             retries: 0,
             external_id: None,
+            requested: false,
             there: state.to_string(),
         };
         self.happen(name, what);

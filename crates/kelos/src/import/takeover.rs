@@ -26,6 +26,8 @@ pub struct Arrival {
     pub retries: u32,
     /// What Oozie calls its job.
     pub external_id: Option<String>,
+    /// Whether it is marked for rerun there.
+    pub requested: bool,
     /// Where it stands there, in Celos's words.
     pub there: String,
     /// Whether Celos had forgotten it, unfinished, because of its age.
@@ -41,6 +43,7 @@ impl Arrival {
             state: self.state,
             retries: self.retries,
             external_id: self.external_id.clone(),
+            requested: self.requested,
             there: self.there.clone(),
         }
     }
@@ -63,6 +66,9 @@ pub fn takeover(kept: &Kept, as_of: Timestamp, revive: bool) -> Vec<Arrival> {
     let marked = kept.marks.keys().filter(|time| kept.is_marked(**time, as_of) && !kept.slots.contains_key(time));
     arrivals.extend(marked.map(|time| waiting(*time, 0, "marked for rerun".to_owned())));
     arrivals.sort_by_key(|arrival| arrival.time);
+    for arrival in &mut arrivals {
+        arrival.requested = kept.is_marked(arrival.time, as_of);
+    }
     arrivals
 }
 
@@ -118,7 +124,7 @@ fn unreadable(time: Timestamp) -> Arrival {
 }
 
 fn waiting(time: Timestamp, retries: u32, there: String) -> Arrival {
-    Arrival { time, state: SlotState::Waiting, retries, external_id: None, there, forgotten: false }
+    Arrival { time, state: SlotState::Waiting, retries, external_id: None, requested: false, there, forgotten: false }
 }
 
 /// The row of a workflow that a script defines.

@@ -247,7 +247,10 @@ impl Shadow {
                 (Err(why), _) => found.push((Subject::workflow(id), What::NoAnswer { why: why.clone() })),
                 (Ok(_), None) => found.push((Subject::workflow(id), What::NotDefined)),
                 (Ok(seen), Some(row)) => {
-                    let ours = slots(&**reader, id, range)?;
+                    let mut ours = slots(&**reader, id, range)?;
+                    // Of what lies before a workflow's start Celos says nothing unless asked.
+                    let start = row.definition.start_time.unwrap_or(Timestamp::MIN);
+                    ours.retain(|time, _| *time >= start || seen.slots.contains_key(time));
                     let compared = compare(&ours, &seen.slots, range, row.paused);
                     agreed += compared.agreed;
                     let subject = |time| Subject::slot(&SlotRef::at(id.clone(), time));

@@ -122,9 +122,16 @@ impl Search<'_> {
         self.now.duration_since(began(row))
     }
 
+    /// Whether a slot is left alone as its workflow says: it starts later.
+    fn is_before_start(&self, row: &SlotRow) -> bool {
+        self.workflow.definition.starts_after(&row.id.key, Some(&row.slot)).is_some()
+    }
+
     /// The slots that have not begun to run, where one of them is late or will expire soon.
     fn waiting(&self) -> Result<Option<Stuck>, StoreError> {
-        let before_its_run = |row: &&SlotRow| row.slot.state < SlotState::Running && row.slot.backfill.is_none();
+        let before_its_run = |row: &&SlotRow| {
+            row.slot.state < SlotState::Running && row.slot.backfill.is_none() && !self.is_before_start(row)
+        };
         let waiting: Vec<&SlotRow> =
             self.slots.iter().filter(before_its_run).filter(|row| self.age(row) > FLOOR).collect();
         if waiting.is_empty() {
@@ -203,7 +210,8 @@ impl Search<'_> {
 
     /// The slots that wait to be tried again.
     fn backoff(&self) -> Result<Option<Stuck>, StoreError> {
-        let mut waiting = self.slots.iter().filter(|row| row.slot.state == SlotState::Backoff);
+        let waits = |row: &&SlotRow| row.slot.state == SlotState::Backoff && !self.is_before_start(row);
+        let mut waiting = self.slots.iter().filter(waits);
         let Some(row) = waiting.next() else { return Ok(None) };
         let usual = usual::lateness(self.reader, &self.workflow.id)?;
         let due = usual::due(self.reader, row)?;
@@ -236,7 +244,8 @@ impl Search<'_> {
     fn paused(&self) -> Result<Option<Stuck>, StoreError> {
         let is_due = |row: &&SlotRow| row.id.key.scheduled_at() <= self.now;
         let has_run = |row: &&SlotRow| matches!(row.slot.state, SlotState::Dispatched | SlotState::Running);
-        let due: Vec<&SlotRow> = self.slots.iter().filter(is_due).filter(|row| !has_run(row)).collect();
+        let rests = |row: &&SlotRow| has_run(row) || self.is_before_start(row);
+        let due: Vec<&SlotRow> = self.slots.iter().filter(is_due).filter(|row| !rests(row)).collect();
         let missed = self.missed()?;
         let others = (due.len() + missed.len()).saturating_sub(1);
         let reason = format!("its workflow is paused; {}", due_words(others + 1));

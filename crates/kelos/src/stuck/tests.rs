@@ -266,6 +266,15 @@ fn what_is_due_of_a_paused_workflow_comes_last_though_it_was_not_planned() {
 }
 
 #[test]
+fn what_lies_before_its_workflows_start_is_not_stuck_until_somebody_asks_for_it() {
+    let mut world = World::new(vec![row("w", |w| w.start_time = Some(at(5, 0)))]);
+    let slot = world.planned("w", 1, at(1, 0));
+    assert_eq!(told(&world.stuck(at(10, 30))), []);
+    world.happens(&slot, at(6, 0), SlotEvent::Requested { by: "ann".to_owned(), reason: None });
+    assert_eq!(told(&world.stuck(at(10, 30))).len(), 1);
+}
+
+#[test]
 fn what_collects_facts_is_never_late_but_may_be_about_to_expire() {
     let events = row("s", |one| {
         one.trigger = Trigger::Partitions { dataset: "ds".into(), count: 4 };

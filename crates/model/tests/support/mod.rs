@@ -53,6 +53,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
             state: SlotState::Succeeded,
             retries: 2,
             external_id: Some("y".to_owned()),
+            requested: false,
             there: "SUCCESS".to_owned(),
         },
         SlotEvent::MarkedSucceeded { by: "ann".to_owned(), reason: None },
@@ -66,11 +67,12 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::ConstraintsMet { explanation: explanation.clone() },
         SlotEvent::Aborted { cause: Abort::Disabled, by: None },
         SlotEvent::Gave { run: 1, outputs: serde_json::Map::new() },
+        SlotEvent::Requested { by: "ann".to_owned(), reason: None },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 25, "one event of each kind");
+    assert_eq!(events.len(), 26, "one event of each kind");
     events
 }
 
@@ -102,5 +104,6 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::ConstraintsMet { .. } => 22,
         SlotEvent::Aborted { .. } => 23,
         SlotEvent::Gave { .. } => 24,
+        SlotEvent::Requested { .. } => 25,
     }
 }

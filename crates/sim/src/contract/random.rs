@@ -92,11 +92,13 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::RunEnded { run, outcome },
         SlotEvent::Reopened { by, reason: None, priority: 3, backfill: (draw.below(2) == 0).then(|| backfill.clone()) },
         SlotEvent::Prioritised { priority: -3, backfill, by: None },
+        SlotEvent::Requested { by: "you".to_owned(), reason: None },
         SlotEvent::Imported {
             from: "elsewhere".to_owned(),
             state: SlotState::Expired,
             retries: 2,
             external_id: None,
+            requested: true,
             there: "LATE".to_owned(),
         },
     ];

@@ -30,13 +30,15 @@ impl Spec {
         let BackfillRequest { id, workflow, priority, mode, .. } = request.clone();
         for at in schedule.times(request.range.start, request.range.end.min(now)) {
             let slot = SlotRef::at(workflow.clone(), at);
+            let has_begun = self.has_begun(&slot);
             match self.slots.get_mut(&slot) {
                 None => {
                     self.slots.insert(slot, SpecSlot::waiting(priority, Some(id.clone())));
                 }
-                Some(state) if !state.state.is_final() && priority > state.priority => {
+                Some(state) if !state.state.is_final() && (priority > state.priority || !has_begun) => {
                     state.priority = priority;
                     state.backfill = Some(id.clone());
+                    state.requested = true;
                 }
                 Some(state) => match (mode, state.state) {
                     (_, live) if !live.is_final() => {}

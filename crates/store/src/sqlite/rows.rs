@@ -21,7 +21,8 @@ use crate::cursor::{SlotPlace, whole_key};
 pub(super) type Rowed<T> = Result<T, Fault>;
 
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event, collected, outputs";
+     external_id, priority, backfill, due, said, last_event, collected, outputs, \
+     requested";
 /// How [`SLOT`] begins.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
@@ -251,6 +252,7 @@ pub(super) fn read_slot(row: &Row<'_>) -> Rowed<Slot> {
         last_event: row.get(14)?,
         collected: read_json(row, 15)?,
         outputs: read_json(row, 16)?,
+        requested: row.get(17)?,
     })
 }
 

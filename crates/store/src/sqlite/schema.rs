@@ -12,6 +12,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("0003.sql"),
     include_str!("0004.sql"),
     include_str!("0005.sql"),
+    include_str!("0006.sql"),
 ];
 
 /// "Kelo" in the header of the file: it tells our databases from those of other programs.

@@ -241,13 +241,15 @@ impl Turn<'_> {
         let tx = self.tx;
         let mut insert = tx.prepare_cached(
             "INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-             external_id, priority, backfill, due, said, last_event, collected, outputs) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING",
+             external_id, priority, backfill, due, said, last_event, collected, outputs, \
+             requested) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) \
+             ON CONFLICT DO NOTHING",
         )?;
         let mut update = tx.prepare_cached(
             "UPDATE slots SET state = ?4, since = ?5, retries = ?6, last_run = ?7, last_run_seq = ?8, run_alive = ?9, \
              external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, last_event = ?15, \
-             collected = ?16, outputs = ?17 \
+             collected = ?16, outputs = ?17, requested = ?18 \
              WHERE scheduled_at = ?1 AND workflow = ?2 AND key = ?3",
         )?;
         let mut planned = HashMap::<i64, i64>::new();
@@ -487,6 +489,7 @@ fn bind_and_execute_slot(
     statement.raw_bind_parameter(16, collected)?;
     let outputs = slot.outputs.as_deref().map(|outputs| known.json(outputs)).transpose()?;
     statement.raw_bind_parameter(17, outputs)?;
+    statement.raw_bind_parameter(18, slot.requested)?;
     Ok(statement.raw_execute()? > 0)
 }
 

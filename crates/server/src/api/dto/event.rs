@@ -250,10 +250,11 @@ fn of_slot(what: SlotEvent) -> EventDto {
             backfill: backfill.map(String::from),
             ..named("reopened")
         },
+        SlotEvent::Requested { by, reason } => EventDto { by: Some(by), reason, ..named("requested") },
         SlotEvent::Prioritised { priority, backfill, by } => {
             EventDto { priority: Some(priority), backfill: Some(backfill.into()), by, ..named("prioritised") }
         }
-        SlotEvent::Imported { from, state, retries, external_id, there } => EventDto {
+        SlotEvent::Imported { from, state, retries, external_id, there, requested: _ } => EventDto {
             imported_from: Some(from),
             state: Some(state.as_str()),
             retries: Some(retries),
