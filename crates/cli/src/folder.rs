@@ -1,10 +1,15 @@
 //! Folders of scripts as people lay them out.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use kelos::script::{Folders, Problem, TEST_FILE};
 
 use crate::failure::Failure;
+
+/// Rights on folders of state, whose files may hold secrets.
+const PRIVATE: u32 = 0o700;
 
 /// An existing folder, with an absolute path.
 pub(crate) fn existing(what: &str, path: &Path) -> Result<PathBuf, Failure> {
@@ -17,6 +22,25 @@ pub(crate) fn existing(what: &str, path: &Path) -> Result<PathBuf, Failure> {
         return Err(fail("it is a file, expected a folder".to_owned()));
     }
     Ok(absolute)
+}
+
+/// Makes a folder that only its owner may enter, or closes to others one that is there.
+///
+/// # Errors
+/// When it can't be made. One that belongs to somebody else is left as it is.
+pub(crate) fn make_private(dir: &Path) -> std::io::Result<()> {
+    if let Some(parent) = dir.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match std::fs::DirBuilder::new().mode(PRIVATE).create(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+        made => return made,
+    }
+    let mode = std::fs::metadata(dir)?.permissions().mode();
+    if mode & !PRIVATE & 0o777 != 0 && std::fs::set_permissions(dir, Permissions::from_mode(PRIVATE)).is_err() {
+        tracing::warn!("others may read {}, which belongs to somebody else", dir.display());
+    }
+    Ok(())
 }
 
 /// Where the scripts of a folder are: in its subfolder `workflows`, or in itself.

@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
+use crate::folder;
 use crate::text;
 
 /// What the scheduler of a server may use.
@@ -145,7 +146,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         .build()
         .map_err(|error| Failure::bad(format!("start threads: {error}")))?;
     let runs = plan.data.join("runs");
-    std::fs::create_dir_all(&runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
+    folder::make_private(&runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
     let store = SqliteStore::open(plan.data.join("kelos.db")).map_err(|error| Failure::bad(error.to_string()))?;
     let mut config = NodeConfig::new(runs, local::own_shim());
     config.folders = Some(plan.folders);

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
 
 pub(crate) fn make_state(state: &Path) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::bad(format!("keep state in {}: {error}", state.display()));
-    std::fs::create_dir_all(state).map_err(fail)?;
+    folder::make_private(state).map_err(fail)?;
     // Nobody wants it in version control.
     let ignore = state.join(".gitignore");
     if !ignore.exists() {

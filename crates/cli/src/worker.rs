@@ -209,7 +209,7 @@ pub(crate) fn enter(dir: &Path, apps: &Apps) -> Result<(PathBuf, AppsSource), Fa
 
 /// Starts commands whose files are in a folder.
 pub(crate) fn launcher(runs: &Path) -> Result<Launcher, Failure> {
-    std::fs::create_dir_all(runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
+    folder::make_private(runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
     let launcher = Launcher::new(runs, local::own_shim(), local::Limits::default());
     launcher.map_err(|error| Failure::bad(error.to_string()))
 }

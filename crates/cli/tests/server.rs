@@ -366,3 +366,17 @@ fn held_back(folder: &Folder, to: &str) -> String {
     let slots = folder.json(&["slots", "tick", "--state", "waiting,queued", "--to", to, "--json"]);
     slots["items"][0]["time"].as_str().expect("a slot that waits").to_owned()
 }
+
+#[test]
+fn state_is_closed_to_other_users_even_where_it_was_open() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let state = folder.path().join(".kelos");
+    std::fs::create_dir(&state).expect("a folder");
+    std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o755)).expect("open to all");
+    let _server = Server::up(&folder);
+    for dir in [state.clone(), state.join("runs")] {
+        let mode = std::fs::metadata(&dir).expect("a folder").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o700, "{dir:?}");
+    }
+}

@@ -15,6 +15,7 @@ mod key;
 mod known;
 mod links;
 mod problem;
+mod secrets;
 mod serve;
 mod ui;
 

@@ -17,6 +17,7 @@ use super::fault::Fault;
 use super::fields::Field;
 use super::kind::{self, Kind};
 use super::{constraint, trigger};
+use crate::secrets;
 
 /// What a body says of a schedule; none is what it leaves out. What it says of where the schedule is, and of its status, is
 /// passed over.
@@ -78,7 +79,10 @@ impl Detail {
         if let Some(description) = self.description {
             workflow.about.description = Some(description).filter(|text| !text.is_empty());
         }
-        set(&mut keys.properties, self.properties);
+        if let Some(mut properties) = self.properties {
+            secrets::unmask(&mut properties, &keys.properties);
+            keys.properties = properties;
+        }
         set(&mut keys.timeout_millis, self.timeout_millis);
         set(&mut keys.end_time, self.end_time);
         set(&mut keys.jitter_millis, self.jitter_millis);
@@ -164,7 +168,7 @@ pub(super) fn write(row: &WorkflowRow, catalogue: &Catalogue<'_>) -> Result<Valu
         "namespace": namespace, "application": application, "applicationVersion": version, "name": keys.name,
         "description": definition.about.description.as_deref().unwrap_or_default(),
         "program": { "programName": program.name, "programType": program.kind.name },
-        "properties": keys.properties,
+        "properties": secrets::masked_texts(&keys.properties),
         "trigger": trigger::write(&definition.trigger, catalogue)?,
         "constraints": definition.constraints.iter().map(constraint::write).collect::<Vec<_>>(),
         "timeoutMillis": keys.timeout_millis,

@@ -18,7 +18,6 @@ mod plot;
 mod problems;
 mod runs;
 mod schedules;
-mod secrets;
 mod slot;
 mod source;
 mod state;

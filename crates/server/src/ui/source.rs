@@ -2,13 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::secrets::masked_line;
+use crate::secrets::masked_source;
 
 /// Lines that are shown of a longer file, those of the definition in their midst.
 const SHOWN: usize = 400;
 
 /// A whole file, or the part around the definition that begins at `line`, from 1; 0 where that is unknown.
 pub(super) fn file(text: &str, line: u32) -> Markup {
+    let text = masked_source(text);
     let lines: Vec<&str> = text.lines().collect();
     let begin = line as usize;
     let end = if begin == 0 { 0 } else { end(&lines, begin) };
@@ -19,7 +20,7 @@ pub(super) fn file(text: &str, line: u32) -> Markup {
             @for (number, text) in shown {
                 span.line.own[(begin..=end).contains(&number) && begin > 0] id=(format!("L{number}")) {
                     span.number aria-hidden="true" { (number) }
-                    code { (masked_line(text)) } "\n"
+                    code { (text) } "\n"
                 }
             }
         }
@@ -33,7 +34,7 @@ pub(super) fn excerpt(text: &str, line: u32, column: u32) -> Markup {
     let before: String = text.chars().take(column.saturating_sub(1)).map(blank).collect();
     html! {
         pre.source {
-            span.line { span.number { (line) } code { (masked_line(text)) } "\n" }
+            span.line { span.number { (line) } code { (masked_source(text)) } "\n" }
             @if column > 0 {
                 span.line aria-hidden="true" { span.number {} code { (before) b.bad-mark { "^" } } "\n" }
             }

@@ -8,10 +8,10 @@ use maud::{Markup, html};
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
 
 use super::page::{Page, workflow_href};
-use super::secrets;
 use super::trouble::Trouble;
 use super::{asked, source, words};
 use crate::app::App;
+use crate::secrets;
 
 /// Versions that a workflow's page lists, the newest.
 const LISTED: usize = 20;
@@ -130,7 +130,7 @@ fn told(past: &PastDefinition) -> Vec<String> {
 }
 
 fn masked_lines(text: &str) -> Vec<String> {
-    text.lines().map(secrets::masked_line).collect()
+    secrets::masked_source(text).lines().map(str::to_owned).collect()
 }
 
 /// The lines that differ, with some around them.

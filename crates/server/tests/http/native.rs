@@ -252,3 +252,29 @@ async fn a_server_that_schedules_by_itself_needs_no_step() {
     server.post("/api/v1/step").await.ok();
     assert_eq!(at(NOW), server.node.handle().now());
 }
+
+/// A workflow whose job is given secrets under names that tell, and one that doesn't.
+const WITH_SECRETS: &str = "externalService: celos.commandExternalService({command: ['curl', '--token', 't0k3n'],
+    env: {DBPASS: 's3cr3t', REGION: 's3cr3t', TZ: 'UTC'}})";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_masked_by_every_api() {
+    let server = Server::start(&workflow("w", WITH_SECRETS)).await;
+    server.write("test.js", &workflow("w", &WITH_SECRETS.replace("'UTC'", "'CET'")));
+    server.post("/clear-cache").await.ok();
+    let shown = server.get("/api/v1/workflows/w").await.ok();
+    let env = &shown.json()["definition"]["job"]["settings"]["env"];
+    assert_eq!(*env, serde_json::json!({"DBPASS": "••••••", "REGION": "••••••", "TZ": "CET"}));
+    let past = server.get("/api/v1/workflows/w/definitions").await.ok();
+    for path in [
+        "/api/v1/workflows/w",
+        "/api/v1/workflows/w/definitions",
+        "/api/v1/workflows",
+        "/ui/workflows/w",
+        "/ui/workflows/w/versions/1",
+    ] {
+        let text = server.get(path).await.ok().text;
+        assert!(!text.contains("s3cr3t") && !text.contains("t0k3n"), "{path}: {text}");
+    }
+    assert!(past.text.contains("TZ: 'UTC'") && past.text.contains("TZ: 'CET'"), "{past:?}");
+}

@@ -9,6 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Instant;
+use crate::secrets;
 
 /// What a slot has collected of the facts that its trigger waits for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -80,6 +81,10 @@ impl From<(&Subject, &Tally)> for TallyDto {
 
 impl From<&Asked> for AskedDto {
     fn from(asked: &Asked) -> AskedDto {
-        AskedDto { arguments: asked.arguments.clone(), unconstrained: asked.unconstrained, by: asked.by.clone() }
+        AskedDto {
+            arguments: secrets::masked_texts(&asked.arguments),
+            unconstrained: asked.unconstrained,
+            by: asked.by.clone(),
+        }
     }
 }

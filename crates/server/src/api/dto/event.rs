@@ -13,6 +13,7 @@ use super::run::OutcomeDto;
 use super::slot::SlotNameDto;
 use super::trigger::ExplanationDto;
 use super::{Instant, job, time};
+use crate::secrets;
 
 /// One line of the log. Which of the optional fields are there depends on `subject` and `event`.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -234,7 +235,9 @@ fn of_slot(what: SlotEvent) -> EventDto {
         SlotEvent::Held { explanation } => explained("held", explanation),
         SlotEvent::ConstraintsMet { explanation } => explained("constraints-met", explanation),
         SlotEvent::Aborted { cause, by } => EventDto { by, cause: Some(cause_name(cause)), ..named("aborted") },
-        SlotEvent::Gave { run, outputs } => EventDto { value: Some(outputs.into()), ..of_run("gave", run) },
+        SlotEvent::Gave { run, outputs } => {
+            EventDto { value: Some(secrets::masked_fields(&outputs).into()), ..of_run("gave", run) }
+        }
         SlotEvent::Expired { timeout_seconds, explanation } => {
             EventDto { timeout_seconds: Some(timeout_seconds), ..explained("expired", explanation) }
         }

@@ -18,6 +18,7 @@ use super::run::RunDto;
 use super::slot::SlotNameDto;
 use super::trigger::{ExplanationDto, TriggerDto};
 use super::{Counts, Instant, counts};
+use crate::secrets;
 
 /// An event schedule: what has it go, what it runs, and how it stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -165,7 +166,7 @@ impl EventScheduleDto {
             description: definition.about.description.clone(),
             trigger: (&definition.trigger).into(),
             constraints: definition.constraints.iter().map(ConstraintDto::from).collect(),
-            properties: properties.clone(),
+            properties: secrets::masked_texts(properties),
             timeout_millis: *timeout_millis,
             time_zone: zone_of(definition),
             start_time: definition.start_time.map(Instant),

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use super::constraint::ConstraintDto;
 use super::trigger::TriggerDto;
 use super::{Counts, Instant};
+use crate::secrets;
 
 /// A workflow in short.
 #[derive(Debug, Serialize, ToSchema)]
@@ -293,9 +294,9 @@ impl From<&Workflow> for JobDto {
     fn from(workflow: &Workflow) -> JobDto {
         JobDto {
             executor: workflow.job.executor.clone(),
-            settings: workflow.job.settings.clone(),
+            settings: secrets::masked_fields(&workflow.job.settings),
             properties: match &workflow.job.properties {
-                Properties::Fixed(properties) => Some(properties.clone()),
+                Properties::Fixed(properties) => Some(secrets::masked_fields(properties)),
                 Properties::Function(_) => None,
             },
         }
@@ -338,7 +339,7 @@ impl From<PastDefinition> for PastDefinitionDto {
             version: past.version,
             at: past.at.into(),
             definition: (&past.definition).into(),
-            source: past.source,
+            source: past.source.as_deref().map(secrets::masked_source),
         }
     }
 }
@@ -381,7 +382,7 @@ impl From<Problem> for ProblemDto {
             hint: problem.hint,
             workflow: problem.workflow.map(String::from),
             kept_last_good: problem.kept_last_good,
-            source_line: problem.source_line,
+            source_line: problem.source_line.as_deref().map(secrets::masked_source),
         }
     }
 }

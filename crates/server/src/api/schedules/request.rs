@@ -16,6 +16,7 @@ use super::super::dto::zone_of;
 use super::super::extract::At;
 use super::trigger::{TriggerRequest, read_zone, rezoned};
 use crate::problem::Problem;
+use crate::secrets;
 
 /// Longest name, description, name of a property and value of one, in bytes.
 const LONGEST: [(&str, usize); 4] =
@@ -317,7 +318,8 @@ impl ScheduleRequest {
     }
 
     fn apply_keys(self, keys: &mut EventKeys) {
-        if let Some(properties) = self.properties {
+        if let Some(mut properties) = self.properties {
+            secrets::unmask(&mut properties, &keys.properties);
             keys.properties = properties;
         }
         if let Some(timeout) = self.timeout_millis {

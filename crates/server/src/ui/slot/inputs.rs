@@ -6,7 +6,8 @@ use kelos::model::{Explanation, Probe};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use crate::ui::{secrets, words};
+use crate::secrets;
+use crate::ui::words;
 
 /// The paths that a trigger was last found to look at, each once, with what was found.
 pub(super) fn paths(trigger: Option<&Explanation>) -> Markup {

@@ -1,0 +1,408 @@
+//! Masks: what may be a secret is shown to nobody, on pages and by every API.
+//!
+//! One rule for all: the variables of an environment and the headers of a request are masked unless their names are known to be
+//! harmless; anything else is masked if its name or its form is that of a secret. What is *absent*: ways to see what is masked.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+/// The text that is shown in the place of a secret.
+pub(crate) const MASK: &str = "••••••";
+
+/// Parts of names whose values are secrets.
+const SECRET: [&str; 15] = [
+    "pass",
+    "pwd",
+    "secret",
+    "token",
+    "credential",
+    "authorization",
+    "cookie",
+    "signature",
+    "sessionid",
+    "dsn",
+    "bearer",
+    "jwt",
+    "connectionstring",
+    "connstr",
+    "sharedaccess",
+];
+
+/// Ends of names that end in "key" and are no secrets.
+const HARMLESS_KEYS: [&str; 8] =
+    ["partitionkey", "primarykey", "sortkey", "foreignkey", "publickey", "rowkey", "groupkey", "joinkey"];
+
+/// Fields whose values are masked unless their names are among [`HARMLESS`].
+const MASKED_BY_DEFAULT: [&str; 3] = ["env", "environment", "headers"];
+
+/// Variables and headers that hold no secret. A name ends here with a `*` where all that begin so are meant.
+const HARMLESS: [&str; 29] = [
+    "path",
+    "home",
+    "user",
+    "logname",
+    "shell",
+    "lang",
+    "language",
+    "lc*",
+    "tz",
+    "term",
+    "tmpdir",
+    "hostname",
+    "host",
+    "pythonpath",
+    "pythonunbuffered",
+    "ldlibrarypath",
+    "classpath",
+    "javahome",
+    "sparkhome",
+    "sparkconfdir",
+    "hadoophome",
+    "hadoopconfdir",
+    "hadoopusername",
+    "hivehome",
+    "oozieurl",
+    "accept*",
+    "contenttype",
+    "contentlength",
+    "useragent",
+];
+
+/// The same value with everything masked that looks like a secret, by its name or by its form.
+pub(crate) fn masked(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(masked_fields(fields)),
+        Value::Array(items) => Value::Array(masked_items(items)),
+        Value::String(text) => Value::String(masked_text(text)),
+        other => other.clone(),
+    }
+}
+
+/// The same for the fields of an object.
+pub(crate) fn masked_fields(fields: &Map<String, Value>) -> Map<String, Value> {
+    let masked = |(name, value): (&String, &Value)| {
+        let shown = match value {
+            Value::Null => Value::Null,
+            Value::Object(variables) if is_masked_by_default(name) => Value::Object(masked_variables(variables)),
+            _ if is_secret(name) => MASK.into(),
+            value => masked(value),
+        };
+        (name.clone(), shown)
+    };
+    fields.iter().map(masked).collect()
+}
+
+/// The same for names with texts.
+pub(crate) fn masked_texts(texts: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let masked = |(name, text): (&String, &String)| {
+        (name.clone(), if is_secret(name) { MASK.to_owned() } else { masked_text(text) })
+    };
+    texts.iter().map(masked).collect()
+}
+
+/// Puts back what a client was shown as a mask, and gave back with the rest, so that a change of one text leaves the others
+/// as they are.
+pub(crate) fn unmask(given: &mut BTreeMap<String, String>, stored: &BTreeMap<String, String>) {
+    let masked = masked_texts(stored);
+    for (name, text) in given.iter_mut().filter(|(name, text)| text.contains(MASK) && masked.get(*name) == Some(*text))
+    {
+        if let Some(stored) = stored.get(name) {
+            text.clone_from(stored);
+        }
+    }
+}
+
+/// Variables of an environment, or headers. `{env: NAME}` only names a variable, and is shown.
+fn masked_variables(variables: &Map<String, Value>) -> Map<String, Value> {
+    let masked = |(name, value): (&String, &Value)| {
+        let is_shown = is_harmless(name) || value.is_null() || value.get("env").is_some_and(Value::is_string);
+        (name.clone(), if is_shown { masked(value) } else { MASK.into() })
+    };
+    variables.iter().map(masked).collect()
+}
+
+/// `--password VALUE` hides the value, as the argument after a name that is one of a secret.
+fn masked_items(items: &[Value]) -> Vec<Value> {
+    let names_secret = |item: &Value| item.as_str().is_some_and(names_secret_option);
+    let before = std::iter::once(None).chain(items.iter().map(Some));
+    let hidden = |before: Option<&Value>| before.is_some_and(names_secret);
+    items.iter().zip(before).map(|(item, before)| if hidden(before) { MASK.into() } else { masked(item) }).collect()
+}
+
+/// A name as it is compared: without case and separators.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+}
+
+/// Whether a value under such a name is a secret.
+fn is_secret(name: &str) -> bool {
+    let name = plain(name);
+    let is_key = name.ends_with("key") && name != "key" && !HARMLESS_KEYS.iter().any(|end| name.ends_with(end));
+    is_key || name == "auth" || SECRET.iter().any(|part| name.contains(part))
+}
+
+fn is_masked_by_default(name: &str) -> bool {
+    MASKED_BY_DEFAULT.contains(&plain(name).as_str())
+}
+
+/// Whether a variable or a header of such a name holds no secret.
+fn is_harmless(name: &str) -> bool {
+    let name = plain(name);
+    HARMLESS.iter().any(|known| known.strip_suffix('*').map_or(*known == name, |begin| name.starts_with(begin)))
+}
+
+/// A text without the passwords of its URIs and without the values of its assignments to secrets.
+pub(crate) fn masked_text(text: &str) -> String {
+    if !text.contains(['=', '@', ':', '-']) {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    let mut rest = text;
+    let mut hides_next = false;
+    while let Some(end) = rest.find(char::is_whitespace).map(|at| at + 1).or((!rest.is_empty()).then_some(rest.len())) {
+        let Some((word, after)) = rest.split_at_checked(end) else { break };
+        // A header: all that follows its name belongs to it.
+        if word.trim_end().strip_suffix(':').is_some_and(is_secret) && !after.is_empty() {
+            return shown + word + MASK;
+        }
+        let (bare, space) = word.split_at(word.trim_end().len());
+        let is_hidden = std::mem::take(&mut hides_next) && !bare.is_empty();
+        shown = if is_hidden { shown + MASK + space } else { shown + &masked_word(word) };
+        hides_next = !is_hidden && names_secret_option(bare);
+        rest = after;
+    }
+    shown + rest
+}
+
+/// Whether an argument is an option such as `--password`, whose value is the argument after it.
+fn names_secret_option(argument: &str) -> bool {
+    argument.starts_with('-') && !argument.contains(['=', ' ']) && is_secret(argument)
+}
+
+fn masked_word(word: &str) -> String {
+    let end = word.trim_end().len();
+    let (word, space) = word.split_at(end);
+    let shown = match word.contains("://") {
+        true => without_user(word).split_inclusive(['?', '&', ';']).map(masked_parameter).collect(),
+        false => match word.split_once('=').filter(|(name, value)| !value.is_empty() && is_secret(name)) {
+            Some((name, _)) => format!("{name}={MASK}"),
+            None => word.to_owned(),
+        },
+    };
+    shown + space
+}
+
+/// `name=value&` of an address.
+fn masked_parameter(part: &str) -> String {
+    let (pair, separator) = part.split_at(part.trim_end_matches(['?', '&', ';']).len());
+    match pair.split_once('=').filter(|(name, _)| is_secret(name)) {
+        Some((name, _)) => format!("{name}={MASK}{separator}"),
+        None => part.to_owned(),
+    }
+}
+
+/// `scheme://user:password@host` without the password.
+fn without_user(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    let authority = rest.find('/').unwrap_or(rest.len());
+    let Some(at) = rest[..authority].rfind('@') else { return word.to_owned() };
+    match rest[..at].split_once(':') {
+        Some((user, _)) => format!("{scheme}://{user}:{MASK}{}", &rest[at..]),
+        None => word.to_owned(),
+    }
+}
+
+/// The text of a script or a JSON file without the texts and numbers that belong to names of secrets, and without those of
+/// environments. Lines stay lines, so that their numbers hold.
+pub(crate) fn masked_source(source: &str) -> String {
+    let mut scan = Scan { shown: String::with_capacity(source.len()), open: Vec::new() };
+    let mut rest = source;
+    while let Some(letter) = rest.chars().next() {
+        let taken = scan.take(letter, rest);
+        rest = rest.get(taken.max(1)..).unwrap_or_default();
+    }
+    scan.shown
+}
+
+/// A source that is read from its beginning, as far as it has been shown.
+struct Scan {
+    shown: String,
+    /// For each open brace, whether what is named within is masked unless it is harmless.
+    open: Vec<bool>,
+}
+
+impl Scan {
+    /// Shows what begins with `letter`, and says how many bytes that was.
+    fn take(&mut self, letter: char, rest: &str) -> usize {
+        match letter {
+            '\'' | '"' | '`' => {
+                if let Some(inside) = quoted(rest, letter) {
+                    self.show_text(letter, inside);
+                    return inside.len() + 2;
+                }
+            }
+            '0'..='9' => {
+                let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
+                let is_name = self.shown.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$'));
+                let number = rest.get(..end).unwrap_or_default();
+                self.shown.push_str(if !is_name && self.is_hidden() { MASK } else { number });
+                return end;
+            }
+            '{' => {
+                let by_default = self.name().is_some_and(|name| is_masked_by_default(&name));
+                self.open.push(by_default);
+            }
+            '}' => {
+                self.open.pop();
+            }
+            _ => {}
+        }
+        self.shown.push(letter);
+        letter.len_utf8()
+    }
+
+    fn show_text(&mut self, quote: char, inside: &str) {
+        let is_hidden = self.is_hidden() && !inside.is_empty();
+        self.shown.push(quote);
+        if is_hidden {
+            self.shown.push_str(MASK);
+            self.shown.extend(inside.matches('\n'));
+        } else {
+            let lines: Vec<String> = inside.split('\n').map(masked_text).collect();
+            self.shown.push_str(&lines.join("\n"));
+        }
+        self.shown.push(quote);
+    }
+
+    /// Whether the value that comes next is a secret, by the name before it and by the braces around it.
+    fn is_hidden(&self) -> bool {
+        if self.argument_before().is_some_and(names_secret_option) {
+            return true;
+        }
+        let by_default = self.open.last().is_some_and(|by_default| *by_default);
+        self.name().is_some_and(|name| is_secret(&name) || by_default && !is_harmless(&name))
+    }
+
+    /// The text in quotes before a comma at the end of what has been shown.
+    fn argument_before(&self) -> Option<&str> {
+        let text = self.shown.trim_end().strip_suffix(',')?.trim_end();
+        let quote = text.chars().next_back().filter(|quote| matches!(quote, '\'' | '"' | '`'))?;
+        let text = text.strip_suffix(quote)?;
+        text.get(text.rfind(quote)? + 1..)
+    }
+
+    /// The name before a `:` or `=` at the end of what has been shown.
+    fn name(&self) -> Option<String> {
+        let text = self.shown.trim_end().strip_suffix([':', '='])?.trim_end();
+        let text = text.trim_end_matches(['\'', '"', '`']);
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$');
+        let start = text.rfind(|c: char| !is_part(c)).map_or(0, |at| at + 1);
+        text.get(start..).map(str::to_owned)
+    }
+}
+
+/// The inside of the text in quotes at the beginning; none where it is no text, but an apostrophe in a comment.
+fn quoted(rest: &str, quote: char) -> Option<&str> {
+    let mut letters = rest.char_indices().skip(1);
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => {
+                letters.next();
+            }
+            '\n' if quote != '`' => return None,
+            letter if letter == quote => return rest.get(1..at),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_under_names_of_secrets_are_hidden_however_deep() {
+        let settings = json!({
+            "env": { "DB_PASSWORD": "hunter2", "API_KEY": "k", "HOME": "/h", "TOKENS": ["a"], "REGION": "eu", "LC_ALL": "C" },
+            "headers": { "Authorization": "Bearer x", "Accept": "*/*", "X-Team": { "env": "TEAM" } },
+            "DBPASS": "x", "dbPass": "x", "MYSQL_PWD": "x", "masterKey": "x", "partitionKey": "p", "key": "k",
+            "oozie.wf.application.path": "/app", "secretKey": 7, "password": null,
+        });
+        let shown = json!({
+            "env": { "DB_PASSWORD": MASK, "API_KEY": MASK, "HOME": "/h", "TOKENS": MASK, "REGION": MASK, "LC_ALL": "C" },
+            "headers": { "Authorization": MASK, "Accept": "*/*", "X-Team": { "env": "TEAM" } },
+            "DBPASS": MASK, "dbPass": MASK, "MYSQL_PWD": MASK, "masterKey": MASK, "partitionKey": "p", "key": "k",
+            "oozie.wf.application.path": "/app", "secretKey": MASK, "password": null,
+        });
+        assert_eq!(masked(&settings), shown);
+    }
+
+    #[test]
+    fn arguments_and_uris_are_hidden_too() {
+        let command =
+            json!(["curl", "--token", "t0p", "--password=x", "https://u:p@h/a", "PGPASSWORD=x psql -c 'select 1'"]);
+        let shown = json!([
+            "curl",
+            "--token",
+            MASK,
+            format!("--password={MASK}"),
+            format!("https://u:{MASK}@h/a"),
+            format!("PGPASSWORD={MASK} psql -c 'select 1'")
+        ]);
+        assert_eq!(masked(&command), shown);
+        assert_eq!(masked_text("http://h/?a=b&access_token=x&c=d"), format!("http://h/?a=b&access_token={MASK}&c=d"));
+        assert_eq!(masked_text("curl --token t0p -k x"), format!("curl --token {MASK} -k x"));
+        assert_eq!(masked_text("Authorization: Bearer x y"), format!("Authorization: {MASK}"));
+    }
+
+    #[test]
+    fn lines_of_scripts_show_no_secrets() {
+        for (line, shown) in [
+            ("  password: 'hunter2', user: 'me'", format!("  password: '{MASK}', user: 'me'")),
+            ("{ \"DB_TOKEN\" : \"x\" }", format!("{{ \"DB_TOKEN\" : \"{MASK}\" }}")),
+            ("var apiKey = `k`;", format!("var apiKey = `{MASK}`;")),
+            ("f('ftp://u:p@h/', 'é')", format!("f('ftp://u:{MASK}@h/', 'é')")),
+            ("it's \"fine", "it's \"fine".to_owned()),
+            ("password: '', token: null", "password: '', token: null".to_owned()),
+            ("DBPASS: 'it\\'s', n: 12, pin1: 5", format!("DBPASS: '{MASK}', n: 12, pin1: 5")),
+            ("['--token', 't', 'x', '--all', 'y']", format!("['--token', '{MASK}', 'x', '--all', 'y']")),
+            ("dbPassword: 1234, port: 5432", format!("dbPassword: {MASK}, port: 5432")),
+        ] {
+            assert_eq!(masked_source(line), shown);
+        }
+    }
+
+    #[test]
+    fn environments_in_scripts_show_only_harmless_variables() {
+        let script = "define({\n  env: {\n    REGION: 'eu',\n    \"TZ\": \"UTC\", PORT: 8080,\n    A: `x\ny`\n  },\n  at: 'x'\n});";
+        let shown = format!(
+            "define({{\n  env: {{\n    REGION: '{MASK}',\n    \"TZ\": \"UTC\", PORT: {MASK},\n    A: `{MASK}\n`\n  }},\n  at: 'x'\n}});"
+        );
+        assert_eq!(masked_source(script), shown);
+    }
+
+    #[test]
+    fn a_mask_that_comes_back_leaves_the_secret_as_it_is() {
+        let texts = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+        };
+        let stored = texts(&[("password", "p"), ("url", "ftp://u:p@h/"), ("day", "1")]);
+        let mut given = masked_texts(&stored);
+        given.insert("day".to_owned(), "2".to_owned());
+        unmask(&mut given, &stored);
+        assert_eq!(given, texts(&[("password", "p"), ("url", "ftp://u:p@h/"), ("day", "2")]));
+        let mut another = texts(&[("password", "new"), ("token", MASK)]);
+        unmask(&mut another, &stored);
+        assert_eq!(another, texts(&[("password", "new"), ("token", MASK)]));
+    }
+
+    #[test]
+    fn what_is_no_secret_stays_as_it_is() {
+        for text in ["a=b", "mail me@example.com", "12:30", "s3://bucket/a@b", "for i in 1 2; do echo $i; done"] {
+            assert_eq!(masked_text(text), text);
+        }
+    }
+}
