@@ -17,7 +17,7 @@ pub enum IdError {
         /// Which kind of name.
         what: &'static str,
     },
-    /// A slash or a control character.
+    /// A slash, a control character or another that nobody sees.
     #[error("{what} can't contain {character}: \"{name}\"")]
     Character {
         /// Which kind of name.
@@ -37,6 +37,21 @@ pub enum IdError {
     },
 }
 
+/// Whether nobody sees a character: it controls something, or it formats what stands around it. Such characters make names look
+/// like others (U+202E turns the rest of a line around), so no name has one.
+///
+/// The ranges are those of the general categories Cc, Cf, Zl and Zp of Unicode 17.
+#[must_use]
+pub fn is_invisible(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+            | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}'
+            | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0001}'
+            | '\u{e0020}'..='\u{e007f}')
+}
+
 fn check(what: &'static str, name: &str) -> Result<(), IdError> {
     let refuse = |character| IdError::Character { what, character, name: name.to_owned() };
     if name.trim().is_empty() {
@@ -47,6 +62,10 @@ fn check(what: &'static str, name: &str) -> Result<(), IdError> {
     }
     if name.chars().any(char::is_control) {
         return Err(refuse("a control character"));
+    }
+    if name.chars().any(is_invisible) {
+        let name = name.escape_debug().to_string();
+        return Err(IdError::Character { what, character: "an invisible character", name });
     }
     if name.len() > LONGEST_NAME {
         return Err(IdError::TooLong { what, length: name.len() });
@@ -65,7 +84,7 @@ macro_rules! name {
             /// Checks and wraps a name.
             ///
             /// # Errors
-            /// When it is blank, too long, or contains a slash or a control character.
+            /// When it is blank, too long, or contains a slash or an invisible character.
             pub fn new(name: &str) -> Result<Self, IdError> {
                 check($what, name)?;
                 Ok(Self(name.into()))
@@ -145,6 +164,10 @@ mod tests {
         assert_eq!(words("  "), "workflow id can't be only whitespace");
         assert_eq!(words("a/b"), "workflow id can't contain slash: \"a/b\"");
         assert!(words("a\nb").contains("control character"));
+        assert_eq!(
+            words("pay\u{202e}gpj.js"),
+            "workflow id can't contain an invisible character: \"pay\\u{202e}gpj.js\""
+        );
         assert!(words(&"x".repeat(600)).contains("600 bytes"));
     }
 }

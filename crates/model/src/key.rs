@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::id::WorkflowId;
+use crate::id::{WorkflowId, is_invisible};
 use crate::time::text;
 
 /// The key of a slot. Event generations and flow runs join as further variants; each gets a
@@ -15,7 +15,7 @@ use crate::time::text;
 pub enum SlotKey {
     /// A moment that a schedule yields, in whole milliseconds.
     Time(Timestamp),
-    /// A job id in its normal form: `20140601_testID1`. Never empty, without slashes and control characters.
+    /// A job id in its normal form: `20140601_testID1`. Never empty, without slashes and invisible characters.
     Job(Arc<str>),
 }
 
@@ -83,7 +83,7 @@ impl SlotKey {
     pub fn parse(text: &str) -> Result<SlotKey, KeyError> {
         let no_key = || KeyError { text: text.to_owned() };
         match text.strip_prefix(JOB) {
-            Some(id) if id.is_empty() || id.contains('/') || id.contains(char::is_control) => Err(no_key()),
+            Some(id) if id.is_empty() || id.contains('/') || id.contains(is_invisible) => Err(no_key()),
             Some(id) => Ok(SlotKey::Job(id.into())),
             None => text::parse_instant(text).map(SlotKey::Time).map_err(|_| no_key()),
         }

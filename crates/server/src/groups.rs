@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use kelos::core::Ask;
+use kelos::model::id::is_invisible;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Event, WorkflowId};
 use kelos::store::{Reader, StoreError};
@@ -97,9 +98,9 @@ fn checked(groups: Vec<Group>) -> Result<Vec<Group>, String> {
     let mut placed: BTreeMap<&str, &str> = BTreeMap::new();
     for group in &groups {
         let name = &group.name;
-        if name.trim().is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+        if name.trim().is_empty() || name.len() > LONGEST_NAME || name.chars().any(is_invisible) {
             return Err(format!(
-                "\"{}\" is no name of a group, expected 1 to {LONGEST_NAME} bytes without control characters",
+                "\"{}\" is no name of a group, expected 1 to {LONGEST_NAME} bytes without invisible characters",
                 name.escape_debug()
             ));
         }
@@ -208,6 +209,6 @@ mod tests {
             "\"\" in group \"a\" is no id of a workflow"
         );
         let blank = said(r#"{"groups": [{"name": " ", "workflows": []}]}"#);
-        assert_eq!(blank, "\" \" is no name of a group, expected 1 to 200 bytes without control characters");
+        assert_eq!(blank, "\" \" is no name of a group, expected 1 to 200 bytes without invisible characters");
     }
 }

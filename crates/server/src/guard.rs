@@ -59,33 +59,48 @@ fn without_port(host: &str) -> &str {
     }
 }
 
+/// Headers that decide whether a request is let through or in whose name it acts. More than one of a kind is refused:
+/// which of them counts would be anybody's guess.
+const SINGLE: [&str; 5] = ["host", "origin", "sec-fetch-site", "kelos-user", "authorization"];
+
+/// A request that is refused: the status, the kind of problem, and the reason.
+type Refusal = (StatusCode, &'static str, String);
+
 /// Lets a request through, or refuses it.
 pub(crate) async fn check(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
     match refuse(&hosts, &request) {
         None => next.run(request).await,
-        Some((kind, why)) if problem::is_native(request.uri().path()) => {
-            Problem::new(StatusCode::FORBIDDEN, kind, why).into_response()
+        Some((status, kind, why)) if problem::is_native(request.uri().path()) => {
+            Problem::new(status, kind, why).into_response()
         }
-        Some((_, why)) => Fault::new(StatusCode::FORBIDDEN, why).into_response(),
+        Some((status, _, why)) => Fault::new(status, why).into_response(),
     }
 }
 
-fn refuse(hosts: &Hosts, request: &Request) -> Option<(&'static str, String)> {
-    // A browser always names the host; what doesn't is no browser.
-    let host = request.uri().authority().map(|authority| authority.as_str());
-    let host = host.or_else(|| text(request.headers(), header::HOST.as_str()));
-    if let Some(host) = host.filter(|host| !hosts.allow(host)) {
+fn refuse(hosts: &Hosts, request: &Request) -> Option<Refusal> {
+    let headers = request.headers();
+    if let Some(name) = SINGLE.iter().find(|name| headers.get_all(**name).iter().nth(1).is_some()) {
+        let why = format!("the header `{name}` is there more than once, expected it once at most");
+        return Some((StatusCode::BAD_REQUEST, "bad-header", why));
+    }
+    let Some(host) = text(headers, header::HOST.as_str()) else {
+        let why = "the header `Host` is missing, expected the name of this server".to_owned();
+        return Some((StatusCode::BAD_REQUEST, "bad-header", why));
+    };
+    // A request may name its server twice, and the name in its first line counts.
+    let named = request.uri().authority().map(|authority| authority.as_str());
+    if let Some(host) = named.into_iter().chain([host]).find(|host| !hosts.allow(host)) {
         let why = format!(
             "this server does not answer to the host name \"{host}\", expected localhost, a loopback address or a name it was told"
         );
-        return Some(("unknown-host", why));
+        return Some((StatusCode::FORBIDDEN, "unknown-host", why));
     }
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return None;
     }
-    let from = foreign_site(hosts, host.unwrap_or_default(), request.headers())?;
+    let from = foreign_site(hosts, named.unwrap_or(host), headers)?;
     let why = format!("a web page of {from} may not change anything on this server");
-    Some(("cross-site", why))
+    Some((StatusCode::FORBIDDEN, "cross-site", why))
 }
 
 /// The site whose page sent a request, unless it is this server's own page or no page at all.

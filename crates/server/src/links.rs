@@ -4,6 +4,7 @@
 //! where a link leads.
 
 use kelos::executor::shown_id;
+use kelos::model::id::is_invisible;
 use kelos::model::template::KeyValues;
 use kelos::model::{Run, WorkflowId, template};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -83,7 +84,7 @@ impl Link {
     fn check(&self) -> Result<(), String> {
         let fail = |what: &str| Err(format!("the link \"{}\" to {}: {what}", self.name.escape_debug(), self.url));
         let length = self.name.chars().count();
-        if self.name.trim().is_empty() || length > LONGEST_NAME || self.name.chars().any(char::is_control) {
+        if self.name.trim().is_empty() || length > LONGEST_NAME || self.name.chars().any(is_invisible) {
             return fail(&format!("expected a name of 1 to {LONGEST_NAME} characters"));
         }
         let rest = self.url.strip_prefix("https://").or_else(|| self.url.strip_prefix("http://"));
@@ -92,7 +93,7 @@ impl Link {
         if server.is_empty() || server.contains("${") || server.contains('@') {
             return fail("expected a fixed server, without a user, before what is filled in");
         }
-        if self.url.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
+        if self.url.chars().any(|letter| letter.is_whitespace() || is_invisible(letter)) {
             return fail("expected no spaces");
         }
         match self.unknown() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::relation::{Asked, Domain, Edge, From, JobGraph, Linked, Literal, Node, Ways};
 use super::{Group, JobKeys, Kind, Member, Wanted};
 use crate::WorkflowId;
+use crate::id::is_invisible;
 
 /// What is wrong with a graph, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -393,8 +394,8 @@ fn normal(name: &str, values: &[Arc<str>], kind: Option<&Kind>) -> Result<Vec<Ar
     let mut seen = BTreeSet::new();
     let mut found = Vec::with_capacity(values.len());
     for value in values {
-        if value.contains('/') || value.contains(char::is_control) {
-            return Err(format!("{name} lists {value:?}, expected no slash and no control character"));
+        if value.contains('/') || value.contains(is_invisible) {
+            return Err(format!("{name} lists {value:?}, expected no slash and no invisible character"));
         }
         let value = match kind {
             None => value.clone(),

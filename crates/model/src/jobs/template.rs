@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
+use crate::id::is_invisible;
 
 /// Longest job id accepted, in bytes: it must fit a file name on every platform once escaped.
 pub(super) const LONGEST_JOB_ID: usize = 512;
@@ -171,7 +172,7 @@ impl JobTemplate {
         if id.is_empty() {
             return Err(refuse("it is empty".to_owned()));
         }
-        if let Some(odd) = id.chars().find(|c| *c == '/' || c.is_control()) {
+        if let Some(odd) = id.chars().find(|c| *c == '/' || is_invisible(*c)) {
             return Err(refuse(format!("it can't contain {odd:?}")));
         }
         let Some(mut rest) = id.strip_prefix(&*self.prefix) else {

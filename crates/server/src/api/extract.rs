@@ -5,6 +5,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
+use kelos::model::id::is_invisible;
 use kelos::model::time::parse_instant;
 use kelos::model::{BackfillId, RunState, SlotRef, SlotState, WorkflowId};
 use serde::de::{DeserializeOwned, Error as _};
@@ -185,8 +186,10 @@ pub(crate) fn who(headers: &HeaderMap, otherwise: &str) -> Result<String, String
         return Ok(otherwise.to_owned());
     };
     let name = std::str::from_utf8(value.as_bytes()).unwrap_or_default().trim();
-    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-        return Err(format!("the header `Kelos-User` must be a name of 1 to {LONGEST_NAME} bytes in UTF-8"));
+    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(is_invisible) {
+        return Err(format!(
+            "the header `Kelos-User` must be a name of 1 to {LONGEST_NAME} bytes in UTF-8, without invisible characters"
+        ));
     }
     Ok(name.to_owned())
 }

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use kelos::core::{Ask, Done};
+use kelos::model::id::is_invisible;
 use kelos::model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
 use kelos::sources::Standing;
 use kelos::store::Reader;
@@ -19,6 +20,7 @@ use super::extract::{AnyJson, Limit, NoParameters, Query, Who, part};
 use super::schedules::end;
 use crate::app::App;
 use crate::problem::Problem;
+use crate::secrets;
 
 /// Facts that one request tells at the most.
 const MOST_TOLD: usize = 10_000;
@@ -146,11 +148,12 @@ impl FactDto {
             }
             Occurrence::Ended { program, state, run, arguments, outputs } => {
                 let (program, state) = (Some(program.to_string()), Some(state.as_str()));
+                let (arguments, outputs) = (secrets::masked_texts(&arguments), secrets::masked_fields(&outputs));
                 FactDto { program, state, run, arguments, outputs, ..told }
             }
             Occurrence::Signal { name, payload } => FactDto {
                 signal: Some(name.to_string()),
-                payload: Some(payload).filter(|payload| !payload.is_null()),
+                payload: Some(secrets::masked(&payload)).filter(|payload| !payload.is_null()),
                 ..told
             },
             Occurrence::Fired { .. } => told,
@@ -168,6 +171,9 @@ fn name(what: &str, name: String) -> Result<Arc<str>, Problem> {
         0 => Err(bad(format!("`{what}` is empty, expected a name"))),
         length if length > LONGEST_NAME => {
             Err(bad(format!("`{what}` has {length} bytes, expected at most {LONGEST_NAME}")))
+        }
+        _ if name.contains(is_invisible) => {
+            Err(bad(format!("`{what}` can't contain an invisible character: \"{}\"", name.escape_debug())))
         }
         _ => Ok(name.into()),
     }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use kelos::core::Ask;
+use kelos::model::id::is_invisible;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -95,8 +96,8 @@ pub(super) async fn put(
 ) -> Result<Json<RegisterDto>, Problem> {
     let RegisterPath { bucket, key } = path;
     for name in [&bucket, &key] {
-        if name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-            let detail = format!("the name of a register has at most {LONGEST_NAME} bytes and no control characters");
+        if name.len() > LONGEST_NAME || name.chars().any(is_invisible) {
+            let detail = format!("the name of a register has at most {LONGEST_NAME} bytes and no invisible characters");
             return Err(Problem::bad_request("bad-path", detail));
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request};
+use axum::http::{HeaderValue, Method, Request};
 use jiff::{SignedDuration, Timestamp};
 use kelos::core::{Ask, Deployment, Input};
 use kelos::executor::{Executor, Executors, Reports, Start};
@@ -110,7 +110,8 @@ impl Cdap {
         self.settle().await;
     }
 
-    pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Reply {
+        request.headers_mut().entry("host").or_insert(HeaderValue::from_static("localhost"));
         let response = tokio::time::timeout(PATIENCE, self.router.clone().oneshot(request)).await.unwrap().unwrap();
         let (parts, body) = response.into_parts();
         let text = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();

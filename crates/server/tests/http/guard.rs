@@ -51,3 +51,34 @@ async fn names_that_are_made_to_point_here_are_not_answered() {
     assert_eq!((native.status.as_u16(), &native.json()["type"]), (403, &"urn:kelos:problem:unknown-host".into()));
     assert_eq!(server.send(get("/workflow-list", "rebound.example")).await.status, 403);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_names_its_host_once() {
+    let server = Server::start(&workflow("w", "")).await;
+    let cases: [(&[(&str, &str)], u16, &str); 6] = [
+        (&[], 400, "the header `Host` is missing, expected the name of this server"),
+        (&[("host", "localhost"), ("host", "evil.example")], 400, "the header `host` is there more than once"),
+        (&[("host", "localhost"), ("host", "localhost")], 400, "the header `host` is there more than once"),
+        (&[("host", "")], 403, "this server does not answer to the host name \"\""),
+        (&[("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://evil.example")], 400, "`origin`"),
+        (&[("host", "localhost"), ("kelos-user", "ann"), ("kelos-user", "bob")], 400, "`kelos-user`"),
+    ];
+    for path in ["/api/v1/workflows/w/pause", "/pause?id=w&paused=true", "/v3/namespaces", "/ui/board"] {
+        for (headers, status, why) in cases {
+            let request =
+                headers.iter().fold(Request::post(path), |request, (name, value)| request.header(*name, *value));
+            let response = server.open_as_is(request.body(Body::empty()).unwrap()).await;
+            assert_eq!(response.status(), status, "{path} {headers:?}");
+            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let told = String::from_utf8(body.to_vec()).unwrap().replace("\\\"", "\"");
+            assert!(told.contains(why), "{path} {headers:?}: {told}");
+        }
+    }
+    // A name in the first line counts, and doesn't hide another one in the header.
+    for (uri, host) in
+        [("http://evil.example/api/v1/health", "localhost"), ("http://localhost/api/v1/health", "evil.example")]
+    {
+        let request = Request::get(uri).header("host", host).body(Body::empty()).unwrap();
+        assert_eq!(server.open_as_is(request).await.status(), 403, "{uri} {host}");
+    }
+}

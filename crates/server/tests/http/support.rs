@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos::executor::{Executor, Executors, Reports, Start};
@@ -161,7 +161,14 @@ impl Server {
         std::fs::write(self.folder.path().join("workflows").join(name), script).unwrap();
     }
 
-    pub(crate) async fn open(&self, request: Request<Body>) -> Response {
+    /// Sends a request; as every client would, it names a host where the test doesn't.
+    pub(crate) async fn open(&self, mut request: Request<Body>) -> Response {
+        request.headers_mut().entry("host").or_insert(HeaderValue::from_static("localhost"));
+        self.open_as_is(request).await
+    }
+
+    /// Sends a request with the headers that it has.
+    pub(crate) async fn open_as_is(&self, request: Request<Body>) -> Response {
         tokio::time::timeout(PATIENCE, self.router.clone().oneshot(request)).await.unwrap().unwrap()
     }
 
