@@ -12,7 +12,7 @@ use kelos::script::{AppsSource, Folders};
 use kelos::sources::Watch;
 use kelos::store::SqliteStore;
 use kelos::{Node, NodeConfig, Pace, Status, local};
-use kelos_server::{App, Groups, Hosts, Links, router};
+use kelos_server::{App, Groups, Hosts, Limits, Links, router};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -231,7 +231,7 @@ impl Host {
                 // Those who wait for work hear at once that it is to be had elsewhere.
                 desk.close();
             };
-            let served = kelos_server::serve(listener, router(app), ended).await;
+            let served = kelos_server::serve(listener, router(app), Limits::of_process(), ended).await;
             node.stop().await;
             served.map_err(|error| socket(&error))
         });

@@ -35,7 +35,7 @@ pub use app::App;
 pub use groups::Groups;
 pub use guard::Hosts;
 pub use links::Links;
-pub use serve::serve;
+pub use serve::{Limits, serve};
 
 /// All routes of a server.
 pub fn router(app: App) -> Router {

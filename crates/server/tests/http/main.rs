@@ -13,6 +13,7 @@ mod cdap_support;
 mod cdap_times;
 mod celos;
 mod changes;
+mod connections;
 mod described;
 mod graph;
 mod groups;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
 use futures_util::StreamExt;
+use kelos_server::Limits;
 use serde_json::Value;
 
 use crate::support::{NOW, PATIENCE, Server, workflow};
@@ -150,7 +151,7 @@ async fn streams_end_with_the_server() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(kelos_server::serve(listener, server.router.clone(), async {
+    let serving = tokio::spawn(kelos_server::serve(listener, server.router.clone(), Limits::of_process(), async {
         let _ = ended.await;
     }));
     let mut client = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();

@@ -1,0 +1,126 @@
+//! A router on a port: accepts connections within limits, and ends them in good order.
+//!
+//! Connections have limits of their own because the engine lives in the same process: whatever clients do, descriptors and
+//! memory are left for it. What is *absent*: anything about routes.
+
+mod connection;
+mod connections;
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::{Extension, Router};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tower_http::timeout::RequestBodyTimeoutLayer;
+
+use self::connections::Connections;
+
+/// The time that requests under way get to finish once the server is to end.
+const GRACE: Duration = Duration::from_secs(5);
+/// The pause after a failed accept, which mostly means that the process has no descriptor left.
+const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
+/// Most connections at a time, however many descriptors there are.
+const MOST_CONNECTIONS: usize = 8192;
+
+/// What clients may take of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time. One more ends the one that has been idle longest; if none is idle, it is answered 503.
+    pub connections: usize,
+    /// The time for the whole head of a request, counted from the moment at which one could begin: also the longest that a
+    /// connection stays idle.
+    pub head: Duration,
+    /// The longest pause between two pieces of a request's body.
+    pub body: Duration,
+    /// The longest time in which a client may take nothing of an answer.
+    pub stall: Duration,
+}
+
+impl Limits {
+    /// Limits for this process: connections get half of its descriptors, the engine keeps the others.
+    #[must_use]
+    pub fn of_process() -> Limits {
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let half = descriptors.map_or(MOST_CONNECTIONS, |most| usize::try_from(most / 2).unwrap_or(MOST_CONNECTIONS));
+        let patience = Duration::from_secs(30);
+        Limits { connections: half.clamp(1, MOST_CONNECTIONS), head: patience, body: patience, stall: patience }
+    }
+}
+
+/// Tells streams, which end by nothing else, that the server is to end.
+#[derive(Clone)]
+pub(crate) struct Closing(watch::Receiver<bool>);
+
+impl Closing {
+    /// Waits until the server is to end.
+    pub(crate) async fn closed(&mut self) {
+        // A sender that is gone without a word means that nobody serves any more.
+        let _ = self.0.wait_for(|closing| *closing).await;
+    }
+}
+
+/// Answers requests until `shutdown` is done; then ends streams, and gives other requests a few seconds.
+///
+/// # Errors
+/// When the listener can't be used at all. A failed accept is tried again.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    listener.local_addr()?;
+    let (close, closing) = watch::channel(false);
+    let closing = Closing(closing);
+    let router = router
+        .layer(RequestBodyTimeoutLayer::new(limits.body))
+        .layer(Extension(closing.clone()))
+        // Once for all connections: the router that a connection gets otherwise builds each route anew.
+        .with_state(());
+    let connections = Arc::new(Connections::new(limits.connections));
+    let mut tasks = JoinSet::new();
+    tokio::pin!(shutdown);
+    loop {
+        let stream = tokio::select! {
+            () = &mut shutdown => break,
+            Some(_) = tasks.join_next() => continue,
+            stream = accept(&listener, &connections) => stream,
+        };
+        match connections.admit() {
+            Some(admission) => {
+                let connection = connection::run(stream, router.clone(), limits, admission, closing.clone());
+                tasks.spawn(connection);
+            }
+            None => connection::turn_away(&stream),
+        }
+    }
+    drop(listener);
+    let _ = close.send(true);
+    let all_ended = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, all_ended).await.is_err() {
+        tracing::warn!("requests were still under way {} s after the end was asked for", GRACE.as_secs());
+    }
+    Ok(())
+}
+
+/// The next connection. Where accepting fails an idle connection is given up, since descriptors are what is mostly missing.
+async fn accept(listener: &TcpListener, connections: &Connections) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Small answers and single events are not to wait for more bytes.
+                let _ = stream.set_nodelay(true);
+                return stream;
+            }
+            Err(error) => {
+                tracing::warn!("failed to accept a connection: {error}");
+                connections.evict();
+                tokio::time::sleep(AFTER_FAILED_ACCEPT).await;
+            }
+        }
+    }
+}
