@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kelos::stolos::{Mistake, Settings, Tasks, read};
 use kelos_model::WorkflowId;
-use kelos_model::jobs::{Job, JobError, Parents};
+use kelos_model::jobs::{Job, JobError, Parents, Unwritable};
 use serde_json::{Value, json};
 
 use crate::client::{self, Client, Query, escape, items, number, text};
@@ -91,12 +91,22 @@ fn named(job: &Job) -> Value {
     json!({ "workflow": job.workflow, "job": job.id })
 }
 
+/// Adds the jobs that can't be named, where there are any.
+fn with_unwritable(mut found: Value, all: &[Unwritable]) -> Value {
+    let told =
+        |one: &Unwritable| json!({ "workflow": one.workflow, "group": one.group, "count": one.count, "why": one.why });
+    if !all.is_empty() {
+        found["unwritable"] = all.iter().map(told).collect();
+    }
+    found
+}
+
 /// What the relation of a file says of a job, in the form in which a server says it.
 fn parents_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<Value, JobError> {
     let job = tasks.graph.job(&args.workflow, &args.job_id)?;
     let group = |found: &Parents| {
         let jobs: Vec<Value> = found.jobs.iter().map(named).collect();
-        json!({ "group": found.group, "total": jobs.len(), "jobs": jobs })
+        with_unwritable(json!({ "group": found.group, "total": found.total(), "jobs": jobs }), &found.unwritable)
     };
     let groups: Vec<Value> = tasks.graph.parents(&job.workflow, &job.id)?.iter().map(group).collect();
     let mut found = json!({ "workflow": job.workflow, "job": job.id, "anyOf": groups });
@@ -109,8 +119,10 @@ fn parents_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<Value, JobErro
 fn children_by_file(tasks: &Tasks, args: &RelativesArgs) -> Result<Value, JobError> {
     let job = tasks.graph.job(&args.workflow, &args.job_id)?;
     let child = |(child, group): &(Job, std::sync::Arc<str>)| json!({ "workflow": child.workflow, "job": child.id, "group": group });
-    let children: Vec<Value> = tasks.graph.children(&job.workflow, &job.id)?.iter().map(child).collect();
-    Ok(json!({ "workflow": job.workflow, "job": job.id, "total": children.len(), "children": children }))
+    let found = tasks.graph.children(&job.workflow, &job.id)?;
+    let children: Vec<Value> = found.jobs.iter().map(child).collect();
+    let told = json!({ "workflow": job.workflow, "job": job.id, "total": children.len(), "children": children });
+    Ok(with_unwritable(told, &found.unwritable))
 }
 
 type ByFile = fn(&Tasks, &RelativesArgs) -> Result<Value, JobError>;
@@ -166,8 +178,9 @@ fn told_parents(found: &Value) -> Vec<String> {
             group["succeeded"].as_u64().map(|done| format!(", {done} of them succeeded")).unwrap_or_default();
         let of = if is_named(group) { format!(" of group {}", text(group, "group")) } else { String::new() };
         told.push(format!("{start} {}{of}{succeeded}", words::count(total, "job")));
+        told.extend(nameless(group));
         told.extend(lines(items(group, "jobs")));
-        told.extend(more(total, items(group, "jobs").len()));
+        told.extend(more(total, items(group, "jobs").len() + count_nameless(group)));
     }
     told
 }
@@ -180,9 +193,26 @@ fn told_children(found: &Value) -> Vec<String> {
         count => format!("{count} jobs wait"),
     };
     let mut told = vec![format!("{jobs} for {} {}", text(found, "workflow"), text(found, "job"))];
+    told.extend(nameless(found));
     told.extend(lines(items(found, "children")));
     told.extend(more(total, items(found, "children").len()));
     told
+}
+
+/// Jobs that belong to it and can't be named, a line for each reason.
+fn nameless(found: &Value) -> Vec<String> {
+    let line = |one: &Value| {
+        let count = words::count(usize::try_from(number(one, "count")).unwrap_or(usize::MAX), "job");
+        let group = Some(text(one, "group")).filter(|group| *group != UNNAMED);
+        let group = group.map(|group| format!("  (group {group})")).unwrap_or_default();
+        format!("  {}  {count} that can't be named: {}{group}", text(one, "workflow"), text(one, "why"))
+    };
+    items(found, "unwritable").iter().map(line).collect()
+}
+
+fn count_nameless(group: &Value) -> usize {
+    let all = items(group, "unwritable").iter().map(|one| number(one, "count"));
+    usize::try_from(all.sum::<u64>()).unwrap_or(usize::MAX)
 }
 
 fn more(total: usize, shown: usize) -> Option<String> {

@@ -120,6 +120,7 @@ fn fate(one: &Value) -> String {
         }
         ("paused", _) => "would wait: its workflow is paused".to_owned(),
         ("skipped", _) => "would be skipped: it is not valid".to_owned(),
+        ("blocked", _) if one["noWay"].is_string() => format!("would never run: {}", text(one, "noWay")),
         ("blocked", _) => {
             let mut by: Vec<String> = items(one, "blockedBy").iter().map(slot).collect();
             by.extend(Some(number(one, "moreBlockers")).filter(|more| *more > 0).map(|more| format!("{more} more")));

@@ -45,6 +45,31 @@ fn programs_get_json() {
 }
 
 #[test]
+fn jobs_that_can_not_be_named_are_told_of_in_both_directions() {
+    let folder = Folder::with(&[(
+        "tasks.json",
+        r#"{"a": {"job_id": "{x}_{y}", "autofill_values": {"y": ["1"]}, "bash_cmd": "echo a"},
+            "b": {"job_id": "{x}", "depends_on": {"app_name": ["a"], "y": "all"}, "bash_cmd": "echo b"},
+            "c": {"job_id": "{y}_{x}", "depends_on": {"app_name": ["a"]}, "bash_cmd": "echo c"}}"#,
+    )]);
+    assert_eq!(
+        folder.run(&["parents", "b", "p_q"]).ok(),
+        "b p_q waits for 1 job\n  a  1 job that can't be named: x \"p_q\" can't be told from what follows it in {x}_{y}\n"
+    );
+    assert_eq!(folder.run(&["parents", "b", "p"]).ok(), "b p waits for 1 job\n  a  p_1\n");
+    assert_eq!(
+        folder.run(&["children", "a", "p_1_2"]).ok(),
+        "1 job waits for a p_1_2\n  c  1 job that can't be named: y \"1_2\" can't be told from what follows it in {y}_{x}\n  \
+         b  p\n"
+    );
+    let refused = folder.run(&["submit", "-a", "b", "-j", "p_q"]).fails(2);
+    let why = "\"p_q\" is no job of b: it waits for a job of a that can't be named: x \"p_q\" can't be told from what follows";
+    assert!(refused.contains(why), "{refused}");
+    let refused = folder.run(&["submit", "-a", "b", "-j", "p_q", "--dry-run"]).fails(2);
+    assert!(refused.contains(why), "{refused}");
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place() {
     let folder = Folder::with(&[
         (

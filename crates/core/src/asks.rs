@@ -109,8 +109,15 @@ impl Core {
         }
     }
 
-    fn rerun(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
+    /// Whether somebody may ask that a slot is opened. A job whose parents can't all be named would wait for ever.
+    pub(crate) fn check_openable(&self, slot: &SlotRef) -> Result<(), Refusal> {
         self.check_slot(slot)?;
+        let no_way = slot.key.job().and_then(|id| self.jobs.graph().no_way(&slot.workflow, id));
+        no_way.map_or(Ok(()), |why| Err(Refusal::NoJobId(slot.clone(), why)))
+    }
+
+    fn rerun(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
+        self.check_openable(slot)?;
         match self.live(slot).map(|live| live.slot.state) {
             None => self.plan_asked(slot, 0, Some(by), reason),
             Some(state) if !state.is_final() && self.before_start(slot).is_some() => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos_model::jobs::Parents;
+use kelos_model::jobs::{Parents, Unwritable};
 use kelos_model::{SlotRef, SlotState};
 
 /// Where a parent stands, as far as its children care.
@@ -55,6 +55,8 @@ pub(crate) struct AwaitedGroup {
     pub(crate) missing: usize,
     /// How many of them won't by themselves.
     pub(crate) dead: usize,
+    /// Parents that nobody can open, since they have no job id. They are counted with the others, and never succeed.
+    pub(crate) unwritable: Vec<Unwritable>,
 }
 
 #[derive(Debug)]
@@ -78,8 +80,10 @@ impl Awaited {
         let mut parents: BTreeMap<SlotRef, AwaitedParent> = BTreeMap::new();
         let mut counted = Vec::with_capacity(groups.len());
         for (at, group) in groups.into_iter().enumerate() {
-            let total = group.jobs.len();
-            counted.push(AwaitedGroup { name: group.group, total, missing: total, dead: 0 });
+            let total = group.total();
+            let dead = total - group.jobs.len();
+            let unwritable = group.unwritable;
+            counted.push(AwaitedGroup { name: group.group, total, missing: total, dead, unwritable });
             for job in group.jobs {
                 let parent = parents
                     .entry(SlotRef::job(job.workflow, job.id))

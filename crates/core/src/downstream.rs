@@ -77,14 +77,14 @@ impl Core {
         let key = |seconds: &i64| slot.key.offset(seconds.checked_neg()?);
         let by_time = of.iter().filter_map(move |(id, seconds)| Some(SlotRef::new(id.clone(), key(seconds)?)));
         let children = slot.key.job().and_then(|id| self.jobs.graph().children(&slot.workflow, id).ok());
-        let children = children.unwrap_or_default().into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id));
+        let children = children.unwrap_or_default().jobs.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id));
         let all = by_time.chain(children);
         // What its workflow has no time for lies dormant, and is left alone.
         all.filter(|dependent| self.check_slot(dependent).is_ok())
     }
 
     pub(crate) fn rerun_downstream(&mut self, request: &DownstreamRequest, by: &str) -> Reply {
-        self.check_slot(&request.slot)?;
+        self.check_openable(&request.slot)?;
         let slots = self.downstream(&request.slot, &BTreeSet::new()).slots;
         if slots.len() > LARGEST_DOWNSTREAM {
             return Err(Refusal::TooManyDownstream { limit: LARGEST_DOWNSTREAM });

@@ -171,7 +171,7 @@ impl Core {
     pub(crate) fn find_prospects(&mut self, parent: &SlotRef) {
         let Some(id) = parent.key.job() else { return };
         let listed = self.jobs.graph.children(&parent.workflow, id).unwrap_or_default();
-        let listed = listed.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id));
+        let listed = listed.jobs.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id));
         let children: Vec<SlotRef> = listed.chain(self.take_children(parent)).collect();
         for child in children {
             if self.live(&child).is_none() && !self.jobs.awaited.contains_key(&child) {

@@ -17,7 +17,7 @@ pub(crate) fn explained(awaited: &Awaited) -> Explanation {
         (true, _) if groups.is_empty() => "it has no parents".to_owned(),
         (true, _) => "its parents have succeeded".to_owned(),
         (false, Some(way)) => format!("it waits for its parents{}", by_way(groups, way)),
-        (false, None) => "it is blocked: parents ended without success".to_owned(),
+        (false, None) => format!("it is blocked: {}", blocked(groups)),
     };
     Explanation {
         kind: TriggerKind::Parents,
@@ -25,6 +25,18 @@ pub(crate) fn explained(awaited: &Awaited) -> Explanation {
         text,
         evidence: None,
         nested: groups.iter().enumerate().map(|(at, group)| explained_group(awaited, at, group)).collect(),
+    }
+}
+
+/// Why no group can be met.
+fn blocked(groups: &[AwaitedGroup]) -> &'static str {
+    let is_hopeless = |group: &AwaitedGroup| !group.unwritable.is_empty();
+    if groups.iter().all(is_hopeless) {
+        "it waits for jobs that can't be named"
+    } else if groups.iter().any(is_hopeless) {
+        "parents ended without success, or can't be named"
+    } else {
+        "parents ended without success"
     }
 }
 
@@ -62,12 +74,19 @@ fn explained_group(awaited: &Awaited, at: usize, group: &AwaitedGroup) -> Explan
         evidence: Some(Evidence::Slot { slot: slot.clone(), state: standing.state() }),
         nested: Vec::new(),
     });
+    let unwritable = group.unwritable.iter().take(NAMED).map(|one| Explanation {
+        kind: TriggerKind::Job,
+        answer: Answer::NotYet,
+        text: format!("it waits for {one}"),
+        evidence: None,
+        nested: Vec::new(),
+    });
     Explanation {
         kind: TriggerKind::Group,
         answer: if is_met { Answer::Met } else { Answer::NotYet },
         text,
         evidence: None,
-        nested: nested.collect(),
+        nested: unwritable.chain(nested).collect(),
     }
 }
 

@@ -101,7 +101,7 @@ impl Core {
             let jobs: Vec<_> = jobs.collect();
             // A function that names nobody is not about the job.
             if !jobs.is_empty() {
-                groups.push(Parents { group: question.group, jobs });
+                groups.push(Parents { group: question.group, jobs, unwritable: Vec::new() });
             }
         }
         groups
@@ -123,7 +123,7 @@ impl Core {
         let mut children: Vec<SlotRef> = named.flatten().cloned().collect();
         if let Some(id) = job.key.job() {
             let listed = self.jobs.graph().children(&job.workflow, id).unwrap_or_default();
-            children.extend(listed.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id)));
+            children.extend(listed.jobs.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id)));
         }
         // Those that are open have asked for themselves.
         let closed = children.iter().filter(|child| self.live(child).is_none() && !self.jobs.is_awaiting(child));

@@ -22,7 +22,7 @@ impl Core {
 
     pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &str) -> Reply {
         for job in &request.jobs {
-            self.check_slot(job)?;
+            self.check_openable(job)?;
         }
         Ok(Done::Submitted(request.jobs.iter().map(|job| self.submit_one(job, request, by)).collect()))
     }

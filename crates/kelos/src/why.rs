@@ -106,13 +106,15 @@ pub fn read(
     if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
         why.look_at_parents(reader, &history)?;
     }
+    let mut no_way = None;
     if at_present && slot.key.job().is_some() {
-        why.no_group = Jobs::read(reader)?.no_group(slot);
+        let jobs = Jobs::read(reader)?;
+        (why.no_group, no_way) = (jobs.no_group(slot), jobs.no_way(slot));
     }
     if why.state.is_none() {
         let schedule = workflow.as_ref().map(|row| schedule::resolved(reader, row)).transpose()?;
         let planned_at = history.first().map(|first| first.at);
-        let absent = Absent { workflow: workflow.as_ref(), schedule, planned_at };
+        let absent = Absent { workflow: workflow.as_ref(), schedule, planned_at, no_way };
         why.headline = absent.because(slot, now, at_present);
     }
     Ok(why)
@@ -344,6 +346,8 @@ struct Absent<'a> {
     schedule: Option<Result<CronSchedule, ScheduleProblem>>,
     /// When it came to exist after all.
     planned_at: Option<Timestamp>,
+    /// Why it can't be opened, of a job.
+    no_way: Option<String>,
 }
 
 impl Absent<'_> {
@@ -395,6 +399,9 @@ impl Absent<'_> {
                 format!("it had not been opened yet; that happened at {}", text::format_full(planned_at))
             }
             None if !workflow.present => "it was never opened, and its workflow is defined no more".to_owned(),
+            None if self.no_way.is_some() => {
+                format!("it was never opened, and can't be: {}", self.no_way.as_deref().unwrap_or_default())
+            }
             None if at_present => "it was never opened: submit it, or a job that waits for it".to_owned(),
             None => "it was never opened".to_owned(),
         }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kelos_model::WorkflowId;
-use kelos_model::jobs::{DateForm, Fault, Group, Job, JobGraph, JobKeys, JobTemplate, Kind, Member, Wanted};
+use kelos_model::function::FunctionRef;
+use kelos_model::jobs::{
+    DateForm, Fault, Group, Job, JobGraph, JobKeys, JobTemplate, Kind, Member, Parents, TwoWay, Wanted,
+};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
@@ -44,15 +47,18 @@ fn graph(workflows: Vec<(&str, JobKeys)>) -> Result<JobGraph, Vec<String>> {
 
 fn parents(graph: &JobGraph, workflow: &str, job: &str) -> Vec<String> {
     let found = graph.parents(&id(workflow), job).unwrap();
-    found
-        .iter()
-        .flat_map(|one| one.jobs.iter().map(|job| format!("{}/{}:{}", job.workflow, job.id, one.group)))
-        .collect()
+    let writable = |one: &Parents| {
+        let named: Vec<String> =
+            one.jobs.iter().map(|job| format!("{}/{}:{}", job.workflow, job.id, one.group)).collect();
+        named.into_iter().chain(one.unwritable.iter().map(ToString::to_string)).collect::<Vec<_>>()
+    };
+    found.iter().flat_map(writable).collect()
 }
 
 fn children(graph: &JobGraph, workflow: &str, job: &str) -> Vec<String> {
     let found = graph.children(&id(workflow), job).unwrap();
-    found.iter().map(|(job, group)| format!("{}/{}:{group}", job.workflow, job.id)).collect()
+    let writable = found.jobs.iter().map(|(job, group)| format!("{}/{}:{group}", job.workflow, job.id));
+    writable.chain(found.unwritable.iter().map(ToString::to_string)).collect()
 }
 
 #[test]
@@ -112,14 +118,87 @@ fn literal_jobs_agree_with_their_children_in_what_both_have() {
 }
 
 #[test]
-fn a_value_that_could_not_be_read_back_makes_no_job() {
+fn a_child_that_could_not_be_read_back_is_told_of() {
     let graph = graph(vec![
         ("a", keys("{date}_{name}", &[], vec![])),
         ("b", keys("{name}_{date}", &[], vec![group("g", vec![member(&["a"], &[])])])),
     ])
     .unwrap();
     assert_eq!(children(&graph, "a", "1_x"), ["b/x_1:g"]);
-    assert_eq!(children(&graph, "a", "1_x_y"), Vec::<String>::new());
+    let why = "a job of b that can't be named: name \"x_y\" can't be told from what follows it in {name}_{date}";
+    assert_eq!(children(&graph, "a", "1_x_y"), [why]);
+}
+
+#[test]
+fn a_parent_that_can_not_be_written_is_never_left_out() {
+    let all_y = || vec![group("g", vec![member(&["a"], &[("y", &["all"])]), member(&["c"], &[])])];
+    let parent = || ("a", keys("{x}_{y}", &[("y", &["1", "2"])], vec![]));
+    let graph_of = |child| graph(vec![parent(), ("c", keys("{x}", &[], vec![])), ("b", child)]).unwrap();
+    let one = graph_of(keys("{x}", &[], all_y()));
+    assert_eq!(parents(&one, "b", "p"), ["a/p_1:g", "a/p_2:g", "c/p:g"]);
+    let why = "2 jobs of a that can't be named: x \"p_q\" can't be told from what follows it in {x}_{y}";
+    assert_eq!(parents(&one, "b", "p_q"), ["c/p_q:g", why]);
+    assert_eq!(one.no_way(&id("b"), "p_q"), Some(format!("it waits for {why}")));
+    assert_eq!(one.no_way(&id("b"), "p"), None);
+    // Another group may still be met.
+    let mut either = all_y();
+    either.push(group("h", vec![member(&["c"], &[])]));
+    let two = graph_of(keys("{x}", &[], either));
+    assert_eq!(parents(&two, "b", "p_q"), ["c/p_q:g", why, "c/p_q:h"]);
+    assert_eq!(two.no_way(&id("b"), "p_q"), None);
+}
+
+#[test]
+fn a_parent_without_a_name_or_with_too_long_a_one_is_never_left_out() {
+    let on = |name: &str| vec![group("g", vec![member(&[name], &[("y", &["all"])])])];
+    let long = "l".repeat(300);
+    let graph = graph(vec![
+        ("a", keys("{x}", &[], vec![])),
+        ("l", keys("{x}_{y}", &[("y", &["1", &long])], vec![])),
+        ("b", keys("{x}_{z}", &[("z", &["1"])], vec![group("g", vec![member(&["a"], &[])])])),
+        ("c", keys("{x}", &[], on("l"))),
+    ])
+    .unwrap();
+    let empty = "a job of a that can't be named: x is empty, and with it the whole of {x}";
+    assert_eq!(parents(&graph, "b", "_1"), [empty]);
+    let long = "l".repeat(300);
+    let name = format!("l/{long}_1:g");
+    let why = "a job of l that can't be named: its id by {x}_{y} would be longer than 512 bytes";
+    assert_eq!(parents(&graph, "c", &long), [name.as_str(), why]);
+}
+
+#[test]
+fn a_template_or_a_domain_that_no_job_id_fits_is_a_fault() {
+    let faults = graph(vec![
+        ("a", keys("run/{x}", &[], vec![])),
+        ("b", keys("{x}_{y}", &[("x", &["p", "p_q"])], vec![])),
+        ("c", keys("{x}", &[("x", &[""])], vec![])),
+    ])
+    .unwrap_err();
+    assert_eq!(
+        faults,
+        [
+            "a: its job ids can't contain '/', expected other texts in run/{x}",
+            "b: x \"p_q\" can't be told from what follows it in {x}_{y}",
+            "c: x is empty, and with it the whole of {x}",
+        ]
+    );
+}
+
+#[test]
+fn what_a_function_names_is_a_job_that_reads_back_to_the_same() {
+    let function = |index| FunctionRef { file: "a.js".to_owned(), index, digest: String::new() };
+    let functions = TwoWay { workflows: vec![id("a")], parents: function(1), children: function(2) };
+    let asked = Group { name: "g".to_owned(), members: vec![], functions: Some(functions) };
+    let graph = graph(vec![("a", keys("{x}_{y}", &[], vec![])), ("b", keys("{x}", &[], vec![asked]))]).unwrap();
+    let question = graph.asks_parents(&id("b"), "p").remove(0);
+    let named = |x: &str| {
+        let values = [("x", x), ("y", "1")].map(|(name, value)| (Arc::from(name), Arc::from(value)));
+        graph.answered(&question, &vec![(id("a"), values.into_iter().collect())])
+    };
+    assert_eq!(named("p").map(|jobs| jobs[0].id.to_string()), Ok("p_1".to_owned()));
+    let why = "a job of a can't be named: x \"p_q\" can't be told from what follows it in {x}_{y}";
+    assert_eq!(named("p_q"), Err(why.to_owned()));
 }
 
 #[test]
@@ -238,17 +317,38 @@ fn some_graph() -> impl Strategy<Value = (JobGraph, Vec<(WorkflowId, JobKeys)>)>
     })
 }
 
-/// Every job id of a template over a few more values than the lists have.
+/// Values that jobs have: a few more than the lists have, some of which not every template can write.
+const MORE_VALUES: [&str; 7] = ["1", "2", "3", "4", "", "1_2", "_"];
+
+/// Every job id of a template over those values.
 fn all_ids(keys: &JobKeys) -> Vec<String> {
-    let mut ids = vec![String::new()];
+    let mut all = vec![Vec::new()];
     for _ in keys.template.identifiers() {
-        let longer = |id: &String, value: &str| if id.is_empty() { value.to_owned() } else { format!("{id}_{value}") };
-        ids = ids
-            .iter()
-            .flat_map(|id| ["1", "2", "3", "4"].iter().map(|value| longer(id, value)).collect::<Vec<_>>())
-            .collect();
+        let longer = |one: &Vec<Arc<str>>, value: &str| one.iter().cloned().chain([value.into()]).collect::<Vec<_>>();
+        all = all.iter().flat_map(|one| MORE_VALUES.iter().map(|value| longer(one, value))).collect();
     }
-    ids
+    all.iter().filter_map(|values| Some(keys.template.id_of(values).ok()?.to_string())).collect()
+}
+
+/// How many parents a group names for each child that it is about, where no job is named outright and none twice.
+fn written(group: &Group, workflows: &[(WorkflowId, JobKeys)]) -> Option<usize> {
+    let mut total = 0;
+    let mut seen = BTreeSet::new();
+    for member in &group.members {
+        for id in &member.workflows {
+            let (_, keys) = workflows.iter().find(|(known, _)| known == id)?;
+            if member.job_ids.is_some() || !seen.insert(id) {
+                return None;
+            }
+            let count = |name: &Arc<str>| match member.values.get(name) {
+                Some(Wanted::Of(values)) => values.len(),
+                Some(Wanted::All) => keys.domains[name].len(),
+                None => 1,
+            };
+            total += keys.template.identifiers().map(count).product::<usize>();
+        }
+    }
+    Some(total)
 }
 
 proptest! {
@@ -264,14 +364,21 @@ proptest! {
         for me in &ids {
                 let (workflow, text) = (&me.workflow, &me.id);
                 for found in graph.parents(workflow, text).unwrap() {
+                    let keys = &workflows.iter().find(|(id, _)| id == workflow).unwrap().1;
+                    let group = keys.depends_on.iter().find(|group| *group.name == *found.group).unwrap();
+                    let total = written(group, &workflows);
+                    prop_assert!(total.is_none_or(|total| total == found.total()), "as many as were written");
+                    for parent in &found.jobs {
+                        prop_assert_eq!(graph.job(&parent.workflow, &parent.id), Ok(parent.clone()), "it reads back");
+                    }
                     let all: BTreeSet<_> = found.jobs.iter().collect();
                     prop_assert_eq!(all.len(), found.jobs.len(), "each parent once");
                     up.extend(found.jobs.into_iter().filter(|parent| ids.contains(parent)).map(|parent| (parent, found.group.clone(), me.clone())));
                 }
                 let children = graph.children(workflow, text).unwrap();
-                let all: BTreeSet<_> = children.iter().collect();
-                prop_assert_eq!(all.len(), children.len(), "each child once in each group");
-                down.extend(children.into_iter().map(|(child, group)| (me.clone(), group, child)));
+                let all: BTreeSet<_> = children.jobs.iter().collect();
+                prop_assert_eq!(all.len(), children.jobs.len(), "each child once in each group");
+                down.extend(children.jobs.into_iter().map(|(child, group)| (me.clone(), group, child)));
         }
         prop_assert_eq!(up, down);
     }

@@ -80,7 +80,8 @@ fn samples(keys: &JobKeys) -> BTreeSet<Arc<str>> {
     let choices: Vec<Vec<Arc<str>>> = keys.template.identifiers().map(|name| choices(keys, name)).collect();
     let all = choices.iter().fold(1_usize, |product, choices| product.saturating_mul(choices.len()));
     let stride = if all > SAMPLES { all / SAMPLES + 1 } else { 1 };
-    (0..all.min(SAMPLES)).map(|n| keys.template.fill(&combination(&choices, n.wrapping_mul(stride) % all))).collect()
+    let sample = |n: usize| keys.template.id_of(&combination(&choices, n.wrapping_mul(stride) % all)).ok();
+    (0..all.min(SAMPLES)).filter_map(sample).collect()
 }
 
 /// One choice of each, by the number of the combination.

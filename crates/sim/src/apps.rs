@@ -45,7 +45,19 @@ impl Apps {
     pub fn parents(&self, slot: &SlotRef) -> Option<Vec<Parents>> {
         let id = slot.key.job()?;
         let normal = self.keys(slot)?.normal(id).ok()?;
-        self.graph.parents(&slot.workflow, id).ok().filter(|_| normal == *id)
+        let mut groups = self.graph.parents(&slot.workflow, id).ok().filter(|_| normal == *id)?;
+        // Functions name what can be named, and who names nobody is not about the job.
+        for group in groups.iter_mut().filter(|group| self.is_asked(slot, group)) {
+            group.unwritable.clear();
+        }
+        groups.retain(|group| group.total() > 0);
+        Some(groups)
+    }
+
+    /// Whether a job can't ever run, because all its groups want jobs that can't be named.
+    pub(crate) fn is_hopeless(&self, slot: &SlotRef) -> bool {
+        let groups = self.parents(slot).unwrap_or_default();
+        !self.asks(&slot.workflow) && !groups.is_empty() && groups.iter().all(|group| !group.unwritable.is_empty())
     }
 
     /// Whether functions know what the jobs of a workflow wait for.
@@ -72,7 +84,7 @@ impl Apps {
                 groups.filter(|group| group.group == relation.group).flat_map(|group| group.jobs).collect()
             }
             Direction::Children => {
-                let children = self.graph.children(of, id).unwrap_or_default().into_iter();
+                let children = self.graph.children(of, id).unwrap_or_default().jobs.into_iter();
                 let mine = |(job, group): &(Job, Arc<str>)| job.workflow == relation.child && *group == relation.group;
                 children.filter(mine).map(|(job, _)| job).collect()
             }
@@ -112,7 +124,9 @@ pub fn slots_of(group: &Parents) -> impl Iterator<Item = SlotRef> + '_ {
 
 /// Whether some group has succeeded, or there is none.
 pub fn is_met(groups: &[Parents], state: impl Fn(&SlotRef) -> Option<SlotState>) -> bool {
-    let done = |group: &Parents| slots_of(group).all(|slot| state(&slot) == Some(SlotState::Succeeded));
+    let done = |group: &Parents| {
+        group.unwritable.is_empty() && slots_of(group).all(|slot| state(&slot) == Some(SlotState::Succeeded))
+    };
     groups.is_empty() || groups.iter().any(done)
 }
 

@@ -343,7 +343,7 @@ impl Spec {
             Ask::DeleteSchedules(gone) => self.delete(gone, now),
             Ask::Fire(request) => self.fire_now(request, now),
             Ask::Tell(facts) => self.tell(facts, now),
-            Ask::Rerun { slot, .. } if self.has(slot) => {
+            Ask::Rerun { slot, .. } if self.has(slot) && !self.apps.is_hopeless(slot) => {
                 let has_begun = self.has_begun(slot);
                 match self.slots.get_mut(slot) {
                     None => {
@@ -365,7 +365,9 @@ impl Spec {
                 }
             }
             Ask::Submit(request) => self.submit(request, now),
-            Ask::RerunDownstream(request) if self.has(&request.slot) => return self.rerun_downstream(request, now),
+            Ask::RerunDownstream(request) if self.has(&request.slot) && !self.apps.is_hopeless(&request.slot) => {
+                return self.rerun_downstream(request, now);
+            }
             Ask::Backfill(request) if !request.dry_run => self.backfill(request, now),
             Ask::PauseBackfill { backfill, .. } => self.change_backfill(backfill, true, |row| row.paused = true),
             Ask::ResumeBackfill { backfill, .. } => self.change_backfill(backfill, false, |row| row.paused = false),

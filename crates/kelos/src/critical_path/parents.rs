@@ -34,7 +34,7 @@ impl Relation {
         let mut first: Option<(SlotRef, Moment)> = None;
         for group in self.groups(reader, job)? {
             let mut last: Option<(SlotRef, Moment)> = None;
-            let mut is_complete = true;
+            let mut is_complete = group.unwritable.is_empty();
             for parent in group.jobs {
                 match succeeded(reader, &parent.job, to)? {
                     Some(moment) if last.as_ref().is_none_or(|(_, last)| last.seq < moment.seq) => {
@@ -56,7 +56,8 @@ impl Relation {
     /// that group have not succeeded.
     pub(super) fn worst(&self, reader: &dyn Reader, job: &SlotRef) -> Result<Option<(SlotRef, usize)>, StoreError> {
         let groups = self.groups(reader, job)?;
-        let way = groups.iter().find(|group| group.ended_badly().next().is_none()).or(groups.first());
+        let may_go = |group: &&RelativeGroup| group.unwritable.is_empty() && group.ended_badly().next().is_none();
+        let way = groups.iter().find(may_go).or(groups.first());
         let missing = way.into_iter().flat_map(|group| &group.jobs);
         let missing: Vec<_> = missing.filter(|one| one.state != Some(SlotState::Succeeded)).collect();
         let worst = missing.iter().max_by_key(|one| weight(one.state));

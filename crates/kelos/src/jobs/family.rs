@@ -91,7 +91,7 @@ impl Growing<'_> {
             let job = self.family.members[*number].job.clone();
             let relatives: Vec<(SlotRef, Arc<str>)> = if way > 0 {
                 let groups = self.jobs.groups(&job).into_iter();
-                groups.flat_map(|(name, jobs)| jobs.into_iter().map(move |job| (job, name.clone()))).collect()
+                groups.flat_map(|group| group.jobs.into_iter().map(move |job| (job, group.name.clone()))).collect()
             } else {
                 self.jobs.waiting_for(&job)
             };

@@ -13,7 +13,7 @@ mod relatives;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::jobs::{JobGraph, Relation};
+use kelos_model::jobs::{JobGraph, Relation, Unwritable};
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::{Workflow, WorkflowRow};
 use kelos_model::{SlotRef, SlotState, WorkflowId};
@@ -123,11 +123,24 @@ impl Jobs {
         self.graph.no_group(&job.workflow, job.key.job()?)
     }
 
+    /// Why a job can't ever run, as [`JobGraph::no_way`] has it.
+    #[must_use]
+    pub fn no_way(&self, job: &SlotRef) -> Option<String> {
+        self.graph.no_way(&job.workflow, job.key.job()?)
+    }
+
+    /// What waits for a job by what is written, and has no job id.
+    #[must_use]
+    pub fn unwritable_children(&self, job: &SlotRef) -> Vec<Unwritable> {
+        let children = job.key.job().and_then(|id| self.graph.children(&job.workflow, id).ok());
+        children.unwrap_or_default().unwritable
+    }
+
     /// The jobs that a job waits for, by whatever group, each once.
     #[must_use]
     pub fn parents_of(&self, job: &SlotRef) -> Vec<SlotRef> {
         let mut seen = BTreeSet::new();
-        let all = self.groups(job).into_iter().flat_map(|(_, parents)| parents);
+        let all = self.groups(job).into_iter().flat_map(|group| group.jobs);
         all.filter(|parent| seen.insert(parent.clone())).collect()
     }
 
@@ -140,14 +153,17 @@ impl Jobs {
     }
 
     /// The groups of jobs that a job waits for: all of any one of them. None where it waits for nothing, or is no job.
-    fn groups(&self, job: &SlotRef) -> Vec<(Arc<str>, Vec<SlotRef>)> {
+    fn groups(&self, job: &SlotRef) -> Vec<JobGroup> {
         let Some(id) = job.key.job() else { return Vec::new() };
         let groups = self.graph.parents(&job.workflow, id).unwrap_or_default();
-        let named = |group: kelos_model::jobs::Parents| {
-            (group.group, group.jobs.into_iter().map(|job| SlotRef::job(job.workflow, job.id)).collect())
+        let named = |group: kelos_model::jobs::Parents| JobGroup {
+            name: group.group,
+            jobs: group.jobs.into_iter().map(|job| SlotRef::job(job.workflow, job.id)).collect(),
+            unwritable: group.unwritable,
         };
         let asked = self.asked(self.graph.asks_parents(&job.workflow, id));
-        groups.into_iter().map(named).chain(asked.map(|(question, jobs)| (question.group, jobs))).collect()
+        let asked = asked.map(|(question, jobs)| JobGroup { name: question.group, jobs, unwritable: Vec::new() });
+        groups.into_iter().map(named).chain(asked).collect()
     }
 
     /// The jobs that wait for a job, each with the group by which it does.
@@ -156,8 +172,17 @@ impl Jobs {
         let children = self.graph.children(&job.workflow, id).unwrap_or_default();
         let asked = self.asked(self.graph.asks_children(&job.workflow, id));
         let asked = asked.flat_map(|(question, jobs)| jobs.into_iter().map(move |job| (job, question.group.clone())));
-        children.into_iter().map(|(job, group)| (SlotRef::job(job.workflow, job.id), group)).chain(asked).collect()
+        let listed = children.jobs.into_iter().map(|(job, group)| (SlotRef::job(job.workflow, job.id), group));
+        listed.chain(asked).collect()
     }
+}
+
+/// Jobs of which one waits for all.
+struct JobGroup {
+    name: Arc<str>,
+    jobs: Vec<SlotRef>,
+    /// Those of them that nobody can open, since they have no job id.
+    unwritable: Vec<Unwritable>,
 }
 
 #[cfg(test)]

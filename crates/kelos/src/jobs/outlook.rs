@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelos_model::{SlotRef, SlotState};
 use kelos_store::{Reader, StoreError};
 
-use super::{Jobs, Validity};
+use super::{JobGroup, Jobs, Validity};
 
 /// Jobs that are looked at for one answer.
 pub const MOST_JOBS: usize = 100_000;
@@ -51,6 +51,8 @@ pub struct Expected {
     pub more_blockers: usize,
     /// Why it would wait for nothing though its workflow depends on others.
     pub no_group: Option<String>,
+    /// Why it could never run: the jobs that it waits for can't all be named.
+    pub no_way: Option<String>,
 }
 
 /// What a job is to those that were asked for.
@@ -154,7 +156,7 @@ struct Counts {
 /// A job whose ancestors are being looked at.
 struct Frame {
     job: SlotRef,
-    groups: Vec<Vec<SlotRef>>,
+    groups: Vec<JobGroup>,
     /// The group by which it would go on, and how many of its parents are settled.
     group: usize,
     settled: usize,
@@ -251,7 +253,7 @@ impl<E> Look<'_, E> {
             }
             Some(SlotState::Waiting) | None if self.is_full() => self.note(job, Fate::Runs, &[]),
             Some(SlotState::Waiting) | None => {
-                let groups = self.jobs.groups(job).into_iter().map(|(_, parents)| parents).collect();
+                let groups = self.jobs.groups(job);
                 self.stack.push(Frame { job: job.clone(), groups, group: 0, settled: 0 });
             }
             Some(state) if state.is_final() => self.note(job, Fate::Ended, &[]),
@@ -267,7 +269,7 @@ impl<E> Look<'_, E> {
         }
         while let Some(group) = frame.groups.get(frame.group) {
             let is_way = frame.settled > 0 || !self.is_dead(group)?;
-            match if is_way { self.unsettled(group, &mut frame.settled) } else { Err(NoWay) } {
+            match if is_way { self.unsettled(&group.jobs, &mut frame.settled) } else { Err(NoWay) } {
                 Ok(next) => return Ok(next),
                 Err(NoWay) => (frame.group, frame.settled) = (frame.group + 1, 0),
             }
@@ -287,10 +289,10 @@ impl<E> Look<'_, E> {
         Ok(None)
     }
 
-    fn has_all_of_some(&mut self, groups: &[Vec<SlotRef>]) -> Result<bool, E> {
+    fn has_all_of_some(&mut self, groups: &[JobGroup]) -> Result<bool, E> {
         for group in groups {
-            let mut all = true;
-            for parent in group {
+            let mut all = group.unwritable.is_empty();
+            for parent in &group.jobs {
                 all &= self.standing(parent)? == Some(SlotState::Succeeded);
             }
             if all {
@@ -300,13 +302,13 @@ impl<E> Look<'_, E> {
         Ok(groups.is_empty())
     }
 
-    fn is_dead(&mut self, group: &[SlotRef]) -> Result<bool, E> {
-        for parent in group {
+    fn is_dead(&mut self, group: &JobGroup) -> Result<bool, E> {
+        for parent in &group.jobs {
             if self.is_dead_end(parent)? {
                 return Ok(true);
             }
         }
-        Ok(false)
+        Ok(!group.unwritable.is_empty())
     }
 
     /// Whether a job has ended without success, or would.
@@ -324,17 +326,18 @@ impl<E> Look<'_, E> {
         match frame.groups.get(frame.group) {
             Some(way) => {
                 let blocked = |parent: &&SlotRef| matches!(self.fates.get(*parent), Some(Fate::Blocked | Fate::Paused));
-                blockers.extend(way.iter().filter(blocked).cloned());
+                blockers.extend(way.jobs.iter().filter(blocked).cloned());
             }
             None => {
-                for parent in frame.groups.iter().flatten() {
+                for parent in frame.groups.iter().flat_map(|group| &group.jobs) {
                     if self.is_dead_end(parent)? && !blockers.contains(parent) {
                         blockers.push(parent.clone());
                     }
                 }
             }
         }
-        let fate = if blockers.is_empty() { Fate::Runs } else { Fate::Blocked };
+        let is_stuck = !blockers.is_empty() || frame.groups.get(frame.group).is_none();
+        let fate = if is_stuck { Fate::Blocked } else { Fate::Runs };
         self.note(&frame.job, fate, &blockers);
         Ok(())
     }
@@ -355,6 +358,7 @@ impl<E> Look<'_, E> {
             more_blockers: blockers.len().saturating_sub(NAMED),
             // What ran already is not going to be mended by a warning; a descendant has a group.
             no_group: if fate == Fate::Runs && role != Role::Descendant { self.jobs.no_group(job) } else { None },
+            no_way: if fate == Fate::Blocked { self.jobs.no_way(job) } else { None },
             job: job.clone(),
         });
     }
@@ -411,9 +415,9 @@ impl<E> Look<'_, E> {
     /// How many parents of each group have not succeeded, and are not under way to.
     fn count(&mut self, first: &SlotRef, child: &SlotRef) -> Result<Counts, E> {
         let mut groups = BTreeMap::new();
-        for (name, parents) in self.jobs.groups(child) {
-            let mut missing = 0;
-            for parent in &parents {
+        for JobGroup { name, jobs, unwritable } in self.jobs.groups(child) {
+            let mut missing: usize = unwritable.iter().map(|one| one.count).sum();
+            for parent in &jobs {
                 let is_there = self.pushed.contains(parent)
                     || match self.standing(parent)? {
                         Some(SlotState::Succeeded) => true,

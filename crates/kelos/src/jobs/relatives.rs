@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use kelos_model::jobs::Unwritable;
 use kelos_model::{SlotRef, SlotState};
 use kelos_store::{Reader, StoreError};
 
-use super::{Jobs, MOST_JOBS};
+use super::{JobGroup, Jobs, MOST_JOBS};
 
 /// A job beside another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,9 +24,17 @@ pub struct RelativeGroup {
     pub name: Arc<str>,
     /// Its jobs, in their order; those beyond [`MOST_JOBS`] are left out.
     pub jobs: Vec<Relative>,
+    /// Those of them that nobody can open, since they have no job id: the group is never met.
+    pub unwritable: Vec<Unwritable>,
 }
 
 impl RelativeGroup {
+    /// How many there are, with those that have no job id.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.jobs.len() + self.unwritable.iter().map(|one| one.count).sum::<usize>()
+    }
+
     /// How many have succeeded.
     #[must_use]
     pub fn succeeded(&self) -> usize {
@@ -53,10 +62,10 @@ fn is_bad(state: Option<SlotState>) -> bool {
 /// When the store can't be read.
 pub fn parents(jobs: &Jobs, reader: &dyn Reader, job: &SlotRef) -> Result<Vec<RelativeGroup>, StoreError> {
     let mut left = MOST_JOBS;
-    let mut group = |(name, parents): (Arc<str>, Vec<SlotRef>)| {
-        let shown = parents.len().min(left);
+    let mut group = |JobGroup { name, jobs, unwritable }| {
+        let shown = jobs.len().min(left);
         left -= shown;
-        Ok(RelativeGroup { name, jobs: with_states(reader, parents.into_iter().take(shown))? })
+        Ok(RelativeGroup { name, jobs: with_states(reader, jobs.into_iter().take(shown))?, unwritable })
     };
     jobs.groups(job).into_iter().map(&mut group).collect()
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use kelos_model::jobs::{Unwritable, told};
 use kelos_model::time::text;
 use kelos_model::trigger::{Evidence, TriggerKind};
 use kelos_model::{Answer, Explanation, Run, SlotRef, SlotState};
@@ -71,15 +72,23 @@ fn tree(jobs: &Jobs, groups: &[RelativeGroup], text: String) -> Explanation {
         evidence: Some(Evidence::Slot { slot: one.job.clone(), state: one.state }),
         nested: Vec::new(),
     };
+    let nameless = |one: &Unwritable| Explanation {
+        kind: TriggerKind::Job,
+        answer: Answer::NotYet,
+        text: format!("it waits for {one}"),
+        evidence: None,
+        nested: Vec::new(),
+    };
     let group = |group: &RelativeGroup| {
         let missing = missing(jobs, group);
         let name = if groups.len() > 1 { format!("group {}: ", group.name) } else { String::new() };
+        let is_met = missing.is_empty() && group.unwritable.is_empty();
         Explanation {
             kind: TriggerKind::Group,
-            answer: if missing.is_empty() { Answer::Met } else { Answer::NotYet },
-            text: format!("{name}{} of {} have succeeded", group.succeeded(), group.jobs.len()),
+            answer: if is_met { Answer::Met } else { Answer::NotYet },
+            text: format!("{name}{} of {} have succeeded", group.succeeded(), group.total()),
             evidence: None,
-            nested: missing.iter().take(LEAVES).map(leaf).collect(),
+            nested: group.unwritable.iter().map(nameless).chain(missing.iter().map(leaf)).take(LEAVES).collect(),
         }
     };
     let nested = groups.iter().map(group).collect();
@@ -103,6 +112,10 @@ struct Told<'a> {
 impl Told<'_> {
     /// `waits for 3 of 400 jobs: …`, with the name of the group where there are several
     fn group(&self, group: &RelativeGroup, several: bool) -> Result<String, StoreError> {
+        if !group.unwritable.is_empty() {
+            let by = if several { format!(" by way of group {}", group.name) } else { String::new() };
+            return Ok(format!("blocked{by}: waits for {}", told(&group.unwritable)));
+        }
         let missing = missing(self.jobs, group);
         let (dead, total) = (group.ended_badly().count(), group.jobs.len());
         let jobs = if total == 1 { "1 job".to_owned() } else { format!("{} of {total} jobs", missing.len()) };
@@ -152,6 +165,10 @@ impl Told<'_> {
             at += 1;
             let groups = jobs::parents(self.jobs, self.reader, &job)?;
             let is_stuck = |one: &Relative| is_bad(one) || self.jobs.is_paused(&one.job, one.state);
+            if !groups.is_empty() && groups.iter().all(|group| !group.unwritable.is_empty()) {
+                let unwritable = groups.iter().flat_map(|group| &group.unwritable);
+                return Ok(Some(format!("{} waits for {}", job.short(), told(unwritable))));
+            }
             let is_blocked = groups.iter().all(|group| group.jobs.iter().any(is_stuck));
             for parent in groups.iter().flat_map(|group| &group.jobs) {
                 if is_blocked && is_stuck(parent) {

@@ -183,9 +183,14 @@ impl<'a> Compiler<'a> {
             );
         }
         for (name, values) in &keys.domains {
-            if let Err(what) = normal(name, values, keys.identifiers.get(name)) {
-                self.fault(at, None, None, what);
+            match normal(name, values, keys.identifiers.get(name)) {
+                Ok(values) => self.told_apart(at, at, None, None, name, &values),
+                Err(what) => self.fault(at, None, None, what),
             }
+        }
+        if let Some(odd) = keys.template.odd_letter() {
+            let what = format!("its job ids can't contain {odd:?}, expected other texts in {}", keys.template.as_str());
+            self.fault(at, None, None, what);
         }
         let mut names = BTreeSet::new();
         for group in &keys.depends_on {
@@ -302,7 +307,7 @@ impl<'a> Compiler<'a> {
                 let what = format!("no {name} belongs to all its members, so it is about no job");
                 self.fault(at, Some(&group.name), None, what);
             }
-            self.told_apart(at, at, group, None, name, &common);
+            self.told_apart(at, at, Some(group), None, name, &common);
             allowed.push(Some(Domain::new(common)));
         }
         allowed
@@ -314,7 +319,7 @@ impl<'a> Compiler<'a> {
         for name in theirs.template.identifiers() {
             let what = match (single.lists.get(&**name), ours.template.position(name)) {
                 (Some(list), _) => {
-                    self.told_apart(at, single.parent, group, Some(single.number), name, list);
+                    self.told_apart(at, single.parent, Some(group), Some(single.number), name, list);
                     from.push(From::Listed(Domain::new(list.clone())));
                     continue;
                 }
@@ -358,16 +363,15 @@ impl<'a> Compiler<'a> {
         &mut self,
         at: usize,
         of: usize,
-        group: &Group,
+        group: Option<&Group>,
         member: Option<usize>,
         name: &str,
         values: &[Arc<str>],
     ) {
         let template = &self.keys(of).template;
         let Some(position) = template.position(name) else { return };
-        for value in values.iter().filter(|value| !template.tells(position, value)) {
-            let what = format!("the {name} \"{value}\" can't be told from what follows it in {}", template.as_str());
-            self.fault(at, Some(&group.name), member, what);
+        for flaw in values.iter().filter_map(|value| template.flaw(position, value)) {
+            self.fault(at, group.map(|group| &*group.name), member, flaw);
         }
     }
 

@@ -10,6 +10,7 @@ mod identifier;
 mod outside;
 mod relation;
 mod template;
+mod unwritable;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +26,9 @@ use crate::time::schedule::Schedule;
 
 pub use compile::Fault;
 pub use identifier::{DateForm, Kind, Pattern};
-pub use relation::{Job, JobError, JobGraph, Parents};
+pub use relation::{Job, JobError, JobGraph};
 pub use template::{JobIdError, JobTemplate, TemplateError, shown};
+pub use unwritable::{Children, Parents, Unwritable, told};
 
 /// What makes the slots of a workflow that is keyed by job ids, and what they wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::cross::cross;
 use super::template::LONGEST_JOB_ID;
+use super::unwritable::{Children, Parents, note};
 use super::{Direction, JobIdError, JobTemplate, Kind, NamedJobs, Relation, TwoWay, shown};
 use crate::WorkflowId;
 use crate::key::SlotRef;
@@ -114,15 +115,6 @@ pub struct Job {
     pub id: Arc<str>,
 }
 
-/// What a job waits for, by one of the ways that are open to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parents {
-    /// The group that says so.
-    pub group: Arc<str>,
-    /// All of these must succeed; each once.
-    pub jobs: Vec<Job>,
-}
-
 /// Why a question about a job has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
@@ -184,32 +176,50 @@ impl Ways {
         }
     }
 
-    fn each_parent(&self, template: &JobTemplate, child: &[&Arc<str>], mut visit: impl FnMut(Arc<str>)) {
+    /// Visits the id of each parent of a child, or why that can't be written.
+    fn each_parent(
+        &self,
+        template: &JobTemplate,
+        child: &[&Arc<str>],
+        mut visit: impl FnMut(Result<Arc<str>, &Arc<str>>),
+    ) {
         if let Some(literals) = &self.literals {
-            literals.iter().filter(|one| self.is_for(one, child)).for_each(|one| visit(one.id.clone()));
+            literals.iter().filter(|one| self.is_for(one, child)).for_each(|one| visit(Ok(one.id.clone())));
             return;
         }
+        let mut flaw = None;
         let mut lists: Vec<&[Arc<str>]> = Vec::with_capacity(self.from.len());
         for (position, from) in self.from.iter().enumerate() {
             match from {
                 From::Listed(listed) => lists.push(&listed.values),
-                From::Child(at) if template.tells(position, child[*at]) => lists.push(std::slice::from_ref(child[*at])),
-                From::Child(_) | From::Anything => return,
+                From::Child(at) => {
+                    flaw = flaw.or_else(|| template.flaw(position, child[*at]));
+                    lists.push(std::slice::from_ref(child[*at]));
+                }
+                // Only literal job ids leave an identifier open.
+                From::Anything => return,
             }
         }
-        each_id(template, &lists, |_, id| visit(id));
+        each_id(template, &lists, flaw, |_, id| visit(id));
     }
 }
 
-/// Visits the job id of each choice of values.
-fn each_id(template: &JobTemplate, lists: &[&[Arc<str>]], mut visit: impl FnMut(&[&Arc<str>], Arc<str>)) {
+/// Visits the job id of each choice of values, or why it can't be written. A flaw of a value that all choices have is known beforehand.
+fn each_id(
+    template: &JobTemplate,
+    lists: &[&[Arc<str>]],
+    flaw: Option<String>,
+    mut visit: impl FnMut(&[&Arc<str>], Result<Arc<str>, &Arc<str>>),
+) {
+    let flaw: Option<Arc<str>> = flaw.map(Arc::from);
     let mut id = String::new();
     cross(lists, |choice| {
         id.clear();
         template.write(choice.iter().map(|value| &***value), &mut id);
-        // What could not be read back is nobody's parent and nobody's child.
-        if !id.is_empty() && id.len() <= LONGEST_JOB_ID {
-            visit(choice, id.as_str().into());
+        match &flaw {
+            Some(flaw) => visit(choice, Err(flaw)),
+            None if id.len() > LONGEST_JOB_ID => visit(choice, Err(&template.too_long().into())),
+            None => visit(choice, Ok(id.as_str().into())),
         }
     });
 }
@@ -245,38 +255,42 @@ impl JobGraph {
         let (node, values) = self.read(workflow, id)?;
         let values: Vec<&Arc<str>> = values.iter().collect();
         let suiting = node.groups.iter().filter(|group| group.suits(&values));
-        Ok(suiting.map(|group| Parents { group: group.name.clone(), jobs: self.of_group(group, &values) }).collect())
+        Ok(suiting.map(|group| self.of_group(group, &values)).collect())
     }
 
-    fn of_group(&self, group: &Linked, child: &[&Arc<str>]) -> Vec<Job> {
-        let mut jobs = Vec::new();
+    fn of_group(&self, group: &Linked, child: &[&Arc<str>]) -> Parents {
+        let mut found = Parents { group: group.name.clone(), jobs: Vec::new(), unwritable: Vec::new() };
         let mut seen = BTreeSet::new();
         for ways in &group.members {
             let parent = &self.nodes[ways.parent];
-            ways.each_parent(&parent.template, child, |id| {
-                if !group.overlaps || seen.insert((ways.parent, id.clone())) {
-                    jobs.push(Job { workflow: parent.id.clone(), id });
+            ways.each_parent(&parent.template, child, |id| match id {
+                Ok(id) if !group.overlaps || seen.insert((ways.parent, id.clone())) => {
+                    found.jobs.push(Job { workflow: parent.id.clone(), id });
                 }
+                Ok(_) => {}
+                Err(why) => note(&mut found.unwritable, &parent.id, &group.name, why),
             });
         }
-        jobs
+        found
     }
 
-    /// What waits for a job, each with the group by which it does.
+    /// What waits for a job.
     ///
     /// # Errors
     /// When there is no such workflow, or it is none of its job ids.
-    pub fn children(&self, workflow: &WorkflowId, id: &str) -> Result<Vec<(Job, Arc<str>)>, JobError> {
+    pub fn children(&self, workflow: &WorkflowId, id: &str) -> Result<Children, JobError> {
         let (node, values) = self.read(workflow, id)?;
-        let mut found = Vec::new();
+        let mut found = Children::default();
         let mut seen = BTreeSet::new();
         for edge in &node.children {
             let child = &self.nodes[edge.child];
             let group = &child.groups[edge.group];
-            each_child(child, group, &group.members[edge.member], &values, |id| {
-                if !group.overlaps || seen.insert((edge.child, edge.group, id.clone())) {
-                    found.push((Job { workflow: child.id.clone(), id }, group.name.clone()));
+            each_child(child, group, &group.members[edge.member], &values, |id| match id {
+                Ok(id) if !group.overlaps || seen.insert((edge.child, edge.group, id.clone())) => {
+                    found.jobs.push((Job { workflow: child.id.clone(), id }, group.name.clone()));
                 }
+                Ok(_) => {}
+                Err(why) => note(&mut found.unwritable, &child.id, &group.name, why),
             });
         }
         Ok(found)
@@ -362,8 +376,8 @@ impl JobGraph {
                 .map_err(|expected| format!("{name} of {workflow} is \"{}\", expected {expected}", shown(value)))
         };
         let values = node.template.identifiers().map(value).collect::<Result<Vec<_>, _>>()?;
-        let id = node.template.fill(&values);
-        self.job(workflow, &id).map_err(|error| error.to_string())
+        let id = node.template.id_of(&values).map_err(|why| format!("a job of {workflow} can't be named: {why}"))?;
+        Ok(Job { workflow: workflow.clone(), id })
     }
 
     /// Whether there are groups that functions know.
@@ -372,16 +386,23 @@ impl JobGraph {
         self.nodes.iter().any(|node| !node.asked.is_empty())
     }
 
-    fn node(&self, workflow: &WorkflowId) -> Option<&Node> {
+    pub(super) fn node(&self, workflow: &WorkflowId) -> Option<&Node> {
         self.by_id.get(workflow).map(|at| &self.nodes[*at])
     }
 }
 
-/// Visits the children that a job has by one way.
-fn each_child(child: &Node, group: &Linked, ways: &Ways, parent: &[Arc<str>], mut visit: impl FnMut(Arc<str>)) {
+/// Visits the id of each child that a job has by one way, or why that can't be written.
+fn each_child(
+    child: &Node,
+    group: &Linked,
+    ways: &Ways,
+    parent: &[Arc<str>],
+    mut visit: impl FnMut(Result<Arc<str>, &Arc<str>>),
+) {
     if !ways.takes(parent) {
         return;
     }
+    let mut flaw = None;
     let mut lists: Vec<&[Arc<str>]> = Vec::with_capacity(ways.to.len());
     for (position, (same, allowed)) in ways.to.iter().zip(&group.allowed).enumerate() {
         match (same, allowed) {
@@ -389,15 +410,15 @@ fn each_child(child: &Node, group: &Linked, ways: &Ways, parent: &[Arc<str>], mu
             (None, None) => return,
             (Some(at), allowed) => {
                 let value = &parent[*at];
-                let fits = child.template.tells(position, value) && allowed.as_ref().is_none_or(|all| all.has(value));
-                if !fits {
+                if !allowed.as_ref().is_none_or(|all| all.has(value)) {
                     return;
                 }
+                flaw = flaw.or_else(|| child.template.flaw(position, value));
                 lists.push(std::slice::from_ref(value));
             }
         }
     }
-    each_id(&child.template, &lists, |values, id| {
+    each_id(&child.template, &lists, flaw, |values, id| {
         if group.has_literals(values) {
             visit(id);
         }

@@ -196,8 +196,40 @@ impl JobTemplate {
         Ok(pieces)
     }
 
+    /// The job id of values in their normal form, in the order of the identifiers, where it reads back to the same values.
+    ///
+    /// # Errors
+    /// Why it can't be written, in words.
+    pub fn id_of(&self, values: &[Arc<str>]) -> Result<Arc<str>, String> {
+        let odd = |value: &Arc<str>| value.contains('/') || value.contains(char::is_control);
+        if let Some((name, value)) = self.identifiers().zip(values).find(|(_, value)| odd(value)) {
+            return Err(format!("{name} \"{}\" has a slash or a control character", shown(value)));
+        }
+        if let Some(flaw) = values.iter().enumerate().find_map(|(position, value)| self.flaw(position, value)) {
+            return Err(flaw);
+        }
+        let id = self.fill(values);
+        if id.len() > LONGEST_JOB_ID { Err(self.too_long()) } else { Ok(id) }
+    }
+
+    /// Why no job id can have a value at a position, in words.
+    #[must_use]
+    pub fn flaw(&self, position: usize, value: &str) -> Option<String> {
+        let (name, after) = self.parts.get(position)?;
+        if value.is_empty() && self.parts.len() == 1 && self.prefix.is_empty() && after.is_empty() {
+            return Some(format!("{name} is empty, and with it the whole of {}", self.text));
+        }
+        let told = self.tells(position, value);
+        (!told).then(|| format!("{name} \"{}\" can't be told from what follows it in {}", shown(value), self.text))
+    }
+
+    /// Why a job id that is too long can't be written.
+    pub(super) fn too_long(&self) -> String {
+        format!("its id by {} would be longer than {LONGEST_JOB_ID} bytes", self.text)
+    }
+
     /// Whether a value can be told from what follows it when it stands there.
-    pub(super) fn tells(&self, position: usize, value: &str) -> bool {
+    fn tells(&self, position: usize, value: &str) -> bool {
         let Some((_, after)) = self.parts.get(position) else { return false };
         if position + 1 == self.parts.len() {
             return true;
@@ -208,6 +240,12 @@ impl JobTemplate {
         tail.push_str(value);
         tail.push_str(after);
         tail.find(&**after) == Some(value.len())
+    }
+
+    /// A letter between its identifiers that no job id may have.
+    pub(super) fn odd_letter(&self) -> Option<char> {
+        let mut literals = std::iter::once(&self.prefix).chain(self.parts.iter().map(|(_, after)| after));
+        literals.find_map(|literal| literal.chars().find(|c| *c == '/' || c.is_control()))
     }
 
     /// Appends the job id that these values make, in the order of the identifiers.

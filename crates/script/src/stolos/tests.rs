@@ -33,7 +33,9 @@ fn answered(tasks: &Tasks, question: &str) -> Vec<String> {
             let groups = tasks.graph.parents(&app, id).unwrap();
             groups.iter().flat_map(|found| found.jobs.iter().map(|job| words(job, &found.group))).collect()
         }
-        "children" => tasks.graph.children(&app, id).unwrap().iter().map(|(job, group)| words(job, group)).collect(),
+        "children" => {
+            tasks.graph.children(&app, id).unwrap().jobs.iter().map(|(job, group)| words(job, group)).collect()
+        }
         other => panic!("no question is called {other}"),
     }
 }

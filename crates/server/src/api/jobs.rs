@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::{Ask, Done, SubmitRequest, Submitted};
+use kelos::core::{Ask, Done, Refusal, SubmitRequest, Submitted};
 use kelos::jobs::{self, Asked, Expected, Jobs, Outlook, Relative, RelativeGroup};
+use kelos::model::jobs::Unwritable;
 use kelos::model::ranges::Range;
 use kelos::model::workflow::Keys;
 use kelos::model::{SlotRef, SlotState, WorkflowId};
@@ -135,6 +136,9 @@ struct ExpectedDto {
     /// Why it would wait for no job though its workflow depends on others.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_group: Option<String>,
+    /// Why it could never run: the jobs that it waits for can't all be named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_way: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
@@ -158,6 +162,7 @@ impl From<&Expected> for ExpectedDto {
             blocked_by: one.blocked_by.iter().map(SlotNameDto::from).collect(),
             more_blockers: one.more_blockers,
             no_group: one.no_group.clone(),
+            no_way: one.no_way.clone(),
         }
     }
 }
@@ -191,8 +196,12 @@ pub(super) async fn submit(
     if request.dry_run {
         let asked = Asked { jobs, readd: request.readd };
         let functions = app.node().functions();
-        let read = move |reader: &dyn Reader| jobs::outlook(&Jobs::read(reader)?.asking(functions), reader, &asked);
-        let outlook = app.read(read).await?;
+        let read = move |reader: &dyn Reader| {
+            let jobs = Jobs::read(reader)?.asking(functions);
+            let refused = asked.jobs.iter().find_map(|job| Some(Refusal::NoJobId(job.clone(), jobs.no_way(job)?)));
+            refused.map_or_else(|| jobs::outlook(&jobs, reader, &asked).map(Ok), |refused| Ok(Err(refused)))
+        };
+        let outlook = app.read(read).await?.map_err(Problem::from)?;
         return Ok(Json(Answer::Outlook(outlook.into())));
     }
     let ask = SubmitRequest { jobs: jobs.clone(), priority, readd: request.readd, reason: request.reason };
@@ -362,14 +371,41 @@ pub(super) struct ParentsDto {
 struct GroupDto {
     /// Its name.
     group: String,
-    /// How many jobs it has.
+    /// How many jobs it has, with those that can't be named.
     total: usize,
+    /// Those of them that can't be named: the group is never met.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unwritable: Vec<UnwritableDto>,
     /// How many of them succeeded.
     succeeded: usize,
     /// How many of them ended without success.
     ended_without_success: usize,
     /// The part of them that was asked for.
     jobs: Vec<RelativeDto>,
+}
+
+/// Jobs of a workflow that belong to one by what is written, and can't be named.
+#[derive(Serialize, ToSchema)]
+struct UnwritableDto {
+    /// Whose jobs.
+    workflow: String,
+    /// The group by which they belong to it.
+    group: String,
+    /// How many.
+    count: usize,
+    /// Why, in words.
+    why: String,
+}
+
+impl From<&Unwritable> for UnwritableDto {
+    fn from(one: &Unwritable) -> UnwritableDto {
+        UnwritableDto {
+            workflow: one.workflow.to_string(),
+            group: one.group.to_string(),
+            count: one.count,
+            why: one.why.to_string(),
+        }
+    }
 }
 
 /// A job beside another.
@@ -395,7 +431,8 @@ impl GroupDto {
     fn of(group: &RelativeGroup, offset: usize, limit: usize) -> GroupDto {
         GroupDto {
             group: group.name.to_string(),
-            total: group.jobs.len(),
+            total: group.total(),
+            unwritable: group.unwritable.iter().map(UnwritableDto::from).collect(),
             succeeded: group.succeeded(),
             ended_without_success: group.ended_badly().count(),
             jobs: group.jobs.iter().skip(offset).take(limit).map(RelativeDto::from).collect(),
@@ -435,6 +472,9 @@ pub(super) struct ChildrenDto {
     total: usize,
     /// The part of them that was asked for.
     children: Vec<RelativeDto>,
+    /// Those that can't be named, and are never opened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unwritable: Vec<UnwritableDto>,
 }
 
 /// Lists what waits for a job, with where it stands.
@@ -450,8 +490,13 @@ pub(super) async fn children(
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();
     let functions = app.node().functions();
-    let found = app.read(move |reader| jobs::children(&Jobs::read(reader)?.asking(functions), reader, &of)).await?;
+    let read = move |reader: &dyn Reader| {
+        let jobs = Jobs::read(reader)?.asking(functions);
+        Ok((jobs::children(&jobs, reader, &of)?, jobs.unwritable_children(&of)))
+    };
+    let (found, unwritable) = app.read(read).await?;
     let shown = found.iter().skip(part.offset).take(limit);
     let children = shown.map(|(one, group)| RelativeDto { group: Some(group.to_string()), ..one.into() }).collect();
-    Ok(Json(ChildrenDto { job: (&job).into(), total: found.len(), children }))
+    let unwritable = unwritable.iter().map(UnwritableDto::from).collect();
+    Ok(Json(ChildrenDto { job: (&job).into(), total: found.len(), children, unwritable }))
 }

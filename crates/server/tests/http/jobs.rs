@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos::model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member};
+use kelos::model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, Wanted};
 use kelos::model::workflow::{Job, Keys};
 use kelos::model::{SlotRef, Workflow, WorkflowId};
 use serde_json::{Value, json};
@@ -199,6 +199,45 @@ async fn a_mistyped_job_that_no_group_is_about_runs_and_everything_says_so() {
     assert!(page.contains("It waits for no job: no group of c is about it: client 9 is none of 1, 2, 3."), "{page}");
     let meant = submit(&server, json!({ "jobs": one("c", "20140601_3") })).await;
     assert_eq!(meant["items"][0].get("noGroup"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_parents_can_not_all_be_named_is_refused_and_everything_says_why() {
+    let server = Server::start("").await;
+    let keyed_by = |name: &str, template: &str, parents: &[&str]| {
+        let one = keyed(name, parents);
+        let mut keys = JobKeys { template: JobTemplate::new(template).unwrap(), ..one.keys.jobs().unwrap().clone() };
+        keys.identifiers.clear();
+        if name == "a" {
+            keys.domains.insert("y".into(), vec!["1".into(), "2".into()]);
+        }
+        for member in keys.depends_on.iter_mut().flat_map(|group| &mut group.members) {
+            member.values.insert("y".into(), Wanted::All);
+        }
+        Arc::new(Workflow { keys: Keys::Jobs(Box::new(keys)), ..(*one).clone() })
+    };
+    let (a, b) = (keyed_by("a", "{x}_{y}", &[]), keyed_by("b", "{x}", &["a"]));
+    server.node.handle().define(vec![a, b], BTreeMap::new()).unwrap();
+    step(&server).await;
+    let why = "x \"p_q\" can't be told from what follows it in {x}_{y}";
+    let detail = format!("\"p_q\" is no job of b: it waits for 2 jobs of a that can't be named: {why}");
+    for body in [json!({ "jobs": one("b", "p_q") }), json!({ "jobs": one("b", "p_q"), "dryRun": true })] {
+        let refused = server.post_json("/api/v1/jobs", &body.to_string()).await;
+        assert_eq!((refused.status, &refused.json()["detail"]), (400, &json!(detail)));
+    }
+    let parents = server.get("/api/v1/jobs/b/p_q/parents").await.ok().json();
+    assert_eq!(parents["anyOf"][0]["total"], 2);
+    assert_eq!(
+        parents["anyOf"][0]["unwritable"][0],
+        json!({ "workflow": "a", "group": "default", "count": 2, "why": why })
+    );
+    let never = server.get("/api/v1/workflows/b/slots/p_q/why").await.ok().json();
+    let headline = format!("it was never opened, and can't be: it waits for 2 jobs of a that can't be named: {why}");
+    assert_eq!(never["headline"], headline);
+    // Where somebody says that it is done there is nothing to wait for.
+    server.post_json("/api/v1/workflows/b/slots/p_q/mark", r#"{"state": "succeeded"}"#).await.ok();
+    let fine = submit(&server, json!({ "jobs": one("b", "p") })).await;
+    assert_eq!(fine["items"][0]["result"], "opened");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -240,7 +240,7 @@ impl Watch {
 
     fn is_pushed(&self, parent: &SlotRef) -> Result<(), String> {
         let SlotKey::Job(id) = &parent.key else { return Ok(()) };
-        for (job, _) in self.apps.graph.children(&parent.workflow, id).unwrap_or_default() {
+        for (job, _) in self.apps.graph.children(&parent.workflow, id).unwrap_or_default().jobs {
             let child = SlotRef::job(job.workflow, job.id);
             let groups = self.apps.parents(&child).unwrap_or_default();
             if self.state(&child).is_none() && is_met(&groups, |slot| self.state(slot)) {
@@ -263,7 +263,7 @@ impl Watch {
         let is_dead = |parent: SlotRef| {
             self.state(&parent).is_some_and(|state| state.is_final() && state != SlotState::Succeeded)
         };
-        let way = groups.iter().find(|group| !slots_of(group).any(is_dead));
+        let way = groups.iter().find(|group| group.unwritable.is_empty() && !slots_of(group).any(is_dead));
         match way.and_then(|way| slots_of(way).find(|parent| self.state(parent).is_none())) {
             Some(parent) => Err(format!("{slot} waits for {parent}, which was not opened")),
             None => Ok(()),

@@ -98,7 +98,8 @@ impl Spec {
         let has_failed = |slot: SlotRef| {
             self.slots.get(&slot).is_some_and(|slot| slot.state.is_final() && slot.state != SlotState::Succeeded)
         };
-        let Some(way) = groups.iter().find(|group| !slots_of(group).any(has_failed)) else { return false };
+        let may_go = |group: &&Parents| group.unwritable.is_empty() && !slots_of(group).any(has_failed);
+        let Some(way) = groups.iter().find(may_go) else { return false };
         let priority = self.slots[slot].priority;
         slots_of(way).filter(|parent| self.open(parent.clone(), priority)).count() > 0
     }
@@ -129,7 +130,7 @@ impl Spec {
     pub(super) fn succeeded(&mut self, parent: &SlotRef) {
         if let Some(id) = parent.key.job() {
             let children = self.apps.graph.children(&parent.workflow, id).unwrap_or_default();
-            self.prospects.extend(children.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id)));
+            self.prospects.extend(children.jobs.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id)));
             self.push();
         }
     }
@@ -147,7 +148,7 @@ impl Spec {
     }
 
     pub(super) fn submit(&mut self, request: &SubmitRequest, now: Timestamp) {
-        if !request.jobs.iter().all(|job| self.is_job(job)) {
+        if !request.jobs.iter().all(|job| self.is_job(job) && !self.apps.is_hopeless(job)) {
             return;
         }
         for job in &request.jobs {
