@@ -223,7 +223,7 @@ async fn a_job_whose_parents_can_not_all_be_named_is_refused_and_everything_says
     let detail = format!("\"p_q\" is no job of b: it waits for 2 jobs of a that can't be named: {why}");
     for body in [json!({ "jobs": one("b", "p_q") }), json!({ "jobs": one("b", "p_q"), "dryRun": true })] {
         let refused = server.post_json("/api/v1/jobs", &body.to_string()).await;
-        assert_eq!((refused.status, &refused.json()["detail"]), (400, &json!(detail)));
+        assert_eq!((refused.status.as_u16(), &refused.json()["detail"]), (400, &json!(detail)));
     }
     let parents = server.get("/api/v1/jobs/b/p_q/parents").await.ok().json();
     assert_eq!(parents["anyOf"][0]["total"], 2);
