@@ -122,7 +122,7 @@ fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
         attempts: args.max_retry,
     };
     let outcome = crew.runtime.block_on(async {
-        let (worker, mut news) = crew.start(wanted, args.more());
+        let (worker, mut news) = crew.start(wanted, args.more())?;
         came(&mut news).await?;
         if let Some(job) = &job {
             // It is offered to do before it is there, so that nobody else gets it.

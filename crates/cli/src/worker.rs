@@ -9,7 +9,7 @@ use kelos::http::{Answer as Heard, Http, HttpError, Method, StatusCode, Url};
 use kelos::local::{self, Launcher};
 use kelos::model::{Outcome, RunId, WorkflowId};
 use kelos::script::AppsSource;
-use kelos::workers::{Answer, Door, News, NoAnswer, Wanted, Word, Worker};
+use kelos::workers::{Answer, Door, News, NoAnswer, Roll, Wanted, Word, Worker};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::apps::Apps;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
     };
     let outcome = crew.runtime.block_on(async {
         let mut signals = Signals::listen()?;
-        let (worker, mut news) = crew.start(wanted, More::default());
+        let (worker, mut news) = crew.start(wanted, More::default())?;
         text::line(format!("{} is at work; stop it with Ctrl-C", crew.name));
         if let Some(none) = tokio::task::block_in_place(|| crew.no_apps()) {
             text::line(none);
@@ -168,7 +168,7 @@ impl Crew {
             let failure = Failure::bad(why);
             return Err(failure.hint("stop it, and the first worker leads; or start it as `kelos up --workers`"));
         }
-        let (launcher, runtime) = (launcher(&fleet.state().join("runs"))?, runtime()?);
+        let (launcher, runtime) = (launcher(&runs_of(&fleet))?, runtime()?);
         let tail: String = crate::fleet::drawn()?.chars().take(8).collect();
         let name = format!("{}:{}:{tail}", hostname(), std::process::id());
         Ok(Crew { fleet: Arc::new(fleet), runtime, launcher, name, _logging: logging })
@@ -190,11 +190,15 @@ impl Crew {
     }
 
     /// Sets a worker to work; within the runtime.
-    pub(crate) fn start(&self, wanted: Wanted, more: More) -> (Worker<Line>, UnboundedReceiver<News>) {
+    pub(crate) fn start(&self, wanted: Wanted, more: More) -> Result<(Worker<Line>, UnboundedReceiver<News>), Failure> {
+        let runs = runs_of(&self.fleet);
+        let signature = Roll::beside(&runs).sign(&self.name);
+        let signature =
+            signature.map_err(|error| Failure::bad(format!("sign on as a worker of {}: {error}", runs.display())))?;
         let executors = local_executors(&self.launcher, self.runtime.handle());
         let executors = executors.adjusted(move |start| more.apply(start));
         let door = Line { fleet: self.fleet.clone(), http: Http::with_patience(CONNECT, ANSWER) };
-        Worker::start(self.name.clone(), door, executors, wanted)
+        Ok(Worker::start(self.name.clone(), door, executors, wanted, signature))
     }
 }
 
@@ -205,6 +209,11 @@ pub(crate) fn enter(dir: &Path, apps: &Apps) -> Result<(PathBuf, AppsSource), Fa
     let apps = apps.source(&dir)?;
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
     Ok((dir, apps))
+}
+
+/// Where the files of a fleet's runs are.
+fn runs_of(fleet: &Fleet) -> PathBuf {
+    fleet.state().join("runs")
 }
 
 /// Starts commands whose files are in a folder.

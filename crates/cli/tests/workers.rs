@@ -231,6 +231,43 @@ fn of_two_runs_of_one_job_id_exactly_one_happens() {
 }
 
 #[test]
+fn a_crontab_of_short_runs_strands_no_job() {
+    let folder = folder(&[("app1", "echo {job_id} >> ran")]);
+    for client in 1..=4 {
+        let job = format!("20140101_{client}");
+        submit(&folder, "app1", &[&job]);
+        let said = says(&folder, &["run", "app1", "--timeout", "0"]);
+        assert_eq!(said.code, 0, "{}", said.err);
+    }
+    assert_eq!(folder.states("app1"), ["succeeded"; 4]);
+    assert_eq!(lines(&folder, "ran").len(), 4);
+    assert!(std::fs::read_dir(folder.path().join(".kelos/workers")).expect("a folder").next().is_none());
+}
+
+#[test]
+fn of_many_submits_and_runs_at_once_in_a_fresh_folder_no_job_is_left_with_nobody() {
+    let folder = folder(&[("app1", "echo {job_id} >> ran")]);
+    std::thread::scope(|scope| {
+        for client in 1..=5 {
+            let job = format!("20140101_{client}");
+            let folder = &folder;
+            scope.spawn(move || submit(folder, "app1", &[&job]));
+        }
+        for _ in 0..3 {
+            scope.spawn(|| says(&folder, &["run", "app1", "--timeout", "0"]));
+        }
+    });
+    let states = folder.states("app1");
+    assert!(states.len() == 5 && states.iter().all(|state| state == "succeeded" || state == "queued"), "{states:?}");
+    let left = states.iter().filter(|state| *state == "queued").count();
+    for _ in 0..left {
+        says(&folder, &["run", "app1", "--timeout", "0"]).ok();
+    }
+    assert_eq!(folder.states("app1"), ["succeeded"; 5]);
+    assert_eq!(lines(&folder, "ran").len(), 5);
+}
+
+#[test]
 fn fault_3_what_has_succeeded_is_not_run_again_by_being_submitted_again() {
     let folder = folder(&[("app1", "echo {job_id} >> ran")]);
     submit(&folder, "app1", &["20140101_1"]);

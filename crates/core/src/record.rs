@@ -208,6 +208,7 @@ fn follow_run(
             return live.run.as_deref().cloned();
         }
         SlotEvent::Succeeded { .. } => kelos_model::Outcome::Succeeded,
+        SlotEvent::Withdrawn { .. } => kelos_model::Outcome::Refused { reason: "no worker fetched it".to_owned() },
         SlotEvent::BackedOff { outcome, .. }
         | SlotEvent::Failed { outcome, .. }
         | SlotEvent::RunEnded { outcome, .. } => outcome.clone(),

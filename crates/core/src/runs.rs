@@ -27,6 +27,10 @@ impl Core {
                     self.record(&run.slot, SlotEvent::Gave { run: run.number, outputs });
                 }
             }
+            // The permit that it holds is not to wait for a worker that may never come, and it goes to the next by priority.
+            (SlotState::Dispatched, Report::NeverStarted) if live.worker.is_some() => {
+                self.record(&run.slot, SlotEvent::Withdrawn { run: run.number });
+            }
             (SlotState::Dispatched, Report::NeverStarted) => self.start_again(&run.slot),
             (SlotState::Dispatched, Report::Deferred { reason }) => self.deferred(run, reason),
             (SlotState::Dispatched | SlotState::Running, Report::Ended { outcome }) => self.ended(run, outcome),

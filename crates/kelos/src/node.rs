@@ -20,7 +20,7 @@ use crate::local::{self, Launcher, LocalError};
 use crate::prober::is_there;
 use crate::scripts::ScriptFolder;
 use crate::sources::{FactSource, Sources, Watch, WatchedPrefix};
-use crate::workers::{self, Desk};
+use crate::workers::{self, Desk, Roll};
 
 /// Why a node could not be started. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +135,8 @@ impl Node {
         };
         let http = Http::default();
         let records = Arc::new(NodeRecords::new(reader.clone(), functions.clone()));
-        let desk = Desk::new(launcher.clone(), runtime.clone(), config.worker_lease, config.core.by_workers)?;
+        let roll = Roll::beside(&config.runs);
+        let desk = Desk::new(launcher.clone(), roll, runtime.clone(), config.worker_lease, config.core.by_workers)?;
         let executors = local_executors(&launcher, &runtime)
             .with("oozie", OozieExecutor::new(http.clone(), records.clone(), runtime.clone()))
             .with("http", HttpExecutor::new(http, records.clone(), config.clock.clone(), runtime.clone()))
@@ -241,6 +242,7 @@ impl Node {
 
     /// Ends the node in good order. Runs go on.
     pub async fn stop(&self) {
+        self.desk.take_back().await;
         self.handle.stop().await;
     }
 }

@@ -201,6 +201,11 @@ pub enum SlotEvent {
         /// In words.
         reason: String,
     },
+    /// No worker had fetched its run, and none will: it is queued again.
+    Withdrawn {
+        /// Number of the run.
+        run: u32,
+    },
     /// The executor confirmed the start.
     Started {
         /// Number of the run.

@@ -91,7 +91,7 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_status: Option<i32>,
     },
-    /// It was never started, and won't be: its parameters were refused.
+    /// It was never started, and won't be: its parameters were refused, or no worker fetched it.
     Refused {
         /// In words.
         reason: String,
@@ -180,6 +180,7 @@ pub enum Report {
         outputs: serde_json::Map<String, serde_json::Value>,
     },
     /// Asked about a run whose start was never confirmed, the executor has never seen it: the intent was
-    /// stored and the start got lost. About a confirmed one it says that the outcome is unknown.
+    /// stored and the start got lost. About a confirmed one it says that the outcome is unknown. Of a run that is for workers:
+    /// none has fetched it, and none will.
     NeverStarted,
 }

@@ -114,6 +114,7 @@ impl SlotState {
             (Waiting | Held | Queued | Backoff, SlotEvent::Aborted { .. }) => Skipped,
             (Queued, SlotEvent::Dispatched { .. }) => Dispatched,
             (Dispatched, SlotEvent::Deferred { .. }) => Dispatched,
+            (Dispatched, SlotEvent::Withdrawn { .. }) => Queued,
             (Dispatched, SlotEvent::Started { .. }) => Running,
             (Dispatched | Running, SlotEvent::Gave { .. }) => self,
             (Dispatched | Running, SlotEvent::Succeeded { .. }) => Succeeded,
@@ -234,7 +235,10 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
             slot.external_id = None;
         }
         SlotEvent::Started { external_id, .. } => slot.external_id = Some(external_id.clone()),
-        SlotEvent::Succeeded { .. } | SlotEvent::Failed { .. } | SlotEvent::RunEnded { .. } => slot.run_alive = false,
+        SlotEvent::Withdrawn { .. }
+        | SlotEvent::Succeeded { .. }
+        | SlotEvent::Failed { .. }
+        | SlotEvent::RunEnded { .. } => slot.run_alive = false,
         SlotEvent::BackedOff { due, .. } => {
             slot.run_alive = false;
             slot.retries += 1;
@@ -311,6 +315,7 @@ fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
     match event {
         SlotEvent::Dispatched { run, .. } => !slot.run_alive && *run == slot.last_run + 1,
         SlotEvent::Deferred { run, .. }
+        | SlotEvent::Withdrawn { run }
         | SlotEvent::Started { run, .. }
         | SlotEvent::Gave { run, .. }
         | SlotEvent::Succeeded { run }

@@ -150,6 +150,7 @@ fn running() -> impl Strategy<Value = SlotEvent> {
         any::<u32>().prop_map(|run| SlotEvent::Dispatched { run, worker: None }),
         (any::<u32>(), text()).prop_map(|(run, reason)| SlotEvent::Deferred { run, reason }),
         (any::<u32>(), text()).prop_map(|(run, external_id)| SlotEvent::Started { run, external_id }),
+        any::<u32>().prop_map(|run| SlotEvent::Withdrawn { run }),
         any::<u32>().prop_map(|run| SlotEvent::Succeeded { run }),
         (any::<u32>(), outcome(), moment()).prop_map(|(run, outcome, due)| SlotEvent::BackedOff { run, outcome, due }),
         Just(SlotEvent::BackoffEnded),

@@ -177,6 +177,7 @@ proptest! {
             let ended = matches!(
                 event,
                 SlotEvent::Succeeded { .. }
+                    | SlotEvent::Withdrawn { .. }
                     | SlotEvent::Failed { .. }
                     | SlotEvent::BackedOff { .. }
                     | SlotEvent::RunEnded { .. }

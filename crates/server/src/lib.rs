@@ -56,10 +56,10 @@ fn span(request: &Request) -> Span {
     tracing::error_span!("request", method = %request.method(), path = request.uri().path())
 }
 
-/// An answer that something is not possible here is none of the server's troubles.
+/// An answer that something is not possible here, or not now, is none of the server's troubles: what those are it logs by itself.
 fn tell_failure(class: ServerErrorsFailureClass, _: Duration, _: &Span) {
     match class {
-        ServerErrorsFailureClass::StatusCode(StatusCode::NOT_IMPLEMENTED) => {}
+        ServerErrorsFailureClass::StatusCode(StatusCode::NOT_IMPLEMENTED | StatusCode::SERVICE_UNAVAILABLE) => {}
         class => tracing::error!("failed to answer: {class}"),
     }
 }

@@ -31,6 +31,8 @@ enum Action {
     Work(Deed),
     Crash,
     Jump,
+    /// The leader ends in good order, or is killed, and another process leads on.
+    Shift,
     /// Another process takes the lease while this one stalls.
     Overtake,
 }
@@ -122,6 +124,9 @@ impl Drive {
         for (at, deed) in self.fleet.agenda().collect::<Vec<_>>() {
             self.at(at, Action::Work(deed));
         }
+        for at in self.workload.shifts.clone() {
+            self.at(at, Action::Shift);
+        }
         for _ in 0..self.rng.below(4) {
             let at = self.workload.start + SignedDuration::from_secs(self.rng.between(0, span));
             self.at(at, Action::Crash);
@@ -168,6 +173,7 @@ impl Drive {
                     Action::Relate(relation) => inputs.push(self.related(relation)),
                     Action::Work(deed) => inputs.extend(self.work(deed)?),
                     Action::Crash => self.recover()?,
+                    Action::Shift => self.shift()?,
                     Action::Overtake => self.overtaken()?,
                     Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
                 }
@@ -274,7 +280,9 @@ impl Drive {
     fn recover(&mut self) -> Result<(), String> {
         self.figures.recoveries += 1;
         self.agenda.retain(|_, action| match action {
-            Action::Input(Input::Asked { .. }) | Action::Crash | Action::Jump | Action::Overtake => true,
+            Action::Input(Input::Asked { .. }) | Action::Crash | Action::Shift | Action::Jump | Action::Overtake => {
+                true
+            }
             Action::Work(deed) => deed.outlives_the_leader(),
             Action::Input(_) | Action::Look(_) | Action::Relate(_) => false,
         });
@@ -290,6 +298,15 @@ impl Drive {
         self.fleet.judge(&self.workload, &commands)?;
         self.perform(commands);
         Ok(())
+    }
+
+    /// A process that led for a moment ends, most often in good order, and the next one leads.
+    fn shift(&mut self) -> Result<(), String> {
+        if self.rng.percent(80) {
+            let inputs = self.fleet.dismiss();
+            self.turn(inputs)?;
+        }
+        self.recover()
     }
 
     /// Another process took the lease while this one stalled: whatever this one writes must be refused.
@@ -347,7 +364,7 @@ impl Drive {
                 }
                 Command::CheckRun { run, executor, .. } if executor == WORKER => {
                     let mut later = Vec::new();
-                    self.fleet.check(&run, &mut later);
+                    self.fleet.check(&run, self.now, &mut later);
                     self.later(later);
                 }
                 Command::CancelRun { run, executor, .. } if executor == WORKER => {

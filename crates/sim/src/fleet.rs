@@ -23,6 +23,8 @@ pub enum Deed {
     Born(Arc<str>),
     /// It is killed.
     Dies(Arc<str>),
+    /// It wants nothing more, and ends once it has nothing.
+    Leaves(Arc<str>),
     /// A worker says a word: what it has, what became of that, and what it offers. A beat is followed by the next.
     Word(Arc<str>, bool),
     /// A start reaches a worker.
@@ -91,7 +93,8 @@ struct Session {
 enum Place {
     Waiting,
     Given(Arc<str>),
-    Unclaimed,
+    /// Since when.
+    Unclaimed(Timestamp),
 }
 
 /// All workers, and the desk of who leads now.
@@ -105,6 +108,8 @@ pub struct Fleet {
     count: u64,
     /// Runs whose end was said, and which their workers forget once that is committed.
     said: Vec<(Arc<str>, RunId)>,
+    /// Starts on their way to workers.
+    flying: BTreeSet<(Arc<str>, RunId)>,
     /// What the core was offered, and has not given yet: held against what it dispatches.
     offered: BTreeMap<Arc<str>, Offer>,
     /// Runs that a command was about: what they are started for is no new dispatch.
@@ -123,7 +128,8 @@ impl Fleet {
     pub fn agenda(&self) -> impl Iterator<Item = (Timestamp, Deed)> + '_ {
         let born = self.plans.values().map(|plan| (plan.born, Deed::Born(plan.name.clone())));
         let dies = self.plans.values().filter_map(|plan| Some((plan.dies?, Deed::Dies(plan.name.clone()))));
-        born.chain(dies)
+        let leaves = self.plans.values().filter_map(|plan| Some((plan.leaves?, Deed::Leaves(plan.name.clone()))));
+        born.chain(dies).chain(leaves)
     }
 
     /// The leader is gone, and its desk.
@@ -133,6 +139,27 @@ impl Fleet {
         self.runs.clear();
         self.said.clear();
         self.offered.clear();
+    }
+
+    /// The leader ends in good order: nobody is given anything any more, and what is on its way to nobody is taken back.
+    pub fn dismiss(&mut self) -> Vec<Input> {
+        let sessions = std::mem::take(&mut self.sessions);
+        let gone = sessions.into_keys().map(|worker| Input::Offered { worker, offer: None });
+        let mut inputs: Vec<Input> = gone.collect();
+        let (workers, flying) = (&self.workers, &self.flying);
+        self.runs.retain(|run, place| {
+            let has = |name: &Arc<str>| workers.get(name).is_some_and(|worker| worker.has.contains_key(run));
+            let fetched = match place {
+                Place::Waiting => false,
+                Place::Given(name) => has(name) || flying.contains(&(name.clone(), run.clone())),
+                Place::Unclaimed(_) => true,
+            };
+            if !fetched {
+                inputs.push(Input::RunReported { run: run.clone(), report: Report::NeverStarted });
+            }
+            fetched
+        });
+        inputs
     }
 
     /// What was said is committed.
@@ -156,14 +183,46 @@ impl Fleet {
             Deed::Word(name, beat) => self.word(&name, beat, around, &mut followed),
             Deed::Order(name, run) => self.order(&name, &run, around, &mut followed)?,
             Deed::Lookout(name, number, gone) => self.look_out(&name, number, gone, around, &mut followed),
-            Deed::Unclaimed(run) => {
-                if self.runs.get(&run) == Some(&Place::Unclaimed) {
-                    self.runs.remove(&run);
-                    followed.inputs.push(unclaimed(&run, around));
-                }
-            }
+            Deed::Leaves(name) => self.leaves(&name, around, &mut followed),
+            Deed::Unclaimed(run) => self.unclaimed(run, around, &mut followed),
         }
         Ok(followed)
+    }
+
+    /// Nobody has come for a run: those who are alive and have not said yet what they have are waited for, though not for ever.
+    fn unclaimed(&mut self, run: RunId, around: &mut Around<'_>, followed: &mut Followed) {
+        let Some(Place::Unclaimed(since)) = self.runs.get(&run) else { return };
+        let may_come = |(name, worker): (&Arc<str>, &Worker)| {
+            let is_told_late = self.flying.iter().any(|(other, _)| other == name);
+            !self.sessions.contains_key(name) || is_told_late || worker.has.contains_key(&run)
+        };
+        if *since + LEASE > around.now && self.workers.iter().any(may_come) {
+            followed.later.push((around.rng.between(100, 300), Deed::Unclaimed(run)));
+            return;
+        }
+        self.runs.remove(&run);
+        followed.inputs.push(if around.world.runs.contains_key(&run) {
+            settled(&run, around)
+        } else {
+            // Nobody can begin it any more.
+            Input::RunReported { run, report: Report::NeverStarted }
+        });
+    }
+
+    fn leaves(&mut self, name: &Arc<str>, around: &mut Around<'_>, followed: &mut Followed) {
+        let Some(worker) = self.workers.get(name) else { return };
+        let given = |place: &Place| matches!(place, Place::Given(other) if other == name);
+        let is_told_late = self.flying.iter().any(|(other, _)| other == name);
+        if !worker.has.is_empty() || is_told_late || self.runs.values().any(given) {
+            // It does what was given to it, and says so.
+            followed.later.push((0, Deed::Word(name.clone(), false)));
+            followed.later.push((around.rng.between(500, 2500), Deed::Leaves(name.clone())));
+            return;
+        }
+        self.workers.remove(name);
+        if self.sessions.remove(name).is_some() {
+            followed.inputs.push(Input::Offered { worker: name.clone(), offer: None });
+        }
     }
 
     fn born(&mut self, name: &Arc<str>, followed: &mut Followed) {
@@ -222,7 +281,7 @@ impl Fleet {
         worker.has.retain(|run, _| {
             let belongs = match runs.get(run) {
                 Some(Place::Given(other)) => other == name,
-                Some(Place::Waiting | Place::Unclaimed) => true,
+                Some(Place::Waiting | Place::Unclaimed(_)) => true,
                 None => false,
             };
             if belongs {
@@ -264,10 +323,12 @@ impl Fleet {
         for run in waiting {
             if self.takes(name, &run) {
                 self.runs.insert(run.clone(), Place::Given(name.clone()));
+                self.flying.insert((name.clone(), run.clone()));
                 followed.later.push((rng.between(1, 2000), Deed::Order(name.clone(), run)));
             }
         }
         for run in again {
+            self.flying.insert((name.clone(), run.clone()));
             followed.later.push((rng.between(1, 2000), Deed::Order(name.clone(), run)));
         }
     }
@@ -307,6 +368,7 @@ impl Fleet {
         followed: &mut Followed,
     ) -> Result<(), String> {
         let now = around.now;
+        self.flying.remove(&(name.clone(), run.clone()));
         let goes_on = around.world.runs.get(run).is_some_and(|execution| execution.ends_at > now);
         let other = self.workers.iter().find(|(other, worker)| *other != name && worker.has.contains_key(run));
         let Some(worker) = self.workers.get(name) else { return Ok(()) };
@@ -363,7 +425,7 @@ impl Fleet {
             believed.free = believed.free.saturating_sub(1);
         }
         match self.runs.get(run) {
-            Some(Place::Given(_) | Place::Unclaimed) => return true,
+            Some(Place::Given(_) | Place::Unclaimed(_)) => return true,
             _ if world.runs.contains_key(run) => return false,
             _ => {}
         }
@@ -373,6 +435,7 @@ impl Fleet {
             Some(name) => {
                 let wait = rng.between(1, 2000);
                 if !rng.percent(3) {
+                    self.flying.insert((name.clone(), run.clone()));
                     later.push((wait, Deed::Order(name.clone(), run.clone())));
                 }
                 Place::Given(name)
@@ -384,10 +447,10 @@ impl Fleet {
     }
 
     /// Somebody asks about a run: a worker will say, or nobody comes for it.
-    pub fn check(&mut self, run: &RunId, later: &mut Vec<(i64, Deed)>) {
+    pub fn check(&mut self, run: &RunId, now: Timestamp, later: &mut Vec<(i64, Deed)>) {
         if !self.runs.contains_key(run) {
-            self.runs.insert(run.clone(), Place::Unclaimed);
-            later.push((LEASE.as_secs() * 1000, Deed::Unclaimed(run.clone())));
+            self.runs.insert(run.clone(), Place::Unclaimed(now));
+            later.push((10, Deed::Unclaimed(run.clone())));
         }
     }
 
@@ -461,12 +524,4 @@ fn settled(run: &RunId, around: &mut Around<'_>) -> Input {
     world.cancel(run, *now);
     let outcome = outcome.unwrap_or_else(|| Outcome::Unknown { reason: "its worker is gone".to_owned() });
     Input::RunReported { run: run.clone(), report: Report::Ended { outcome } }
-}
-
-fn unclaimed(run: &RunId, around: &mut Around<'_>) -> Input {
-    if around.world.runs.contains_key(run) {
-        settled(run, around)
-    } else {
-        Input::RunReported { run: run.clone(), report: Report::NeverStarted }
-    }
 }

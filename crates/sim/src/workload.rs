@@ -41,6 +41,8 @@ pub struct Workload {
     pub meant: Meant,
     /// Who does jobs, where workers do.
     pub workers: Vec<WorkerPlan>,
+    /// When a leader ends in good order, and another process leads on.
+    pub shifts: Vec<Timestamp>,
     /// The event schedules that there ever are.
     pub schedules: BTreeSet<WorkflowId>,
     /// How each project is deployed that ever was, from each moment on at which definitions change.
@@ -99,8 +101,8 @@ impl Workload {
         asks.extend(later_asks(seed, &names, start, end));
         asks.extend(backfill_asks(seed, &names, start, end));
         asks.sort_by_key(|(at, _)| *at);
-        let (apps, meant, workers, schedules, deployments) = Default::default();
-        Workload { start, end, config, definitions, asks, apps, meant, workers, schedules, deployments }
+        let (apps, meant, workers, shifts, schedules, deployments) = Default::default();
+        Workload { start, end, config, definitions, asks, apps, meant, workers, shifts, schedules, deployments }
     }
 }
 

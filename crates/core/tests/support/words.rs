@@ -132,6 +132,7 @@ impl Words {
             SlotEvent::Dispatched { run, worker: None } => format!("dispatched #{run}"),
             SlotEvent::Dispatched { run, worker: Some(worker) } => format!("dispatched #{run} to {worker}"),
             SlotEvent::Deferred { run, reason } => format!("#{run} deferred: {reason}"),
+            SlotEvent::Withdrawn { run } => format!("#{run} withdrawn, queued again"),
             SlotEvent::Started { run, external_id } => format!("#{run} started as {external_id}"),
             SlotEvent::Succeeded { run } => format!("#{run} succeeded"),
             SlotEvent::BackedOff { run, outcome, due } => {

@@ -309,6 +309,7 @@ impl Leader {
 
     fn perform(&mut self, commands: Vec<Command>) {
         let mut probes: Vec<Probe> = Vec::new();
+        let mut replies = Vec::new();
         for command in commands {
             self.stepping.sent(&command);
             match command {
@@ -333,16 +334,16 @@ impl Leader {
                         reports.deliver(Input::Related { relation, answer });
                     });
                 }
-                Command::Reply { token, reply } => {
-                    if let Some(asker) = self.replies.remove(&token) {
-                        let _ = asker.send(reply);
-                    }
-                }
+                Command::Reply { token, reply } => replies.extend(self.replies.remove(&token).zip(Some(reply))),
                 Command::Recall(_) | Command::AskFacts(_) => unreachable!("turns answer recalls themselves"),
             }
         }
         if !probes.is_empty() {
             self.prober.ask(probes, &self.reports);
+        }
+        // Whoever hears an answer finds done what followed from the question.
+        for (asker, reply) in replies {
+            let _ = asker.send(reply);
         }
     }
 

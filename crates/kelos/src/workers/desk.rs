@@ -8,16 +8,22 @@ use kelos_core::{Ask, Input};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotRef, WorkflowId};
 use tokio::runtime::Handle as Runtime;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::state::{Cancelled, Entry, Place, State};
-use super::{Answer, Seen, Word, verdict};
+use super::{Answer, Roll, Seen, Word, verdict};
 use crate::engine::{Handle, Status};
 use crate::executor::{Executor, Reports, Start, run_ref};
 use crate::local::{Launcher, LocalError, gone, unique};
 
 /// How often a desk looks whom it has not heard of: so many times in a lease.
 const LOOKS: u32 = 10;
+
+/// The longest wait between two looks for runs that nobody comes for.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// How long a worker that comes is kept from its first answer by runs of which it is being found out whether they began.
+const DOUBT: Duration = Duration::from_secs(1);
 
 /// How old the list of workflows may be that workers get who take all.
 const APPS_AGE: Duration = Duration::from_secs(1);
@@ -45,32 +51,43 @@ pub struct Desk {
 struct Inner {
     state: Mutex<State>,
     launcher: Launcher,
+    roll: Roll,
     runtime: Runtime,
     lease: Duration,
     takes: bool,
     engine: OnceLock<Handle>,
     apps_at: Mutex<Option<Instant>>,
     closing: watch::Sender<bool>,
+    /// The last word on a run was said that was in nobody's hands.
+    concluded: Notify,
 }
 
 impl Desk {
-    /// A desk for runs whose folders a launcher has. One that takes no workers only settles what others left.
+    /// A desk for runs whose folders a launcher has, and for the workers of a roll. One that takes no workers only settles what others left.
     ///
     /// # Errors
     /// When the system gives no name that nobody else has.
-    pub fn new(launcher: Launcher, runtime: Runtime, lease: Duration, takes: bool) -> Result<Desk, LocalError> {
+    pub fn new(
+        launcher: Launcher,
+        roll: Roll,
+        runtime: Runtime,
+        lease: Duration,
+        takes: bool,
+    ) -> Result<Desk, LocalError> {
         let own = unique().map_err(|source| LocalError::Process { doing: "name", run: "a desk".to_owned(), source })?;
         let inner = Arc::new(Inner {
             state: Mutex::new(State::new(own)),
             launcher,
+            roll,
             runtime,
             lease,
             takes,
             engine: OnceLock::new(),
             apps_at: Mutex::default(),
             closing: watch::Sender::new(false),
+            concluded: Notify::new(),
         });
-        inner.runtime.spawn(look_around(Arc::downgrade(&inner), lease / LOOKS));
+        inner.runtime.spawn(look_around(Arc::downgrade(&inner), (lease / LOOKS).min(LOOK_AGAIN)));
         Ok(Desk { inner })
     }
 
@@ -104,6 +121,22 @@ impl Desk {
         let _ = self.inner.closing.send_replace(true);
     }
 
+    /// Takes back what no worker fetched, and gives nothing out from now on: whoever leads next is to find it queued.
+    pub(crate) async fn take_back(&self) {
+        self.close();
+        let unfetched = {
+            let mut state = self.inner.state();
+            let unfetched = state.dismiss();
+            self.inner.tell(&mut state);
+            unfetched
+        };
+        for run in unfetched {
+            let report = verdict::unclaimed(&self.inner.launcher, &run, false, "its leader ended").await;
+            self.inner.conclude(&run, report).await;
+        }
+        self.inner.settle().await;
+    }
+
     /// Hears a worker, and answers once there is something to do or its wait is over. What it reported is committed by then.
     ///
     /// # Errors
@@ -119,8 +152,12 @@ impl Desk {
         if word.workflows.is_empty() {
             inner.look_for_apps().await;
         }
-        let (session, refused) = inner.take_in(&worker, &word)?;
-        if !word.reports.is_empty() || word.leaves {
+        let (session, is_new, refused) = inner.take_in(&worker, &word)?;
+        inner.look_for_left(Instant::now());
+        if is_new {
+            inner.end_doubt().await;
+        }
+        if is_new || !word.reports.is_empty() || word.leaves {
             inner.settle().await;
         }
         inner.wait_for_orders(&worker, Duration::from_millis(word.wait_millis)).await;
@@ -133,7 +170,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_in(self: &Arc<Self>, worker: &Arc<str>, word: &Word) -> Result<(String, Vec<RunId>), NotTaken> {
+    fn take_in(self: &Arc<Self>, worker: &Arc<str>, word: &Word) -> Result<(String, bool, Vec<RunId>), NotTaken> {
         let mut state = self.state();
         let (session, is_new) = state.session(worker, word, Instant::now()).ok_or(NotTaken::GivenUp)?;
         let (id, process) = (session.id.clone(), session.process.clone());
@@ -154,7 +191,7 @@ impl Inner {
                 });
             }
         }
-        Ok((id, refused))
+        Ok((id, is_new, refused))
     }
 
     /// Waits until there is something to do for a worker, though not for long.
@@ -272,6 +309,23 @@ impl Inner {
             entry.reports.run(run, Report::Gave { outputs });
         }
         entry.reports.run(run, report);
+        self.concluded.notify_waiters();
+    }
+
+    /// Waits until it is known of what another leader gave away whether it began, so that whoever comes may have it.
+    async fn end_doubt(&self) {
+        let ended = async {
+            loop {
+                let concluded = self.concluded.notified();
+                tokio::pin!(concluded);
+                concluded.as_mut().enable();
+                if !self.state().is_in_doubt() {
+                    return;
+                }
+                concluded.await;
+            }
+        };
+        let _ = tokio::time::timeout(DOUBT, ended).await;
     }
 
     /// Gives up whoever was silent for too long, and what nobody came for.
@@ -279,16 +333,23 @@ impl Inner {
         let state = self.state();
         let silent = state.sessions.iter().filter(|(_, session)| now.duration_since(session.heard) > self.lease);
         let silent: Vec<_> = silent.map(|(name, session)| (name.clone(), session.id.clone())).collect();
-        let is_over = |entry: &Entry| matches!(entry.place, Place::Unclaimed(until) if until <= now);
-        let left: Vec<RunId> =
-            state.runs.iter().filter(|(_, entry)| is_over(entry)).map(|(run, _)| run.clone()).collect();
         drop(state);
         for (worker, id) in silent {
             let why = format!("its worker {worker} was not heard of for {:?}", self.lease);
             self.give_up_session(&worker, &id, &why);
         }
-        for run in left {
-            self.take_over(&run, "its worker did not come back");
+        self.look_for_left(now);
+    }
+
+    /// Takes over what another leader gave away and nobody comes for.
+    fn look_for_left(self: &Arc<Self>, now: Instant) {
+        if !self.state().has_unclaimed() {
+            return;
+        }
+        let living = self.roll.living(self.lease);
+        let left = self.state().left(&living, now);
+        for (run, why) in left {
+            self.take_over(&run, why);
         }
     }
 
@@ -308,7 +369,7 @@ impl Inner {
     }
 
     /// Looks at once at a run that another leader gave away: it may have ended, and its worker with it.
-    async fn look_at(self: Arc<Self>, run: RunId, external_id: Option<String>) {
+    async fn look_at(self: Arc<Self>, run: RunId) {
         if let Some(report) = verdict::found(&self.launcher, &run).await {
             let is_unclaimed =
                 |state: &State| state.runs.get(&run).is_some_and(|entry| matches!(entry.place, Place::Unclaimed(_)));
@@ -317,10 +378,7 @@ impl Inner {
             }
             return;
         }
-        let process = external_id.as_deref().and_then(verdict::process_of);
-        if process.is_some_and(|process| process.is_here() && !process.id.is_alive()) {
-            self.take_over(&run, "its worker ended");
-        }
+        self.look_for_left(Instant::now());
     }
 }
 
@@ -355,6 +413,9 @@ async fn look_around(desk: Weak<Inner>, every: Duration) {
 impl Executor for Desk {
     fn start(&self, start: Start, reports: Reports) {
         let mut state = self.inner.state();
+        if *self.inner.closing.borrow() {
+            return reports.run(&start.run, Report::NeverStarted);
+        }
         state.start(start, reports);
         self.inner.tell(&mut state);
     }
@@ -370,9 +431,9 @@ impl Executor for Desk {
         }
         let until = Instant::now() + self.inner.lease;
         let external_id = external_id.map(str::to_owned);
-        state.runs.insert(run.clone(), Entry::unclaimed(reports, until, external_id.clone()));
+        state.runs.insert(run.clone(), Entry::unclaimed(reports, until, external_id));
         drop(state);
-        self.inner.runtime.spawn(self.inner.clone().look_at(run.clone(), external_id));
+        self.inner.runtime.spawn(self.inner.clone().look_at(run.clone()));
     }
 
     fn cancel(&self, run: &RunId, _external_id: Option<&str>, reports: Reports) {

@@ -11,11 +11,14 @@
 //!   a session that ended are refused, and the worker then ends what it has.
 //! - *Nothing is lost with the leader.* A report is said again until it is committed; what a worker has it says with each
 //!   word, so the next leader hears of it before it would give it up.
+//! - *Nobody is waited for in vain.* A leader that ends takes back what no worker fetched. The next one waits for workers that
+//!   are alive, by the [`Roll`] of the folder, and for no others.
 //!
 //! Absent: which run goes to whom. The core decides that, by what workers offer; the desk only looks for another worker
 //! where that one is gone.
 
 mod desk;
+mod roll;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -32,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use desk::{Desk, NotTaken};
+pub use roll::{Roll, Signature};
 pub use worker::{Door, News, NoAnswer, Over, Wanted, Worker};
 
 use crate::executor::Given;

@@ -12,7 +12,7 @@ use kelos_model::{RunId, WorkflowId};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{Claimed, Order, Process, Seen, Told, Word};
+use super::{Claimed, Order, Process, Seen, Told, Word, verdict};
 use crate::executor::{Reports, Start};
 
 /// Everything a desk knows.
@@ -31,6 +31,8 @@ pub(super) struct Session {
     pub(super) id: String,
     count: u64,
     pub(super) heard: Instant,
+    /// It asked what to do, so it has all that an earlier leader gave it, and has said so.
+    asked: bool,
     pub(super) process: Option<Process>,
     pub(super) wake: Arc<Notify>,
     workflows: BTreeSet<WorkflowId>,
@@ -53,6 +55,8 @@ pub(super) struct Entry {
     pub(super) reports: Reports,
     pub(super) place: Place,
     start: Option<Start>,
+    /// An answer to its worker told of it.
+    told: bool,
     pub(super) external_id: Option<String>,
     pub(super) cancelled: bool,
 }
@@ -72,11 +76,11 @@ pub(super) enum Place {
 
 impl Entry {
     pub(super) fn unclaimed(reports: Reports, until: Instant, external_id: Option<String>) -> Entry {
-        Entry { reports, place: Place::Unclaimed(until), start: None, external_id, cancelled: false }
+        Entry { reports, place: Place::Unclaimed(until), start: None, told: true, external_id, cancelled: false }
     }
 
     fn waiting(start: Start, reports: Reports) -> Entry {
-        Entry { reports, place: Place::Waiting, start: Some(start), external_id: None, cancelled: false }
+        Entry { reports, place: Place::Waiting, start: Some(start), told: false, external_id: None, cancelled: false }
     }
 }
 
@@ -86,6 +90,7 @@ impl Session {
             id,
             count: 0,
             heard: now,
+            asked: false,
             process,
             wake: Arc::default(),
             workflows: BTreeSet::new(),
@@ -152,6 +157,8 @@ impl State {
         }
         let session = self.sessions.get_mut(worker)?;
         session.heard = now;
+        // What it is given comes with answers to these words alone, and it says no other of them before it has taken it in.
+        session.asked |= word.wait_millis > 0 || word.leaves || word.session.is_none();
         Some((session, !known))
     }
 
@@ -239,9 +246,8 @@ impl State {
 
     /// Once for each run: its executor may say it again.
     fn started(&mut self, run: &RunId, worker: &Arc<str>, external_id: &str) {
-        let process = self.sessions.get(worker).and_then(|session| session.process.clone());
         let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.external_id.is_none()) else { return };
-        let external_id = format!("{external_id} {}", json!({ "worker": worker, "process": process }));
+        let external_id = format!("{external_id} {}", json!({ "worker": worker }));
         entry.external_id = Some(external_id.clone());
         self.say(run, Report::Started { external_id });
     }
@@ -317,10 +323,14 @@ impl State {
     /// What a worker is to do, and to end.
     pub(super) fn orders(&mut self, worker: &Arc<str>) -> (Vec<Order>, Vec<RunId>) {
         let Some(session) = self.sessions.get_mut(worker) else { return Default::default() };
-        let starts = session.unlisted.iter().filter_map(|run| self.runs.get(run)?.start.as_ref()).map(order);
+        let mut starts = Vec::new();
+        for run in &session.unlisted {
+            let Some(entry) = self.runs.get_mut(run) else { continue };
+            entry.told |= entry.start.is_some();
+            starts.extend(entry.start.as_ref().map(order));
+        }
         let is_cancelled = |run: &RunId| self.runs.get(run).is_some_and(|entry| entry.cancelled);
         let cancels: Vec<RunId> = session.listed.iter().filter(|run| is_cancelled(run)).cloned().collect();
-        let starts = starts.collect();
         session.told_to_end.extend(cancels.iter().cloned());
         (starts, cancels)
     }
@@ -358,9 +368,52 @@ impl State {
         let Some(session) = self.sessions.get_mut(worker) else { return };
         for run in std::mem::take(&mut session.unlisted) {
             if let Some(entry) = self.runs.get_mut(&run) {
-                entry.place = Place::Waiting;
+                (entry.place, entry.told) = (Place::Waiting, false);
             }
         }
+    }
+
+    /// Has all workers leave; gives the runs of which none of them was told.
+    pub(super) fn dismiss(&mut self) -> Vec<RunId> {
+        self.sessions.values_mut().for_each(|session| session.leaves = true);
+        let is_with_nobody = |entry: &Entry| match entry.place {
+            Place::Waiting => true,
+            Place::Given(_) => !entry.told && entry.external_id.is_none(),
+            Place::Unclaimed(_) | Place::Ending => false,
+        };
+        let mut unfetched = Vec::new();
+        for (run, entry) in self.runs.iter_mut().filter(|(_, entry)| is_with_nobody(entry)) {
+            entry.place = Place::Ending;
+            unfetched.push(run.clone());
+        }
+        unfetched
+    }
+
+    /// Whether a worker may come with a run of another leader.
+    pub(super) fn has_unclaimed(&self) -> bool {
+        self.runs.values().any(|entry| matches!(entry.place, Place::Unclaimed(_)))
+    }
+
+    /// Whether it is not known yet of a run that nobody came for whether it began.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.runs.values().any(|entry| entry.place == Place::Ending && entry.external_id.is_none())
+    }
+
+    /// The runs of another leader for which nobody comes, and why not, by the workers that are alive.
+    pub(super) fn left(&self, living: &BTreeSet<Arc<str>>, now: Instant) -> Vec<(RunId, &'static str)> {
+        let has_asked = |worker: &Arc<str>| self.sessions.get(worker).is_some_and(|session| session.asked);
+        let may_come = |worker: &Arc<str>| living.contains(worker) && !has_asked(worker);
+        let anybody = living.iter().any(may_come);
+        let why = |entry: &Entry| {
+            let Place::Unclaimed(until) = entry.place else { return None };
+            if until <= now {
+                return Some("its worker did not come back");
+            }
+            let worker = entry.external_id.as_deref().and_then(verdict::worker_of);
+            let awaited = worker.map_or(anybody, |worker| may_come(&worker));
+            (!awaited).then_some("its worker ended")
+        };
+        self.runs.iter().filter_map(|(run, entry)| Some((run.clone(), why(entry)?))).collect()
     }
 
     /// Those who are there.

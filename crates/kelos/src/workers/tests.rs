@@ -11,7 +11,7 @@ use kelos_model::{Outcome, RunId, SlotRef, Workflow, WorkflowId};
 use serde_json::Map;
 use tokio::sync::mpsc;
 
-use super::{Answer, Claimed, Desk, Door, NoAnswer, NotTaken, Told, Wanted, Word, Worker};
+use super::{Answer, Claimed, Desk, Door, NoAnswer, NotTaken, Roll, Signature, Told, Wanted, Word, Worker};
 use crate::executor::{Executor, Executors, Given, Reports, Start};
 use crate::local::{Launcher, Limits};
 
@@ -25,25 +25,33 @@ struct Bench {
     desk: Desk,
     heard: mpsc::UnboundedReceiver<(RunId, Report)>,
     reports: Reports,
+    roll: Roll,
     _folder: tempfile::TempDir,
 }
 
 impl Bench {
     fn new() -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let launcher = Launcher::new(folder.path(), vec!["false".into()], Limits::default()).unwrap();
-        let desk = Desk::new(launcher, tokio::runtime::Handle::current(), LEASE, true).unwrap();
+        let runs = folder.path().join("runs");
+        std::fs::create_dir(&runs).unwrap();
+        let roll = Roll::beside(&runs);
+        let launcher = Launcher::new(&runs, vec!["false".into()], Limits::default()).unwrap();
+        let desk = Desk::new(launcher, roll.clone(), tokio::runtime::Handle::current(), LEASE, true).unwrap();
         let (hears, heard) = mpsc::unbounded_channel();
         let reports = Reports::new(move |input| {
             if let Input::RunReported { run, report } = input {
                 let _ = hears.send((run, report));
             }
         });
-        Bench { desk, heard, reports, _folder: folder }
+        Bench { desk, heard, reports, roll, _folder: folder }
     }
 
     fn start(&self, app: &str, job: &str, worker: &str) {
         self.desk.start(start(app, job, worker), self.reports.clone());
+    }
+
+    fn signature(&self) -> Signature {
+        self.roll.sign("w1").unwrap()
     }
 
     async fn say(&self, worker: &str, word: Word) -> Answer {
@@ -143,7 +151,7 @@ async fn what_a_run_gives_comes_before_its_end_and_does_not_end_it() {
     let held = Held::default();
     let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
     let executors = Executors::default().with("held", held.clone());
-    let (_worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time());
+    let (_worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
     bench.start("app1", "20140101_1", "w1");
     assert!(matches!(bench.next().await.1, Report::Started { .. }));
     let (run, reports) = held.0.lock().unwrap()[0].clone();
@@ -160,7 +168,7 @@ async fn a_run_goes_to_the_worker_that_offered_and_its_reports_come_back() {
     let held = Held::default();
     let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
     let executors = Executors::default().with("held", held.clone());
-    let (worker, mut news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time());
+    let (worker, mut news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
     bench.start("app1", "20140101_1", "w1");
     let (run, report) = bench.next().await;
     assert!(matches!(&report, Report::Started { external_id } if external_id.starts_with("7 {\"worker\":\"w1\"")));
@@ -232,6 +240,7 @@ async fn the_late_report_of_a_worker_that_was_given_up_is_not_believed() {
 #[tokio::test]
 async fn the_next_leader_hears_of_runs_that_go_on() {
     let mut bench = Bench::new();
+    let _alive = bench.signature();
     let run = run("app1", "20140101_1");
     bench.desk.check(&run, None, bench.reports.clone());
     let of_another =
@@ -247,9 +256,51 @@ async fn the_next_leader_hears_of_runs_that_go_on() {
 #[tokio::test]
 async fn a_run_of_another_leader_for_which_nobody_comes_was_never_started() {
     let mut bench = Bench::new();
+    let _alive_and_silent = bench.signature();
     bench.desk.check(&run("app1", "20140101_1"), None, bench.reports.clone());
     bench.desk.look(Instant::now() + LEASE + LEASE);
     assert_eq!(bench.next().await.1, Report::NeverStarted);
+}
+
+#[tokio::test]
+async fn a_run_of_another_leader_is_not_waited_for_where_no_worker_is_alive_that_could_have_it() {
+    let mut bench = Bench::new();
+    bench.desk.check(&run("app1", "20140101_1"), None, bench.reports.clone());
+    assert_eq!(bench.next().await, (run("app1", "20140101_1"), Report::NeverStarted));
+    // One that is alive is waited for, until it asks for something to do and does not have it.
+    let _alive = bench.signature();
+    bench.desk.check(&run("app1", "20140101_2"), None, bench.reports.clone());
+    let of_another = Word { session: Some("another.1".to_owned()), wait_millis: 0, ..word(1, 1, None) };
+    let answer = bench.say("w1", of_another).await;
+    assert!(bench.desk.note(&run("app1", "20140101_2")).unwrap().contains("come back"));
+    bench.say("w1", word(2, 1, Some(&answer))).await;
+    assert_eq!(bench.next().await, (run("app1", "20140101_2"), Report::NeverStarted));
+}
+
+#[tokio::test]
+async fn a_command_of_a_worker_that_ended_is_ended_though_others_are_alive() {
+    let mut bench = Bench::new();
+    let _alive = bench.signature();
+    bench.desk.check(&run("app1", "20140101_1"), Some(r#"7 {"worker":"w9"}"#), bench.reports.clone());
+    let (_, report) = bench.next().await;
+    assert!(matches!(report, Report::Ended { outcome: Outcome::Unknown { reason } } if reason == "its worker ended"));
+}
+
+#[tokio::test]
+async fn a_leader_that_ends_takes_back_what_no_worker_fetched() {
+    let mut bench = Bench::new();
+    let first = bench.say("w1", word(1, 2, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    assert_eq!(bench.say("w1", word(2, 2, Some(&first))).await.starts.len(), 1);
+    bench.start("app1", "20140101_2", "w1");
+    bench.start("app1", "20140101_3", "nobody");
+    bench.desk.take_back().await;
+    assert_eq!(bench.next().await, (run("app1", "20140101_2"), Report::NeverStarted));
+    assert_eq!(bench.next().await, (run("app1", "20140101_3"), Report::NeverStarted));
+    // What is given to it only now is not for its workers.
+    bench.start("app1", "20140101_4", "w1");
+    assert_eq!(bench.next().await, (run("app1", "20140101_4"), Report::NeverStarted));
+    bench.silence();
 }
 
 #[tokio::test]
@@ -273,7 +324,7 @@ async fn fault_8_a_worker_that_was_given_up_ends_what_it_has_and_begins_anew() {
     let held = Held::default();
     let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
     let executors = Executors::default().with("held", held.clone());
-    let (worker, mut news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time());
+    let (worker, mut news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
     bench.start("app1", "20140101_1", "w1");
     assert!(matches!(bench.next().await.1, Report::Started { .. }));
     bench.desk.look(Instant::now() + LEASE + LEASE);
@@ -322,8 +373,8 @@ async fn a_run_that_a_worker_has_done_is_told_of_again_and_not_done_again() {
     let mut bench = Bench::new();
     let held = Held::default();
     let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
-    let (worker, _news) =
-        Worker::start("w1".to_owned(), door, Executors::default().with("held", held.clone()), one_at_a_time());
+    let executors = Executors::default().with("held", held.clone());
+    let (worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
     bench.start("app1", "20140101_1", "w1");
     assert!(matches!(bench.next().await.1, Report::Started { .. }));
     held.end(Outcome::Succeeded);

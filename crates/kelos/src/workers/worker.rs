@@ -10,7 +10,7 @@ use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotRef, WorkflowId};
 use tokio::sync::{Notify, mpsc};
 
-use super::{Answer, Claimed, Order, Process, Told, Word};
+use super::{Answer, Claimed, Order, Process, Signature, Told, Word};
 use crate::executor::{Executors, Reports, Start};
 
 /// Wait after a word that nobody heard.
@@ -18,6 +18,9 @@ const TRY_AGAIN: Duration = Duration::from_millis(100);
 
 /// How many runs that are over a worker knows, so that it does none twice.
 const REMEMBERED: usize = 1024;
+
+/// Wait of the first word, which is answered as soon as it is known whether there is something to do.
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// Longest wait for something to do; the desk makes it shorter where its lease asks for that.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -185,13 +188,15 @@ impl Hands {
 }
 
 impl<D: Door> Worker<D> {
-    /// Sets a worker to work on the current runtime; what happens comes out of the channel.
+    /// Sets a worker to work on the current runtime; what happens comes out of the channel. It keeps its signature on the roll for
+    /// as long as it asks.
     #[must_use]
     pub fn start(
         name: String,
         door: D,
         executors: Executors,
         wanted: Wanted,
+        signature: Signature,
     ) -> (Worker<D>, mpsc::UnboundedReceiver<News>) {
         let (tell, told) = mpsc::unbounded_channel();
         let (heard, mut hears) = mpsc::unbounded_channel();
@@ -226,7 +231,12 @@ impl<D: Door> Worker<D> {
         });
         let worker = Worker { inner };
         let (asks, says, listens) = (worker.inner.clone(), worker.inner.clone(), worker.inner.clone());
-        tokio::spawn(async move { asks.ask().await });
+        tokio::spawn(async move {
+            tokio::select! {
+                () = asks.ask() => {}
+                () = signature.beat() => {}
+            }
+        });
         tokio::spawn(async move { says.report().await });
         tokio::spawn(async move {
             while let Some((run, report)) = hears.recv().await {
@@ -284,15 +294,11 @@ impl<D: Door> Inner<D> {
     /// Asks for something to do, again and again, until it left.
     async fn ask(self: Arc<Self>) {
         while let Some(word) = self.question() {
-            let is_first = word.session.is_none();
             let was_heard = tokio::select! {
                 was_heard = self.say_word(&word) => was_heard,
                 // What an answer would have said that nobody waits for is said again with the next one.
                 () = self.hurry.notified() => false,
             };
-            if was_heard && is_first {
-                let _ = self.tell.send(News::Came);
-            }
             while self.is_held() {
                 self.hurry.notified().await;
             }
@@ -310,8 +316,13 @@ impl<D: Door> Inner<D> {
             return None;
         }
         let leaves = hands.leaves && hands.is_idle();
-        // The first word only makes the offer known.
-        let wait = if leaves || hands.session.is_none() { Duration::ZERO } else { LONGEST_WAIT };
+        let wait = match hands.session {
+            _ if leaves => Duration::ZERO,
+            // The first word only makes the offer known, and takes what is there.
+            None if hands.wanted.held => Duration::ZERO,
+            None => GLANCE,
+            Some(_) => LONGEST_WAIT,
+        };
         let wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let declines = hands.declines;
         Some(Word { leaves, declines, wait_millis, ..hands.word(self.process.clone()) })
@@ -366,6 +377,9 @@ impl<D: Door> Inner<D> {
     async fn say_word(self: &Arc<Self>, word: &Word) -> bool {
         match self.door.say(&self.name, word).await {
             Ok(answer) => {
+                if word.session.is_none() {
+                    let _ = self.tell.send(News::Came);
+                }
                 self.do_as_told(answer);
                 return true;
             }

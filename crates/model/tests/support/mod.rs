@@ -68,11 +68,12 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::Aborted { cause: Abort::Disabled, by: None },
         SlotEvent::Gave { run: 1, outputs: serde_json::Map::new() },
         SlotEvent::Requested { by: "ann".to_owned(), reason: None },
+        SlotEvent::Withdrawn { run },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 26, "one event of each kind");
+    assert_eq!(events.len(), 27, "one event of each kind");
     events
 }
 
@@ -105,5 +106,6 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::Aborted { .. } => 23,
         SlotEvent::Gave { .. } => 24,
         SlotEvent::Requested { .. } => 25,
+        SlotEvent::Withdrawn { .. } => 26,
     }
 }

@@ -82,6 +82,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::Dispatched { run: next, worker: None },
         SlotEvent::Started { run, external_id: format!("x{run}") },
         SlotEvent::Gave { run, outputs: [("rows".to_owned(), run.into())].into_iter().collect() },
+        SlotEvent::Withdrawn { run },
         SlotEvent::Succeeded { run },
         SlotEvent::BackedOff { run, outcome: outcome.clone(), due },
         SlotEvent::BackoffEnded,

@@ -110,7 +110,8 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
     workload.meant = values.meant.borrow().clone();
     if rng.percent(40) {
         workload.config.by_workers = true;
-        workload.workers = super::workers::some(&mut rng, workload, |rng| some_job(rng, &values, &apps));
+        (workload.workers, workload.shifts) =
+            super::workers::some(&mut rng, workload, |rng| some_job(rng, &values, &apps));
     }
 }
 

@@ -18,6 +18,8 @@ pub struct WorkerPlan {
     pub born: Timestamp,
     /// When its process is killed.
     pub dies: Option<Timestamp>,
+    /// When it wants nothing more, and ends once it has nothing.
+    pub leaves: Option<Timestamp>,
     /// When nobody can hear it, nor it anybody.
     pub silent: Option<(Timestamp, Timestamp)>,
     /// Whose jobs it does.
@@ -30,12 +32,19 @@ pub struct WorkerPlan {
     pub attempts: Option<u32>,
 }
 
-/// One to four places for workers; in each one comes after the other.
+/// How often a crontab starts a process that does one job, or none, and ends; each of them leads for that moment.
+const EVERY: SignedDuration = SignedDuration::from_secs(120);
+
+/// How long a crontab goes on once faults have stopped.
+const CRONTAB: SignedDuration = SignedDuration::from_hours(7);
+
+/// One to four places for workers, in each of which one comes after the other, and short runs beside them. Also gives when
+/// leaders change in good order.
 pub(super) fn some(
     rng: &mut Rng,
     workload: &Workload,
     mut some_job: impl FnMut(&mut Rng) -> SlotRef,
-) -> Vec<WorkerPlan> {
+) -> (Vec<WorkerPlan>, Vec<Timestamp>) {
     let mut plans = Vec::new();
     for place in 0..rng.between(1, 4) {
         let mut born = workload.start;
@@ -50,18 +59,57 @@ pub(super) fn some(
             born = end;
         }
     }
-    // Nobody is to wait for ever: once faults have stopped one takes everything.
-    plans.push(WorkerPlan {
-        name: "steady".into(),
-        born: workload.end,
+    let mut shifts = Vec::new();
+    for nth in 0..rng.below(4) {
+        let mut at = moment(rng, workload.start, workload.end);
+        for which in 0..rng.below(12) {
+            at += SignedDuration::from_millis(rng.between(300, 4000));
+            shifts.push(at);
+            plans.push(short(rng, workload, &format!("c{nth}-{which}"), at));
+        }
+    }
+    // Nobody is to wait for ever: once faults have stopped one takes everything, or a crontab goes on.
+    if rng.percent(70) {
+        let (workflows, name) = (workload.apps.clone(), "steady".into());
+        let (born, slots) = (workload.end, 1000);
+        plans.push(WorkerPlan {
+            name,
+            born,
+            dies: None,
+            leaves: None,
+            silent: None,
+            workflows,
+            job: None,
+            slots,
+            attempts: None,
+        });
+        return (plans, shifts);
+    }
+    let mut at = workload.end + EVERY;
+    while at < workload.end + CRONTAB {
+        shifts.push(at);
+        plans.push(short(rng, workload, &format!("cron{at}"), at));
+        at += EVERY;
+    }
+    (plans, shifts)
+}
+
+/// A process that does a job that is there, and ends.
+fn short(rng: &mut Rng, workload: &Workload, name: &str, born: Timestamp) -> WorkerPlan {
+    let leaves = born + SignedDuration::from_millis(rng.between(0, 1500));
+    let workflows = workload.apps.clone();
+    let name = name.into();
+    WorkerPlan {
+        name,
+        born,
         dies: None,
+        leaves: Some(leaves),
         silent: None,
-        workflows: workload.apps.clone(),
+        workflows,
         job: None,
-        slots: 1000,
+        slots: 1,
         attempts: None,
-    });
-    plans
+    }
 }
 
 fn one(
@@ -79,5 +127,5 @@ fn one(
     });
     let slots = if job.is_some() { 1 } else { u32::try_from(rng.between(1, 3)).unwrap_or(1) };
     let attempts = rng.percent(20).then(|| u32::try_from(rng.between(1, 3)).unwrap_or(1));
-    WorkerPlan { name: name.into(), born, dies, silent, workflows, job, slots, attempts }
+    WorkerPlan { name: name.into(), born, dies, leaves: None, silent, workflows, job, slots, attempts }
 }

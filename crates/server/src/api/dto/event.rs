@@ -267,6 +267,7 @@ fn of_slot(what: SlotEvent) -> EventDto {
         },
         SlotEvent::Dispatched { run, worker } => EventDto { worker, ..of_run("dispatched", run) },
         SlotEvent::Deferred { run, reason } => EventDto { reason: Some(reason), ..of_run("deferred", run) },
+        SlotEvent::Withdrawn { run } => of_run("withdrawn", run),
         SlotEvent::Started { run, external_id } => {
             EventDto { external_id: Some(shown_id(&external_id).to_owned()), ..of_run("started", run) }
         }
