@@ -36,6 +36,22 @@ pub(crate) struct Apps {
 }
 
 impl Apps {
+    /// What the environment says of apps.
+    pub(crate) fn of_environment() -> Apps {
+        let said = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Apps {
+            tasks_json: said("STOLOS_TASKS_JSON").map(PathBuf::from),
+            template: said("STOLOS_JOB_ID_DEFAULT_TEMPLATE"),
+            tasks_redis: said("KELOS_TASKS_REDIS"),
+        }
+    }
+
+    /// Whether it is said where apps are, be that here or in the variables of Stolos.
+    pub(crate) fn are_named(&self) -> bool {
+        let redis = || redis_of_stolos(|name| std::env::var(name).ok());
+        self.tasks_json.is_some() || self.tasks_redis.is_some() || !matches!(redis(), Ok(None))
+    }
+
     /// Where the apps of a folder are.
     pub(crate) fn source(&self, dir: &Path) -> Result<AppsSource, Failure> {
         if let Some(template) = &self.template {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use ureq::http::{HeaderValue, Response};
 use ureq::{Agent, Body};
 
+use crate::apps::Apps;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::{self, Fleet};
 use crate::options::Door;
@@ -43,7 +44,17 @@ impl Client {
             let place = fleet.find()?;
             return Ok(Client { _lead: Some(fleet), ..Client::at(&place.address)? });
         }
-        Client::at(&named.or_else(nearby).unwrap_or_else(|| format!("http://127.0.0.1:{}", up::PORT)))
+        match named.or_else(nearby) {
+            Some(server) => Client::at(&server),
+            // The server at the usual port would be that of somebody else.
+            None if Apps::of_environment().are_named() => {
+                let why =
+                    "find the server of this folder, whose apps the environment names: none works here".to_owned();
+                Err(Failure::new(UNREACHABLE, why)
+                    .hint("`kelos up` starts one; --server or KELOS_SERVER names another"))
+            }
+            None => Client::at(&format!("http://127.0.0.1:{}", up::PORT)),
+        }
     }
 
     /// The server at an address.

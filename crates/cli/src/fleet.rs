@@ -38,6 +38,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const DATABASE: &str = "kelos.db";
 /// What lies in a folder that a fleet may work on.
 const SIGNS: [&str; 3] = [STATE, TASKS_JSON, "workflows"];
+/// So many of the signs, from the first on, are of a folder with apps.
+const SIGNS_OF_APPS: usize = 2;
 
 /// One of the processes that work on a folder.
 pub(crate) struct Fleet {
@@ -275,13 +277,17 @@ pub(crate) fn drawn() -> Result<Arc<str>, Failure> {
 
 /// Asks the server that was named or that works in this folder; where none does, this process leads until it has answered.
 pub(crate) fn ask<T>(door: &Door, ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
-    let here = std::env::current_dir().unwrap_or_default();
-    let dir = here.ancestors().find(|dir| SIGNS.iter().any(|sign| dir.join(sign).exists()));
+    let (here, apps) = (std::env::current_dir().unwrap_or_default(), Apps::of_environment());
+    // Where the environment names the apps, nothing has to stand in the folder.
+    let named = apps.are_named();
+    let signs = if named { &SIGNS[..SIGNS_OF_APPS] } else { &SIGNS[..] };
+    let dir = here.ancestors().find(|dir| signs.iter().any(|sign| dir.join(sign).exists()));
+    let dir = dir.or_else(|| named.then_some(&*here));
     let Some(dir) = dir.filter(|_| door.server.as_ref().is_none_or(String::is_empty)) else {
         return ask(&Client::new(door)?);
     };
     let _logging = logging::start(USUAL_LOG, None)?;
-    let fleet = Fleet::new(dir, apps_of_environment().source(dir)?, kelos::workers::LEASE)?;
+    let fleet = Fleet::new(dir, apps.source(dir)?, kelos::workers::LEASE)?;
     // Commands start where the definitions are.
     std::env::set_current_dir(dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
     let answer = fleet.ask(ask)?;
@@ -293,21 +299,12 @@ pub(crate) fn ask<T>(door: &Door, ask: impl Fn(&Client) -> Result<T, Failure>) -
 /// there for a moment runs nothing.
 pub(crate) fn of_workers_alone() -> Result<Option<Fleet>, Failure> {
     let here = std::env::current_dir().unwrap_or_default();
-    let Some(dir) = here.ancestors().find(|dir| dir.join(STATE).join(DATABASE).exists()) else { return Ok(None) };
-    let apps = apps_of_environment();
-    let has_apps = apps.tasks_json.is_some() || apps.tasks_redis.is_some() || dir.join(TASKS_JSON).exists();
+    let apps = Apps::of_environment();
+    let dir = here.ancestors().find(|dir| dir.join(STATE).join(DATABASE).exists());
+    let Some(dir) = dir.or_else(|| apps.are_named().then_some(&*here)) else { return Ok(None) };
+    let has_apps = apps.are_named() || dir.join(TASKS_JSON).exists();
     if !has_apps || folder::scripts(&folder::folders(dir, None)) > 0 {
         return Ok(None);
     }
     Fleet::new(dir, apps.source(dir)?, kelos::workers::LEASE).map(Some)
-}
-
-/// What the options of workers say about apps, where the environment says it: whoever leads has to know the same apps.
-fn apps_of_environment() -> Apps {
-    let said = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    Apps {
-        tasks_json: said("STOLOS_TASKS_JSON").map(PathBuf::from),
-        template: said("STOLOS_JOB_ID_DEFAULT_TEMPLATE"),
-        tasks_redis: said("KELOS_TASKS_REDIS"),
-    }
 }

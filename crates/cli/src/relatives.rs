@@ -56,6 +56,12 @@ impl RelativesArgs {
         let settings = Settings::new(self.template.as_deref(), identifiers.as_deref());
         let settings = settings.map_err(|error| Failure::usage(error.to_string()))?;
         let tasks = read(&file(path)?, &settings).map_err(|mistakes| mistaken(path, &mistakes))?;
+        if tasks.faulty.contains(&self.workflow) {
+            return Err(mistaken(path, &tasks.mistakes));
+        }
+        for mistake in tasks.mistakes.iter().take(SHOWN) {
+            eprintln!("{}:{mistake}", path.display());
+        }
         for warning in &tasks.warnings {
             eprintln!("warning: {}:{warning}", path.display());
         }

@@ -80,7 +80,10 @@ fn what_is_wrong_is_told_with_its_place() {
         ("identifiers.json", r#"{"date": "date"}"#),
         ("odd.json", r#"{"date": "day"}"#),
     ]);
-    let wrong = folder.run(&["parents", "a", "1"]).fails(1);
+    let others = folder.run(&["parents", "a", "20140601"]);
+    assert!(others.err.contains("tasks.json:1:69: b, group default, member 1: no workflow is named"), "{}", others.err);
+    assert_eq!(others.ok(), "a 20140601 waits for nothing\n");
+    let wrong = folder.run(&["parents", "b", "1"]).fails(1);
     assert!(wrong.contains("failed to read tasks.json: 1 mistake in it"), "{wrong}");
     assert!(wrong.contains("tasks.json:1:69: b, group default, member 1: no workflow is named \"nobody\""), "{wrong}");
     let good = ["--tasks-json", "good.json", "--identifiers", "identifiers.json"];

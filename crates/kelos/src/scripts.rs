@@ -177,8 +177,14 @@ impl ScriptFolder {
             all: loaded.workflows.clone(),
             sources: loaded.sources.clone(),
             projects: loaded.projects.iter().map(|(name, one)| (name.clone(), project(one))).collect(),
-            is_whole: !loaded.has_errors(),
+            is_whole: !loaded.problems.iter().any(|problem| problem.is_error() && !self.is_of_one_app(problem)),
         }
+    }
+
+    /// Whether a problem is that of an app which is described beside the scripts: everything else is known.
+    fn is_of_one_app(&self, problem: &Problem) -> bool {
+        let of_apps = self.described.as_ref().is_some_and(|described| described.apps.name() == problem.file);
+        of_apps && problem.workflow.is_some()
     }
 
     /// Where the scripts are.

@@ -1,11 +1,12 @@
 //! Apps that are described beside the scripts, in a `tasks.json` or what is kept like one.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kelos_model::Workflow;
 use kelos_model::jobs::Fault;
+use kelos_model::{Workflow, WorkflowId};
 
 use crate::problem::{Problem, Severity};
 use crate::scan;
@@ -114,6 +115,8 @@ pub(crate) struct AppsFile {
     /// What is wrong with the latest texts.
     pub(crate) problems: Vec<Problem>,
     failed: bool,
+    /// Whether some of the apps have a mistake: what is wrong may be a program that is not there yet.
+    has_mistakes: bool,
     /// Of the last good version.
     pub(crate) workflows: Vec<Arc<Workflow>>,
     read: Apps,
@@ -126,6 +129,7 @@ impl AppsFile {
             texts: None,
             problems: Vec::new(),
             failed: false,
+            has_mistakes: false,
             workflows: Vec::new(),
             read: Apps::default(),
         }
@@ -159,8 +163,7 @@ impl AppsFile {
             }
         };
         let texts = Texts { apps, identifiers };
-        // What is wrong may be a program that is not there yet.
-        if !self.failed && self.texts.as_ref() == Some(&texts) {
+        if !self.failed && !self.has_mistakes && self.texts.as_ref() == Some(&texts) {
             return Some(false);
         }
         self.texts = Some(texts.clone());
@@ -181,12 +184,44 @@ impl AppsFile {
             }
             Ok(mut apps) => {
                 self.failed = false;
-                self.problems = self.warnings(&apps);
+                self.has_mistakes = !apps.mistakes.is_empty();
                 let read = std::mem::take(&mut apps.workflows);
-                self.workflows = same_or_new(&self.workflows, read);
+                let kept = self.take(read);
+                self.problems = self.mistakes(&apps, &kept);
+                self.problems.extend(self.warnings(&apps));
                 self.read = apps;
             }
         }
+    }
+
+    /// Takes apps in. One with a mistake stays as it was when it had none, where that is known; gives those.
+    fn take(&mut self, read: Vec<Workflow>) -> BTreeSet<WorkflowId> {
+        let mut known: BTreeMap<WorkflowId, Arc<Workflow>> =
+            std::mem::take(&mut self.workflows).into_iter().map(|one| (one.id.clone(), one)).collect();
+        let mut kept = BTreeSet::new();
+        for workflow in read {
+            let one = match known.remove(&workflow.id) {
+                Some(old) if *old == workflow => old,
+                Some(old) if has_mistake(&workflow) && !has_mistake(&old) => {
+                    kept.insert(workflow.id.clone());
+                    old
+                }
+                _ => Arc::new(workflow),
+            };
+            self.workflows.push(one);
+        }
+        kept
+    }
+
+    /// What is wrong with apps, each mistake with the app that it stands in.
+    fn mistakes(&self, apps: &Apps, kept: &BTreeSet<WorkflowId>) -> Vec<Problem> {
+        let mistake = |mistake: &Mistake| {
+            let workflow = apps.at(mistake.place).cloned();
+            let kept_last_good = workflow.as_ref().is_some_and(|id| kept.contains(id));
+            Problem { workflow, kept_last_good, ..self.problem(mistake) }
+        };
+        let more = self.more(apps.mistakes.len(), "mistakes");
+        apps.mistakes.iter().take(TOLD).map(mistake).chain(more).collect()
     }
 
     /// Warnings, each about the app that it stands in.
@@ -237,12 +272,7 @@ impl AppsFile {
     }
 }
 
-/// Definitions that did not change stay the very same.
-fn same_or_new(before: &[Arc<Workflow>], now: Vec<Workflow>) -> Vec<Arc<Workflow>> {
-    let known: std::collections::BTreeMap<_, _> = before.iter().map(|one| (&one.id, one)).collect();
-    let kept = |workflow: Workflow| match known.get(&workflow.id) {
-        Some(old) if ***old == workflow => (*old).clone(),
-        _ => Arc::new(workflow),
-    };
-    now.into_iter().map(kept).collect()
+/// Whether what describes an app has a mistake.
+fn has_mistake(workflow: &Workflow) -> bool {
+    workflow.keys.jobs().is_some_and(|keys| keys.mistake.is_some())
 }

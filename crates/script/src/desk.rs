@@ -176,10 +176,16 @@ impl Desk {
         let template = Some(template).filter(|template| !template.is_empty());
         let settings = Settings::of_script(template, kinds).map_err(|error| format!("{WHERE}: failed to {error}"))?;
         let settings = Settings { folder: self.session.apps_folder().map(std::path::Path::to_owned), ..settings };
-        let apps = stolos::apps(apps, &self.file, &settings).map_err(|mistakes| {
+        let refused = |mistakes: Vec<stolos::Mistake>| {
             let told: Vec<&str> = mistakes.iter().map(|mistake| mistake.what.as_str()).collect();
             format!("{WHERE}: {}", told.join("; "))
-        })?;
+        };
+        let mut apps = stolos::apps(apps, &self.file, &settings).map_err(refused)?;
+        // A call is taken as a whole, as any other.
+        let mistakes = std::mem::take(&mut apps.mistakes);
+        if !mistakes.is_empty() {
+            return Err(refused(mistakes));
+        }
         for warning in &apps.warnings {
             self.warn(format!("{WHERE}: {}", warning.what), stack);
         }

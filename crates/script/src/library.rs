@@ -13,7 +13,7 @@ use kelos_model::{Workflow, WorkflowId};
 use crate::apps_file::AppsFile;
 use crate::desk::{Kept, Uses, digest};
 use crate::host::Host;
-use crate::keyed::KeyedSet;
+use crate::keyed::{KeyedSet, Misfit};
 use crate::limits::{Folders, Limits};
 use crate::problem::{Loaded, Problem};
 use crate::project::{Project, Projects, broken};
@@ -233,14 +233,13 @@ impl Library {
         projects.all()
     }
 
-    /// Leaves out of the workflows with job ids what does not fit, and says why.
+    /// Sees to workflows with job ids that don't fit the others, and says why.
     fn fit(&mut self, by_id: &mut BTreeMap<WorkflowId, Arc<Workflow>>, loaded: &mut Loaded) {
-        let (faults, kept_last_good) = self.keyed.settle(by_id);
-        for (fault, source) in faults {
+        for Misfit { fault, source, kept_last_good } in self.keyed.settle(by_id) {
             let of_apps = self.apps.as_ref().filter(|apps| apps.source.name() == source.file);
             let problem = of_apps.and_then(|apps| apps.fault(fault));
             let problem = problem.unwrap_or_else(|| of_script(fault, source, loaded));
-            loaded.problems.push(Problem { kept_last_good, ..problem });
+            loaded.problems.push(Problem { kept_last_good: *kept_last_good, ..problem });
         }
     }
 }

@@ -20,8 +20,9 @@ const DAYS: [&str; 8] =
 /// Where the two functions of a group disagree, or one of them fails.
 pub(crate) fn disagreements(scripts: &Scripts, loaded: &Loaded) -> Vec<Problem> {
     let keyed = keyed(loaded.workflows.iter().map(|one| &**one));
-    let keys: BTreeMap<WorkflowId, JobKeys> = keyed.iter().cloned().collect();
-    let Ok(graph) = JobGraph::new(keyed) else { return Vec::new() };
+    let keys: BTreeMap<&WorkflowId, &JobKeys> = keyed.clone().collect();
+    // Of what lies dormant nothing is asked.
+    let (graph, _) = JobGraph::fitting(keyed);
     if !graph.asks_functions() {
         return Vec::new();
     }

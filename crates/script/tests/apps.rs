@@ -88,19 +88,89 @@ fn a_broken_file_keeps_its_last_good_version() {
 fn what_does_not_fit_together_leaves_what_did_in_force() {
     let house = House::new();
     let good = house.tasks(TWO);
+    let odd = house.tasks(
+        r#"{"a": {"bash_cmd": "false"}, "b": {"bash_cmd": "true", "depends_on": {"app_name": ["nobody"]}}, "c": {"bash_cmd": "true"}}"#,
+    );
+    let why = "tasks.json:1:70: b, group default, member 1: no workflow is named \"nobody\"";
+    assert_eq!((words(&odd), ids(&odd)), (vec![why.to_owned()], vec!["a", "b", "c"]));
+    assert!(odd.problems[0].kept_last_good && Arc::ptr_eq(&odd.workflows[1], &good.workflows[1]));
+    assert_eq!(odd.workflows[0].job.settings["shell"], "false", "what fits is as it is written now");
+    let fresh = House::scripts(house.folder.path()).load();
+    assert_eq!((ids(&fresh), dormant(&fresh)), (vec!["a", "b", "c"], vec!["b".to_owned()]));
+    assert!(!fresh.problems[0].kept_last_good);
+    let remembered = House::scripts(house.folder.path());
+    remembered.remember("tasks.json", good.workflows.clone());
+    let remembered = remembered.load();
+    assert_eq!((ids(&remembered), dormant(&remembered)), (vec!["a", "b", "c"], Vec::<String>::new()));
+    // What it depended on went away, too: nothing earlier of it fits.
     let without =
         house.tasks(r#"{"b": {"bash_cmd": "true", "depends_on": {"app_name": ["a"]}}, "c": {"bash_cmd": "true"}}"#);
     assert_eq!(words(&without), ["tasks.json:1:42: b, group default, member 1: no workflow is named \"a\""]);
-    assert_eq!(without.workflows, good.workflows);
-    assert!(without.problems[0].kept_last_good);
-    let fresh = House::scripts(house.folder.path());
-    let first = fresh.load();
-    assert_eq!(ids(&first), ["c"]);
-    assert!(!first.problems[0].kept_last_good);
-    let remembered = House::scripts(house.folder.path());
-    remembered.remember("tasks.json", good.workflows.clone());
-    assert_eq!(ids(&remembered.load()), ["a", "b"]);
-    assert_eq!(ids(&house.tasks(TWO)), ["a", "b"]);
+    assert_eq!((ids(&without), dormant(&without)), (vec!["b", "c"], vec!["b".to_owned()]));
+    let mended = house.tasks(TWO);
+    assert_eq!((ids(&mended), dormant(&mended)), (vec!["a", "b"], Vec::<String>::new()));
+}
+
+/// The apps that lie dormant.
+fn dormant(loaded: &Loaded) -> Vec<String> {
+    let keyed = loaded.workflows.iter().filter_map(|one| Some((&one.id, one.keys.jobs()?)));
+    JobGraph::sound(keyed).1.into_keys().map(|id| id.to_string()).collect()
+}
+
+#[test]
+fn one_broken_app_and_what_depends_on_it_lie_dormant_and_the_others_work() {
+    let house = House::new();
+    let text = r#"{"a": {"bash_cmd": "true"},
+"b": {"bash_cmd": "true", "valid_if_or": {"_func": "my.module.f"}},
+"c": {"bash_cmd": "true", "depends_on": {"app_name": ["b"]}},
+"d": {"bash_cmd": "true", "depends_on": {"app_name": ["c"]}},
+"e": {"bash_cmd": "true", "depends_on": {"app_name": ["a"]}},
+"f": {"job_id": "{date}{n}"},
+"g": {"bash_cmd": "true", "depends_on": {"app_name": ["f"]}},
+"h": 5}"#;
+    let loaded = house.tasks(text);
+    assert_eq!(ids(&loaded), ["a", "b", "c", "d", "e", "f", "g", "h"]);
+    assert_eq!(dormant(&loaded), ["b", "c", "d", "f", "g", "h"]);
+    let func =
+        "valid_if_or calls a function of Python, which can't be done: list the values, or define the app in a script";
+    let template = "\"{date}{n}\" is no template of job ids: nothing tells where date ends and n begins";
+    let expected = [
+        format!("tasks.json:2:43: {func}"),
+        format!("tasks.json:6:17: {template}"),
+        "tasks.json:8:6: h is a number, expected an object".to_owned(),
+        format!("tasks.json:3:1: c: it depends on b, which lies dormant: {func}"),
+        format!("tasks.json:4:1: d: it depends on b, which lies dormant: {func}"),
+        format!("tasks.json:7:1: g: it depends on f, which lies dormant: {template}"),
+    ];
+    let told: Vec<String> = loaded.problems.iter().filter(|one| one.is_error()).map(ToString::to_string).collect();
+    assert_eq!(told, expected);
+    let about: Vec<&str> = loaded.problems.iter().filter_map(|one| Some(one.workflow.as_ref()?.as_str())).collect();
+    assert_eq!(about, ["b", "f", "h", "c", "d", "g"]);
+    assert!(loaded.has_errors() && !loaded.problems.iter().any(|one| one.kept_last_good));
+    // One that is mended works with what waited for it.
+    let mended = house.tasks(&text.replace(r#""_func": "my.module.f""#, r#""n": [1]"#));
+    assert_eq!(dormant(&mended), ["f", "g", "h"]);
+    // One that breaks stays as it was.
+    let broken = house.tasks(&text.replace("{\"bash_cmd\": \"true\"},", "{\"bash_cmd\": \"echo {x}\"},"));
+    assert!(Arc::ptr_eq(&broken.workflows[0], &mended.workflows[0]) && broken.problems[0].kept_last_good);
+}
+
+/// Stolos's own example has a function of Python in one app.
+#[test]
+fn a_file_like_the_example_of_stolos_loads_and_works_but_for_one_app_and_its_child() {
+    let house = House::new();
+    let example =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/stolos/example/tasks.json"));
+    let apps = AppsSource::of_file(
+        &house.folder.path().join("tasks.json"),
+        Some("{date}_{client_id}_{collection_name}".to_owned()),
+    );
+    let folders =
+        Folders { workflows: house.folder.path().join("workflows"), defaults: house.folder.path().to_owned() };
+    let scripts = Scripts::start(folders, Limits::default(), Host::dry().with_apps(Some(apps))).unwrap();
+    house.write("tasks.json", &example.unwrap());
+    let loaded = scripts.load();
+    assert_eq!((loaded.workflows.len(), dormant(&loaded)), (26, vec!["app3".to_owned(), "app4".to_owned()]));
 }
 
 #[test]

@@ -22,6 +22,12 @@ pub struct Fault {
     pub what: String,
 }
 
+impl Fault {
+    fn of(workflow: &WorkflowId, what: String) -> Fault {
+        Fault { workflow: workflow.clone(), group: None, member: None, what }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.workflow)?;
@@ -36,28 +42,44 @@ impl fmt::Display for Fault {
 }
 
 impl JobGraph {
-    /// Puts together those of the workflows that make sense together; of the others, why they don't, in words. What depends on
-    /// one that is left out is left out, too.
+    /// Puts together those of the workflows that make sense together; of the others, why they don't, in words.
     #[must_use]
     pub fn sound<'a>(
         workflows: impl Iterator<Item = (&'a WorkflowId, &'a JobKeys)> + Clone,
     ) -> (JobGraph, BTreeMap<WorkflowId, String>) {
+        let (graph, faults) = JobGraph::fitting(workflows);
         let mut faulty: BTreeMap<WorkflowId, String> = BTreeMap::new();
+        for fault in faults {
+            let text = fault.to_string();
+            faulty.entry(fault.workflow).and_modify(|known| *known = format!("{known}; {text}")).or_insert(text);
+        }
+        (graph, faulty)
+    }
+
+    /// Puts together those of the workflows that make sense together. What depends on one that is left out is left out, too, and
+    /// has a fault that names the first cause.
+    #[must_use]
+    pub fn fitting<'a>(
+        workflows: impl Iterator<Item = (&'a WorkflowId, &'a JobKeys)> + Clone,
+    ) -> (JobGraph, Vec<Fault>) {
+        let mistake = |(id, keys): (&WorkflowId, &JobKeys)| Some(Fault::of(id, keys.mistake.as_ref()?.to_string()));
+        let mut found: Vec<Fault> = workflows.clone().filter_map(mistake).collect();
+        let mut faults = Vec::new();
+        let mut left_out: BTreeSet<WorkflowId> = BTreeSet::new();
         loop {
-            let sound = workflows.clone().filter(|(id, _)| !faulty.contains_key(*id));
-            let before = faulty.len();
-            let faults = match JobGraph::new(sound.map(|(id, keys)| (id.clone(), keys.clone())).collect()) {
-                Ok(graph) => return (graph, faulty),
-                Err(faults) => faults,
-            };
-            for fault in faults {
-                let text = fault.to_string();
-                faulty.entry(fault.workflow).and_modify(|known| *known = format!("{known}; {text}")).or_insert(text);
-            }
-            if faulty.len() == before {
+            let before = left_out.len();
+            left_out.extend(found.iter().map(|fault| fault.workflow.clone()));
+            let depending = depending(workflows.clone(), &found, &left_out);
+            left_out.extend(depending.iter().map(|fault| fault.workflow.clone()));
+            faults.append(&mut found);
+            faults.extend(depending);
+            let kept = workflows.clone().filter(|(id, _)| !left_out.contains(*id));
+            found = match JobGraph::new(kept.map(|(id, keys)| (id.clone(), keys.clone())).collect()) {
+                Ok(graph) => return (graph, faults),
                 // A fault of nobody would be found again for ever.
-                return (JobGraph::default(), faulty);
-            }
+                Err(_) if before > 0 && before == left_out.len() => return (JobGraph::default(), faults),
+                Err(found) => found,
+            };
         }
     }
 
@@ -96,6 +118,33 @@ impl JobGraph {
         faults.extend(cycle(&nodes));
         if faults.is_empty() { Ok(JobGraph::of(nodes, by_id)) } else { Err(faults) }
     }
+}
+
+/// What depends on workflows at fault, by whatever way, and is not left out yet.
+fn depending<'a>(
+    workflows: impl Iterator<Item = (&'a WorkflowId, &'a JobKeys)>,
+    found: &[Fault],
+    left_out: &BTreeSet<WorkflowId>,
+) -> Vec<Fault> {
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let mut children: BTreeMap<&WorkflowId, Vec<&WorkflowId>> = BTreeMap::new();
+    for (id, keys) in workflows.filter(|(id, _)| !left_out.contains(*id)) {
+        keys.parents().for_each(|parent| children.entry(parent).or_default().push(id));
+    }
+    let mut seen = BTreeSet::new();
+    let mut faults = Vec::new();
+    let mut next: Vec<(&WorkflowId, &Fault)> = found.iter().map(|fault| (&fault.workflow, fault)).collect();
+    while let Some((parent, cause)) = next.pop() {
+        for child in children.get(parent).into_iter().flatten().filter(|child| seen.insert((**child).clone())) {
+            let what = format!("it depends on {}, which lies dormant: {}", cause.workflow, cause.what);
+            faults.push(Fault::of(child, what));
+            next.push((child, cause));
+        }
+    }
+    faults.sort_by(|a, b| a.workflow.cmp(&b.workflow));
+    faults
 }
 
 fn edges(nodes: &[Node]) -> Vec<(usize, Edge)> {
@@ -174,6 +223,10 @@ impl<'a> Compiler<'a> {
 
     fn workflow(&mut self, at: usize) -> Vec<Linked> {
         let keys = self.keys(at);
+        if let Some(mistake) = &keys.mistake {
+            self.fault(at, None, None, mistake.to_string());
+            return Vec::new();
+        }
         for (name, _) in keys.domains.iter().filter(|(name, _)| keys.template.position(name).is_none()) {
             self.fault(
                 at,

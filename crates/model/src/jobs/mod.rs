@@ -55,6 +55,9 @@ pub struct JobKeys {
     /// The schedule that opens jobs, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed: Option<Feed>,
+    /// The mistake in what describes it, where there is one: it lies dormant, and so does what depends on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mistake: Option<Arc<str>>,
 }
 
 /// Which jobs are worth running: those to which any of this applies.
@@ -103,6 +106,7 @@ impl JobKeys {
             depends_on: Vec::new(),
             valid: None,
             feed: None,
+            mistake: None,
         }
     }
 

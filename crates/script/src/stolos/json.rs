@@ -93,6 +93,17 @@ impl<'a> Reading<'a> {
         self.mistakes.push(Mistake { place: self.place(range), what: what.into() });
     }
 
+    /// What is wrong, and hinders jobs from being run, since there were so many mistakes and hindrances.
+    pub(super) fn since(&self, (mistakes, hindrances): (usize, usize)) -> Vec<Mistake> {
+        let mistakes = self.mistakes.iter().skip(mistakes);
+        mistakes.chain(self.hindrances.iter().skip(hindrances)).cloned().collect()
+    }
+
+    /// How many mistakes there are, and hindrances.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.mistakes.len(), self.hindrances.len())
+    }
+
     pub(super) fn warn(&mut self, range: Range, what: impl Into<String>) {
         self.warnings.push(Mistake { place: self.place(range), what: what.into() });
     }

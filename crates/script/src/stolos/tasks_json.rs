@@ -1,13 +1,14 @@
 //! Apps of a `tasks.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::{Range, Ranged};
 use kelos_model::jobs::{Fault, JobGraph, JobKeys, JobTemplate, Validity};
 use kelos_model::workflow::{Keys, Source};
-use kelos_model::{Workflow, WorkflowId};
+use kelos_model::{Job, Workflow, WorkflowId};
+use serde_json::Map;
 
 use super::depends_on::{Places, depends_on};
 use super::json::{Mistake, Place, Reading, kind};
@@ -20,8 +21,12 @@ use crate::similar::closest;
 pub struct Tasks {
     /// The apps, in the order of the file.
     pub workflows: Vec<Workflow>,
-    /// Which of their jobs wait for which.
+    /// Which of their jobs wait for which, of the apps that make sense together.
     pub graph: JobGraph,
+    /// What is wrong with the others, in the order of the file.
+    pub mistakes: Vec<Mistake>,
+    /// The apps that are left out of the graph.
+    pub faulty: BTreeSet<WorkflowId>,
     /// What is odd but harmless.
     pub warnings: Vec<Mistake>,
 }
@@ -29,16 +34,27 @@ pub struct Tasks {
 /// What a file says, each app looked at by itself.
 #[derive(Debug, Default)]
 pub struct Apps {
-    /// The apps, in the order of the file.
+    /// The apps, in the order of the file. What is wrong with one is in its keys.
     pub workflows: Vec<Workflow>,
+    /// What is wrong with apps, or hinders their jobs from being run, in the order of the file.
+    pub mistakes: Vec<Mistake>,
     /// What is odd but harmless.
     pub warnings: Vec<Mistake>,
-    hindrances: Vec<Mistake>,
     /// Where each app stands, and its groups.
     places: BTreeMap<WorkflowId, (Place, Places)>,
 }
 
 impl Apps {
+    /// The app in which a place of the file lies.
+    #[must_use]
+    pub fn at(&self, place: Place) -> Option<&WorkflowId> {
+        self.places
+            .iter()
+            .filter(|(_, (begin, _))| *begin <= place)
+            .max_by_key(|(_, (begin, _))| *begin)
+            .map(|(id, _)| id)
+    }
+
     /// The apps in the order in which they stand in the file, each with its place.
     #[must_use]
     pub fn in_order(&self) -> Vec<(Place, &WorkflowId)> {
@@ -85,51 +101,63 @@ const OTHERS: [&str; 11] = [
     "feed",
 ];
 
+/// The template of job ids of an app that has none that can be read.
+const UNKNOWN: &str = "{job_id}";
+/// Mistakes of an app that its page tells.
+const TOLD: usize = 3;
+
 /// What only a script can say of an app.
 const OF_SCRIPTS: [&str; 4] = ["externalService", "trigger", "valid", "constraints"];
 
 /// Reads a file as one whole, for its jobs to be asked about.
 ///
 /// # Errors
-/// Everything that is wrong with it, in the order of the file.
+/// What is wrong with it as a whole.
 pub fn read(text: &str, settings: &Settings) -> Result<Tasks, Vec<Mistake>> {
     let mut reader = Reader::new(text, "tasks.json", settings);
-    let apps = reader.apps();
-    let keyed = keyed(&apps.workflows);
-    let graph = JobGraph::new(keyed).unwrap_or_else(|faults| {
-        let nowhere = Place { line: 1, column: 1 };
-        let mistake = |fault: Fault| Mistake { place: apps.place(&fault).unwrap_or(nowhere), what: fault.to_string() };
-        reader.reading.mistakes.extend(faults.into_iter().map(mistake));
-        JobGraph::default()
-    });
+    reader.asks_only = true;
+    let mut apps = reader.apps()?;
+    let (graph, faults) = JobGraph::fitting(keyed(&apps.workflows));
+    let faulty = faults.into_iter().map(|fault| fault.workflow).collect();
+    let nowhere = Place { line: 1, column: 1 };
+    let mistake = |fault: Fault| Mistake { place: apps.place(&fault).unwrap_or(nowhere), what: fault.to_string() };
+    let between: Vec<Mistake> = between(&apps.workflows).into_iter().map(mistake).collect();
+    let mut mistakes = std::mem::take(&mut apps.mistakes);
+    mistakes.extend(between);
     let Apps { workflows, warnings, .. } = apps;
-    in_order(reader.reading.mistakes, Tasks { workflows, graph, warnings })
+    Ok(Tasks { workflows, graph, mistakes: in_order(mistakes), faulty, warnings })
 }
 
 /// Reads a file for its apps to be run; they may depend on those of others. `file` is what it is called.
 ///
 /// # Errors
-/// Everything that is wrong with its apps, or hinders them from being run, in the order of the file.
+/// What is wrong with it as a whole, so that nothing is known of any app.
 pub fn apps(text: &str, file: &str, settings: &Settings) -> Result<Apps, Vec<Mistake>> {
     let mut reader = Reader::new(text, file, settings);
-    let mut apps = reader.apps();
+    let mut apps = reader.apps()?;
     apps.warnings.append(&mut reader.reading.remarks);
     apps.warnings.sort_by_key(|warning| warning.place);
-    let mut mistakes = reader.reading.mistakes;
-    mistakes.append(&mut apps.hindrances);
-    in_order(mistakes, apps)
+    Ok(apps)
 }
 
 /// Those of workflows that have job ids, as a graph is put together of them.
-pub(crate) fn keyed<'w>(workflows: impl IntoIterator<Item = &'w Workflow>) -> Vec<(WorkflowId, JobKeys)> {
-    let keyed = workflows.into_iter().filter_map(|one| Some((one.id.clone(), one.keys.jobs()?.clone())));
-    keyed.collect()
+pub(crate) fn keyed<'w>(
+    workflows: impl IntoIterator<Item = &'w Workflow, IntoIter: Clone>,
+) -> impl Iterator<Item = (&'w WorkflowId, &'w JobKeys)> + Clone {
+    workflows.into_iter().filter_map(|one| Some((&one.id, one.keys.jobs()?)))
 }
 
-fn in_order<T>(mut mistakes: Vec<Mistake>, whole: T) -> Result<T, Vec<Mistake>> {
+/// What is wrong between apps, also between those that have a mistake of their own, so that all is told at once.
+fn between(workflows: &[Workflow]) -> Vec<Fault> {
+    let readable = keyed(workflows).filter(|(_, keys)| keys.template.as_str() != UNKNOWN);
+    let as_sound = readable.map(|(id, keys)| (id.clone(), JobKeys { mistake: None, ..keys.clone() }));
+    JobGraph::new(as_sound.collect()).err().unwrap_or_default()
+}
+
+fn in_order(mut mistakes: Vec<Mistake>) -> Vec<Mistake> {
     mistakes.sort_by_key(|mistake| mistake.place);
     mistakes.dedup();
-    if mistakes.is_empty() { Ok(whole) } else { Err(mistakes) }
+    mistakes
 }
 
 struct Reader<'a> {
@@ -137,41 +165,90 @@ struct Reader<'a> {
     file: &'a str,
     settings: &'a Settings,
     places: BTreeMap<WorkflowId, (Place, Places)>,
+    /// Whether jobs are only asked about: what hinders them from being run is no mistake then.
+    asks_only: bool,
 }
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str, file: &'a str, settings: &'a Settings) -> Reader<'a> {
         let mut reading = Reading::new(text);
         reading.of_a_script = settings.of_a_script;
-        Reader { reading, file, settings, places: BTreeMap::new() }
+        Reader { reading, file, settings, places: BTreeMap::new(), asks_only: false }
     }
 
-    fn apps(&mut self) -> Apps {
-        let workflows = self.workflows();
-        Apps {
-            workflows,
-            warnings: std::mem::take(&mut self.reading.warnings),
-            hindrances: std::mem::take(&mut self.reading.hindrances),
-            places: std::mem::take(&mut self.places),
+    fn apps(&mut self) -> Result<Apps, Vec<Mistake>> {
+        let Some(workflows) = self.workflows() else {
+            return Err(in_order(std::mem::take(&mut self.reading.mistakes)));
+        };
+        let mut mistakes = std::mem::take(&mut self.reading.mistakes);
+        if !self.asks_only {
+            mistakes.append(&mut self.reading.hindrances);
         }
+        Ok(Apps {
+            workflows,
+            mistakes: in_order(mistakes),
+            warnings: std::mem::take(&mut self.reading.warnings),
+            places: std::mem::take(&mut self.places),
+        })
     }
 
-    fn workflows(&mut self) -> Vec<Workflow> {
+    /// The apps; none where the text as a whole makes no sense.
+    fn workflows(&mut self) -> Option<Vec<Workflow>> {
         let Some(root) = self.reading.root() else {
             if self.reading.mistakes.is_empty() {
                 self.reading
                     .mistake(Range { start: 0, end: 0 }, "the file is empty, expected an object of apps by name");
             }
-            return Vec::new();
+            return None;
         };
-        let Some(apps) = self.reading.object(&root, "the file") else { return Vec::new() };
-        apps.properties.iter().filter_map(|property| self.workflow(property)).collect()
+        let apps = self.reading.object(&root, "the file")?;
+        Some(apps.properties.iter().filter_map(|property| self.workflow(property)).collect())
     }
 
+    /// An app. One with a mistake lies dormant; none where it has no name.
     fn workflow(&mut self, property: &ObjectProp<'a>) -> Option<Workflow> {
-        let name = property.name.as_str();
+        let id = WorkflowId::new(property.name.as_str());
+        let id = id.map_err(|error| self.reading.mistake(property.range, error.to_string())).ok()?;
+        let before = self.reading.counts();
+        let first = self.places.insert(id.clone(), (self.reading.place(property.range), Places::new()));
+        let read = self.sound_or_not(&id, property);
+        if let Some(first) = first {
+            // That the name is there twice was told.
+            self.places.insert(id, first);
+            return None;
+        }
+        let before = if self.asks_only { (before.0, self.reading.counts().1) } else { before };
+        let mistakes = self.reading.since(before);
+        if mistakes.is_empty() {
+            return read;
+        }
+        let mut workflow = read.or_else(|| self.unreadable(&id, property))?;
+        if let Keys::Jobs(keys) = &mut workflow.keys {
+            keys.mistake = Some(told(&mistakes).into());
+        }
+        Some(workflow)
+    }
+
+    /// What stands for an app of which not even the template of its job ids is known.
+    fn unreadable(&mut self, id: &WorkflowId, property: &ObjectProp<'a>) -> Option<Workflow> {
+        let template = JobTemplate::new(UNKNOWN).ok()?;
+        let line = u32::try_from(self.reading.place(property.range).line).unwrap_or(0);
+        let keys = Keys::Jobs(Box::new(JobKeys::new(template)));
+        Some(Workflow {
+            project: self.project(),
+            source: Source { file: self.file.to_owned(), line },
+            ..Workflow::keyed(id.clone(), keys, Job::new("bash", Map::new()))
+        })
+    }
+
+    fn project(&self) -> String {
+        self.file.rsplit_once('.').map_or(self.file, |(stem, _)| stem).to_owned()
+    }
+
+    /// An app, whatever mistakes it has, as long as its job ids are known.
+    fn sound_or_not(&mut self, id: &WorkflowId, property: &ObjectProp<'a>) -> Option<Workflow> {
+        let (id, name) = (id.clone(), property.name.as_str());
         let object = self.reading.object(&property.value, name)?;
-        let id = WorkflowId::new(name).map_err(|error| self.reading.mistake(property.range, error.to_string())).ok()?;
         let own = is_own(object);
         for property in &object.properties {
             self.key(&id, property, own);
@@ -187,7 +264,7 @@ impl<'a> Reader<'a> {
         let (concurrency, pools, retry) = (app.concurrency(reading), app.pools(reading), app.retry(reading));
         let keys = Keys::Jobs(Box::new(JobKeys { feed, ..keys }));
         Some(Workflow {
-            project: self.file.rsplit_once('.').map_or(self.file, |(stem, _)| stem).to_owned(),
+            project: self.project(),
             source: Source { file: self.file.to_owned(), line: u32::try_from(place.line).unwrap_or(0) },
             trigger,
             constraints,
@@ -299,6 +376,15 @@ impl<'a> Reader<'a> {
         }
         Some(valid)
     }
+}
+
+/// Mistakes of an app as one text, the first few of them.
+fn told(mistakes: &[Mistake]) -> String {
+    let mut told: Vec<&str> = mistakes.iter().take(TOLD).map(|mistake| &*mistake.what).collect();
+    let more =
+        mistakes.len().checked_sub(TOLD).filter(|more| *more > 0).map(|more| format!("and {more} more mistakes"));
+    told.extend(more.as_deref());
+    told.join("; ")
 }
 
 /// Whether a program of people's own does the jobs of an app.
