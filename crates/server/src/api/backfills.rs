@@ -199,6 +199,7 @@ enum Mode {
 /// A backfill that somebody asks for.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = BackfillRequest)]
 pub(crate) struct Request {
     /// Whose slots.
     #[schema(value_type = String)]

@@ -233,6 +233,7 @@ pub(super) struct UpstreamDto {
 /// A slot on the way.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = UpstreamStepDto)]
 struct StepDto {
     /// Whose slot.
     workflow: String,

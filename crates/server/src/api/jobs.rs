@@ -31,6 +31,7 @@ const USUAL_RELATIVES: usize = 1000;
 /// Jobs to be submitted.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = SubmitRequest)]
 pub(super) struct Request {
     /// Which: 1 to 10,000.
     jobs: Vec<JobName>,

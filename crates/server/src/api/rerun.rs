@@ -19,6 +19,7 @@ const SLOTS_LISTED: usize = 1000;
 /// How a slot is to be opened again.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = RerunRequest)]
 pub(super) struct Request {
     /// Why, in their words, for the log.
     reason: Option<String>,

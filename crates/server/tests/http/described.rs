@@ -59,3 +59,34 @@ fn the_whole_description_is_a_document_of_openapi_3_1() {
         assert!(described["components"]["schemas"][name].is_object(), "there is no schema {name}");
     }
 }
+
+/// What a request is said to have is what is read: types of one name would stand for each other.
+#[tokio::test(flavor = "multi_thread")]
+async fn described_bodies_have_the_fields_that_are_read() {
+    let server = Server::start(&workflow("w", "")).await;
+    let described = server.get("/api/v1/openapi.json").await.ok().json();
+    let mut checked = Vec::new();
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        let filled = path.replace("{id}", "w").replace("{time}", "2015-09-13T15:00Z").replace("{key}", "k");
+        for (method, route) in methods.as_object().unwrap() {
+            let schema = &route["requestBody"]["content"]["application/json"]["schema"];
+            let referred = schema["$ref"]
+                .as_str()
+                .or_else(|| schema["oneOf"].as_array()?.iter().find_map(|one| one["$ref"].as_str()));
+            let Some(name) = referred.and_then(|text| text.rsplit('/').next()) else { continue };
+            let verb: Method = method.to_uppercase().parse().unwrap();
+            let reply = server.ask(verb, &filled, r#"{ "nonsense": 1 }"#).await;
+            let Some((_, fields)) = reply.text.split_once("unknown field `nonsense`, expected") else { continue };
+            let mut read: Vec<&str> = fields.split('`').skip(1).step_by(2).collect();
+            read.sort_unstable();
+            let properties = described["components"]["schemas"][name]["properties"].as_object().unwrap();
+            let mut said: Vec<&str> = properties.keys().map(String::as_str).collect();
+            said.sort_unstable();
+            assert_eq!(read, said, "{method} {path} is said to take a {name}");
+            checked.push(format!("{method} {path}"));
+        }
+    }
+    for one in ["post /api/v1/jobs", "post /api/v1/backfills", "post /api/v1/workflows/{id}/slots/{time}/rerun"] {
+        assert!(checked.iter().any(|checked| checked == one), "{one} is not among {checked:?}");
+    }
+}
