@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kelos_model::SlotRef;
 use serde_json::Value;
 
 use crate::client::{Client, Query, items, key, number, slot as name, slot_path, text};
@@ -200,9 +201,12 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Workflow and key of a slot. A time has no @, but a workflow or a job id may.
-fn named(slot: &str) -> Option<(&str, &str)> {
-    slot.rsplit_once('@').filter(|(_, key)| words::time(key).is_ok()).or_else(|| slot.split_once('@'))
+/// Workflow and key of a slot. A time has no @, but a workflow or a job id may; `WORKFLOW@~JOB_ID` says which is which.
+fn named(slot: &str) -> Option<(String, String)> {
+    if let Ok(slot) = slot.parse::<SlotRef>() {
+        return Some((slot.workflow.to_string(), slot.key.to_string()));
+    }
+    slot.split_once('@').map(|(workflow, key)| (workflow.to_owned(), key.to_owned()))
 }
 
 /// What is in a slot's way.
@@ -212,8 +216,8 @@ fn upstream(client: &Client, slot: &str, shape: Shape) -> Result<u8, Failure> {
     if matches!(shape, Shape::Dot | Shape::Svg) {
         return Err(Failure::usage("print what is in a slot's way: expected --format text or json"));
     }
-    let key = words::key(key).map_err(|error| Failure::usage(format!("read the slot: {error}")))?;
-    let path = format!("{}/upstream", slot_path(workflow, &key));
+    let key = words::key(&key).map_err(|error| Failure::usage(format!("read the slot: {error}")))?;
+    let path = format!("{}/upstream", slot_path(&workflow, &key));
     let found = client.get("find what is in the way", &path, &Query::new())?;
     match shape {
         Shape::Json => words::json(&found),

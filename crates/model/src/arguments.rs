@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::facts::{Collected, Occurrence, Subject};
-use crate::project::{DEFAULT_NAMESPACE, DEFAULT_VERSION, ProjectName};
+use crate::id::WorkflowId;
+use crate::project::{DEFAULT_NAMESPACE, Member};
 use crate::trigger::Trigger;
 use crate::workflow::Workflow;
 
@@ -48,9 +49,11 @@ pub fn logical_start(trigger: &Trigger, collected: &Collected) -> Option<Timesta
 }
 
 /// The runs that triggered a slot, in the order of their subjects.
-fn upstream(collected: &Collected) -> impl Iterator<Item = (&BTreeMap<String, String>, &Map<String, Value>, &str)> {
+fn upstream(
+    collected: &Collected,
+) -> impl Iterator<Item = (&BTreeMap<String, String>, &Map<String, Value>, &WorkflowId)> {
     collected.tallies.values().filter_map(|tally| match tally.first.as_deref() {
-        Some(Occurrence::Ended { program, arguments, outputs, .. }) => Some((arguments, outputs, program.as_str())),
+        Some(Occurrence::Ended { program, arguments, outputs, .. }) => Some((arguments, outputs, program)),
         _ => None,
     })
 }
@@ -60,12 +63,60 @@ fn upstream(collected: &Collected) -> impl Iterator<Item = (&BTreeMap<String, St
 /// # Errors
 /// When it is none of the two forms that are known.
 pub fn check_mapping(mapping: &str) -> Result<(), String> {
-    match serde_json::from_str(mapping) {
-        Ok(Value::Object(_)) => Ok(()),
-        _ => Err(format!(
-            "property {MAPPING}: expected a JSON object, from arguments to what they are called upstream, or with lists \
-             `arguments` and `pluginProperties`"
-        )),
+    let checked = match serde_json::from_str(mapping) {
+        Ok(Value::Object(mapping)) if has_lists(&mapping) => {
+            mapping.iter().try_for_each(|(name, value)| check_list(name, value))
+        }
+        Ok(Value::Object(mapping)) => mapping.iter().try_for_each(|(target, source)| match source.as_str() {
+            Some(source) if !source.is_empty() => Ok(()),
+            _ => Err(format!("{target} is {source}, expected what it is called upstream")),
+        }),
+        _ => Err(
+            "expected a JSON object, from arguments to what they are called upstream, or with lists `arguments` and \
+                  `pluginProperties`"
+                .to_owned(),
+        ),
+    };
+    checked.map_err(|why| format!("property {MAPPING}: {why}"))
+}
+
+/// The lists of the form that pipelines have.
+const LISTS: [&str; 2] = ["arguments", "pluginProperties"];
+
+/// Whether a mapping has the form of pipelines.
+fn has_lists(mapping: &Map<String, Value>) -> bool {
+    LISTS.iter().any(|name| mapping.get(*name).is_some_and(Value::is_array))
+}
+
+fn check_list(name: &str, value: &Value) -> Result<(), String> {
+    match value {
+        _ if !LISTS.contains(&name) => {
+            Err(format!("{name} is unknown beside the lists, expected {}", LISTS.join(" or ")))
+        }
+        Value::Null => Ok(()),
+        Value::Array(entries) => {
+            let at = |number: usize| format!("{name}[{number}]");
+            entries.iter().enumerate().try_for_each(|(number, entry)| check_entry(&at(number), entry, name == LISTS[1]))
+        }
+        other => Err(format!("{name} is {other}, expected a list")),
+    }
+}
+
+fn check_entry(at: &str, entry: &Value, of_stage: bool) -> Result<(), String> {
+    let Value::Object(fields) = entry else { return Err(format!("{at} is {entry}, expected an object with a source")) };
+    let check = |name: &str, must_be: bool| match fields.get(name) {
+        None | Some(Value::Null) if must_be => Err(format!("{at}.{name} is missing, expected a text")),
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::String(text)) if !text.is_empty() => Ok(()),
+        Some(other) => Err(format!("{at}.{name} is {other}, expected a text")),
+    };
+    check("source", true)?;
+    check("target", false)?;
+    check("stageName", of_stage)?;
+    match fields.get("pipelineId") {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Object(pipeline)) if pipeline.get("pipelineName").is_some_and(Value::is_string) => Ok(()),
+        Some(other) => Err(format!("{at}.pipelineId is {other}, expected an object with a pipelineName")),
     }
 }
 
@@ -73,10 +124,9 @@ pub fn check_mapping(mapping: &str) -> Result<(), String> {
 /// pipelines, with lists of `arguments` and `pluginProperties`. What upstream does not have is left out.
 fn mapped(mapping: &str, collected: &Collected) -> BTreeMap<String, String> {
     let Ok(Value::Object(mapping)) = serde_json::from_str(mapping) else { return BTreeMap::new() };
-    let is_list = |name: &str| mapping.get(name).is_some_and(Value::is_array);
     let mut taken = BTreeMap::new();
     for (arguments, outputs, program) in upstream(collected) {
-        if !is_list("arguments") && !is_list("pluginProperties") {
+        if !has_lists(&mapping) {
             taken.extend(flat(&mapping, arguments, outputs));
             continue;
         }
@@ -108,18 +158,21 @@ fn flat<'a>(
         .filter_map(|(target, source)| Some((target.clone(), argument(source.as_str()?, arguments, outputs)?)))
 }
 
-fn entries<'a>(mapping: &'a Map<String, Value>, list: &str, program: &'a str) -> impl Iterator<Item = &'a Value> {
+fn entries<'a>(
+    mapping: &'a Map<String, Value>,
+    list: &str,
+    program: &'a WorkflowId,
+) -> impl Iterator<Item = &'a Value> {
     let all = mapping.get(list).and_then(Value::as_array).into_iter().flatten();
     all.filter(move |entry| entry.get("pipelineId").is_none_or(|pipeline| is_of(pipeline, program)))
 }
 
 /// Whether a program is one of the pipeline that an entry is about: programs are named by their project.
-fn is_of(pipeline: &Value, program: &str) -> bool {
+fn is_of(pipeline: &Value, program: &WorkflowId) -> bool {
     let Some(name) = pipeline.get("pipelineName").and_then(Value::as_str) else { return pipeline.is_null() };
     let namespace = pipeline.get("namespace").and_then(Value::as_str).unwrap_or(DEFAULT_NAMESPACE);
-    let (namespace, application) = (namespace.to_owned(), name.to_owned());
-    let project = ProjectName { namespace, application, version: DEFAULT_VERSION.to_owned() }.to_string();
-    program.strip_prefix(&project).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('~'))
+    let project = Member::read(program).map(|member| member.project);
+    project.is_some_and(|project| project.namespace == namespace && project.application == name)
 }
 
 fn target(entry: &Value, source: &str) -> String {

@@ -148,8 +148,42 @@ impl SlotRef {
     }
 }
 
+/// What begins the text of a job's key in that of its slot.
+const OF_JOB: &str = "@~";
+
+/// Writes the canonical text: `wordcount@2015-09-13T13:40:00.000Z`, `modelBuild@~1_purchaseRevenue`. Where the id of a workflow
+/// has an `@` before a `~` or a `%`, a `%` is put between them, so that different slots have different texts.
 impl fmt::Display for SlotRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.workflow, self.key)
+        let workflow = self.workflow.as_str();
+        if workflow.contains(OF_JOB) || workflow.contains("@%") {
+            return write!(f, "{}@{}", workflow.replace("@%", "@%%").replace(OF_JOB, "@%~"), self.key);
+        }
+        write!(f, "{workflow}@{}", self.key)
+    }
+}
+
+/// Why a text names no slot.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{text}\" names no slot: expected a form such as wordcount@2015-09-13T13:40Z or modelBuild@~1_purchaseRevenue"
+)]
+pub struct SlotRefError {
+    /// The text as given.
+    pub text: String,
+}
+
+impl std::str::FromStr for SlotRef {
+    type Err = SlotRefError;
+
+    fn from_str(text: &str) -> Result<SlotRef, SlotRefError> {
+        // A time has no @, and no written workflow one before a ~.
+        let at = text.find(OF_JOB).or_else(|| text.rfind('@'));
+        let parts = at.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?)));
+        let none = || SlotRefError { text: text.to_owned() };
+        let (workflow, key) = parts.ok_or_else(none)?;
+        let workflow = workflow.replace("@%~", OF_JOB).replace("@%%", "@%");
+        let workflow = WorkflowId::new(&workflow).map_err(|_| none())?;
+        Ok(SlotRef { workflow, key: SlotKey::parse(key).map_err(|_| none())? })
     }
 }

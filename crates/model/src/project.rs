@@ -1,5 +1,8 @@
 //! How the parts of a name become one: namespaces, applications and their versions are projects here, and what belongs to one
 //! is named after it.
+//!
+//! A separator inside of a part is escaped by a `~` before it, so that different parts never give the same text. A `~` that
+//! stands before a separator is doubled; everywhere else it is an ordinary character.
 
 use std::fmt;
 
@@ -11,8 +14,82 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 /// The version that goes without saying.
 pub const DEFAULT_VERSION: &str = "-SNAPSHOT";
 
-/// A project that belongs to a namespace and has a version. Written `Purchase` where both go without saying, and
-/// `prod:Purchase~1.2` where they don't.
+/// What is written before a separator that belongs to a part.
+const ESCAPE: char = '~';
+
+/// The separators inside of what is named after a project: before its name, and after its kind.
+const OF_MEMBERS: [char; 2] = ['.', ':'];
+
+/// A part whose separators are escaped.
+fn escaped(part: &str, separators: &[char]) -> String {
+    let mut text = String::with_capacity(part.len());
+    let mut escapes = 0;
+    for character in part.chars() {
+        if separators.contains(&character) {
+            text.extend(std::iter::repeat_n(ESCAPE, escapes + 1));
+        }
+        escapes = if character == ESCAPE { escapes + 1 } else { 0 };
+        text.push(character);
+    }
+    text
+}
+
+/// What [`escaped`] was given.
+fn unescaped(text: &str, separators: &[char]) -> String {
+    let mut part = String::with_capacity(text.len());
+    let mut escapes = 0;
+    for character in text.chars() {
+        if separators.contains(&character) {
+            // One of them escapes the separator, and of the others each second one is the part's own.
+            part.truncate(part.len() - (escapes - escapes / 2));
+        }
+        escapes = if character == ESCAPE { escapes + 1 } else { 0 };
+        part.push(character);
+    }
+    part
+}
+
+fn escapes_at_end(text: &str) -> usize {
+    text.len() - text.trim_end_matches(ESCAPE).len()
+}
+
+/// A part that a separator follows: an escape at its end does not escape that.
+fn closed(part: &str) -> String {
+    let escapes = escapes_at_end(part);
+    let mut text = part.to_owned();
+    text.extend(std::iter::repeat_n(ESCAPE, escapes));
+    text
+}
+
+/// What [`closed`] was given.
+fn opened(text: &str) -> &str {
+    let escapes = escapes_at_end(text);
+    text.get(..text.len() - escapes / 2).unwrap_or(text)
+}
+
+/// Whether the separator at a position separates: it is not escaped.
+fn separates(text: &str, at: usize) -> bool {
+    text.get(..at).is_some_and(|before| escapes_at_end(before).is_multiple_of(2))
+}
+
+fn around(text: &str, at: usize) -> Option<(&str, &str)> {
+    Some((text.get(..at)?, text.get(at + 1..)?))
+}
+
+/// What is before the first separator that is not escaped, and what is after it.
+fn split_at_first(text: &str, separator: char) -> Option<(&str, &str)> {
+    let (at, _) = text.match_indices(separator).find(|(at, _)| separates(text, *at))?;
+    around(text, at)
+}
+
+/// What is before the last separator that is not escaped, and what is after it.
+fn split_at_last(text: &str, separator: char) -> Option<(&str, &str)> {
+    let (at, _) = text.rmatch_indices(separator).find(|(at, _)| separates(text, *at))?;
+    around(text, at)
+}
+
+/// A project that belongs to a namespace and has a version. Written `Purchase` where both are the usual ones, and
+/// `prod:Purchase~1.2` where they are not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProjectName {
     /// Its namespace.
@@ -21,6 +98,31 @@ pub struct ProjectName {
     pub application: String,
     /// Its version.
     pub version: String,
+}
+
+/// The parts of the id of a schedule or of a program.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    /// Its project.
+    pub project: ProjectName,
+    /// The kind of a program that is no workflow.
+    pub kind: Option<String>,
+    /// Its name in the project.
+    pub name: String,
+}
+
+impl Member {
+    /// Reads the id that [`ProjectName::member`] makes; none where an id has no project in it.
+    #[must_use]
+    pub fn read(id: &WorkflowId) -> Option<Member> {
+        let (project, rest) = split_at_last(id.as_str(), '.')?;
+        let part = |text: &str| unescaped(text, &OF_MEMBERS);
+        let (kind, name) = match split_at_first(rest, ':') {
+            Some((kind, name)) => (Some(part(opened(kind))), part(name)),
+            None => (None, part(rest)),
+        };
+        Some(Member { project: ProjectName::read(opened(project)), kind, name })
+    }
 }
 
 impl ProjectName {
@@ -49,20 +151,17 @@ impl ProjectName {
     /// # Errors
     /// When that is no id.
     pub fn member(&self, kind: Option<&str>, name: &str) -> Result<WorkflowId, IdError> {
+        let (project, name) = (closed(&self.to_string()), escaped(name, &OF_MEMBERS));
         match kind {
-            None => WorkflowId::new(&format!("{self}.{name}")),
-            Some(kind) => WorkflowId::new(&format!("{self}.{kind}:{name}")),
+            None => WorkflowId::new(&format!("{project}.{name}")),
+            Some(kind) => WorkflowId::new(&format!("{project}.{}:{name}", closed(&escaped(kind, &OF_MEMBERS)))),
         }
     }
 
-    /// Kind and name of a member, where an id is that of one.
+    /// The parts of an id that is that of one of its members.
     #[must_use]
-    pub fn member_name<'a>(&self, id: &'a WorkflowId) -> Option<(Option<&'a str>, &'a str)> {
-        let name = id.as_str().strip_prefix(&self.to_string())?.strip_prefix('.')?;
-        Some(match name.split_once(':') {
-            Some((kind, name)) => (Some(kind), name),
-            None => (None, name),
-        })
+    pub fn member_name(&self, id: &WorkflowId) -> Option<Member> {
+        Member::read(id).filter(|member| member.project == *self)
     }
 }
 
@@ -82,13 +181,26 @@ impl fmt::Display for ProjectName {
 /// A dataset of a namespace, as triggers and facts name it: `purchases`, `prod:purchases`.
 #[must_use]
 pub fn dataset(namespace: &str, name: &str) -> String {
-    if namespace == DEFAULT_NAMESPACE { name.to_owned() } else { format!("{namespace}:{name}") }
+    if namespace == DEFAULT_NAMESPACE && split_at_first(name, ':').is_none() {
+        return name.to_owned();
+    }
+    format!("{}:{name}", closed(&escaped(namespace, &[':'])))
 }
 
 /// Namespace and name of what [`dataset`] gave.
 #[must_use]
-pub fn dataset_parts(dataset: &str) -> (&str, &str) {
-    dataset.split_once(':').unwrap_or((DEFAULT_NAMESPACE, dataset))
+pub fn dataset_parts(dataset: &str) -> (String, &str) {
+    match split_at_first(dataset, ':') {
+        Some((namespace, name)) => (unescaped(opened(namespace), &[':']), name),
+        None => (DEFAULT_NAMESPACE.to_owned(), dataset),
+    }
+}
+
+/// A dataset as somebody typed it, in the form in which it is counted: `default:purchases` is `purchases`.
+#[must_use]
+pub fn dataset_named(text: &str) -> String {
+    let (namespace, name) = dataset_parts(text);
+    dataset(&namespace, name)
 }
 
 #[cfg(test)]
@@ -115,12 +227,30 @@ mod tests {
             let project = ProjectName::read(text);
             assert_eq!(project.to_string(), text);
             let id = project.member(Some("spark"), "Loader").expect("an id");
-            assert_eq!(project.member_name(&id), Some((Some("spark"), "Loader")));
-            assert_eq!(project.member_name(&project.member(None, "Wf").expect("an id")), Some((None, "Wf")));
+            assert_eq!(id.as_str(), format!("{text}.spark:Loader"));
+            let member = |kind: Option<&str>, name: &str| {
+                Some(Member { project: project.clone(), kind: kind.map(str::to_owned), name: name.to_owned() })
+            };
+            assert_eq!(project.member_name(&id), member(Some("spark"), "Loader"));
+            assert_eq!(project.member_name(&project.member(None, "Wf").expect("an id")), member(None, "Wf"));
         }
         let plain = ProjectName::read("Purchase");
         assert_eq!((&*plain.namespace, &*plain.version), (DEFAULT_NAMESPACE, DEFAULT_VERSION));
-        assert_eq!(dataset_parts(&dataset("prod", "ds")), ("prod", "ds"));
-        assert_eq!(dataset_parts(&dataset("default", "ds")), ("default", "ds"));
+        assert_eq!(dataset_parts(&dataset("prod", "ds")), ("prod".to_owned(), "ds"));
+        assert_eq!(dataset_parts(&dataset("default", "ds")), ("default".to_owned(), "ds"));
+    }
+
+    #[test]
+    fn a_dot_of_a_name_is_no_separator() {
+        let id = |project: &str, name: &str| ProjectName::read(project).member(None, name).expect("an id").to_string();
+        assert_eq!(id("V~1.2", "3.W"), "V~1.2.3~.W");
+        assert_eq!(id("V~1.2.3", "W"), "V~1.2.3.W");
+        assert_eq!((id("A", "b.c"), id("A.b", "c")), ("A.b~.c".to_owned(), "A.b.c".to_owned()));
+        assert_eq!(id("A", "spark:X"), "A.spark~:X");
+        assert_eq!(
+            (id("A", "x~"), id("A", "x~.y"), id("A~1~", "x")),
+            ("A.x~".into(), "A.x~~~.y".into(), "A~1~~.x".into())
+        );
+        assert_eq!((dataset_named("default:ds"), dataset_named("default:a:b")), ("ds".into(), "default:a:b".into()));
     }
 }

@@ -69,7 +69,7 @@ impl Draft {
         let start_time = self.start_time.map(Timestamp::from_millisecond).transpose();
         Ok(Workflow {
             id: self.id,
-            project: file.trim_end_matches(".js").to_owned(),
+            project: file.strip_suffix(".js").unwrap_or(file).to_owned(),
             source: Source { file: file.to_owned(), line },
             keys: Keys::Schedule(self.schedule.schedule()?),
             trigger: self.trigger,

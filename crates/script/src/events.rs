@@ -6,7 +6,7 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use kelos_model::arguments::{MAPPING, check_mapping};
 use kelos_model::constraint::{Constraint, Gate, Otherwise};
-use kelos_model::project::{self, ProjectName};
+use kelos_model::project::{self, Member, ProjectName};
 use kelos_model::time::{Firing, Zone};
 use kelos_model::workflow::{About, CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program, Source};
 use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
@@ -134,7 +134,7 @@ impl EventDraft {
 impl Desk {
     /// The project that the file is: as it says, or else of its own name.
     pub(crate) fn project(&self) -> ProjectName {
-        let of_file = ProjectName::read(self.file.trim_end_matches(".js"));
+        let of_file = ProjectName::read(self.file.strip_suffix(".js").unwrap_or(&self.file));
         match &self.events.borrow().application {
             None => of_file,
             Some(told) => ProjectName {
@@ -170,7 +170,7 @@ impl Desk {
         let project = self.project();
         if !project.is_sound() {
             self.events.borrow_mut().application = None;
-            return Err(format!("{project} is no name: expected no : in namespace and name, and no ~ in the name"));
+            return Err(unsound(&project));
         }
         project.member(None, "name").map(drop).map_err(|error| error.to_string())
     }
@@ -186,18 +186,18 @@ impl Desk {
                 version: version.unwrap_or_else(|| project::DEFAULT_VERSION.to_owned()),
             },
         };
+        if !project.is_sound() {
+            return Err(unsound(&project));
+        }
         project.member(kind, name).map_err(|error| error.to_string())
     }
 
     /// A dataset as triggers and facts name it: of the namespace that is said, or else of this application's.
     fn dataset(&self, namespace: Option<&str>, name: &str) -> String {
-        let own = self.project().namespace;
-        match (namespace, name.contains(':')) {
-            (None, true) => {
-                let (namespace, name) = project::dataset_parts(name);
-                project::dataset(namespace, name)
-            }
-            (namespace, _) => project::dataset(namespace.unwrap_or(&own), name),
+        match namespace {
+            None if name.contains(':') => project::dataset_named(name),
+            None => project::dataset(&self.project().namespace, name),
+            Some(namespace) => project::dataset(namespace, name),
         }
     }
 
@@ -332,14 +332,17 @@ impl Targets {
     }
 
     /// The short name of what an id of this project names.
-    fn name<'a>(&self, id: &'a WorkflowId) -> Option<&'a str> {
-        self.project.member_name(id).filter(|(kind, _)| kind.is_none()).map(|(_, name)| name)
+    fn name(&self, id: &WorkflowId) -> Option<String> {
+        match self.project.member_name(id)? {
+            Member { kind: None, name, .. } => Some(name),
+            _ => None,
+        }
     }
 
     /// What a name stands for: a program of the application, or a workflow of the file.
     fn found(&self, id: &WorkflowId) -> Option<WorkflowId> {
         let other = match self.name(id) {
-            Some(name) => WorkflowId::new(name),
+            Some(name) => WorkflowId::new(&name),
             None => self.project.member(None, id.as_str()),
         };
         let named = [Some(id.clone()), other.ok()];
@@ -350,12 +353,13 @@ impl Targets {
         if let Some(found) = self.found(id) {
             return Ok(found);
         }
-        let name = self.name(id).unwrap_or(id.as_str());
-        if let Some((_, kind)) = self.others.get(name) {
+        let name = self.name(id).unwrap_or_else(|| id.to_string());
+        if let Some((_, kind)) = self.others.get(&name) {
             return Err(format!("only workflows can be scheduled, and {name:?} is a program of kind {kind}"));
         }
-        let known: Vec<&str> = self.runnable.iter().map(|id| self.name(id).unwrap_or(id.as_str())).collect();
-        let close = closest(name, known.iter().copied()).map(|close| format!("; did you mean {close:?}?"));
+        let known: Vec<String> =
+            self.runnable.iter().map(|id| self.name(id).unwrap_or_else(|| id.to_string())).collect();
+        let close = closest(&name, known.iter().map(String::as_str)).map(|close| format!("; did you mean {close:?}?"));
         let has = || match known.len() {
             0 => ", which has none: define it by program(name, job)".to_owned(),
             1..=10 => format!(", which has {}", known.join(", ")),
@@ -380,6 +384,11 @@ impl Targets {
             _ => {}
         }
     }
+}
+
+/// What is wrong with the names of an application.
+fn unsound(project: &ProjectName) -> String {
+    format!("{project} is no name: expected no : in namespace, name and version, and no ~ in the name")
 }
 
 /// The words of an error without its place in a JSON text that nobody wrote.

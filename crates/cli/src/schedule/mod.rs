@@ -4,6 +4,8 @@ mod define;
 mod show;
 mod when;
 
+use kelos_model::WorkflowId;
+use kelos_model::project::{Member, ProjectName};
 use serde_json::{Map, Value, json};
 
 use crate::client::{Client, Query, escape, items, text};
@@ -149,14 +151,15 @@ fn path(client: &Client, doing: &str, name: &str) -> Result<String, Failure> {
 }
 
 fn id(client: &Client, doing: &str, name: &str) -> Result<String, Failure> {
-    // An id has its project before the name.
-    if name.contains('.') {
-        return Ok(name.to_owned());
-    }
     let mut query = Query::new();
     query.add("name", name);
     let (found, _) = client.list(doing, "/schedules", &query, 10)?;
-    let ids: Vec<&str> = found.iter().map(|one| text(one, "id")).collect();
+    let mut ids: Vec<&str> = found.iter().map(|one| text(one, "id")).collect();
+    // An id has its project before the name, and a name may look like one.
+    let is_id = || client.get(doing, &format!("/schedules/{}", escape(name)), &Query::new()).is_ok();
+    if !ids.is_empty() && name.contains('.') && is_id() {
+        ids.push(name);
+    }
     match ids[..] {
         [] => Ok(name.to_owned()),
         [one] => Ok(one.to_owned()),
@@ -175,10 +178,11 @@ fn program(words: &[String]) -> Result<&str, Failure> {
 }
 
 /// A name without the project before it, with which every other command takes it.
-fn bare<'a>(name: &'a str, project: Option<&str>, program: &str) -> &'a str {
-    let project = project.or_else(|| Some(program.rsplit_once('.')?.0)).unwrap_or_default();
-    let rest = name.strip_prefix(project).and_then(|rest| rest.strip_prefix('.'));
-    rest.filter(|rest| !rest.is_empty()).unwrap_or(name)
+fn bare(name: &str, project: Option<&str>, program: &str) -> String {
+    let read = |id: &str| WorkflowId::new(id).ok().and_then(|id| Member::read(&id));
+    let own = project.map(ProjectName::read).or_else(|| Some(read(program)?.project));
+    let of_own = read(name).filter(|member| Some(&member.project) == own.as_ref() && member.kind.is_none());
+    of_own.map(|member| member.name).filter(|rest| !rest.is_empty()).unwrap_or_else(|| name.to_owned())
 }
 
 fn add(args: &AddArgs) -> Result<u8, Failure> {

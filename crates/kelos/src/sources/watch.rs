@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use globset::{GlobBuilder, GlobMatcher};
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::project::dataset_named;
 use kelos_model::{Fact, Occurrence};
 use kelos_storage::{Entry, Kind, Place, Storage};
 use serde::Deserialize;
@@ -79,7 +80,8 @@ impl Watch {
         for watch in &file.watch {
             watch.check().map_err(|why| format!("the watch of \"{}\": {why}", watch.prefix))?;
         }
-        Ok(file.watch)
+        let named = |watch: Watch| Watch { dataset: dataset_named(&watch.dataset), ..watch };
+        Ok(file.watch.into_iter().map(named).collect())
     }
 
     fn check(&self) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Facts: what happened outside, told once and counted once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Json;
@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use kelos::core::{Ask, Done};
 use kelos::model::id::is_invisible;
+use kelos::model::project::dataset_named;
 use kelos::model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
 use kelos::sources::Standing;
 use kelos::store::Reader;
@@ -39,9 +40,10 @@ struct FactRequest {
     key: Option<String>,
     /// The dataset that has new partitions: `purchases`, or `prod:purchases` in a namespace.
     dataset: Option<String>,
-    /// How many; as many as `keys`, or 1, where not given.
+    /// How many, from 1; as many as `keys`, or 1, where not given.
+    #[schema(minimum = 1)]
     partitions: Option<u32>,
-    /// The names of the partitions.
+    /// The names of the partitions, each once; as many as `partitions` says.
     keys: Option<Vec<String>>,
     /// The program a run of which ended.
     #[schema(value_type = Option<String>)]
@@ -195,7 +197,7 @@ impl FactRequest {
         let key = self.key.take().map(|key| name("key", key)).transpose()?;
         self.check_fields()?;
         let what = match (self.dataset.take(), self.program.take(), self.signal.take()) {
-            (Some(dataset), None, None) => self.partitions(name("dataset", dataset)?)?,
+            (Some(dataset), None, None) => self.partitions(name("dataset", dataset_named(&dataset))?)?,
             (None, Some(program), None) => self.ended(program)?,
             (None, None, Some(signal)) => self.signal(name("signal", signal)?)?,
             _ => return Err(bad("a fact is about one thing: expected `dataset`, `program` or `signal`")),
@@ -220,18 +222,28 @@ impl FactRequest {
     }
 
     fn partitions(self, dataset: Arc<str>) -> Result<Occurrence, Problem> {
-        let keys = self.keys.unwrap_or_default();
-        if keys.iter().any(|key| key.len() > LONGEST_NAME) {
-            return Err(bad(format!("a partition's name is longer than {LONGEST_NAME} bytes")));
+        if self.partitions == Some(0) {
+            return Err(bad("`partitions` is 0: expected a number from 1"));
+        }
+        let Some(keys) = self.keys else {
+            return Ok(Occurrence::Partitions { dataset, count: self.partitions.unwrap_or(1), keys: Vec::new() });
+        };
+        let mut known = BTreeSet::new();
+        for (number, key) in keys.iter().enumerate() {
+            let at = format!("keys[{number}]");
+            name(&at, key.clone())?;
+            if !known.insert(key) {
+                return Err(bad(format!("`{at}` is \"{key}\", as one before it: expected each partition once")));
+            }
         }
         let named = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-        let count = self.partitions.unwrap_or(if keys.is_empty() { 1 } else { named });
-        if named > count {
-            return Err(bad(format!(
-                "{named} partitions are named, and `partitions` is {count}: expected at least {named}"
-            )));
+        match self.partitions {
+            None if named == 0 => Err(bad("`keys` is empty: expected the names of partitions")),
+            Some(count) if count != named => Err(bad(format!(
+                "`keys` names {named} of them, and `partitions` is {count}: expected as many, or one of the two fields alone"
+            ))),
+            _ => Ok(Occurrence::Partitions { dataset, count: named, keys }),
         }
-        Ok(Occurrence::Partitions { dataset, count, keys })
     }
 
     fn ended(self, program: WorkflowId) -> Result<Occurrence, Problem> {
@@ -262,7 +274,7 @@ fn facts(body: Value, by: &str, idempotency: Option<String>) -> Result<Vec<Fact>
         return Err(bad("the header `Idempotency-Key` names a single fact: expected a `key` in each of several"));
     }
     if all.len() > MOST_TOLD {
-        return Err(bad(format!("{} facts at once, expected at most {MOST_TOLD}", all.len())));
+        return Err(bad(format!("the body has {} facts, expected at most {MOST_TOLD}", all.len())));
     }
     let numbered = all.into_iter().enumerate();
     numbered.map(|(number, one)| read(one).map_err(|problem| problem.about(&format!("fact {}", number + 1)))).collect()
@@ -310,6 +322,7 @@ pub(super) async fn tell(
 /// Where facts come from that the leader itself asks for: a watched prefix, a broker.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = FactSourceDto)]
 pub(super) struct SourceDto {
     /// What people call it.
     name: String,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use kelos::model::WorkflowId;
-use kelos::model::project::ProjectName;
+use kelos::model::project::{Member, ProjectName};
 use kelos::model::workflow::{EventKeys, Keys, WorkflowRow};
 use kelos::store::{Reader, StoreError};
 
@@ -89,11 +89,7 @@ impl<'a> Catalogue<'a> {
 
     /// The same, which must be there.
     pub(super) fn need_program(&self, name: &ProgramName) -> Result<WorkflowRow, Fault> {
-        let missing = || {
-            let kind = name.kind.pretty.to_ascii_lowercase();
-            Fault::not_found(format!("no {kind} \"{}\" in {}", name.name, told(&name.project)))
-        };
-        self.program(name)?.ok_or_else(missing)
+        self.program(name)?.ok_or_else(|| Fault::not_found(format!("no {}", name.told())))
     }
 
     /// The id of a program, whether it is there or not.
@@ -102,22 +98,18 @@ impl<'a> Catalogue<'a> {
             return Ok(row.id);
         }
         let id = name.project.member(name.kind.member, &name.name);
-        id.map_err(|error| Fault::bad_request(error.to_string()))
+        id.map_err(|error| Fault::bad_request(format!("program: {error}")))
     }
 
     /// The name of a program in this dialect, whether it is there or not.
     pub(super) fn program_name(&self, id: &WorkflowId) -> Result<ProgramName, StoreError> {
         if let Some(owner) = self.owner(id)? {
             let project = ProjectName::read(&owner);
-            let (kind, name) = project.member_name(id).unwrap_or((None, id.as_str()));
-            let (kind, name) = (Kind::of_member(kind), name.to_owned());
-            return Ok(ProgramName { kind, name, project });
+            let bare = || Member { project: project.clone(), kind: None, name: id.to_string() };
+            return Ok(project.member_name(id).unwrap_or_else(bare).into());
         }
-        // Versions have dots in them, names of programs don't.
-        let (project, name) = id.as_str().rsplit_once('.').unwrap_or(("", id.as_str()));
-        let (kind, name) = name.split_once(':').map_or((None, name), |(kind, name)| (Some(kind), name));
-        let project = ProjectName::read(project);
-        Ok(ProgramName { project, kind: Kind::of_member(kind), name: name.to_owned() })
+        let bare = || Member { project: ProjectName::read(""), kind: None, name: id.to_string() };
+        Ok(Member::read(id).unwrap_or_else(bare).into())
     }
 
     fn owner(&self, id: &WorkflowId) -> Result<Option<String>, StoreError> {
@@ -131,7 +123,18 @@ impl<'a> Catalogue<'a> {
     }
 }
 
+impl From<Member> for ProgramName {
+    fn from(Member { project, kind, name }: Member) -> ProgramName {
+        ProgramName { project, kind: Kind::of_member(kind.as_deref()), name }
+    }
+}
+
 impl ProgramName {
+    /// The program in a message.
+    pub(super) fn told(&self) -> String {
+        format!("{} \"{}\" in {}", self.kind.pretty.to_ascii_lowercase(), self.name, told(&self.project))
+    }
+
     /// What it may be called here, the likeliest first.
     fn ids(&self) -> impl Iterator<Item = WorkflowId> {
         let member = self.project.member(self.kind.member, &self.name);

@@ -31,6 +31,8 @@ const NATIVE: &str = "native";
 
 /// The key of its register.
 fn key(namespace: &str, name: &str) -> String {
+    // A name in a path may have a slash in it that is no separator.
+    let namespace = namespace.replace('%', "%25").replace('/', "%2F");
     format!("{namespace}/{name}")
 }
 

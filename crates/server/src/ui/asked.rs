@@ -26,15 +26,17 @@ pub(super) async fn slot(app: &App, id: &str, key: &str) -> Result<SlotRef, Trou
     })
 }
 
-/// A slot in a query: `ID@TIME` or `ID@JOB_ID`. A time has no @, but an id may.
+/// A slot in a query: `ID@TIME` or `ID@JOB_ID`. A time has no @, but an id may; where both may, `ID@~JOB_ID` says which is which.
 pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef, Trouble> {
-    let by_time = text.rsplit_once('@').filter(|(_, time)| parse_instant(time).is_ok());
     let expected = || {
         Trouble::bad_request(format!(
             "\"{name}\" is \"{text}\", expected a slot such as ID@2015-09-13T13:40Z or ID@JOB_ID."
         ))
     };
-    let (id, key) = by_time.or_else(|| text.split_once('@')).ok_or_else(expected)?;
+    if let Ok(named) = text.parse::<SlotRef>() {
+        return slot(app, named.workflow.as_str(), &named.key.to_string()).await;
+    }
+    let (id, key) = text.split_once('@').ok_or_else(expected)?;
     slot(app, id, key).await
 }
 

@@ -9,6 +9,7 @@ mod cdap_codes;
 mod cdap_files;
 mod cdap_forms;
 mod cdap_jobs;
+mod cdap_names;
 mod cdap_support;
 mod cdap_times;
 mod celos;

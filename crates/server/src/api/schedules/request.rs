@@ -185,8 +185,11 @@ pub(super) fn unknown_program(text: &str) -> Problem {
 fn is_of_another_kind(row: &WorkflowRow, text: &str, project: Option<&str>) -> bool {
     let Keys::Requests(program) = &row.definition.keys else { return false };
     let own = &row.definition.project;
-    let is_named = program.name == text && project == Some(own)
-        || text.strip_prefix(own.as_str()).and_then(|rest| rest.strip_prefix('.')) == Some(&program.name);
+    // Its kind is left out where it is taken for a workflow.
+    let own_name = ProjectName::read(own);
+    let as_workflow = own_name.member(None, &program.name);
+    let is_named = program.name == text && project.map(ProjectName::read) == Some(own_name)
+        || as_workflow.is_ok_and(|id| id.as_str() == text);
     row.present && program.kind.is_some() && is_named
 }
 
@@ -221,11 +224,12 @@ impl ScheduleRequest {
             return Err(lacking("trigger"));
         }
         let project = self.project.clone().unwrap_or_else(|| program.definition.project.clone());
+        let project = ProjectName::read(&project);
         let id = member(&project, &name)?;
         let mut keys = EventKeys::new(&name, program.id.clone());
         keys.enabled = self.enabled.unwrap_or(false);
         let new = Workflow::keyed(id, Keys::Events(Box::new(keys)), Job::clone(&program.definition.job));
-        self.apply(Workflow { project, ..new }, None)
+        self.apply(Workflow { project: project.to_string(), ..new }, None)
     }
 
     /// An event schedule that exists, with nothing left but its name and its program, for a definition in its place.
@@ -272,7 +276,7 @@ impl ScheduleRequest {
         if self.name.as_deref().is_some_and(|given| given != name) {
             return Err(bad(format!("`name` can't be changed: {} keeps its own", before.id)));
         }
-        if self.project.as_ref().is_some_and(|given| *given != before.project) {
+        if self.project.as_ref().is_some_and(|given| ProjectName::read(given) != ProjectName::read(&before.project)) {
             return Err(bad(format!("`project` can't be changed: {} belongs to {}", before.id, before.project)));
         }
         if self.enabled.is_some() {
@@ -380,14 +384,17 @@ fn windows_in(constraints: &mut [Constraint], zone: &Zone) {
 }
 
 /// The id of an event schedule of a project.
-fn member(project: &str, name: &str) -> Result<WorkflowId, Problem> {
+fn member(project: &ProjectName, name: &str) -> Result<WorkflowId, Problem> {
     if name.trim().is_empty() {
         return Err(bad("a schedule without a name: expected one"));
     }
     if name.contains(':') {
         return Err(bad(format!("\"{name}\" has a colon in it: expected a name without")));
     }
-    ProjectName::read(project).member(None, name).map_err(|error| bad(error.to_string()))
+    if !project.is_sound() {
+        return Err(bad(format!("`project` is \"{project}\", expected a form such as Purchase or prod:Purchase~1.2")));
+    }
+    project.member(None, name).map_err(|error| bad(error.to_string()))
 }
 
 fn none(id: &WorkflowId) -> Problem {

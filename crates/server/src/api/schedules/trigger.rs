@@ -1,5 +1,6 @@
 //! Triggers as people write them in JSON.
 
+use kelos::model::project::dataset_named;
 use kelos::model::time::{Firing, Zone};
 use kelos::model::trigger::{Conditions, FileSystem, PathCheck};
 use kelos::model::{SlotState, Trigger, WorkflowId};
@@ -104,7 +105,9 @@ impl TriggerRequest {
             TriggerRequest::And { nested } => Trigger::And { triggers: all(nested)? },
             TriggerRequest::Or { nested } => Trigger::Or { triggers: all(nested)? },
             TriggerRequest::Not { nested } => not(all(nested)?)?,
-            TriggerRequest::Partitions { dataset, count } => Trigger::Partitions { dataset: dataset.into(), count },
+            TriggerRequest::Partitions { dataset, count } => {
+                Trigger::Partitions { dataset: dataset_named(&dataset).into(), count }
+            }
             TriggerRequest::Ended { workflow, states } => Trigger::Ended { program: workflow, states: ends(&states)? },
             TriggerRequest::Fired { cron, zone: own } => {
                 let zone = own.map_or_else(|| Ok(zone.clone()), |name| read_zone(&name))?;

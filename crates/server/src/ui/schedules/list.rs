@@ -6,7 +6,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::model::project::ProjectName;
+use kelos::model::project::{Member, ProjectName};
 use kelos::model::workflow::WorkflowRow;
 use kelos::schedules::overview::{self, Overview, Pending};
 use kelos::store::{Reader, StoreError};
@@ -193,11 +193,11 @@ fn name(row: &WorkflowRow) -> &str {
 }
 
 /// The name of its program, in short where that is of the same project.
-fn program(row: &WorkflowRow) -> &str {
+fn program(row: &WorkflowRow) -> String {
     let program = row.definition.program();
     match ProjectName::read(&row.definition.project).member_name(program) {
-        Some((None, name)) => name,
-        _ => program.as_str(),
+        Some(Member { kind: None, name, .. }) => name,
+        _ => program.to_string(),
     }
 }
 
