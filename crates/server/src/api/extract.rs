@@ -144,18 +144,46 @@ async fn whole_body<S: Send + Sync>(request: Request, state: &S, largest: usize)
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(text).map_err(|error| unread(&error))
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| unread_at(&error))?;
+    json.end().map_err(|error| unread(&error, ""))?;
+    Ok(read)
 }
 
 /// Something in a body of JSON.
 pub(super) fn part<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Problem> {
-    serde_json::from_value(value).map_err(|error| unread(&error))
+    serde_path_to_error::deserialize(value).map_err(|error| unread_at(&error))
 }
 
-fn unread(error: &serde_json::Error) -> Problem {
+/// What is wrong with a body, and with which of its fields.
+fn unread_at(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let path = error.path().to_string();
+    let said = error.inner().to_string();
+    let field = match path.as_str() {
+        "." => "",
+        // An unknown field is named by what is said of it, in the object that it stands in.
+        path if said.starts_with("unknown field") => path.rsplit_once('.').map_or("", |(object, _)| object),
+        path => path,
+    };
+    unread(error.inner(), field)
+}
+
+fn unread(error: &serde_json::Error, field: &str) -> Problem {
     let what = if error.is_data() { "the body is JSON, but not as expected" } else { "the body is not JSON" };
-    let said = without_type_names(&error.to_string());
-    Problem::bad_request("bad-body", format!("{what}: {said}"))
+    let said = with_numbers_in_words(&without_type_names(&error.to_string()));
+    let place = if field.is_empty() || !error.is_data() { String::new() } else { format!("`{field}`: ") };
+    Problem::bad_request("bad-body", format!("{what}: {place}{said}"))
+}
+
+/// `expected u32` says nothing to anybody who does not know Rust.
+fn with_numbers_in_words(said: &str) -> String {
+    let words = [
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u64", "expected a whole number from 0"),
+        ("expected i32", "expected a whole number from -2147483648 to 2147483647"),
+        ("expected i64", "expected a whole number"),
+    ];
+    words.iter().fold(said.to_owned(), |said, (type_name, words)| said.replace(type_name, words))
 }
 
 /// `expected struct Request with 7 elements at line 1 …` says nothing to anybody outside of this program.
