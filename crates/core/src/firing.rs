@@ -56,7 +56,15 @@ impl Core {
             self.done_until(id, *time);
         }
         for (time, cron) in times {
+            self.fired(id, &cron, time);
             self.collect(id, &Occurrence::Fired { cron, time }, None);
+        }
+    }
+
+    /// Keeps when an expression of an event schedule last counted.
+    fn fired(&mut self, id: &WorkflowId, cron: &Arc<str>, time: Timestamp) {
+        if let Some(task) = self.tasks.get_mut(id).filter(|task| task.row.definition.keys.events().is_some()) {
+            task.row.moments.fired.insert(cron.clone(), time);
         }
     }
 

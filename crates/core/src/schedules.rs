@@ -224,6 +224,11 @@ impl Core {
         let Some(task) = self.tasks.get_mut(id).filter(|task| task.row.definition.keys.events().is_some()) else {
             return;
         };
+        let fired = std::mem::take(&mut task.row.moments.fired);
+        if !is_new {
+            let names: BTreeSet<_> = task.row.definition.trigger.firings().iter().map(|firing| firing.name()).collect();
+            task.row.moments.fired = fired.into_iter().filter(|(name, _)| names.contains(name)).collect();
+        }
         if is_new {
             task.row.paused = task.row.definition.keys.events().is_some_and(|events| !events.enabled);
         }

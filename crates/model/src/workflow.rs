@@ -373,7 +373,7 @@ pub struct WorkflowRow {
 }
 
 /// Moments of a workflow's past that matter to what comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Moments {
     /// When an event schedule was last created, changed, enabled or disabled.
@@ -382,6 +382,9 @@ pub struct Moments {
     /// The cron times of its trigger up to here, inclusive, are done with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fired_until: Option<Timestamp>,
+    /// The last time of each cron expression of an event schedule that counted, by [`crate::time::Firing::name`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub fired: BTreeMap<Arc<str>, Timestamp>,
     /// Its successful run that was dispatched last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,

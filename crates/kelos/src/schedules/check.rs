@@ -20,7 +20,7 @@ pub fn check(schedule: &Workflow) -> Result<(), String> {
     if let (Some(start), Some(end)) = (schedule.start_time, events.end_time)
         && start >= end
     {
-        return Err("it ends before it starts: expected an end after the start".to_owned());
+        return Err("it ends before it starts: expected an endTime after the startTime".to_owned());
     }
     schedule.constraints.iter().try_for_each(kelos_model::Constraint::check)?;
     events.properties.get(MAPPING).map_or(Ok(()), |mapping| check_mapping(mapping))?;
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(wrong(&schedule(nothing, |_| {})), "an `and` or `or` of nothing: expected triggers in it");
         let mut late = schedule(signal(), |keys| keys.end_time = Some(jiff::Timestamp::UNIX_EPOCH));
         late.start_time = Some(jiff::Timestamp::UNIX_EPOCH);
-        assert_eq!(wrong(&late), "it ends before it starts: expected an end after the start");
+        assert_eq!(wrong(&late), "it ends before it starts: expected an endTime after the startTime");
         let mut none = schedule(signal(), |_| {});
         none.constraints = vec![Constraint::new(Gate::Concurrency(0))];
         assert_eq!(wrong(&none), "a concurrency of 0 lets nothing run: expected at least 1");
@@ -129,6 +129,25 @@ mod tests {
         assert_eq!(mapped(r#"{"in": "out"}"#), Ok(()));
         assert!(mapped("nonsense").expect_err("no mapping").contains("expected a JSON object"));
         assert!(mapped("[]").is_err());
+        let lists = r#"{"arguments": [{"source": "a", "target": "b"}], "pluginProperties": [{"source": "a", "stageName": "s"}]}"#;
+        assert_eq!((mapped(lists), mapped("{}"), mapped(r#"{"arguments": "x"}"#)), (Ok(()), Ok(()), Ok(())));
+        for (mapping, why) in [
+            (r#"{"arguments": 5}"#, "arguments is 5, expected what it is called upstream"),
+            (r#"{"in": null}"#, "in is null, expected what it is called upstream"),
+            (r#"{"in": ""}"#, "in is \"\", expected what it is called upstream"),
+            (
+                r#"{"arguments": [], "in": "out"}"#,
+                "in is unknown beside the lists, expected arguments or pluginProperties",
+            ),
+            (r#"{"arguments": [], "pluginProperties": 7}"#, "pluginProperties is 7, expected a list"),
+            (r#"{"arguments": [5]}"#, "arguments[0] is 5, expected an object with a source"),
+            (r#"{"arguments": [{}]}"#, "arguments[0].source is missing, expected a text"),
+            (r#"{"arguments": [{"source": "a"}, {"source": 1}]}"#, "arguments[1].source is 1, expected a text"),
+            (r#"{"pluginProperties": [{"source": "a"}]}"#, "pluginProperties[0].stageName is missing, expected a text"),
+        ] {
+            let told = mapped(mapping).expect_err(mapping);
+            assert_eq!(told, format!("property triggering.properties.mapping: {why}"));
+        }
     }
 
     #[test]

@@ -56,11 +56,12 @@ pub enum FiringError {
 }
 
 impl Firing {
-    /// Reads an expression.
+    /// Reads an expression. Blanks at its end say nothing, as in Java.
     ///
     /// # Errors
     /// When it has neither five nor six fields, separated by single spaces, when a field is wrong, or when it never fires.
     pub fn parse(text: &str, zone: Zone) -> Result<Firing, FiringError> {
+        let text = text.trim_end_matches(' ');
         let cron = Cron::parse(&quartz(text)?)?;
         if cron.next_after(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).is_none() {
             return Err(FiringError::Never { text: text.to_owned() });
@@ -68,7 +69,7 @@ impl Firing {
         Ok(Firing { text: text.into(), schedule: CronSchedule::new(cron, zone, Gap::default(), Fold::default()) })
     }
 
-    /// The expression as it was given.
+    /// The expression as it was given, without blanks at its end.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -151,6 +152,8 @@ mod tests {
         assert_eq!(cron("* * * * *"), "0 * * * * ?");
         assert_eq!(cron("0 4 * * 1"), "0 0 4 ? * 1");
         assert_eq!(cron("0 4 ? * *"), "0 0 4 ? * *");
+        assert_eq!(parse("0 4 * * *  ").map(|firing| firing.text().to_owned()), Ok("0 4 * * *".to_owned()));
+        assert!(parse(" 0 4 * * *").is_err() && parse("0 4 * * *\t").is_err() && parse("   ").is_err());
         let double = parse("0  4 * * *").expect_err("a double space").to_string();
         assert_eq!(
             parse("0 0 30 2 *").map_err(|error| error.to_string()),

@@ -1,6 +1,6 @@
 //! What is asked: names in the path, parameters, and who asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
@@ -16,7 +16,7 @@ use crate::app::App;
 /// What is asked, beside the body.
 pub(super) struct Asked {
     names: BTreeMap<String, String>,
-    parameters: BTreeMap<String, String>,
+    parameters: Vec<(String, String)>,
     pub(super) by: String,
 }
 
@@ -28,9 +28,23 @@ impl FromRequestParts<App> for Asked {
         let by = crate::api::who(&parts.headers, "cdap-api").map_err(Fault::bad_request)?;
         let names = Path::<BTreeMap<String, String>>::from_request_parts(parts, app).await;
         let names = names.map_err(|rejection| Fault::bad_request(rejection.body_text()))?.0;
-        let parameters = Query::<BTreeMap<String, String>>::try_from_uri(&parts.uri);
+        let parameters = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let parameters = parameters.map_err(|rejection| Fault::bad_request(rejection.body_text()))?.0;
+        check_repeated(&parameters)?;
         Ok(Asked { names, parameters, by })
+    }
+}
+
+/// The parameter that may be there several times.
+const REPEATABLE: &str = "namespace";
+
+fn check_repeated(parameters: &[(String, String)]) -> Result<(), Fault> {
+    let mut known = BTreeSet::new();
+    match parameters.iter().find(|(name, _)| name != REPEATABLE && !known.insert(name)) {
+        Some((name, _)) => {
+            Err(Fault::bad_request(format!("the query parameter {name} is there twice, expected it once")))
+        }
+        None => Ok(()),
     }
 }
 
@@ -68,7 +82,12 @@ impl Asked {
 
     /// A parameter.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.parameters.get(name).map(String::as_str)
+        self.parameters.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Each value of a parameter.
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.parameters.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
     /// A parameter that must be there.

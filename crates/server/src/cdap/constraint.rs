@@ -12,6 +12,12 @@ use super::fields::Field;
 pub(super) fn read(field: &Field<'_>) -> Result<Constraint, Fault> {
     let expected = "CONCURRENCY, DELAY, LAST_RUN or TIME_RANGE";
     let kind = field.need("type", expected)?;
+    let of = match kind.text()?.to_ascii_uppercase().as_str() {
+        "CONCURRENCY" => &["maxConcurrency"][..],
+        "DELAY" => &["millisAfterTrigger"],
+        "LAST_RUN" => &["millisSinceLastRun"],
+        _ => &["startTime", "endTime", "timeZone"],
+    };
     let gate = match kind.text()?.to_ascii_uppercase().as_str() {
         "CONCURRENCY" => Gate::Concurrency(field.need("maxConcurrency", "a number from 1")?.count()?),
         "DELAY" => Gate::Delay(field.need("millisAfterTrigger", "a number from 1")?.millis()?),
@@ -19,6 +25,7 @@ pub(super) fn read(field: &Field<'_>) -> Result<Constraint, Fault> {
         "TIME_RANGE" => Gate::Window(window(field)?),
         _ => return Err(kind.wrong(expected)),
     };
+    field.only(&[&["type", "waitUntilMet"], of].concat())?;
     let mut constraint = Constraint::new(gate);
     if let Some(waits) = field.get("waitUntilMet")? {
         constraint.otherwise = if waits.flag()? { Otherwise::Wait } else { Otherwise::Abort };

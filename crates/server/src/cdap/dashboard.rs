@@ -1,9 +1,9 @@
 //! Runs of a stretch of time: those that were, and those that schedules will start by their cron expressions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
 use kelos::model::facts::Collected;
 use kelos::model::project::ProjectName;
@@ -16,12 +16,14 @@ use serde_json::{Value, json};
 use super::asked::{self, Asked};
 use super::catalogue::{Catalogue, ProgramName, events};
 use super::fault::Fault;
-use super::programs::status_of;
+use super::runs::{name_of, status_of};
 use super::schedules::look;
 use crate::app::App;
 
-/// So many runs, and so many times to come, are told of at the most.
-const MOST: usize = 1000;
+/// So many runs and times to come are told of at once: who asks for more is told so.
+const MOST: usize = 50_000;
+/// Runs that are read at a time.
+const AT_A_TIME: usize = 1000;
 
 /// Which runs.
 struct Wanted {
@@ -30,7 +32,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(asked: &Asked, pairs: Vec<(String, String)>) -> Result<Wanted, Fault> {
+    fn read(asked: &Asked) -> Result<Wanted, Fault> {
         asked.need("start")?;
         asked.need("duration")?;
         asked.need("namespace")?;
@@ -42,21 +44,17 @@ impl Wanted {
         }
         let moment = |seconds: i64| asked::moment(seconds.saturating_mul(1000));
         let range = Range::new(moment(start), moment(start.saturating_add(duration)));
-        let namespaces = pairs.into_iter().filter(|(name, _)| name == "namespace").map(|(_, value)| value).collect();
+        let namespaces = asked.all("namespace").map(str::to_owned).collect();
         Ok(Wanted { range, namespaces })
     }
 }
 
-pub(super) async fn dashboard(
-    asked: Asked,
-    Query(pairs): Query<Vec<(String, String)>>,
-    State(app): State<App>,
-) -> Result<Json<Value>, Fault> {
-    let wanted = Wanted::read(&asked, pairs)?;
+pub(super) async fn dashboard(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
+    let wanted = Wanted::read(&asked)?;
     let now = app.handle().now();
     look(&app, move |catalogue| {
         let mut records = past(catalogue, &wanted)?;
-        records.extend(coming(catalogue, &wanted, now)?);
+        add_coming(catalogue, &wanted, now, &mut records)?;
         Ok(Json(Value::Array(records)))
     })
     .await
@@ -71,32 +69,58 @@ fn record(program: &ProgramName, start: Timestamp, method: &str) -> Value {
     })
 }
 
-fn past(catalogue: &Catalogue<'_>, wanted: &Wanted) -> Result<Vec<Value>, StoreError> {
-    let filter = RunFilter { range: Some(wanted.range), ..RunFilter::default() };
-    let mut records = Vec::new();
-    for run in catalogue.reader().runs(&filter, None, MOST)?.rows {
-        let began = run.dispatched_at;
-        if wanted.range.start <= began
-            && began < wanted.range.end
-            && let Some(record) = of_run(catalogue, &run, &wanted.namespaces)?
-        {
-            records.push(record);
-        }
-    }
-    Ok(records)
+fn too_many() -> Fault {
+    Fault::bad_request(format!("duration: it has more than {MOST} runs, expected a shorter stretch of time"))
 }
 
-fn of_run(catalogue: &Catalogue<'_>, run: &Run, namespaces: &BTreeSet<String>) -> Result<Option<Value>, StoreError> {
-    // The schedule may be gone by now.
-    let Some(row) = catalogue.reader().workflow(&run.id.slot.workflow)? else { return Ok(None) };
-    let program = program_of(catalogue, &row, row.definition.program())?;
+/// Workflows by id, with the programs that they run; also those that are gone.
+type Known = BTreeMap<WorkflowId, Option<(ProgramName, WorkflowRow)>>;
+
+/// The runs that were under way in the stretch of time, newest first.
+fn past(catalogue: &Catalogue<'_>, wanted: &Wanted) -> Result<Vec<Value>, Fault> {
+    let filter = RunFilter { range: Some(wanted.range), ..RunFilter::default() };
+    let (mut records, mut known, mut from) = (Vec::new(), Known::new(), None::<String>);
+    loop {
+        let page = catalogue.reader().runs(&filter, from.as_deref(), AT_A_TIME)?;
+        for run in page.rows {
+            records.extend(of_run(catalogue, &run, &wanted.namespaces, &mut known)?);
+            if records.len() > MOST {
+                return Err(too_many());
+            }
+        }
+        from = page.next;
+        if from.is_none() {
+            return Ok(records);
+        }
+    }
+}
+
+fn known_workflow(
+    catalogue: &Catalogue<'_>,
+    id: &WorkflowId,
+) -> Result<Option<(ProgramName, WorkflowRow)>, StoreError> {
+    let Some(row) = catalogue.reader().workflow(id)? else { return Ok(None) };
+    Ok(Some((program_of(catalogue, &row, row.definition.program())?, row)))
+}
+
+fn of_run(
+    catalogue: &Catalogue<'_>,
+    run: &Run,
+    namespaces: &BTreeSet<String>,
+    known: &mut Known,
+) -> Result<Option<Value>, StoreError> {
+    let id = &run.id.slot.workflow;
+    if !known.contains_key(id) {
+        known.insert(id.clone(), known_workflow(catalogue, id)?);
+    }
+    let Some(Some((program, row))) = known.get(id) else { return Ok(None) };
     if !namespaces.contains(&program.project.namespace) {
         return Ok(None);
     }
     let slot = catalogue.reader().slot(&run.id.slot)?;
-    let method = method(slot.as_ref().and_then(|slot| slot.collected.as_deref()), &row);
-    let mut record = record(&program, run.dispatched_at, method);
-    record["run"] = json!(run.id.to_string());
+    let method = method(slot.as_ref().and_then(|slot| slot.collected.as_deref()), row);
+    let mut record = record(program, run.dispatched_at, method);
+    record["run"] = json!(name_of(&run.id));
     record["status"] = json!(status_of(run.state));
     if let Some(started) = run.started_at {
         record["running"] = json!(started.as_second());
@@ -124,11 +148,15 @@ fn method(collected: Option<&Collected>, row: &WorkflowRow) -> &'static str {
     }
 }
 
-/// The times to come of schedules that are enabled.
-fn coming(catalogue: &Catalogue<'_>, wanted: &Wanted, now: Timestamp) -> Result<Vec<Value>, StoreError> {
+/// Adds the times to come of schedules that are enabled.
+fn add_coming(
+    catalogue: &Catalogue<'_>,
+    wanted: &Wanted,
+    now: Timestamp,
+    records: &mut Vec<Value>,
+) -> Result<(), Fault> {
     let after_now = now.checked_add(SignedDuration::from_millis(1)).unwrap_or(now);
     let from = wanted.range.start.max(after_now);
-    let mut records = Vec::new();
     for row in catalogue.all()?.iter().filter(|row| !row.paused) {
         let Some(keys) = events(row) else { continue };
         if !wanted.namespaces.contains(&ProjectName::read(&row.definition.project).namespace) {
@@ -139,9 +167,12 @@ fn coming(catalogue: &Catalogue<'_>, wanted: &Wanted, now: Timestamp) -> Result<
         let until = keys.end_time.map_or(wanted.range.end, |end| wanted.range.end.min(end));
         for firing in row.definition.trigger.firings() {
             let left = MOST.saturating_sub(records.len());
-            let times = firing.schedule().times(from, until).take(left);
+            let times = firing.schedule().times(from, until).take(left + 1);
             records.extend(times.map(|time| record(&program, time, "SCHEDULED")));
+            if records.len() > MOST {
+                return Err(too_many());
+            }
         }
     }
-    Ok(records)
+    Ok(())
 }

@@ -41,9 +41,30 @@ pub(super) struct Program {
     pub(super) name: Option<String>,
 }
 
+/// The fields of a schedule.
+const KNOWN: [&str; 16] = [
+    "name",
+    "description",
+    "program",
+    "properties",
+    "trigger",
+    "constraints",
+    "timeoutMillis",
+    "startTime",
+    "endTime",
+    "jitterMillis",
+    "catchUp",
+    "namespace",
+    "application",
+    "applicationVersion",
+    "status",
+    "lastUpdateTime",
+];
+
 impl Detail {
     pub(super) fn read(body: &Value, catalogue: &Catalogue<'_>) -> Result<Detail, Fault> {
         let body = Field::whole(body);
+        body.only(&KNOWN)?;
         let get = |name: &str| body.get(name);
         let text = |name: &str| get(name)?.map(|field| field.text().map(str::to_owned)).transpose();
         Ok(Detail {
@@ -98,6 +119,7 @@ fn set<T>(place: &mut T, value: Option<T>) {
 
 impl Program {
     fn read(field: &Field<'_>) -> Result<Program, Fault> {
+        field.only(&["programName", "programType"])?;
         let kind = |kind: Field<'_>| Kind::named(kind.text()?).ok_or_else(|| kind.wrong(kind::NAMES));
         Ok(Program {
             kind: field.get("programType")?.map(kind).transpose()?,
@@ -117,10 +139,8 @@ fn properties(field: &Field<'_>) -> Result<BTreeMap<String, String>, Fault> {
 /// Numbers and truth values count as their texts, and the mapping may be written as the object that it is.
 fn property(name: &str, field: &Field<'_>) -> Result<String, Fault> {
     match field.value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Ok(field.value.to_string()),
         Value::Object(_) if name == MAPPING => Ok(field.value.to_string()),
-        _ => Err(field.wrong("a text")),
+        _ => field.argument(),
     }
 }
 
@@ -205,7 +225,10 @@ pub(super) fn new_schedule(
     detail: Detail,
     program: &WorkflowRow,
 ) -> Result<Workflow, Fault> {
-    let id = project.member(None, name).map_err(|error| Fault::bad_request(error.to_string()))?;
+    if name.trim().is_empty() {
+        return Err(Fault::bad_request(format!("name is \"{name}\", expected one that says something")));
+    }
+    let id = project.member(None, name).map_err(|error| Fault::bad_request(format!("name: {error}")))?;
     let mut keys = EventKeys::new(name, program.id.clone());
     let mut workflow = Workflow::keyed(id, Keys::Requests(no_program()), program.definition.job.clone());
     workflow.project = project.to_string();

@@ -110,6 +110,27 @@ impl<'a> Field<'a> {
         if text.trim().is_empty() { Err(self.wrong("a name")) } else { Ok(text) }
     }
 
+    /// A text; numbers and truth values count as theirs.
+    pub(super) fn argument(&self) -> Result<String, Fault> {
+        match self.value {
+            Value::String(text) => Ok(text.clone()),
+            Value::Number(_) | Value::Bool(_) => Ok(self.value.to_string()),
+            _ => Err(self.wrong("a text, a number, true or false")),
+        }
+    }
+
+    /// Checks that an object has no fields but these: what nobody reads was meant to say something.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Fault> {
+        let stray = self.map()?.iter().find(|(name, value)| !value.is_null() && !known.contains(&name.as_str()));
+        match stray {
+            Some((name, _)) => {
+                let expected = known.join(", ");
+                Err(Fault::bad_request(format!("{} is unknown, expected {expected}", self.path_to(name))))
+            }
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn flag(&self) -> Result<bool, Fault> {
         self.value.as_bool().ok_or_else(|| self.wrong("true or false"))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::http::StatusCode;
 use kelos::core::Ask;
 use kelos::model::project::ProjectName;
 use kelos::model::workflow::WorkflowRow;
@@ -159,7 +160,8 @@ pub(super) async fn get(asked: Asked, State(app): State<App>) -> Result<Json<Val
 /// What can be asked about a schedule by its name in the path.
 pub(super) async fn about(asked: Asked, State(app): State<App>) -> Result<Json<Value>, Fault> {
     if asked.name("action") != "status" {
-        return Err(Fault::not_found(format!("a schedule has no \"{}\", expected status", asked.name("action"))));
+        let told = format!("\"{}\" of a schedule is not supported, expected status", asked.name("action"));
+        return Err(Fault::new(StatusCode::NOT_IMPLEMENTED, told));
     }
     let status = one(&asked, &app, |_, row| Ok(detail::status_of(row))).await?;
     Ok(Json(json!({ "status": status })))

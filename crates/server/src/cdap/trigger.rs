@@ -35,13 +35,17 @@ fn nested(field: &Field<'_>, catalogue: &Catalogue<'_>, depth: usize) -> Result<
         "PROGRAM_STATUS" => ended(field, catalogue),
         "AND" => Ok(Trigger::And { triggers: several(field, catalogue, depth)? }),
         "OR" => Ok(Trigger::Or { triggers: several(field, catalogue, depth)? }),
-        "SIGNAL" => Ok(Trigger::Signal { name: field.need("signal", "the name of a signal")?.name()?.into() }),
+        "SIGNAL" => {
+            field.only(&["type", "signal"])?;
+            Ok(Trigger::Signal { name: field.need("signal", "the name of a signal")?.name()?.into() })
+        }
         "STREAM_SIZE" => Err(kind.wrong(&format!("{TYPES}; there are no streams"))),
         _ => Err(kind.wrong(TYPES)),
     }
 }
 
 fn several(field: &Field<'_>, catalogue: &Catalogue<'_>, depth: usize) -> Result<Vec<Trigger>, Fault> {
+    field.only(&["type", "triggers"])?;
     let list = field.need("triggers", "a list of triggers")?;
     let elements = list.elements()?;
     if elements.is_empty() {
@@ -51,6 +55,7 @@ fn several(field: &Field<'_>, catalogue: &Catalogue<'_>, depth: usize) -> Result
 }
 
 fn firing(field: &Field<'_>) -> Result<Trigger, Fault> {
+    field.only(&["type", "cronExpression", "timeZone"])?;
     let cron = field.need("cronExpression", "a cron expression such as \"0 4 * * *\"")?;
     let zone = match field.get("timeZone")? {
         Some(zone) => Zone::parse(zone.text()?).map_err(|error| zone.refused(&error))?,
@@ -61,7 +66,9 @@ fn firing(field: &Field<'_>) -> Result<Trigger, Fault> {
 }
 
 fn partitions(field: &Field<'_>) -> Result<Trigger, Fault> {
+    field.only(&["type", "dataset", "numPartitions"])?;
     let named = field.need("dataset", "an object with namespace and dataset")?;
+    named.only(&["namespace", "dataset", "entity"])?;
     let part = |name: &str| {
         let part = named.need(name, "a name")?;
         if part.name()?.contains(':') { Err(part.wrong("a name without \":\"")) } else { part.name() }
@@ -72,6 +79,7 @@ fn partitions(field: &Field<'_>) -> Result<Trigger, Fault> {
 }
 
 fn ended(field: &Field<'_>, catalogue: &Catalogue<'_>) -> Result<Trigger, Fault> {
+    field.only(&["type", "programId", "programStatuses"])?;
     let program = field.need("programId", "an object with namespace, application, version, type and program")?;
     let statuses = field.need("programStatuses", STATUSES)?;
     let mut states = Vec::new();
@@ -87,6 +95,7 @@ fn ended(field: &Field<'_>, catalogue: &Catalogue<'_>) -> Result<Trigger, Fault>
 }
 
 fn program_id(field: &Field<'_>, catalogue: &Catalogue<'_>) -> Result<WorkflowId, Fault> {
+    field.only(&["namespace", "application", "version", "type", "program", "entity"])?;
     let kind = field.need("type", kind::NAMES)?;
     let version = field.get("version")?;
     let project = ProjectName {
@@ -99,9 +108,6 @@ fn program_id(field: &Field<'_>, catalogue: &Catalogue<'_>) -> Result<WorkflowId
     }
     let program = field.need("program", "a name")?;
     let name = program.name()?.to_owned();
-    if name.contains(':') {
-        return Err(program.wrong("a name without \":\""));
-    }
     let kind = Kind::named(kind.text()?).ok_or_else(|| kind.wrong(kind::NAMES))?;
     catalogue.program_id(&ProgramName { project, kind, name })
 }

@@ -57,7 +57,7 @@ async fn cdap_25_what_is_not_there_is_not_found() {
     assert_eq!(server.get("apps/App/workflows/Nope/nextruntime").await.status, 404);
     assert_eq!(server.get("apps/App/poems/Wf/schedules").await.status, 400);
     assert_eq!(server.get("apps/App/spark/Loader/nextruntime").await.status, 400);
-    assert_eq!(server.get("nothing").await.status, 404);
+    assert_eq!(server.get("nothing").await.status, 501);
     assert_eq!(server.ask(Method::PATCH, "apps/App/schedules/s", "").await.status, 405);
 }
 
@@ -77,7 +77,7 @@ async fn cdap_25_actions_have_two_names_each_and_conflict_with_themselves() {
     let told = "\"Enable\" can't be done to a schedule, expected update, enable, resume, disable or suspend";
     assert_eq!(act("Enable").await.told(), (400, told));
     assert_eq!(act("status").await.status, 400);
-    assert_eq!(server.get("apps/App/schedules/s/poem").await.status, 404);
+    assert_eq!(server.get("apps/App/schedules/s/poem").await.status, 501);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -119,7 +119,7 @@ async fn names_of_kinds_are_read_in_any_case() {
             } },
         ] },
         "constraints": [{ "type": "Concurrency", "maxConcurrency": 1 }],
-        "status": "SCHEDULED", "lastUpdateTime": 5, "namespace": "elsewhere", "application": 7, "unknown": [],
+        "status": "SCHEDULED", "lastUpdateTime": 5, "namespace": "elsewhere", "application": 7, "unknown": null,
     });
     server.put("apps/App/schedules/s", &sent).await.ok();
     let shown = server.get("apps/App/schedules/s").await.ok().json();
@@ -179,7 +179,6 @@ fn wrong_triggers() -> Vec<(Value, &'static str)> {
             "trigger.programStatuses[0] is \"RUNNING\", expected COMPLETED, FAILED or KILLED",
         ),
         (ended_by(json!("COMPLETED")), "trigger.programStatuses is \"COMPLETED\", expected a list"),
-        (ended("a:b", &["FAILED"]), "trigger.programId.program is \"a:b\", expected a name without \":\""),
         (json!({ "type": "AND", "triggers": [] }), "trigger.triggers is [], expected at least one trigger"),
         (
             json!({ "type": "OR", "triggers": [time("* * * * *"), null] }),
@@ -320,7 +319,7 @@ async fn fields_of_ours_are_taken_and_kept_by_updates() {
     server.post("apps/App/schedules/s/update", &json!({ "endTime": "" })).await.ok();
     assert_eq!(server.get("apps/App/schedules/s").await.json().get("endTime"), None);
     let reversed = server.post("apps/App/schedules/s/update", &json!({ "endTime": "2026-11-30T00:00Z" })).await;
-    assert_eq!(reversed.told(), (400, "it ends before it starts: expected an end after the start"));
+    assert_eq!(reversed.told(), (400, "it ends before it starts: expected an endTime after the startTime"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

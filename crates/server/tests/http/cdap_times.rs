@@ -133,3 +133,31 @@ async fn a_stretch_of_time_has_runs_that_were_and_times_to_come() {
     );
     assert_eq!(server.get("/v3/dashboard?start=0&duration=-1&namespace=x").await.status, 400);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_time_is_kept_however_much_came_after_it_but_not_by_a_schedule_made_anew() {
+    let server = Cdap::start().await;
+    let previous = async || server.get("apps/App/workflows/Wf/previousruntime").await.ok().json();
+    let trigger = || any(&[time("0 1 10 * * ?"), partition("ds", 1)]);
+    server.schedule("s", trigger()).await;
+    server.pass(30).await;
+    let expected = json!([entry("s:0 1 10 * * ?", "2026-11-21T10:01:00Z")]);
+    assert_eq!(previous().await, expected);
+    for _ in 0..30 {
+        server.partitions("ds", 1).await;
+        server.pass(1).await;
+    }
+    assert_eq!((server.runs("App.s"), previous().await), (31, expected.clone()));
+    // A change of something else keeps it.
+    server.post("apps/App/schedules/s/update", &json!({ "description": "new" })).await.ok();
+    server.post("apps/App/schedules/s/disable", &Value::Null).await.ok();
+    assert_eq!(previous().await, expected);
+    server
+        .post("apps/App/schedules/s/update", &json!({ "trigger": any(&[time("0 2 10 * * ?"), partition("ds", 1)]) }))
+        .await
+        .ok();
+    assert_eq!(previous().await, json!([]), "another expression has not fired yet");
+    server.delete("apps/App/schedules/s").await.ok();
+    server.schedule("s", trigger()).await;
+    assert_eq!(previous().await, json!([]), "it is another schedule of that name");
+}

@@ -77,12 +77,14 @@ async fn described_bodies_have_the_fields_that_are_read() {
             let verb: Method = method.to_uppercase().parse().unwrap();
             let reply = server.ask(verb, &filled, r#"{ "nonsense": 1 }"#).await;
             let Some((_, fields)) = reply.text.split_once("unknown field `nonsense`, expected") else { continue };
-            let mut read: Vec<&str> = fields.split('`').skip(1).step_by(2).collect();
-            read.sort_unstable();
-            let properties = described["components"]["schemas"][name]["properties"].as_object().unwrap();
-            let mut said: Vec<&str> = properties.keys().map(String::as_str).collect();
-            said.sort_unstable();
-            assert_eq!(read, said, "{method} {path} is said to take a {name}");
+            let read: Vec<&str> = fields.split('`').skip(1).step_by(2).collect();
+            let said = described["components"]["schemas"][name]["properties"].as_object();
+            for said in said.into_iter().flat_map(serde_json::Map::keys) {
+                assert!(
+                    read.contains(&said.as_str()),
+                    "{method} {path} is said to take {said} of {name}, and takes {read:?}"
+                );
+            }
             checked.push(format!("{method} {path}"));
         }
     }

@@ -157,7 +157,12 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
     world.run_to(&gone, Outcome::Succeeded);
     let mut row = workflow("a", 1);
     let last_run = Some(LastRun { seq: 7, started: hour(3) });
-    row.moments = Moments { updated: Some(hour(1)), fired_until: Some(hour(2)), last_run };
+    row.moments = Moments {
+        updated: Some(hour(1)),
+        fired_until: Some(hour(2)),
+        fired: [("0 4 * * *".into(), hour(2))].into(),
+        last_run,
+    };
     world.turn.workflows.push(row.clone());
     world.commit(&mut *store, lease);
     drop(store);
