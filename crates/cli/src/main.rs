@@ -61,13 +61,9 @@ use clap::Parser;
 use args::Cli;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os();
-    // A run's guardian is this program again. It has to start fast, and to stay small: nothing before it.
-    if words.nth(1).is_some_and(|word| word == "__shim") {
-        let Some(folder) = words.next() else {
-            return ExitCode::from(failure::USAGE);
-        };
-        std::process::exit(kelos::local::shim_main(std::path::Path::new(&folder)));
+    // The guardians of runs are forks of this program, started again. It has to stay small: nothing before it.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "__shim") {
+        std::process::exit(kelos::local::shim_main());
     }
     if let Err(error) = kelos::local::survive_file_limit() {
         let failure = failure::Failure::bad(format!("prepare for a limit on the size of files: {error}"));

@@ -1,7 +1,6 @@
 //! Prints how long local commands take, one after the other and side by side: `cargo run --release
 //! --example local_bench`.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kelos::local::{Launcher, Limits, RunRef, RunSpec, own_shim, shim_main};
@@ -11,9 +10,8 @@ const SIDE_BY_SIDE: u64 = 100;
 const ROUNDS: usize = 5;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|arg| arg == "__shim") {
-        std::process::exit(shim_main(Path::new(&args.next().unwrap_or_default())));
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == "__shim") {
+        std::process::exit(shim_main());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let root = std::env::temp_dir().join(format!("kelos-local-bench-{}", std::process::id()));

@@ -8,6 +8,21 @@ use std::time::Duration;
 use kelos::local::{Check, LocalError, Outcome, RunRef, RunSpec, StartError};
 use local_support::{Fixture, code, is_alive, launcher, read, until};
 
+/// What a shim does about signals is not passed on to its command.
+#[tokio::test]
+async fn a_command_starts_from_plain_signals() {
+    let fixture = Fixture::new();
+    let spec = fixture.command(["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]);
+    assert_eq!(fixture.run(&spec).await.outcome, code(0));
+    let log = fixture.log(&spec.run);
+    for line in log.lines() {
+        let mask = u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap();
+        // The numbers above are the C library's own.
+        assert_eq!(mask & 0x7fff_ffff, 0, "{log}");
+    }
+    assert_eq!(log.lines().count(), 2);
+}
+
 /// A tree that spreads: a background child, one in a session of its own, one that also cleared its
 /// environment, and a grandchild whose parent is gone. Each writes its process id to a file.
 const SPREAD: &str = r#"

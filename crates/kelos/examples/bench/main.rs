@@ -21,8 +21,6 @@ mod schedules_past;
 mod start;
 mod support;
 
-use std::path::Path;
-
 use support::Outcome;
 
 const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
@@ -37,10 +35,7 @@ fn main() -> Outcome {
     };
     match args.first().map(String::as_str) {
         // The guardian of a local command is this program, executed again.
-        Some("__shim") => {
-            let folder = args.get(1).cloned().unwrap_or_default();
-            std::process::exit(kelos::local::shim_main(Path::new(&folder)));
-        }
+        Some("__shim") => std::process::exit(kelos::local::shim_main()),
         Some("commands") => commands::run(),
         Some("noop") => noop::run(number(1, 200_000)),
         Some("latency") => latency::run(number(1, 100_000)),

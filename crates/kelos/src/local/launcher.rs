@@ -5,31 +5,31 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Map, Value};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Interest};
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::task::spawn_blocking;
 
 use super::error::{At, LocalError, StartError};
+use super::heard::{FirstWord, Voice, Voices};
 use super::log::{self, LogChunk};
 use super::outputs::read_outputs;
 use super::paths::{RunDirs, RunRef, make_dir, remove_dir};
 use super::procs::ProcessId;
 use super::records::{self, CLAIM, Exit, RunSpec, SPEC};
-use super::shim::{DEFAULT_GRACE, DEFAULT_LOG_LIMIT, SAY_CLAIMED, SAY_STARTED, SAY_TAKEN};
+use super::shim::{DEFAULT_GRACE, DEFAULT_LOG_LIMIT};
+use super::spawner::{ForkServer, NoServer, Spawner};
 use super::state::{Look, bury, external_id, kill_below, look};
 
 /// How often to look where the kernel has no pidfds to wait on.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How much of a shim's complaint is read.
-const LONGEST_WORDS: u64 = 4096;
+/// How often a run is handed over before its start is given up for now.
+const START_ATTEMPTS: usize = 3;
 
 /// How often in a row, a second apart, a failure to read a run's files is waited out.
 const WAIT_PATIENCE: u32 = 60;
@@ -44,11 +44,18 @@ pub struct Limits {
     /// What a shim may take beyond the grace of its command before the server ends it the hard way:
     /// for one that hangs. More than the three seconds for which a shim tries to kill.
     pub shim_margin: Duration,
+    /// For how long the process that forks the shims may do nothing before it is replaced.
+    pub start_patience: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { grace: DEFAULT_GRACE, log_limit_bytes: DEFAULT_LOG_LIMIT, shim_margin: Duration::from_secs(5) }
+        Self {
+            grace: DEFAULT_GRACE,
+            log_limit_bytes: DEFAULT_LOG_LIMIT,
+            shim_margin: Duration::from_secs(5),
+            start_patience: Duration::from_secs(30),
+        }
     }
 }
 
@@ -85,18 +92,20 @@ pub struct Launcher {
 #[derive(Debug)]
 struct Inner {
     dirs: RunDirs,
-    shim_command: Vec<OsString>,
+    spawner: Spawner,
+    voices: Voices,
     limits: Limits,
 }
 
 impl Launcher {
-    /// Keeps its runs below `root`. `shim_command` is the program and the leading arguments that
-    /// end up in [`shim_main`](super::shim_main) with the folder of the run as the last argument:
-    /// mostly [`own_shim`].
+    /// Keeps its runs below `root`. `shim_command` is the program and the arguments that end up in
+    /// [`shim_main`](super::shim_main): mostly [`own_shim`]. It is executed once, with the first run.
     pub fn new(root: impl AsRef<Path>, shim_command: Vec<OsString>, limits: Limits) -> Result<Self, LocalError> {
         let root = root.as_ref();
         let absolute = std::path::absolute(root).at("find", root)?;
-        Ok(Self { inner: Arc::new(Inner { dirs: RunDirs::new(absolute), shim_command, limits }) })
+        let spawner = Spawner::new(shim_command, limits.start_patience);
+        let inner = Inner { dirs: RunDirs::new(absolute), spawner, voices: Voices::default(), limits };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Where the folders of the runs are.
@@ -114,32 +123,49 @@ impl Launcher {
             return Err(StartError::EmptyCommand(spec.run_id.clone()));
         }
         let dir = self.inner.dirs.path(&spec.run);
-        let prepared = {
+        let claimed = {
             let (inner, spec, dir) = (Arc::clone(&self.inner), spec.clone(), dir.clone());
             blocking(move || inner.prepare(spec, &dir)).await?
         };
-        let Some(mut shim) = prepared else {
+        if claimed {
             return self.adopt(spec, dir).await;
-        };
-        let (mut voice, errors) = (shim.stdout.take(), shim.stderr.take());
-        let heard = listen(&mut voice).await;
-        let shim_pid = shim.id();
-        tokio::spawn(async move {
-            // Only to reap it: the outcome is in the folder. Its voice is kept so that it can tell
-            // that there is a server.
-            let _ = shim.wait().await;
-            drop(voice);
-        });
-        match heard {
-            Heard::Started(pid) => Ok(Started { external_id: pid, adopted: false }),
-            Heard::Claimed => {
-                Ok(Started { external_id: shim_pid.map(|pid| pid.to_string()).unwrap_or_default(), adopted: false })
-            }
-            Heard::Taken => self.adopt(spec, dir).await,
-            // It died right after claiming: the run is settled as any other whose shim died.
-            Heard::Nothing if dir.join(CLAIM).exists() => self.adopt(spec, dir).await,
-            Heard::Nothing => Err(StartError::Shim { run_id: spec.run_id.clone(), why: last_words(errors).await }),
         }
+        for _ in 0..START_ATTEMPTS {
+            let (pipe, server) = self.inner.spawner.fork(&dir).await.map_err(|error| no_server(spec, error))?;
+            let mut voice = Voice::new(pipe);
+            match self.first_word(&mut voice, &server, spec).await {
+                FirstWord::Claimed => return self.claimed(spec, dir, voice).await,
+                FirstWord::Taken => return self.adopt(spec, dir).await,
+                FirstWord::Failed(why) => return Err(StartError::Shim { run_id: spec.run_id.clone(), why }),
+                // It died right after claiming: the run is settled as any other whose shim died.
+                FirstWord::Silence if dir.join(CLAIM).exists() => return self.adopt(spec, dir).await,
+                // The fork server died with the run in its hands. Should its shim live after all, one of the two will not
+                // get the claim.
+                FirstWord::Silence => {}
+            }
+        }
+        let why = "the fork server was ended again and again".to_owned();
+        Err(StartError::Shim { run_id: spec.run_id.clone(), why })
+    }
+
+    /// A fork server that is stopped would hold up all runs; one that is killed may be replaced at any time.
+    async fn first_word(&self, voice: &mut Voice, server: &Arc<ForkServer>, spec: &RunSpec) -> FirstWord {
+        if let Ok(word) = tokio::time::timeout(self.inner.limits.start_patience, voice.first()).await {
+            return word;
+        }
+        tracing::warn!(run = spec.run_id, "the process that starts commands does not answer, it is replaced");
+        self.inner.spawner.give_up(server).await;
+        voice.first().await
+    }
+
+    async fn claimed(&self, spec: &RunSpec, dir: PathBuf, mut voice: Voice) -> Result<Started, StartError> {
+        let external_id = match voice.started().await {
+            Some(pid) => pid,
+            // There is no command; what there is to see is the shim.
+            None => self.adopt(spec, dir.clone()).await?.external_id,
+        };
+        self.inner.voices.keep(dir, voice);
+        Ok(Started { external_id, adopted: false })
     }
 
     /// What is known of a run. Where a shim has died without an outcome, this ends what it left
@@ -155,6 +181,9 @@ impl Launcher {
     /// not make a run look over that isn't.
     pub async fn wait(&self, run: &RunRef) -> Result<Exit, LocalError> {
         let mut patience = WAIT_PATIENCE;
+        if let Some(exit) = self.inner.voices.ended(&self.inner.dirs.path(run)).await {
+            return Ok(exit);
+        }
         loop {
             let dir = self.inner.dirs.path(run);
             match blocking(move || look(&dir)).await {
@@ -260,32 +289,16 @@ impl Launcher {
 }
 
 impl Inner {
-    /// Makes the folder and spawns the shim; `None` when the run was claimed before.
-    fn prepare(&self, mut spec: RunSpec, dir: &Path) -> Result<Option<Child>, StartError> {
+    /// Makes the folder and says in it what to run. `true`: the run was claimed before.
+    fn prepare(&self, mut spec: RunSpec, dir: &Path) -> Result<bool, StartError> {
         if dir.join(CLAIM).exists() {
-            return Ok(None);
+            return Ok(true);
         }
         make_dir(dir)?;
         spec.grace.get_or_insert(self.limits.grace);
         spec.log_limit_bytes.get_or_insert(self.limits.log_limit_bytes);
         records::replace(dir, SPEC, &spec)?;
-        let mut shim_command = self.shim_command.iter();
-        let program = shim_command.next().cloned().unwrap_or_default();
-        // No process group and no session here: those would need code between fork and exec, which
-        // costs this big process dearly. The shim does both as soon as it runs.
-        Command::new(&program)
-            .args(shim_command)
-            .arg(dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map(Some)
-            .map_err(|source| StartError::Spawn {
-                run_id: spec.run_id,
-                program: program.to_string_lossy().into_owned(),
-                source,
-            })
+        Ok(false)
     }
 }
 
@@ -296,45 +309,12 @@ pub fn own_shim() -> Vec<OsString> {
     vec!["/proc/self/exe".into(), "__shim".into()]
 }
 
-/// What a shim said before it fell silent.
-enum Heard {
-    /// The command runs, with this process id.
-    Started(String),
-    /// The run is claimed, but there is no command.
-    Claimed,
-    /// Somebody else holds the claim.
-    Taken,
-    /// The shim ended without a claim.
-    Nothing,
-}
-
-async fn listen(voice: &mut Option<ChildStdout>) -> Heard {
-    let Some(voice) = voice else {
-        return Heard::Nothing;
-    };
-    let mut lines = BufReader::with_capacity(64, voice).lines();
-    match lines.next_line().await {
-        Ok(Some(line)) if line == SAY_CLAIMED => {}
-        Ok(Some(line)) if line == SAY_TAKEN => return Heard::Taken,
-        _ => return Heard::Nothing,
+fn no_server(spec: &RunSpec, error: NoServer) -> StartError {
+    let run_id = spec.run_id.clone();
+    match error {
+        NoServer::Spawn { program, source } => StartError::Spawn { run_id, program, source },
+        NoServer::Ended(why) => StartError::Shim { run_id, why },
     }
-    match lines.next_line().await {
-        Ok(Some(line)) => match line.strip_prefix(SAY_STARTED) {
-            Some(pid) => Heard::Started(pid.trim().to_owned()),
-            None => Heard::Claimed,
-        },
-        _ => Heard::Claimed,
-    }
-}
-
-/// The last line that a shim which has ended wrote to its standard error.
-async fn last_words(errors: Option<ChildStderr>) -> String {
-    let mut said = Vec::new();
-    if let Some(errors) = errors {
-        let _ = errors.take(LONGEST_WORDS).read_to_end(&mut said).await;
-    }
-    let said = String::from_utf8_lossy(&said);
-    said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
 }
 
 /// Waits until a process has ended, whoever's child it is.
@@ -364,7 +344,7 @@ fn watch(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// Runs file and process work off the async threads.
-async fn blocking<T: Send + 'static, E: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, E> {
     match spawn_blocking(work).await {

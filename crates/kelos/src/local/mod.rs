@@ -1,7 +1,8 @@
 //! Local commands that outlive the server.
 //!
-//! A run of a command is one folder on disk and one small guardian process, the *shim*: this same
-//! program executed again with a hidden subcommand. The shim takes the run's claim, starts the
+//! A run of a command is one folder on disk and one small guardian process, the *shim*: a fork of the
+//! *fork server*, which is this same program executed again with a hidden subcommand, once for each
+//! server. The shim takes the run's claim, starts the
 //! command in a process group of its own, keeps its output within a size limit, ends the whole tree
 //! when it has to, and writes the outcome. The server only reads the folder and watches the shim,
 //! so a server that restarts, or dies, loses nothing: [`Launcher::check`] and [`Launcher::wait`]
@@ -31,6 +32,8 @@
 
 mod error;
 mod file_limit;
+mod fork_server;
+mod heard;
 mod launcher;
 mod log;
 mod outputs;
@@ -38,11 +41,13 @@ mod paths;
 mod procs;
 mod records;
 mod shim;
+mod spawner;
 mod state;
 mod supervise;
 
 pub use error::{LocalError, StartError};
 pub use file_limit::survive_file_limit;
+pub use fork_server::shim_main;
 pub(crate) use launcher::gone;
 pub use launcher::{Check, Launcher, Limits, Started, own_shim};
 pub use log::{LogChunk, log_len, read_log};
@@ -51,4 +56,3 @@ pub use paths::{RunDirs, RunRef};
 pub use procs::ProcessId;
 pub(crate) use procs::{host, unique};
 pub use records::{Exit, Outcome, RunSpec};
-pub use shim::shim_main;

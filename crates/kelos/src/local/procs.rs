@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -122,9 +123,14 @@ impl ProcessId {
 
 /// Where a process id means something: this boot of the machine, in this process id namespace.
 pub(crate) fn host() -> io::Result<String> {
+    // A process changes neither.
+    static HOST: OnceLock<String> = OnceLock::new();
+    if let Some(host) = HOST.get() {
+        return Ok(host.clone());
+    }
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let namespace = fs::read_link("/proc/self/ns/pid")?;
-    Ok(format!("{} {}", boot.trim(), namespace.display()))
+    Ok(HOST.get_or_init(|| format!("{} {}", boot.trim(), namespace.display())).clone())
 }
 
 /// A value that nobody else has.

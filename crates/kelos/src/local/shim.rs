@@ -1,19 +1,17 @@
-//! The shim: the small process between the server and one command. It runs in the program's own
-//! executable, in place of its `main`, without a runtime and without threads.
+//! The shim: the small process between the server and one command, a fork of the [fork server](super::fork_server), without
+//! a runtime and without threads.
 
 use std::fs;
-use std::io::{self, PipeReader, Write};
+use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::error::{At, LocalError};
-use super::file_limit::survive_file_limit;
 use super::log::LogWriter;
 use super::outputs::{OUTPUTS, OUTPUTS_VARIABLE};
 use super::procs::{self, ProcessId, Stat, Tree};
@@ -27,6 +25,11 @@ pub(crate) const SAY_TAKEN: &str = "taken";
 /// The second word to the launcher, followed by the process id of the command.
 pub(crate) const SAY_STARTED: &str = "started";
 
+/// The last word to the launcher, followed by the outcome as it stands in the folder.
+pub(crate) const SAY_ENDED: &str = "ended";
+/// The word to the launcher when there is no claim and no command, followed by the reason.
+pub(crate) const SAY_FAILED: &str = "failed";
+
 /// Used when the spec says nothing, which the launcher doesn't let happen.
 pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 /// Used when the spec says nothing, which the launcher doesn't let happen.
@@ -35,27 +38,22 @@ pub(crate) const DEFAULT_LOG_LIMIT: u64 = 16 * 1024 * 1024;
 /// For how long the shim tries to write the outcome down, should the disk be full.
 const WRITE_EXIT_FOR: Duration = Duration::from_secs(60);
 
-/// Runs the command whose folder this is, until it is over; the exit status is the caller's to pass
-/// on.
-///
-/// A program that uses a [`Launcher`](super::Launcher) calls this first thing in its `main`, before
-/// any thread or runtime, when it was started with the arguments that the launcher was given plus a
-/// folder.
-pub fn shim_main(run_dir: &Path) -> i32 {
-    let dir = run_dir.to_owned();
-    std::panic::set_hook(Box::new(move |panic| records::complain(&dir, &panic.to_string())));
-    match run(run_dir) {
+/// Runs the command whose folder this is, until it is over; gives the exit status of the process.
+pub(crate) fn run(dir: &Path, voice: PipeWriter) -> i32 {
+    let complain_in = dir.to_owned();
+    std::panic::set_hook(Box::new(move |panic| records::complain(&complain_in, &panic.to_string())));
+    match look_after(dir, &voice) {
         Ok(()) => 0,
         Err(error) => {
             // For a launcher that waits for the claim; a later one finds it in the folder.
-            let _ = writeln!(io::stderr(), "{error}");
-            records::complain(run_dir, &format!("failed to {error}"));
+            say_failed(&voice, &error.to_string());
+            records::complain(dir, &format!("failed to {error}"));
             1
         }
     }
 }
 
-fn run(dir: &Path) -> Result<(), LocalError> {
+fn look_after(dir: &Path, voice: &PipeWriter) -> Result<(), LocalError> {
     let (signals, me) = detach().at("prepare the shim in", dir)?;
     let spec: RunSpec = records::read(dir, SPEC)?.ok_or(io::ErrorKind::NotFound.into()).at("read", &dir.join(SPEC))?;
     let claim = Claim {
@@ -66,33 +64,27 @@ fn run(dir: &Path) -> Result<(), LocalError> {
         claimed_at_ms: records::now_ms(),
     };
     if !records::create_once(dir, CLAIM, &claim)? {
-        say(SAY_TAKEN);
+        say(voice, SAY_TAKEN);
         return Ok(());
     }
-    say(SAY_CLAIMED);
+    say(voice, SAY_CLAIMED);
     // Durable, so that even a power failure can't make a run look as if it had not started.
     let exit = match records::sync(dir, CLAIM) {
-        Ok(()) => run_claimed(dir, &spec, &claim, me, signals),
+        Ok(()) => run_claimed(dir, &spec, &claim, me, signals, voice),
         Err(error) => not_started(format!("failed to {error}")),
     };
-    write_exit(dir, &exit)
+    write_exit(dir, &exit, voice)
 }
 
-/// Leaves the server's session, so that neither its terminal nor its end reaches the run, and
-/// becomes the parent of every orphan of the command.
+/// Becomes a process of its own: in a session that no other shim is in, and the parent of every orphan of the command.
 fn detach() -> io::Result<(Signals, ProcessId)> {
-    // Fails only for the leader of a process group, when started by hand: then the shim stays in
-    // its session.
-    let _ = rustix::process::setsid();
-    survive_file_limit()?;
-    // Signals that the server or its supervisor blocks would never arrive here, nor at the command.
-    SigSet::empty().thread_set_mask().map_err(io::Error::from)?;
+    rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     Ok((Signals::install()?, ProcessId::current()?))
 }
 
 /// From the claim on there is always an outcome.
-fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals: Signals) -> Exit {
+fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals: Signals, voice: &PipeWriter) -> Exit {
     let (log, job, output) = match start(dir, spec, claim) {
         Ok(started) => started,
         Err(error) => return not_started(error),
@@ -105,7 +97,7 @@ fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals
     {
         records::complain(dir, &format!("failed to note the command's process: {error}"));
     }
-    say(&format!("{SAY_STARTED} {job_pid}"));
+    say(voice, &format!("{SAY_STARTED} {job_pid}"));
     let tree = Tree { tag: claim.tag.clone(), shim: me };
     let supervisor = Supervisor::new(job, tree, output, log, signals, spec.grace.unwrap_or(DEFAULT_GRACE));
     let outcome = supervisor.run(spec.timeout);
@@ -173,13 +165,16 @@ fn why_not_started(program: &str, error: &io::Error) -> String {
 }
 
 /// A full disk may have room again in a moment, and the outcome is known only here.
-fn write_exit(dir: &Path, exit: &Exit) -> Result<(), LocalError> {
+fn write_exit(dir: &Path, exit: &Exit, voice: &PipeWriter) -> Result<(), LocalError> {
     let deadline = Instant::now() + WRITE_EXIT_FOR;
     loop {
         match records::create_once(dir, EXIT, exit) {
             // A server that is there keeps the outcome durably in a moment; then syncing here would
             // only hold it up. A power failure in that moment makes the outcome unknown.
-            Ok(true) if server_listens() => return Ok(()),
+            Ok(true) if server_listens(voice) => {
+                say_ended(voice, exit);
+                return Ok(());
+            }
             Ok(true) => return records::sync(dir, EXIT),
             // The server gave this shim up and wrote the outcome itself.
             Ok(false) => return Ok(()),
@@ -189,17 +184,26 @@ fn write_exit(dir: &Path, exit: &Exit) -> Result<(), LocalError> {
     }
 }
 
-/// Whether somebody still holds the other end of standard output.
-fn server_listens() -> bool {
-    let stdout = io::stdout();
-    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+/// Whether somebody still holds the other end of the pipe.
+fn server_listens(voice: &PipeWriter) -> bool {
+    let mut fds = [PollFd::new(voice, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let polled = poll(&mut fds, Some(&now));
     polled.is_ok() && !fds[0].revents().contains(PollFlags::ERR)
 }
 
-/// Tells the launcher, if it is still there.
-fn say(words: &str) {
-    let mut stdout = io::stdout().lock();
-    let _ = writeln!(stdout, "{words}").and_then(|()| stdout.flush());
+fn say_ended(voice: &PipeWriter, exit: &Exit) {
+    if let Ok(text) = serde_json::to_string(exit) {
+        say(voice, &format!("{SAY_ENDED} {text}"));
+    }
+}
+
+/// Tells the launcher, if it is still there, why the command does not run.
+pub(crate) fn say_failed(voice: &PipeWriter, why: &str) {
+    say(voice, &format!("{SAY_FAILED} {}", why.replace('\n', " ")));
+}
+
+/// Tells the launcher, if it is still there. These few words always fit into a pipe, so a server that hangs holds nobody up.
+fn say(mut voice: &PipeWriter, words: &str) {
+    let _ = voice.write_all(format!("{words}\n").as_bytes());
 }

@@ -108,6 +108,12 @@ pub fn is_alive(pid: i32) -> bool {
     stat.rfind(')').is_some_and(|end| !stat[end..].starts_with(") Z"))
 }
 
+/// The parent of a process: of a shim, its fork server.
+pub fn parent(pid: i32) -> i32 {
+    let stat = read(Path::new(&format!("/proc/{pid}/stat")));
+    stat[stat.rfind(')').unwrap()..].split(' ').nth(2).unwrap().parse().unwrap()
+}
+
 pub fn kill(pid: i32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
 }

@@ -1,6 +1,6 @@
 //! The shim for the tests of local runs, and a server that they can kill.
 //!
-//! - `__shim DIR` is the shim;
+//! - `__shim` is the fork server of shims;
 //! - `serve ROOT SPEC` starts the run that the JSON text `SPEC` describes, says so, and stays until
 //!   it is killed.
 
@@ -11,9 +11,9 @@ use kelos::local::{Launcher, Limits, RunSpec, own_shim, shim_main};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [_, "__shim", dir] => std::process::exit(shim_main(Path::new(dir))),
+        [_, "__shim"] => std::process::exit(shim_main()),
         [_, "serve", root, spec] => serve(Path::new(root), serde_json::from_str(spec)?),
-        _ => Err("expected `__shim DIR` or `serve ROOT SPEC`".into()),
+        _ => Err("expected `__shim` or `serve ROOT SPEC`".into()),
     }
 }
 
