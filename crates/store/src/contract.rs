@@ -422,6 +422,13 @@ pub trait Reader: Send + Sync {
     /// When the medium fails.
     fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError>;
 
+    /// What is damaged, in words, so many at the most: everything is read and held against its check values, and what is kept twice
+    /// is compared. Costs a look at all that there is.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn damage(&self, limit: usize) -> Result<Vec<String>, StoreError>;
+
     /// The names of the buckets that have registers, ascending.
     ///
     /// # Errors

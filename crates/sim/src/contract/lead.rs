@@ -1,5 +1,6 @@
 //! Who may write.
 
+use jiff::SignedDuration;
 use kelos_store::{Lease, StoreError};
 
 use super::Place;
@@ -30,6 +31,33 @@ pub(super) fn a_crash_makes_room(place: &mut dyn Place) {
     drop(standby);
     let taken_again = lead(&mut *place.open());
     assert!(taken_again.epoch > taken.epoch);
+}
+
+pub(super) fn a_lease_that_ran_out_is_taken(place: &mut dyn Place) {
+    let at = |millis| hour(0) + SignedDuration::from_millis(millis);
+    let (mut first, mut second) = (place.open(), place.open());
+    let lease = first.lease("first", at(0), 60_000).unwrap().unwrap();
+    assert_eq!(second.lease("second", at(59_999), 60_000).unwrap(), None, "the lease holds");
+    assert_eq!(first.lease("first", at(50_000), 60_000).unwrap(), Some(lease));
+    assert_eq!(second.lease("second", at(60_000), 60_000).unwrap(), None, "it was renewed");
+    assert_eq!(second.lease("second", at(109_999), 60_000).unwrap(), None);
+    let mut world = World::default();
+    world.plan(&slot_at("a", 1));
+    let turn = world.take();
+    let taken = second.lease("second", at(110_000), 60_000).unwrap().expect("the first one stands still");
+    assert!(taken.epoch > lease.epoch, "{taken:?} after {lease:?}");
+    refused(first.commit(lease, &turn), lease);
+    assert_eq!(first.lease("first", at(110_001), 60_000).unwrap(), None, "it stands by from now on");
+    assert_eq!(second.reader().last_seq().unwrap(), 0, "nothing of it was written");
+    second.commit(taken, &turn).unwrap();
+    // A third one waits for the second, although the first one had the lead before.
+    let mut third = place.open();
+    assert_eq!(third.lease("third", at(150_000), 60_000).unwrap(), None);
+    drop(second);
+    let after = third.lease("third", at(150_000), 60_000).unwrap().expect("the second one is gone");
+    assert!(after.epoch > taken.epoch);
+    assert_eq!(first.lease("first", at(200_000), 60_000).unwrap(), None);
+    assert_eq!(third.reader().last_seq().unwrap(), 1);
 }
 
 pub(super) fn a_stale_lease_writes_nothing(place: &mut dyn Place) {

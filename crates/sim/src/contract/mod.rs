@@ -39,6 +39,7 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("runs are recalled in order", rows::runs_are_recalled_in_order),
         ("one leads at a time", lead::one_leads_at_a_time),
         ("a crash makes room", lead::a_crash_makes_room),
+        ("a lease that ran out is taken", lead::a_lease_that_ran_out_is_taken),
         ("a stale lease writes nothing", lead::a_stale_lease_writes_nothing),
         ("slots are paged", pages::slots_are_paged),
         ("slots are counted", pages::slots_are_counted),

@@ -238,6 +238,10 @@ impl Reader for MemoryDisk {
         Ok(registers.map(|((_, key), value)| (key.clone(), value.clone())).collect())
     }
 
+    fn damage(&self, _: usize) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
     fn buckets(&self) -> Result<Vec<String>, StoreError> {
         let mut buckets: Vec<String> = self.state().registers.keys().map(|(bucket, _)| bucket.clone()).collect();
         buckets.dedup();

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Params, params};
 
 use super::fault::Fault;
 use super::pages::{bounds, known_workflow};
-use super::rows::{Names, SLOT, read_slot_state};
+use super::rows::{COUNTED, Names, SLOT, counted_of, read_counted, read_slot_state};
 use crate::contract::{SlotFilter, SlotRow};
 use crate::tally::{Columns, Tallies, Tally};
 
@@ -55,7 +55,7 @@ fn count_of(conn: &Connection, workflow: i64, filter: &SlotFilter) -> Result<Cou
                    WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3";
         conn.prepare_cached(sql)?.query_row(values, |row| row.get(0))?
     } else {
-        conn.prepare_cached("SELECT slots FROM workflows WHERE id = ?1")?.query_row([workflow], |row| row.get(0))?
+        counted_of(conn, workflow)?.unwrap_or_default().slots
     };
     Ok(with_succeeded(counts, total))
 }
@@ -160,8 +160,13 @@ fn counted(conn: &Connection, columns: &Columns, of: Option<i64>, workflows: &[i
 
 /// How many slots there are.
 fn total_slots(conn: &Connection) -> Result<u64, Fault> {
-    let mut total = conn.prepare_cached("SELECT coalesce(sum(slots), 0) FROM workflows")?;
-    Ok(total.query_row([], |row| row.get(0))?)
+    let mut statement = conn.prepare_cached(&format!("SELECT {COUNTED} FROM workflows"))?;
+    let mut rows = statement.query([])?;
+    let mut total = 0;
+    while let Some(row) = rows.next()? {
+        total += read_counted(row)?.slots;
+    }
+    Ok(total)
 }
 
 /// The live slots' share of all decides whether to go through the index or through the table.

@@ -7,7 +7,7 @@ use kelos_model::WorkflowId;
 use kelos_model::workflow::{Workflow, WorkflowRow};
 use rusqlite::Row;
 
-use super::rows::{Rowed, read_workflow};
+use super::rows::{DEFINED_FROM, Rowed, read_defined, read_workflow};
 
 /// The latest definition of each workflow, as far as somebody read it, with its version.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Definitions {
             if let Some(known) = self.known(id, version) {
                 return Ok(known);
             }
-            let definition: Arc<Workflow> = Arc::new(serde_json::from_str(row.get_ref(5)?.as_str()?)?);
+            let definition: Arc<Workflow> = Arc::new(read_defined(row, DEFINED_FROM)?);
             self.keep(id, version, &definition);
             Ok(definition)
         })

@@ -9,8 +9,10 @@ use crate::contract::StoreError;
 pub(super) enum Fault {
     /// SQLite's own.
     Sql(rusqlite::Error),
-    /// The data makes no sense.
+    /// What was to be written makes no sense beside what is there.
     Nonsense(String),
+    /// What is there makes no sense, or something is missing that was there.
+    Damaged(String),
     /// Already in words.
     Told(StoreError),
 }
@@ -23,13 +25,13 @@ impl From<rusqlite::Error> for Fault {
 
 impl From<rusqlite::types::FromSqlError> for Fault {
     fn from(error: rusqlite::types::FromSqlError) -> Self {
-        Fault::Nonsense(error.to_string())
+        Fault::Damaged(error.to_string())
     }
 }
 
 impl From<serde_json::Error> for Fault {
     fn from(error: serde_json::Error) -> Self {
-        Fault::Nonsense(error.to_string())
+        Fault::Damaged(error.to_string())
     }
 }
 
@@ -44,7 +46,7 @@ impl Fault {
     pub(super) fn tell(self, doing: &str, place: &str) -> StoreError {
         match self {
             Fault::Told(error) => error,
-            Fault::Nonsense(what) => StoreError::Corrupt { place: place.to_owned(), what },
+            Fault::Nonsense(what) | Fault::Damaged(what) => StoreError::Corrupt { place: place.to_owned(), what },
             Fault::Sql(error) => tell_sql(&error, doing, place),
         }
     }

@@ -3,10 +3,12 @@
 //! One connection writes, owned by the leader's thread; a few more read, each in a transaction of its own,
 //! and never wait for the writer (write-ahead log). Every commit reaches the disk before it returns.
 
+mod check;
 mod counts;
 mod definitions;
 mod fault;
 mod leader;
+mod note;
 mod open;
 mod pages;
 mod pool;
@@ -16,6 +18,8 @@ mod run_pages;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod verify;
+mod wal;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +30,7 @@ use kelos_model::{FactKey, Run};
 
 use crate::contract::{Commit, Lease, Reader, SlotRow, Snapshot, Store, StoreError};
 use kelos_model::Recall;
-use leader::Leadership;
+use leader::{Leadership, Term};
 use reader::SqliteReader;
 use writer::Writer;
 
@@ -52,7 +56,48 @@ impl SqliteStore {
         let mut leadership = Leadership::of(lock_path(path));
         let conn = open::writer(path, &mut leadership).map_err(|fault| fault.tell("open", &place))?;
         let reader = Arc::new(SqliteReader::new(path.to_owned(), Arc::clone(&place)));
-        Ok(Self { place, writer: Writer::new(conn, open::FilePlace::of(path)), leadership, reader })
+        Ok(Self { place, writer: Writer::new(conn, path), leadership, reader })
+    }
+
+    /// Whether a process leads on the data in this file.
+    #[must_use]
+    pub fn is_led(path: &Path, now: Timestamp) -> bool {
+        leader::is_led(&lock_path(path), now)
+    }
+
+    /// What is damaged, in words, so many at the most: everything is read and held against its check values, and against what is
+    /// known to have been committed.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn damage(&mut self, limit: usize) -> Result<Vec<String>, StoreError> {
+        let (conn, log) = self.writer.parts();
+        let missing = self.leadership.missing(conn, log);
+        let missing = self.told("read", missing)?;
+        let found = self.reader.damage(limit)?;
+        Ok(missing.into_iter().chain(found).take(limit).collect())
+    }
+
+    /// Takes it that what is there is as it is to be: check values and indexes are made anew, and nothing is missed any more. None
+    /// while somebody leads. What is damaged afterwards can't be mended in place.
+    ///
+    /// # Errors
+    /// When the medium fails, or the data can't be read at all.
+    pub fn accept(&mut self) -> Result<Option<()>, StoreError> {
+        let outcome = self.leadership.try_lock();
+        if !self.told("lock", outcome)? {
+            return Ok(None);
+        }
+        let outcome = self.accept_what_is_there();
+        self.leadership.unlock();
+        self.told("make the check values anew of", outcome).map(Some)
+    }
+
+    fn accept_what_is_there(&mut self) -> Result<(), fault::Fault> {
+        let tx = self.writer.conn.transaction()?;
+        verify::accept(&tx)?;
+        tx.commit()?;
+        self.leadership.accept(&self.writer.conn)
     }
 
     fn told<T>(&self, doing: &str, outcome: Result<T, fault::Fault>) -> Result<T, StoreError> {
@@ -67,8 +112,9 @@ fn lock_path(path: &Path) -> PathBuf {
 }
 
 impl Store for SqliteStore {
-    fn lease(&mut self, node: &str, now: Timestamp, _ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
-        let outcome = self.leadership.take(&mut self.writer, node, now);
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+        self.reader.is_sound()?;
+        let outcome = self.leadership.take(&mut self.writer, node, Term::new(now, ttl_millis));
         self.told("take the lead over", outcome)
     }
 
@@ -94,8 +140,11 @@ impl Store for SqliteStore {
     }
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        self.reader.is_sound()?;
         let outcome = self.writer.commit(lease, commit);
-        self.told("write to", outcome)
+        let log_end = self.told("write to", outcome)?;
+        self.leadership.committed(lease, commit.events.last().map(|record| record.seq), log_end);
+        Ok(())
     }
 
     fn reader(&self) -> Arc<dyn Reader> {

@@ -18,16 +18,17 @@ pub(super) const BUSY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct FilePlace {
     path: PathBuf,
+    what: &'static str,
     identity: Option<(u64, u64)>,
 }
 
 impl FilePlace {
-    /// The file that is at the path now.
-    pub(super) fn of(path: &Path) -> Self {
+    /// The file that is at the path now; `what` names it in messages.
+    pub(super) fn of(path: &Path, what: &'static str) -> Self {
         // The working directory may change.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let identity = identity(&path);
-        Self { path, identity }
+        Self { path, what, identity }
     }
 
     /// Fails when the path names another file by now, or none.
@@ -36,25 +37,18 @@ impl FilePlace {
         if now == self.identity {
             return Ok(());
         }
-        let what = if now.is_some() { "replaced" } else { "deleted" };
-        let cause =
-            format!("the file was {what} while it was in use: put it back, or restart to begin with what is there");
-        Err(unusable("go on with", &self.path, cause))
+        let (what, became) = (self.what, if now.is_some() { "replaced" } else { "deleted" });
+        Err(Fault::Damaged(format!(
+            "{what} was {became} while it was in use: put it back, or restart to begin with what is there"
+        )))
     }
 }
 
 /// Device and number of a file.
-#[cfg(unix)]
-fn identity(path: &Path) -> Option<(u64, u64)> {
+pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let found = std::fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
-}
-
-/// Elsewhere an open file can't be deleted.
-#[cfg(not(unix))]
-fn identity(_: &Path) -> Option<(u64, u64)> {
-    None
 }
 
 /// The connection that writes. Looks at the file first, without touching it.

@@ -26,12 +26,17 @@ impl Pool {
 
     /// Reads in one transaction, so that all queries see the same turn, with the names of that turn.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>) -> Result<T, Fault> {
+        self.read_alone(|tx| read(tx, &*self.names(tx)?))
+    }
+
+    /// Reads in one transaction what needs no names.
+    pub(super) fn read_alone<T>(&self, read: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
         let idle = lock(&self.idle).pop();
         let mut conn = match idle {
             Some(conn) => conn,
             None => open::reader(&self.path)?,
         };
-        let outcome = self.read_with(&mut conn, read);
+        let outcome = read_with(&mut conn, read);
         let mut idle = lock(&self.idle);
         if idle.len() < KEPT && conn.is_autocommit() {
             idle.push(conn);
@@ -39,21 +44,21 @@ impl Pool {
         outcome
     }
 
-    fn read_with<T>(
-        &self,
-        conn: &mut Connection,
-        read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let tx = conn.transaction()?;
+    fn names(&self, tx: &Transaction<'_>) -> Result<Arc<Names>, Fault> {
         let known = Arc::clone(&lock(&self.names));
-        let names = Names::read(&known, &tx)?;
+        let names = Names::read(&known, tx)?;
         if !Arc::ptr_eq(&known, &names) {
             *lock(&self.names) = Arc::clone(&names);
         }
-        let outcome = read(&tx, &names)?;
-        tx.finish()?;
-        Ok(outcome)
+        Ok(names)
     }
+}
+
+fn read_with<T>(conn: &mut Connection, read: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
+    let tx = conn.transaction()?;
+    let outcome = read(&tx)?;
+    tx.finish()?;
+    Ok(outcome)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

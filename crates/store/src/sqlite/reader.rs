@@ -2,20 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, FactKey, Run, Slot, SlotRef, SlotState, WorkflowId};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, Transaction, params};
+use rusqlite::{CachedStatement, Connection, Params, Row, Transaction, params};
 use serde_json::Value;
 
+use super::check;
 use super::counts;
 use super::definitions::Definitions;
 use super::fault::Fault;
 use super::pages;
 use super::pool::Pool;
-use super::rows::{BACKFILL, EVENT, Names, RUN, SLOT, WORKFLOW, column, read_definition, read_slot, slot_state};
+use super::rows::{
+    BACKFILL, DEFINITION, EVENT, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, column, read_definition, read_register,
+    read_slot, slot_state,
+};
 use super::run_pages;
+use super::verify;
 use crate::contract::{
     PENDING, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of, newest_first,
 };
@@ -29,11 +34,13 @@ pub(super) struct SqliteReader {
     pool: Pool,
     place: Arc<str>,
     definitions: Definitions,
+    /// What was found to be damaged first.
+    damage: OnceLock<String>,
 }
 
 impl SqliteReader {
     pub(super) fn new(path: PathBuf, place: Arc<str>) -> Self {
-        Self { pool: Pool::new(path), place, definitions: Definitions::default() }
+        Self { pool: Pool::new(path), place, definitions: Definitions::default(), damage: OnceLock::new() }
     }
 
     fn read<T>(
@@ -41,7 +48,19 @@ impl SqliteReader {
         what: &str,
         read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        self.pool.read(read).map_err(|fault| fault.tell(&format!("read {what} of"), &self.place))
+        let outcome = self.pool.read(read).map_err(|fault| fault.tell(&format!("read {what} of"), &self.place));
+        if let Err(StoreError::Corrupt { what, .. }) = &outcome {
+            let _ = self.damage.set(what.clone());
+        }
+        outcome
+    }
+
+    /// Fails when something was read that is damaged: nobody may go on from it.
+    pub(super) fn is_sound(&self) -> Result<(), StoreError> {
+        match self.damage.get() {
+            Some(what) => Err(StoreError::Corrupt { place: self.place.to_string(), what: what.clone() }),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn restore(&self) -> Result<Snapshot, StoreError> {
@@ -83,10 +102,12 @@ impl SqliteReader {
     pub(super) fn known_facts(&self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
         self.read("facts", |tx, _| {
             let mut known = Vec::new();
-            let mut statement =
-                tx.prepare_cached("SELECT 1 FROM facts WHERE source = ?1 AND about = ?2 AND key = ?3")?;
+            let sql = format!("SELECT {FACT} FROM facts WHERE source = ?1 AND about = ?2 AND key = ?3");
+            let mut statement = tx.prepare_cached(&sql)?;
             for name in names {
-                if statement.exists(params![&*name.source, &*name.about, &*name.key])? {
+                let mut rows = statement.query(params![&*name.source, &*name.about, &*name.key])?;
+                if let Some(row) = rows.next()? {
+                    check::test(row, 0..4, 4, "the name of a fact")?;
                     known.push(name.clone());
                 }
             }
@@ -146,7 +167,7 @@ fn run(conn: &Connection, names: &Names, seq: u64) -> Result<Run, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
     let mut rows = statement.query([column(seq)])?;
     let run = rows.next()?.map(|row| names.read_run(row)).transpose()?;
-    run.ok_or_else(|| Fault::Nonsense(format!("there is no run number {seq}")))
+    run.ok_or_else(|| Fault::Damaged(format!("there is no run number {seq}")))
 }
 
 fn event(conn: &Connection, names: &Names, seq: u64) -> Result<Option<EventRecord>, Fault> {
@@ -184,7 +205,7 @@ fn chain_back<T>(
         let found = link(seq)?;
         let before = previous(&found);
         if before >= seq {
-            return Err(Fault::Nonsense(format!("number {seq} of the log names number {before} as the one before it")));
+            return Err(Fault::Damaged(format!("number {seq} of the log names number {before} as the one before it")));
         }
         links.push(found);
         seq = before;
@@ -207,9 +228,11 @@ impl Reader for SqliteReader {
 
     fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError> {
         self.read("definitions", |tx, names| {
-            let sql = "SELECT version, at, definition, text FROM definitions LEFT JOIN sources ON sources.id = source \
-                       WHERE workflow = ?1 ORDER BY version DESC";
-            collect(tx.prepare_cached(sql)?, [names.number(id)], read_definition)
+            let sql = format!(
+                "SELECT {DEFINITION}, digest, text FROM definitions LEFT JOIN sources ON sources.id = source \
+                 WHERE workflow = ?1 ORDER BY version DESC"
+            );
+            collect(tx.prepare_cached(&sql)?, [names.number(id)], read_definition)
         })
     }
 
@@ -271,7 +294,7 @@ impl Reader for SqliteReader {
             let head = slot(tx, names, id)?.map_or(0, |slot| slot.last_event);
             let link = |seq| {
                 let record = event(tx, names, seq)?;
-                record.ok_or_else(|| Fault::Nonsense(format!("event {seq} of {id} is missing")))
+                record.ok_or_else(|| Fault::Damaged(format!("event {seq} of {id} is missing")))
             };
             chain_back(head, limit, link, |record| record.previous)
         })
@@ -352,27 +375,37 @@ impl Reader for SqliteReader {
 
     fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {
         self.read("a register", |tx, _| {
-            let mut statement = tx.prepare_cached("SELECT value FROM registers WHERE bucket = ?1 AND key = ?2")?;
-            let value = statement.query_row((bucket, key), |row| row.get::<_, String>(0)).optional()?;
-            Ok(value.map(|value| serde_json::from_str(&value)).transpose()?)
+            let sql = format!("SELECT {REGISTER} FROM registers WHERE bucket = ?1 AND key = ?2");
+            let mut statement = tx.prepare_cached(&sql)?;
+            let mut rows = statement.query((bucket, key))?;
+            rows.next()?.map(read_register).transpose()
         })
     }
 
     fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError> {
         self.read("registers", |tx, _| {
-            let sql = "SELECT key, value FROM registers WHERE bucket = ?1 AND key >= ?2 ORDER BY key";
-            let mut statement = tx.prepare_cached(sql)?;
+            let sql = format!("SELECT {REGISTER} FROM registers WHERE bucket = ?1 AND key >= ?2 ORDER BY key");
+            let mut statement = tx.prepare_cached(&sql)?;
             let mut rows = statement.query((bucket, prefix))?;
             let mut registers = Vec::new();
             while let Some(row) = rows.next()? {
-                let key = row.get::<_, String>(0)?;
+                let key = row.get::<_, String>(1)?;
                 if !key.starts_with(prefix) {
                     break;
                 }
-                registers.push((key, serde_json::from_str(row.get_ref(1)?.as_str()?)?));
+                registers.push((key, read_register(row)?));
             }
             Ok(registers)
         })
+    }
+
+    fn damage(&self, limit: usize) -> Result<Vec<String>, StoreError> {
+        let found = self.pool.read_alone(|tx| verify::damage(tx, limit));
+        let found = found.map_err(|fault| fault.tell("read everything in", &self.place))?;
+        if let Some(first) = found.first() {
+            let _ = self.damage.set(first.clone());
+        }
+        Ok(found)
     }
 
     fn buckets(&self) -> Result<Vec<String>, StoreError> {

@@ -13,25 +13,43 @@ use kelos_model::{
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use super::check;
 use super::fault::Fault;
 use crate::contract::{PastDefinition, SlotRow};
 use crate::cursor::{SlotPlace, whole_key};
 
 pub(super) type Rowed<T> = Result<T, Fault>;
 
+/// Numbers of workflows are given one after the other: none comes near this one.
+const MOST_NAMES: usize = 1 << 24;
+
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event, collected, outputs, \
-     requested";
+     external_id, priority, backfill, due, said, last_event, collected, outputs, requested, check_value";
 /// How [`SLOT`] begins.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
-     dispatched_at, started_at, ended_at, outcome, earlier";
-pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body";
+     dispatched_at, started_at, ended_at, outcome, earlier, check_value, origin_check";
+/// The columns of [`RUN`] that are written once.
+pub(super) const RUN_ORIGIN: [usize; 8] = [0, 1, 2, 3, 4, 5, 9, 13];
+/// The others, and which run they are of.
+pub(super) const RUN_COURSE: [usize; 7] = [0, 6, 7, 8, 10, 11, 12];
+pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body, check_value";
 pub(super) const BACKFILL: &str = "name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots, \
-     reason, paused_at, paused_by, resumed_at";
-pub(super) const WORKFLOW: &str = "SELECT name, w.version, present, paused, planned, definition, moments FROM workflows AS w JOIN definitions AS d \
-     ON d.workflow = w.id AND d.version = w.version";
+     reason, paused_at, paused_by, resumed_at, check_value";
+pub(super) const REGISTER: &str = "bucket, key, value, check_value";
+pub(super) const FACT: &str = "source, about, key, seq, check_value";
+/// Columns of a workflow, but for its counts.
+pub(super) const NAMED: &str = "id, name, version, present, paused, planned, moments, check_value";
+/// What is counted of a workflow.
+pub(super) const COUNTED: &str = "id, slots, last_run, counts_check";
+pub(super) const DEFINITION: &str = "workflow, version, at, definition, source, check_value";
+pub(super) const WORKFLOW: &str = "SELECT w.id, name, w.version, present, paused, planned, moments, w.check_value, \
+     d.workflow, d.version, d.at, d.definition, d.source, d.check_value \
+     FROM workflows AS w JOIN definitions AS d ON d.workflow = w.id AND d.version = w.version";
+/// Where the columns [`DEFINITION`] begin in [`WORKFLOW`].
+pub(super) const DEFINED_FROM: usize = 8;
 
 /// The number of a slot's state in the tables. Never change a number: old databases hold it.
 pub(super) fn slot_state(state: SlotState) -> i64 {
@@ -65,13 +83,13 @@ pub(super) fn run_state(state: RunState) -> i64 {
 pub(super) fn read_slot_state(row: &Row<'_>, column: usize) -> Rowed<SlotState> {
     let number = row.get::<_, i64>(column)?;
     let state = usize::try_from(number).ok().and_then(|index| SlotState::ALL.get(index));
-    state.copied().ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a slot")))
+    state.copied().ok_or_else(|| Fault::Damaged(format!("{number} is not the state of a slot")))
 }
 
 pub(super) fn read_run_state(row: &Row<'_>, column: usize) -> Rowed<RunState> {
     let number = row.get::<_, i64>(column)?;
     let state = usize::try_from(number).ok().and_then(|index| RunState::ALL.get(index));
-    state.copied().ok_or_else(|| Fault::Nonsense(format!("{number} is not the state of a run")))
+    state.copied().ok_or_else(|| Fault::Damaged(format!("{number} is not the state of a run")))
 }
 
 /// Positions in the log fit a column: there are no more than 2^63.
@@ -84,7 +102,7 @@ pub(super) fn millis(at: Option<Timestamp>) -> Option<i64> {
 }
 
 fn moment(millis: i64) -> Rowed<Timestamp> {
-    Timestamp::from_millisecond(millis).map_err(|_| Fault::Nonsense(format!("{millis} ms is out of time")))
+    Timestamp::from_millisecond(millis).map_err(|_| Fault::Damaged(format!("{millis} ms is out of time")))
 }
 
 fn read_moment(row: &Row<'_>, column: usize) -> Rowed<Timestamp> {
@@ -98,7 +116,7 @@ fn read_moment_if_any(row: &Row<'_>, column: usize) -> Rowed<Option<Timestamp>> 
 fn read_key(row: &Row<'_>, at: usize, beyond: usize) -> Rowed<SlotKey> {
     let beyond = row.get_ref(beyond)?.as_str()?;
     whole_key(read_moment(row, at)?, beyond)
-        .ok_or_else(|| Fault::Nonsense(format!("\"{beyond}\" is not the rest of a key")))
+        .ok_or_else(|| Fault::Damaged(format!("\"{beyond}\" is not the rest of a key")))
 }
 
 fn read_text(row: &Row<'_>, column: usize) -> Rowed<Option<String>> {
@@ -106,12 +124,12 @@ fn read_text(row: &Row<'_>, column: usize) -> Rowed<Option<String>> {
 }
 
 fn read_workflow_name(row: &Row<'_>, column: usize) -> Rowed<WorkflowId> {
-    WorkflowId::new(row.get_ref(column)?.as_str()?).map_err(|error| Fault::Nonsense(error.to_string()))
+    WorkflowId::new(row.get_ref(column)?.as_str()?).map_err(|error| Fault::Damaged(error.to_string()))
 }
 
 fn read_backfill_name(row: &Row<'_>, column: usize) -> Rowed<Option<BackfillId>> {
     let name = row.get_ref(column)?.as_str_or_null()?;
-    name.map(BackfillId::new).transpose().map_err(|error| Fault::Nonsense(error.to_string()))
+    name.map(BackfillId::new).transpose().map_err(|error| Fault::Damaged(error.to_string()))
 }
 
 fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Rowed<Option<Box<T>>> {
@@ -141,12 +159,17 @@ impl Names {
             return Ok(Arc::clone(known));
         }
         let mut names = Names::clone(known);
-        let mut statement = conn.prepare_cached("SELECT id, name FROM workflows WHERE id >= ?1 ORDER BY id")?;
+        let sql = format!("SELECT {NAMED} FROM workflows WHERE id >= ?1 ORDER BY id");
+        let mut statement = conn.prepare_cached(&sql)?;
         let mut rows = statement.query([column(unread as u64)])?;
         while let Some(row) = rows.next()? {
+            check::test(row, 0..7, 7, "a workflow")?;
             let number = row.get::<_, i64>(0)?;
-            let index = usize::try_from(number).map_err(|_| Fault::Nonsense(format!("workflow number {number}")))?;
+            let index = usize::try_from(number).map_err(|_| Fault::Damaged(format!("workflow number {number}")))?;
             let name = read_workflow_name(row, 1)?;
+            if index >= MOST_NAMES {
+                return Err(Fault::Damaged(format!("workflow number {number} is beyond all numbers that are given")));
+            }
             names.by_number.resize(index, None);
             names.by_number.push(Some(name.clone()));
             names.by_name.insert(name, number);
@@ -160,7 +183,7 @@ impl Names {
 
     pub(super) fn name(&self, number: i64) -> Rowed<&WorkflowId> {
         let name = usize::try_from(number).ok().and_then(|index| self.by_number.get(index));
-        name.and_then(Option::as_ref).ok_or_else(|| Fault::Nonsense(format!("workflow number {number} has no name")))
+        name.and_then(Option::as_ref).ok_or_else(|| Fault::Damaged(format!("workflow number {number} has no name")))
     }
 
     /// Reads a workflow's number, and a slot's time and rest of the key.
@@ -171,7 +194,8 @@ impl Names {
 
     /// Reads the columns [`SLOT`].
     pub(super) fn read_slot_row(&self, row: &Row<'_>) -> Rowed<SlotRow> {
-        Ok(SlotRow { id: self.read_ref(row, 1, 0, 2)?, slot: read_slot(row)? })
+        test_slot(row)?;
+        Ok(SlotRow { id: self.read_ref(row, 1, 0, 2)?, slot: slot_of(row)? })
     }
 
     /// Reads the columns [`STATE`].
@@ -181,6 +205,7 @@ impl Names {
 
     /// Reads the columns [`RUN`].
     pub(super) fn read_run(&self, row: &Row<'_>) -> Rowed<Run> {
+        test_run(row)?;
         let outcome = match row.get_ref(12)? {
             ValueRef::Null => None,
             json => Some(serde_json::from_str(json.as_str()?)?),
@@ -201,6 +226,7 @@ impl Names {
 
     /// Reads the columns [`EVENT`].
     pub(super) fn read_event(&self, row: &Row<'_>) -> Rowed<EventRecord> {
+        check::test(row, 0..7, 7, "an event")?;
         let body = row.get_ref(6)?.as_str()?;
         let event = match (row.get_ref(3)?, row.get_ref(4)?) {
             (ValueRef::Null, _) => serde_json::from_str(body)?,
@@ -215,14 +241,14 @@ impl Names {
 
     /// Reads the columns [`BACKFILL`].
     pub(super) fn read_backfill(&self, row: &Row<'_>) -> Rowed<Backfill> {
+        check::test(row, 0..14, 14, "a backfill")?;
         let mode = row.get_ref(4)?.as_str()?;
-        let id = read_backfill_name(row, 0)?.ok_or_else(|| Fault::Nonsense("a backfill has no name".to_owned()))?;
+        let id = read_backfill_name(row, 0)?.ok_or_else(|| Fault::Damaged("a backfill has no name".to_owned()))?;
         Ok(Backfill {
             id,
             workflow: self.name(row.get(1)?)?.clone(),
             range: Range::new(read_moment(row, 2)?, read_moment(row, 3)?),
-            mode: read_mode(mode)
-                .ok_or_else(|| Fault::Nonsense(format!("\"{mode}\" is not the mode of a backfill")))?,
+            mode: read_mode(mode).ok_or_else(|| Fault::Damaged(format!("\"{mode}\" is not the mode of a backfill")))?,
             priority: row.get(5)?,
             by: row.get(6)?,
             created_at: read_moment(row, 7)?,
@@ -235,8 +261,23 @@ impl Names {
     }
 }
 
+fn test_slot(row: &Row<'_>) -> Rowed<()> {
+    check::test(row, 0..18, 18, "a slot")
+}
+
+/// Tests the columns [`RUN`].
+pub(super) fn test_run(row: &Row<'_>) -> Rowed<()> {
+    check::test(row, RUN_ORIGIN, 15, "a run")?;
+    check::test(row, RUN_COURSE, 14, "a run")
+}
+
 /// Reads the columns [`SLOT`], but for the name.
 pub(super) fn read_slot(row: &Row<'_>) -> Rowed<Slot> {
+    test_slot(row)?;
+    slot_of(row)
+}
+
+fn slot_of(row: &Row<'_>) -> Rowed<Slot> {
     Ok(Slot {
         state: read_slot_state(row, 3)?,
         since: read_moment(row, 4)?,
@@ -261,31 +302,78 @@ pub(super) fn read_place(row: &Row<'_>) -> Rowed<SlotPlace> {
     Ok(SlotPlace { at: Reverse(row.get(0)?), workflow: row.get(1)?, key: row.get(2)? })
 }
 
-/// Reads the columns of [`WORKFLOW`]; `definition` gives what column 5 says.
+/// Reads the columns of [`WORKFLOW`]; `definition` gives what those of the definition say.
 pub(super) fn read_workflow(
     row: &Row<'_>,
     definition: impl FnOnce(&WorkflowId, u32, &Row<'_>) -> Rowed<Arc<Workflow>>,
 ) -> Rowed<WorkflowRow> {
-    let (id, version) = (read_workflow_name(row, 0)?, row.get(1)?);
+    check::test(row, 0..7, 7, "a workflow")?;
+    let (id, version) = (read_workflow_name(row, 1)?, row.get(2)?);
     Ok(WorkflowRow {
         definition: definition(&id, version, row)?,
         id,
         version,
-        present: row.get(2)?,
-        paused: row.get(3)?,
-        planned: serde_json::from_str(row.get_ref(4)?.as_str()?)?,
+        present: row.get(3)?,
+        paused: row.get(4)?,
+        planned: serde_json::from_str(row.get_ref(5)?.as_str()?)?,
         moments: serde_json::from_str(row.get_ref(6)?.as_str()?)?,
     })
 }
 
-/// Reads version, at, definition, source text.
+/// Reads the value of the columns [`REGISTER`].
+pub(super) fn read_register(row: &Row<'_>) -> Rowed<Value> {
+    check::test(row, 0..3, 3, "a register")?;
+    Ok(serde_json::from_str(row.get_ref(2)?.as_str()?)?)
+}
+
+/// Reads what the columns [`DEFINITION`] say that begin at one.
+pub(super) fn read_defined<T: DeserializeOwned>(row: &Row<'_>, from: usize) -> Rowed<T> {
+    check::test(row, from..from + 5, from + 5, "a definition")?;
+    Ok(serde_json::from_str(row.get_ref(from + 3)?.as_str()?)?)
+}
+
+/// Reads the columns [`DEFINITION`], and the digest and text of the source.
 pub(super) fn read_definition(row: &Row<'_>) -> Rowed<PastDefinition> {
-    Ok(PastDefinition {
-        version: row.get(0)?,
-        at: read_moment(row, 1)?,
-        definition: serde_json::from_str(row.get_ref(2)?.as_str()?)?,
-        source: read_text(row, 3)?,
-    })
+    let source = read_text(row, 7)?;
+    if let Some(text) = &source
+        && row.get::<_, i64>(6)? != fnv(text)
+    {
+        return Err(Fault::Damaged("a source does not agree with its digest: it changed by itself".to_owned()));
+    }
+    if source.is_none() && row.get::<_, Option<i64>>(4)?.is_some() {
+        return Err(Fault::Damaged("the source of a definition is missing".to_owned()));
+    }
+    Ok(PastDefinition { version: row.get(1)?, at: read_moment(row, 2)?, definition: read_defined(row, 0)?, source })
+}
+
+/// A digest of a text that no version of anything changes (FNV-1a); texts are compared besides.
+pub(super) fn fnv(text: &str) -> i64 {
+    let digest = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    digest.cast_signed()
+}
+
+/// What is counted of a workflow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// How many slots it has.
+    pub(super) slots: u64,
+    /// Its latest run; 0 before the first.
+    pub(super) last_run: u64,
+}
+
+/// Reads the columns [`COUNTED`].
+pub(super) fn read_counted(row: &Row<'_>) -> Rowed<Counted> {
+    check::test(row, 0..3, 3, "what is counted of a workflow")?;
+    Ok(Counted { slots: row.get(1)?, last_run: row.get(2)? })
+}
+
+/// What is counted of one workflow; none when there is no such one.
+pub(super) fn counted_of(conn: &Connection, number: i64) -> Rowed<Option<Counted>> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {COUNTED} FROM workflows WHERE id = ?1"))?;
+    let mut rows = statement.query([number])?;
+    rows.next()?.map(read_counted).transpose()
 }
 
 const MODES: [(BackfillMode, &str); 3] =

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
 use super::pages::{Found, known_workflow};
-use super::rows::{Names, RUN, column, read_run_state};
+use super::rows::{Names, RUN, column, counted_of, read_run_state, test_run};
 use crate::contract::{CLOCK_SLACK_MILLIS, Page, RUN_LOOK_BACK_MILLIS, RunFilter};
 use crate::cursor::parse_seq;
 
@@ -154,15 +154,23 @@ impl RunWalk<'_> {
         Ok(())
     }
 
+    /// The run of a workflow before one of its own.
+    fn earlier(&self, workflow: i64, run: u64) -> Result<Option<u64>, Fault> {
+        let sql = format!("SELECT {RUN} FROM runs WHERE workflow = ?1 AND seq = ?2");
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let mut rows = statement.query([workflow, column(run)])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        test_run(row)?;
+        Ok(Some(row.get(EARLIER)?))
+    }
+
     /// From a workflow's latest run, or the one that the page before ended with, to the one before it.
     fn chain(&self, workflow: i64) -> Result<FoundRuns, Fault> {
-        let (sql, values) = match self.before {
-            None => ("SELECT last_run FROM workflows WHERE id = ?1", [workflow, 0]),
-            Some(before) => ("SELECT earlier FROM runs WHERE workflow = ?1 AND seq = ?2", [workflow, column(before)]),
+        let head = match self.before {
+            None => counted_of(self.conn, workflow)?.map(|counted| counted.last_run),
+            Some(before) => self.earlier(workflow, before)?,
         };
-        let values = &values[..if self.before.is_some() { 2 } else { 1 }];
-        let head = self.conn.prepare_cached(sql)?.query_row(rusqlite::params_from_iter(values), |row| row.get(0));
-        let Some(mut seq) = head.optional()? else {
+        let Some(mut seq) = head else {
             // The cursor comes from another list: it is no run of this workflow.
             return self.index("NOT INDEXED", "", Part::WHOLE);
         };
@@ -170,11 +178,11 @@ impl RunWalk<'_> {
         let mut statement = self.conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
         while seq > 0 && !found.is_full() {
             let mut rows = statement.query([column(seq)])?;
-            let row = rows.next()?.ok_or_else(|| Fault::Nonsense(format!("there is no run number {seq}")))?;
+            let row = rows.next()?.ok_or_else(|| Fault::Damaged(format!("there is no run number {seq}")))?;
             self.look(row, &mut found)?;
             let earlier = row.get(EARLIER)?;
             if earlier >= seq {
-                return Err(Fault::Nonsense(format!("run number {seq} names number {earlier} as an earlier one")));
+                return Err(Fault::Damaged(format!("run number {seq} names number {earlier} as an earlier one")));
             }
             seq = earlier;
         }

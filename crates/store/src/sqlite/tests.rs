@@ -14,6 +14,8 @@ use kelos_model::{
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+mod damage;
+
 use super::SqliteStore;
 use super::schema::{STEPS, migrate};
 use crate::contract::{Commit, Lease, RunFilter, SlotFilter, SlotRow, Store, StoreError};
@@ -372,7 +374,8 @@ fn a_database_of_the_second_schema_is_brought_forward() {
     );
     let definition = serde_json::to_string(&definition).unwrap();
     conn.execute_batch(
-        "INSERT INTO workflows (id, name, version, present, paused, planned) VALUES (1, 'w', 1, 1, 0, '{\"ranges\":[],\"schedule\":\"\"}');
+        "INSERT INTO workflows (id, name, slots, version, present, paused, planned) VALUES
+            (1, 'w', 1, 1, 1, 0, '{\"ranges\":[],\"schedule\":\"\"}');
         INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, priority,
             said, last_event) VALUES (60000, 1, '', 0, 5, 0, 0, 0, 0, 0, 0, 1)",
     )
@@ -402,6 +405,7 @@ fn a_database_of_the_second_schema_is_brought_forward() {
     drop(store);
     let mut store = folder.open();
     assert!(store.restore().unwrap().slots[0].slot.collected.is_some());
+    assert_eq!(store.damage(9).unwrap(), [] as [&str; 0]);
     assert_eq!(store.known_facts(&[fact_key("1")]).unwrap(), [fact_key("1")]);
     assert_eq!(store.reader().facts(None, 9).unwrap().rows.len(), 1);
     assert_eq!(store.reader().workflow_events(&WorkflowId::new("w").unwrap(), None, 9).unwrap().rows.len(), 1);

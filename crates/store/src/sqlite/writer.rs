@@ -1,18 +1,22 @@
 //! One turn, one transaction.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::str::from_utf8;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Event, EventRecord, FactKey, Run, RunState, SlotState, WorkflowId};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 use serde::Serialize;
 
+use super::check::{self, Binding, Sum};
 use super::fault::Fault;
+use super::leader::{epoch_of, last_seq};
 use super::open::{BUSY, FilePlace};
-use super::rows::{column, millis, mode_name, run_state, slot_state};
+use super::rows::{Counted, NAMED, column, counted_of, fnv, millis, mode_name, run_state, slot_state};
+use super::wal::{Log, LogEnd};
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError, named_before};
 use crate::cursor::beyond_time;
 
@@ -21,6 +25,8 @@ use crate::cursor::beyond_time;
 pub(super) struct Writer {
     pub(super) conn: Connection,
     place: FilePlace,
+    log_place: FilePlace,
+    log: Log,
     known: Known,
     /// What was written lately.
     activity: Activity,
@@ -44,21 +50,41 @@ struct Known {
     numbers: HashMap<WorkflowId, i64>,
     /// The version of the workflows' latest definitions, by number.
     versions: HashMap<i64, u32>,
-    /// The workflows' latest runs, by number.
-    last_runs: HashMap<i64, u64>,
-    /// Runs that came later in the transaction that is under way.
-    later_runs: HashMap<i64, u64>,
+    /// What is counted of the workflows, by number.
+    counted: HashMap<i64, Counted>,
+    /// The same, where the transaction that is under way changed it.
+    recounted: BTreeMap<i64, Counted>,
     /// Names met in the transaction that is under way.
     fresh: Vec<WorkflowId>,
     /// Definitions met in the transaction that is under way.
     defined: Vec<(i64, u32)>,
     /// Room to write JSON.
     text: Vec<u8>,
+    /// Room to sum rows up.
+    sum: Sum,
 }
 
 impl Writer {
-    pub(super) fn new(conn: Connection, place: FilePlace) -> Self {
-        Self { conn, place, known: Known::default(), activity: Activity::Quiet }
+    /// The connection is open, and so is its write-ahead log.
+    pub(super) fn new(conn: Connection, path: &Path) -> Self {
+        let log = Log::of(path);
+        let (place, log_place) = (FilePlace::of(path, "the file"), FilePlace::of(log.path(), "its write-ahead log"));
+        Self { conn, place, log_place, log, known: Known::default(), activity: Activity::Quiet }
+    }
+
+    /// What a change of leaders works with.
+    pub(super) fn parts(&mut self) -> (&mut Connection, &mut Log) {
+        (&mut self.conn, &mut self.log)
+    }
+
+    /// How far the write-ahead log is committed.
+    pub(super) fn log_end(&self) -> LogEnd {
+        self.log.end()
+    }
+
+    /// The same, after a commit.
+    pub(super) fn follow_log(&mut self) -> Result<LogEnd, Fault> {
+        self.log.follow()
     }
 
     /// Forgets what another leader may have changed.
@@ -66,14 +92,16 @@ impl Writer {
         self.known = Known::default();
     }
 
-    /// Fails when the file was deleted or replaced: what is written now would be lost with the process.
-    pub(super) fn still_there(&self) -> Result<(), Fault> {
-        self.place.check()
+    /// Fails when a file was deleted, replaced or cut: what is written now would be lost with the process.
+    pub(super) fn still_there(&mut self) -> Result<(), Fault> {
+        self.place.check()?;
+        self.log_place.check()?;
+        self.log.is_whole()
     }
 
     /// Moves the log into the main file, and leaves it empty. A reader that is in the way is not waited for:
     /// the log is as good as the file, only longer.
-    pub(super) fn tidy_up(&mut self) {
+    pub(super) fn tidy_up(&mut self) -> Result<LogEnd, Fault> {
         let outcome = self
             .conn
             .busy_timeout(Duration::ZERO)
@@ -81,12 +109,13 @@ impl Writer {
         // An error costs nothing but room.
         let _ = outcome;
         let _ = self.conn.busy_timeout(BUSY);
+        self.log.walk()
     }
 
     /// Gives memory and the log's room back, once, when nothing was written between two calls.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn rest(&mut self) -> Result<(), Fault> {
         if self.activity == Activity::Quiet {
-            self.tidy_up();
+            self.tidy_up()?;
             // An error costs nothing but memory.
             let _ = self.conn.execute_batch("PRAGMA shrink_memory");
         }
@@ -94,14 +123,21 @@ impl Writer {
             Activity::Busy => Activity::Quiet,
             Activity::Quiet | Activity::Rested => Activity::Rested,
         };
+        Ok(())
     }
 
-    pub(super) fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), Fault> {
+    /// Writes a turn, and gives how far the log is committed then.
+    pub(super) fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<LogEnd, Fault> {
         self.activity = Activity::Busy;
+        self.still_there()?;
         let Self { conn, known, .. } = self;
         let outcome = commit_turn(conn, known, lease, commit);
         known.settle(outcome.is_ok());
-        outcome
+        outcome?;
+        // Whoever is told that it was stored must find it there.
+        self.place.check()?;
+        self.log_place.check()?;
+        self.log.follow()
     }
 }
 
@@ -117,17 +153,18 @@ fn commit_turn(conn: &mut Connection, known: &mut Known, lease: Lease, commit: &
     turn.write_backfills(&commit.backfills)?;
     turn.write_registers(commit)?;
     turn.write_facts(&commit.facts)?;
+    turn.write_counts()?;
     tx.commit()?;
     Ok(())
 }
 
 /// The epoch must be in force and the events must follow the log.
 fn check(tx: &Transaction<'_>, lease: Lease, events: &[EventRecord]) -> Result<(), Fault> {
-    let sql = "SELECT epoch, coalesce((SELECT max(seq) FROM events), 0) FROM leadership";
-    let (current, last) = tx.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let current = epoch_of(tx)?;
     if current != lease.epoch {
         return Err(StoreError::Deposed { held: lease.epoch, current }.into());
     }
+    let last = last_seq(tx)?;
     crate::contract::follows(last, events).map_err(Fault::Nonsense)
 }
 
@@ -135,21 +172,15 @@ impl Known {
     fn settle(&mut self, committed: bool) {
         if committed {
             self.versions.extend(self.defined.drain(..));
-            self.last_runs.extend(self.later_runs.drain());
+            self.counted.extend(std::mem::take(&mut self.recounted));
             self.fresh.clear();
         } else {
             self.defined.clear();
-            self.later_runs.clear();
+            self.recounted.clear();
             for name in self.fresh.drain(..) {
                 self.numbers.remove(&name);
             }
         }
-    }
-
-    fn json(&mut self, value: &impl Serialize) -> Result<&str, Fault> {
-        self.text.clear();
-        serde_json::to_writer(&mut self.text, value)?;
-        from_utf8(&self.text).map_err(|error| Fault::Nonsense(error.to_string()))
     }
 }
 
@@ -165,19 +196,52 @@ impl Turn<'_> {
         if let Some(number) = self.known.numbers.get(name) {
             return Ok(*number);
         }
-        let mut known = self.tx.prepare_cached("SELECT id, last_run FROM workflows WHERE name = ?1")?;
-        let found = known.query_row([name.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
-        let (number, last_run) = match found.optional()? {
-            Some(found) => found,
-            None => {
-                let mut insert = self.tx.prepare_cached("INSERT INTO workflows (name) VALUES (?1)")?;
-                (insert.insert([name.as_str()])?, 0)
-            }
+        let number = match self.number_of(name)? {
+            Some(number) => number,
+            None => self.give_number(name)?,
         };
-        self.known.last_runs.insert(number, last_run);
+        self.known.counted.insert(number, counted_of(self.tx, number)?.unwrap_or_default());
         self.known.numbers.insert(name.clone(), number);
         self.known.fresh.push(name.clone());
         Ok(number)
+    }
+
+    fn number_of(&self, name: &WorkflowId) -> Result<Option<i64>, Fault> {
+        let mut known = self.tx.prepare_cached(&format!("SELECT {NAMED} FROM workflows WHERE name = ?1"))?;
+        let mut rows = known.query([name.as_str()])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        check::test(row, 0..7, 7, "a workflow")?;
+        Ok(Some(row.get(0)?))
+    }
+
+    fn give_number(&mut self, name: &WorkflowId) -> Result<i64, Fault> {
+        let mut last = self.tx.prepare_cached("SELECT coalesce(max(id), 0) FROM workflows")?;
+        let number = last.query_row([], |row| row.get::<_, i64>(0))? + 1;
+        let mut insert = self.tx.prepare_cached(
+            "INSERT INTO workflows (id, name, version, present, paused, planned, moments, check_value, \
+             slots, last_run, counts_check) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?;
+        let mut row = Binding::new(&mut insert, &mut self.known.sum);
+        row.number(number)?.text(name.as_str())?.number(None)?.number(0)?.number(0)?.text("{}")?.text("{}")?;
+        row.check_value()?.again(number).number(0)?.number(0)?.check_value()?.execute()?;
+        Ok(number)
+    }
+
+    /// What is counted of a workflow by now, to be changed.
+    fn counts(&mut self, number: i64) -> &mut Counted {
+        let Known { counted, recounted, .. } = &mut *self.known;
+        recounted.entry(number).or_insert_with(|| counted.get(&number).copied().unwrap_or_default())
+    }
+
+    fn write_counts(&mut self) -> Result<(), Fault> {
+        let Known { recounted, sum, .. } = &mut *self.known;
+        let sql = "UPDATE workflows SET slots = ?2, last_run = ?3, counts_check = ?4 WHERE id = ?1";
+        let mut update = self.tx.prepare_cached(sql)?;
+        for (number, Counted { slots, last_run }) in recounted {
+            let mut row = Binding::new(&mut update, sum);
+            row.number(*number)?.number(column(*slots))?.number(column(*last_run))?.check_value()?.execute()?;
+        }
+        Ok(())
     }
 
     fn write_workflows(&mut self, commit: &Commit) -> Result<(), Fault> {
@@ -199,11 +263,14 @@ impl Turn<'_> {
                 self.write_definition(number, row, defined_at.at(&row.id), source)?;
                 self.known.defined.push((number, row.version));
             }
-            let sql = "UPDATE workflows SET present = ?2, paused = ?3, planned = ?4, moments = ?5 WHERE id = ?1";
+            let sql = "UPDATE workflows SET name = ?2, version = ?3, present = ?4, paused = ?5, planned = ?6, \
+                       moments = ?7, check_value = ?8 WHERE id = ?1";
             let mut statement = self.tx.prepare_cached(sql)?;
-            let moments = serde_json::to_string(&row.moments)?;
-            let planned = self.known.json(&row.planned)?;
-            statement.execute(params![number, row.present, row.paused, planned, moments])?;
+            let (planned, moments) = (serde_json::to_string(&row.planned)?, serde_json::to_string(&row.moments)?);
+            let mut bound = Binding::new(&mut statement, &mut self.known.sum);
+            bound.number(number)?.text(row.id.as_str())?.number(i64::from(row.version))?;
+            bound.number(i64::from(row.present))?.number(i64::from(row.paused))?;
+            bound.text(&*planned)?.text(&*moments)?.check_value()?.execute()?;
         }
         Ok(())
     }
@@ -215,12 +282,13 @@ impl Turn<'_> {
         at: Timestamp,
         source: Option<i64>,
     ) -> Result<(), Fault> {
-        self.tx.prepare_cached("UPDATE workflows SET version = ?2 WHERE id = ?1")?.execute((number, row.version))?;
-        let sql = "INSERT INTO definitions (workflow, version, at, definition, source) VALUES (?1, ?2, ?3, ?4, ?5) \
-                   ON CONFLICT DO NOTHING";
+        let sql = "INSERT INTO definitions (workflow, version, at, definition, source, check_value) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
         let mut statement = self.tx.prepare_cached(sql)?;
-        let definition = self.known.json(&*row.definition)?;
-        statement.execute(params![number, row.version, at.as_millisecond(), definition, source])?;
+        let definition = serde_json::to_string(&*row.definition)?;
+        let mut bound = Binding::new(&mut statement, &mut self.known.sum);
+        bound.number(number)?.number(i64::from(row.version))?.number(at.as_millisecond())?;
+        bound.text(&*definition)?.number(source)?.check_value()?.execute()?;
         Ok(())
     }
 
@@ -241,27 +309,21 @@ impl Turn<'_> {
         let tx = self.tx;
         let mut insert = tx.prepare_cached(
             "INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-             external_id, priority, backfill, due, said, last_event, collected, outputs, \
-             requested) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) \
+             external_id, priority, backfill, due, said, last_event, collected, outputs, requested, check_value) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
              ON CONFLICT DO NOTHING",
         )?;
         let mut update = tx.prepare_cached(
             "UPDATE slots SET state = ?4, since = ?5, retries = ?6, last_run = ?7, last_run_seq = ?8, run_alive = ?9, \
              external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, last_event = ?15, \
-             collected = ?16, outputs = ?17, requested = ?18 \
+             collected = ?16, outputs = ?17, requested = ?18, check_value = ?19 \
              WHERE scheduled_at = ?1 AND workflow = ?2 AND key = ?3",
         )?;
-        let mut planned = HashMap::<i64, i64>::new();
         for row in slots {
             let number = self.number(&row.id.workflow)?;
-            if write_slot(&mut insert, &mut update, number, row, self.known)? {
-                *planned.entry(number).or_default() += 1;
+            if write_slot(&mut insert, &mut update, number, row, &mut self.known.sum)? {
+                self.counts(number).slots += 1;
             }
-        }
-        let mut count = tx.prepare_cached("UPDATE workflows SET slots = slots + ?2 WHERE id = ?1")?;
-        for (number, slots) in planned {
-            count.execute((number, slots))?;
         }
         Ok(())
     }
@@ -271,13 +333,13 @@ impl Turn<'_> {
             return Ok(());
         }
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO runs (seq, workflow, scheduled_at, key, number, previous, earlier, state, executor, \
-             external_id, dispatched_at, started_at, ended_at, outcome) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING",
+            "INSERT INTO runs (seq, workflow, scheduled_at, key, number, previous, dispatched_at, earlier, origin_check, \
+             state, executor, external_id, started_at, ended_at, outcome, check_value) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING",
         )?;
         let mut update = self.tx.prepare_cached(
             "UPDATE runs SET state = ?2, executor = ?3, external_id = ?4, started_at = ?5, ended_at = ?6, \
-             outcome = ?7 WHERE seq = ?1",
+             outcome = ?7, check_value = ?8 WHERE seq = ?1",
         )?;
         // The chain of a workflow's runs is made in their order.
         let mut runs = runs.iter().collect::<Vec<_>>();
@@ -290,59 +352,36 @@ impl Turn<'_> {
                 || self.insert_run(&mut insert, number, run)?;
             debug_assert!(written, "a run is there or can be put there");
         }
-        let mut last = self.tx.prepare_cached("UPDATE workflows SET last_run = ?2 WHERE id = ?1")?;
-        for (number, seq) in &self.known.later_runs {
-            last.execute((number, column(*seq)))?;
-        }
         Ok(())
     }
 
     fn last_run(&self, number: i64) -> u64 {
-        let Known { last_runs, later_runs, .. } = &*self.known;
-        later_runs.get(&number).or(last_runs.get(&number)).copied().unwrap_or(0)
-    }
-
-    fn outcome(&mut self, run: &Run) -> Result<Option<&str>, Fault> {
-        run.outcome.as_ref().map(|outcome| self.known.json(outcome)).transpose()
+        let Known { counted, recounted, .. } = &*self.known;
+        recounted.get(&number).or(counted.get(&number)).map_or(0, |counted| counted.last_run)
     }
 
     fn insert_run(&mut self, insert: &mut CachedStatement<'_>, number: i64, run: &Run) -> Result<bool, Fault> {
         let key = &run.id.slot.key;
         let earlier = self.last_run(number);
-        insert.raw_bind_parameter(1, column(run.seq))?;
-        insert.raw_bind_parameter(2, number)?;
-        insert.raw_bind_parameter(3, key.scheduled_at().as_millisecond())?;
-        insert.raw_bind_parameter(4, beyond_time(key))?;
-        insert.raw_bind_parameter(5, run.id.number)?;
-        insert.raw_bind_parameter(6, column(run.previous))?;
-        insert.raw_bind_parameter(7, column(earlier))?;
-        insert.raw_bind_parameter(8, run_state(run.state))?;
-        insert.raw_bind_parameter(9, run.executor.as_str())?;
-        insert.raw_bind_parameter(10, run.external_id.as_deref())?;
-        insert.raw_bind_parameter(11, run.dispatched_at.as_millisecond())?;
-        insert.raw_bind_parameter(12, millis(run.started_at))?;
-        insert.raw_bind_parameter(13, millis(run.ended_at))?;
-        insert.raw_bind_parameter(14, self.outcome(run)?)?;
-        let inserted = insert.raw_execute()? > 0;
+        let mut row = Binding::new(insert, &mut self.known.sum);
+        row.number(column(run.seq))?.number(number)?.number(key.scheduled_at().as_millisecond())?;
+        row.text(beyond_time(key))?.number(i64::from(run.id.number))?.number(column(run.previous))?;
+        row.number(run.dispatched_at.as_millisecond())?.number(column(earlier))?.check_value()?;
+        row.again(column(run.seq));
+        let inserted = bind_course(&mut row, run)?.execute()? > 0;
         if inserted && earlier > run.seq {
             let what = format!("run number {} was to be written after number {earlier} of its workflow", run.seq);
             return Err(Fault::Nonsense(what));
         }
         if inserted {
-            self.known.later_runs.insert(number, run.seq);
+            self.counts(number).last_run = run.seq;
         }
         Ok(inserted)
     }
 
     fn update_run(&mut self, update: &mut CachedStatement<'_>, run: &Run) -> Result<bool, Fault> {
-        update.raw_bind_parameter(1, column(run.seq))?;
-        update.raw_bind_parameter(2, run_state(run.state))?;
-        update.raw_bind_parameter(3, run.executor.as_str())?;
-        update.raw_bind_parameter(4, run.external_id.as_deref())?;
-        update.raw_bind_parameter(5, millis(run.started_at))?;
-        update.raw_bind_parameter(6, millis(run.ended_at))?;
-        update.raw_bind_parameter(7, self.outcome(run)?)?;
-        Ok(update.raw_execute()? > 0)
+        let mut row = Binding::new(update, &mut self.known.sum);
+        Ok(bind_course(row.number(column(run.seq))?, run)?.execute()? > 0)
     }
 
     fn write_events(&mut self, events: &[EventRecord]) -> Result<(), Fault> {
@@ -350,28 +389,26 @@ impl Turn<'_> {
             return Ok(());
         }
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO events (seq, at, previous, workflow, scheduled_at, key, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO events (seq, at, previous, workflow, scheduled_at, key, body, check_value) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?;
         for record in events {
-            insert.raw_bind_parameter(1, column(record.seq))?;
-            insert.raw_bind_parameter(2, record.at.as_millisecond())?;
-            insert.raw_bind_parameter(3, column(record.previous))?;
-            self.bind_event(&mut insert, &record.event)?;
-            insert.raw_execute()?;
+            let (workflow, key) = match &record.event {
+                Event::Slot { slot, .. } => (Some(self.number(&slot.workflow)?), Some(&slot.key)),
+                Event::Workflow { workflow, .. } => (Some(self.number(workflow)?), None),
+                _ => (None, None),
+            };
+            let Known { text, sum, .. } = &mut *self.known;
+            let body = match &record.event {
+                Event::Slot { what, .. } => json(text, what)?,
+                Event::Workflow { what, .. } => json(text, what)?,
+                other => json(text, other)?,
+            };
+            let mut row = Binding::new(&mut insert, sum);
+            row.number(column(record.seq))?.number(record.at.as_millisecond())?.number(column(record.previous))?;
+            row.number(workflow)?.number(key.map(|key| key.scheduled_at().as_millisecond()))?;
+            row.text(key.map(beyond_time))?.text(body)?.check_value()?.execute()?;
         }
-        Ok(())
-    }
-
-    fn bind_event(&mut self, insert: &mut CachedStatement<'_>, event: &Event) -> Result<(), Fault> {
-        let (workflow, key, body) = match event {
-            Event::Slot { slot, what } => (Some(self.number(&slot.workflow)?), Some(&slot.key), self.known.json(what)?),
-            Event::Workflow { workflow, what } => (Some(self.number(workflow)?), None, self.known.json(what)?),
-            other => (None, None, self.known.json(other)?),
-        };
-        insert.raw_bind_parameter(4, workflow)?;
-        insert.raw_bind_parameter(5, key.map(|key| key.scheduled_at().as_millisecond()))?;
-        insert.raw_bind_parameter(6, key.map(beyond_time))?;
-        insert.raw_bind_parameter(7, body)?;
         Ok(())
     }
 
@@ -380,28 +417,21 @@ impl Turn<'_> {
             let number = self.number(&backfill.workflow)?;
             let mut upsert = self.tx.prepare_cached(
                 "INSERT INTO backfills (name, workflow, range_start, range_end, mode, priority, asked_by, created_at, \
-                 cancelled_at, slots, reason, paused_at, paused_by, resumed_at) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+                 cancelled_at, slots, reason, paused_at, paused_by, resumed_at, check_value) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) \
                  ON CONFLICT (name) DO UPDATE SET workflow = ?2, range_start = ?3, range_end = ?4, mode = ?5, \
                  priority = ?6, asked_by = ?7, created_at = ?8, cancelled_at = ?9, slots = ?10, reason = ?11, \
-                 paused_at = ?12, paused_by = ?13, resumed_at = ?14",
+                 paused_at = ?12, paused_by = ?13, resumed_at = ?14, check_value = ?15",
             )?;
-            upsert.execute(params![
-                backfill.id.as_str(),
-                number,
-                backfill.range.start.as_millisecond(),
-                backfill.range.end.as_millisecond(),
-                mode_name(backfill.mode),
-                backfill.priority,
-                backfill.by,
-                backfill.created_at.as_millisecond(),
-                millis(backfill.cancelled_at),
-                backfill.slots,
-                backfill.reason,
-                backfill.paused.as_ref().map(|pause| pause.at.as_millisecond()),
-                backfill.paused.as_ref().map(|pause| pause.by.as_str()),
-                millis(backfill.resumed_at),
-            ])?;
+            let paused = backfill.paused.as_ref();
+            let mut row = Binding::new(&mut upsert, &mut self.known.sum);
+            row.text(backfill.id.as_str())?.number(number)?;
+            row.number(backfill.range.start.as_millisecond())?.number(backfill.range.end.as_millisecond())?;
+            row.text(mode_name(backfill.mode))?.number(i64::from(backfill.priority))?.text(&*backfill.by)?;
+            row.number(backfill.created_at.as_millisecond())?.number(millis(backfill.cancelled_at))?;
+            row.number(i64::from(backfill.slots))?.text(backfill.reason.as_deref())?;
+            row.number(paused.map(|pause| pause.at.as_millisecond()))?.text(paused.map(|pause| pause.by.as_str()))?;
+            row.number(millis(backfill.resumed_at))?.check_value()?.execute()?;
         }
         Ok(())
     }
@@ -410,17 +440,16 @@ impl Turn<'_> {
         if facts.is_empty() {
             return Ok(());
         }
-        let sql = "INSERT INTO facts (source, about, key, seq) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+        let sql = "INSERT INTO facts (source, about, key, seq, check_value) VALUES (?1, ?2, ?3, ?4, ?5) \
+                   ON CONFLICT DO NOTHING";
         let mut insert = self.tx.prepare_cached(sql)?;
         // In order they find their places sooner.
         let mut facts: Vec<_> = facts.iter().collect();
         facts.sort_unstable();
         for (name, seq) in facts {
-            insert.raw_bind_parameter(1, &*name.source)?;
-            insert.raw_bind_parameter(2, &*name.about)?;
-            insert.raw_bind_parameter(3, &*name.key)?;
-            insert.raw_bind_parameter(4, column(*seq))?;
-            if insert.raw_execute()? == 0 {
+            let mut row = Binding::new(&mut insert, &mut self.known.sum);
+            row.text(&*name.source)?.text(&*name.about)?.text(&*name.key)?.number(column(*seq))?;
+            if row.check_value()?.execute()? == 0 {
                 return Err(Fault::Nonsense(named_before(name)));
             }
         }
@@ -435,10 +464,12 @@ impl Turn<'_> {
                 continue;
             };
             let mut upsert = self.tx.prepare_cached(
-                "INSERT INTO registers (bucket, key, value) VALUES (?1, ?2, ?3) \
-                 ON CONFLICT (bucket, key) DO UPDATE SET value = ?3",
+                "INSERT INTO registers (bucket, key, value, check_value) VALUES (?1, ?2, ?3, ?4) \
+                 ON CONFLICT (bucket, key) DO UPDATE SET value = ?3, check_value = ?4",
             )?;
-            upsert.execute(params![bucket, key, self.known.json(value)?])?;
+            let Known { text, sum, .. } = &mut *self.known;
+            let mut row = Binding::new(&mut upsert, sum);
+            row.text(&**bucket)?.text(&**key)?.text(json(text, value)?)?.check_value()?.execute()?;
         }
         Ok(())
     }
@@ -450,53 +481,48 @@ fn write_slot(
     update: &mut CachedStatement<'_>,
     number: i64,
     row: &SlotRow,
-    known: &mut Known,
+    sum: &mut Sum,
 ) -> Result<bool, Fault> {
     let slot = &row.slot;
     let fresh = slot.state == SlotState::Waiting && slot.last_run == 0 && slot.said == 0;
-    if fresh && bind_and_execute_slot(insert, number, row, known)? {
+    if fresh && bind_and_execute_slot(insert, number, row, sum)? {
         return Ok(true);
     }
-    if bind_and_execute_slot(update, number, row, known)? {
+    if bind_and_execute_slot(update, number, row, sum)? {
         return Ok(false);
     }
-    bind_and_execute_slot(insert, number, row, known)
+    bind_and_execute_slot(insert, number, row, sum)
 }
 
 fn bind_and_execute_slot(
     statement: &mut CachedStatement<'_>,
     number: i64,
     row: &SlotRow,
-    known: &mut Known,
+    sum: &mut Sum,
 ) -> Result<bool, Fault> {
     let (key, slot) = (&row.id.key, &row.slot);
-    statement.raw_bind_parameter(1, key.scheduled_at().as_millisecond())?;
-    statement.raw_bind_parameter(2, number)?;
-    statement.raw_bind_parameter(3, beyond_time(key))?;
-    statement.raw_bind_parameter(4, slot_state(slot.state))?;
-    statement.raw_bind_parameter(5, slot.since.as_millisecond())?;
-    statement.raw_bind_parameter(6, slot.retries)?;
-    statement.raw_bind_parameter(7, slot.last_run)?;
-    statement.raw_bind_parameter(8, column(slot.last_run_seq))?;
-    statement.raw_bind_parameter(9, slot.run_alive)?;
-    statement.raw_bind_parameter(10, slot.external_id.as_deref())?;
-    statement.raw_bind_parameter(11, slot.priority)?;
-    statement.raw_bind_parameter(12, slot.backfill.as_ref().map(|backfill| backfill.as_str()))?;
-    statement.raw_bind_parameter(13, millis(slot.due))?;
-    statement.raw_bind_parameter(14, slot.said)?;
-    statement.raw_bind_parameter(15, column(slot.last_event))?;
-    let collected = slot.collected.as_deref().map(|collected| known.json(collected)).transpose()?;
-    statement.raw_bind_parameter(16, collected)?;
-    let outputs = slot.outputs.as_deref().map(|outputs| known.json(outputs)).transpose()?;
-    statement.raw_bind_parameter(17, outputs)?;
-    statement.raw_bind_parameter(18, slot.requested)?;
-    Ok(statement.raw_execute()? > 0)
+    let collected = slot.collected.as_deref().map(serde_json::to_string).transpose()?;
+    let outputs = slot.outputs.as_deref().map(serde_json::to_string).transpose()?;
+    let mut row = Binding::new(statement, sum);
+    row.number(key.scheduled_at().as_millisecond())?.number(number)?.text(beyond_time(key))?;
+    row.number(slot_state(slot.state))?.number(slot.since.as_millisecond())?.number(i64::from(slot.retries))?;
+    row.number(i64::from(slot.last_run))?.number(column(slot.last_run_seq))?.number(i64::from(slot.run_alive))?;
+    row.text(slot.external_id.as_deref())?.number(i64::from(slot.priority))?;
+    row.text(slot.backfill.as_ref().map(|backfill| backfill.as_str()))?.number(millis(slot.due))?;
+    row.number(i64::from(slot.said))?.number(column(slot.last_event))?.text(collected.as_deref())?;
+    row.text(outputs.as_deref())?.number(i64::from(slot.requested))?;
+    Ok(row.check_value()?.execute()? > 0)
 }
 
-/// A digest of a text that no version of anything changes (FNV-1a); texts are compared besides.
-fn fnv(text: &str) -> i64 {
-    let digest = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    digest.cast_signed()
+/// Binds what changes of a run as it goes on.
+fn bind_course<'b, 'a, 'c>(row: &'b mut Binding<'a, 'c>, run: &Run) -> Result<&'b mut Binding<'a, 'c>, Fault> {
+    let outcome = run.outcome.as_ref().map(serde_json::to_string).transpose()?;
+    row.number(run_state(run.state))?.text(run.executor.as_str())?.text(run.external_id.as_deref())?;
+    row.number(millis(run.started_at))?.number(millis(run.ended_at))?.text(outcome.as_deref())?.check_value()
+}
+
+fn json<'t>(text: &'t mut Vec<u8>, value: &impl Serialize) -> Result<&'t str, Fault> {
+    text.clear();
+    serde_json::to_writer(&mut *text, value)?;
+    from_utf8(text).map_err(|error| Fault::Nonsense(error.to_string()))
 }
