@@ -1,5 +1,6 @@
 //! The small files of a run and how they get to disk: replaced whole, or created once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -175,7 +176,14 @@ pub(crate) fn read_claim(dir: &Path) -> Result<Option<(Claim, Option<ProcessId>)
     let mut lines = bytes.split(|&byte| byte == b'\n');
     let claim = parse(dir, CLAIM, lines.next().unwrap_or_default())?;
     // Half a line, or none: the command has only just started.
-    let command = lines.next().and_then(|line| serde_json::from_slice(line).ok());
+    let line = lines.next().filter(|line| is_whole(line));
+    let command = line.and_then(|line| match parse(dir, CLAIM, line) {
+        Ok(command) => Some(command),
+        Err(error) => {
+            tracing::warn!("failed to {error}; the process of the command is unknown");
+            None
+        }
+    });
     Ok(Some((claim, command)))
 }
 
@@ -183,7 +191,7 @@ pub(crate) fn read_claim(dir: &Path) -> Result<Option<(Claim, Option<ProcessId>)
 /// most of the cost of a short run depends on.
 pub(crate) fn add_command(dir: &Path, command: ProcessId) -> io::Result<()> {
     let mut line = vec![b'\n'];
-    serde_json::to_writer(&mut line, &command)?;
+    line.extend(checked(serde_json::to_vec(&command)?));
     OpenOptions::new().append(true).open(dir.join(CLAIM))?.write_all(&line)
 }
 
@@ -210,7 +218,42 @@ fn read_bytes(dir: &Path, name: &str) -> Result<Option<Vec<u8>>, LocalError> {
 }
 
 fn parse<T: DeserializeOwned>(dir: &Path, name: &str, bytes: &[u8]) -> Result<T, LocalError> {
-    serde_json::from_slice(bytes).map_err(|source| LocalError::BadRecord { path: dir.join(name), source })
+    let record = unchecked(bytes).and_then(|bytes| serde_json::from_slice(&bytes));
+    record.map_err(|source| LocalError::BadRecord { path: dir.join(name), source })
+}
+
+/// How the last member of a record begins: the check value of all before it.
+const CHECK: &[u8] = b",\"check\":\"";
+/// What comes after that: eight digits, and the end.
+const CHECKED_END: usize = 10;
+
+/// A record with its check value, so that what changes on the disk by itself is noticed when it is read.
+fn checked(mut record: Vec<u8>) -> Vec<u8> {
+    if record.starts_with(b"{") && record.pop() == Some(b'}') {
+        let value = crc32fast::hash(&record);
+        record.extend(CHECK);
+        record.extend(format!("{value:08x}\"}}").bytes());
+    }
+    record
+}
+
+/// Whether a line is no longer being written.
+fn is_whole(line: &[u8]) -> bool {
+    let check = line.windows(CHECK.len()).position(|part| part == CHECK);
+    line.ends_with(b"}") || check.is_some_and(|at| line.len() >= at + CHECK.len() + CHECKED_END)
+}
+
+/// The record without its check value, which has to be right. One without any was written before there were any.
+fn unchecked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, serde_json::Error> {
+    let Some((rest, end)) = bytes.len().checked_sub(CHECKED_END).and_then(|at| bytes.split_at_checked(at)) else {
+        return Ok(bytes.into());
+    };
+    let Some(record) = rest.strip_suffix(CHECK) else { return Ok(bytes.into()) };
+    let expected = format!("{:08x}\"}}", crc32fast::hash(record));
+    if end != expected.as_bytes() {
+        return Err(serde::de::Error::custom("it does not agree with its check value: it changed by itself"));
+    }
+    Ok([record, b"}"].concat().into())
 }
 
 /// Writes a file that nobody looks for, readable by its owner alone.
@@ -219,6 +262,7 @@ fn write_temp<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<PathBuf
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
     let path = dir.join(format!(".{name}.{}.{count}", std::process::id()));
     let bytes = serde_json::to_vec(value).map_err(|source| LocalError::BadRecord { path: path.clone(), source })?;
+    let bytes = checked(bytes);
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path).at("create", &path)?;
     if let Err(error) = file.write_all(&bytes) {
@@ -259,6 +303,67 @@ mod tests {
         assert_eq!(text, r#"{"outcome":"exited","code":3,"started_at_ms":1,"ended_at_ms":2}"#);
         assert_eq!(serde_json::from_str::<Exit>(&text).unwrap(), exit);
         assert_eq!(serde_json::to_value(Outcome::TimedOut).unwrap(), serde_json::json!({"outcome": "timed_out"}));
+    }
+
+    /// Reads what is there after each of its bits was flipped.
+    fn each_flip(dir: &Path, name: &str, look: impl Fn()) {
+        let written = fs::read(dir.join(name)).unwrap();
+        for bit in 0..written.len() * 8 {
+            let mut flipped = written.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            fs::write(dir.join(name), &flipped).unwrap();
+            look();
+        }
+        fs::write(dir.join(name), &written).unwrap();
+    }
+
+    #[test]
+    fn no_bit_of_a_record_flips_unseen() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let exit =
+            Exit { outcome: Outcome::Exited { code: 3 }, started_at_ms: Some(1_700_000_000_000), ended_at_ms: 2 };
+        create_once(dir, EXIT, &exit).unwrap();
+        each_flip(dir, EXIT, || {
+            if let Ok(read) = read::<Exit>(dir, EXIT) {
+                assert_eq!(read.as_ref(), Some(&exit), "{}", fs::read_to_string(dir.join(EXIT)).unwrap());
+            }
+        });
+        let run = RunRef::new("w", "2016-01-01T12:00Z", 1);
+        let mut spec = RunSpec::new(run, "w@1#2", ["sh", "-c", "exit 3"]);
+        spec.timeout = Some(Duration::from_secs(5));
+        replace(dir, SPEC, &spec).unwrap();
+        each_flip(dir, SPEC, || {
+            if let Ok(read) = read::<RunSpec>(dir, SPEC) {
+                assert_eq!(read.as_ref(), Some(&spec));
+            }
+        });
+        let shim = ProcessId::current().unwrap();
+        let claim = Claim {
+            run_id: "w@1#2".to_owned(),
+            tag: "x".to_owned(),
+            shim: Some(shim),
+            host: "h".to_owned(),
+            claimed_at_ms: 5,
+        };
+        create_once(dir, CLAIM, &claim).unwrap();
+        add_command(dir, shim).unwrap();
+        each_flip(dir, CLAIM, || {
+            if let Ok(Some((read, command))) = read_claim(dir) {
+                assert_eq!(read, claim);
+                assert!(command.is_none_or(|command| command == shim), "{command:?}");
+            }
+        });
+        assert_eq!(read_claim(dir).unwrap(), Some((claim, Some(shim))));
+    }
+
+    #[test]
+    fn a_record_without_a_check_value_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = r#"{"outcome":"exited","code":3,"started_at_ms":1,"ended_at_ms":2}"#;
+        fs::write(dir.path().join(EXIT), text).unwrap();
+        let exit = Exit { outcome: Outcome::Exited { code: 3 }, started_at_ms: Some(1), ended_at_ms: 2 };
+        assert_eq!(read(dir.path(), EXIT).unwrap(), Some(exit));
     }
 
     #[test]
