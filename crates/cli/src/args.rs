@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::{
     backfill, backfills, capacity, change, check, completions, cron, deploy, export, graph, groups, import, list, logs,
     pause, plan, relatives, run_job, schedule, schedules, serve, shadow, source, start, stuck, submit, tell, test,
-    types, up, watch, why, worker,
+    types, up, verify, watch, why, worker,
 };
 
 const EXIT_CODES: &str = "\
@@ -17,6 +17,7 @@ Exit codes:
   1  the thing asked about is bad or failed, or the server refused
   2  the command line makes no sense: unknown option, bad time, no such folder
   3  no server answers
+  4  what is stored is damaged: `kelos verify` says what, and goes on with it
 
 A client finds the server by --server, by KELOS_SERVER, by the `kelos up` whose
 folder it is in, or at http://127.0.0.1:7437. Times are in UTC, such as
@@ -131,6 +132,8 @@ commands! {
     Import(import::ImportArgs) => import::run,
     /// Write the state for another scheduler, so that it can go on; while no server runs
     Export(export::ExportArgs) => export::run,
+    /// Hold what is stored against its check values; after damage, or to go on with an old backup, take it as it is
+    Verify(verify::VerifyArgs) => verify::run,
     /// Run beside a live Celos without acting, and say slot by slot where the two disagree
     Shadow(shadow::ShadowArgs) => shadow::run,
     /// Print kelos.d.ts: with it beside the scripts, editors complete and explain what they may use

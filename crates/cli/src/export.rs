@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, Failure> {
         let failure = Failure::usage(format!("export {}: there is no such database", data.database().display()));
         return Err(failure.hint("name the folder of `kelos up` with --dir, or that of `kelos serve` with --db"));
     }
-    let mut store = SqliteStore::open(data.database()).map_err(|error| Failure::bad(error.to_string()))?;
+    let mut store = SqliteStore::open(data.database()).map_err(|error| Failure::of_store(&error))?;
     let now = whole_millis(Timestamp::now());
     // A picture of what moves is no state to go on from.
     let lease = lead(&mut store, now).map_err(|error| match error {

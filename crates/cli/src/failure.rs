@@ -1,11 +1,17 @@
 //! Why a command was not carried out, for the person who typed it.
 
+use kelos::MENDING;
+use kelos::store::StoreError;
+
 /// The thing that was asked about is bad, or what was asked for was refused.
 pub(crate) const BAD: u8 = 1;
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
 /// No server answers.
 pub(crate) const UNREACHABLE: u8 = 3;
+
+/// What is stored is damaged.
+pub(crate) const DAMAGED: u8 = 4;
 
 /// A command that was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +38,18 @@ impl Failure {
 
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure::new(USAGE, message)
+    }
+
+    /// What the store said.
+    pub(crate) fn of_store(error: &StoreError) -> Failure {
+        match error {
+            StoreError::Corrupt { .. } => Failure::damaged(error.to_string()),
+            other => Failure::bad(other.to_string()),
+        }
+    }
+
+    pub(crate) fn damaged(message: impl Into<String>) -> Failure {
+        Failure::new(DAMAGED, message).hint(MENDING)
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {

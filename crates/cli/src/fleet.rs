@@ -3,7 +3,7 @@
 //! The lock beside the database says who leads; `server.json` in the folder of state says where, and holds the token that a
 //! worker has to show, readable by its owner alone.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use kelos::Pace;
 use kelos::script::AppsSource;
+use kelos::store::SqliteStore;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use ureq::Agent;
@@ -28,8 +29,8 @@ use crate::up::{self, STATE, WHERE};
 use crate::worker::USUAL_LOG;
 use crate::{folder, logging, text};
 
-/// How long a leader that holds the lock and does not answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a leader that holds the lock and does not answer is waited for: until its lease has run out, at the most.
+const PATIENCE: Duration = kelos::node::LEASE.saturating_add(Duration::from_secs(10));
 /// How long an answer to "are you there?" may take.
 const GLANCE: Duration = Duration::from_secs(5);
 /// Wait until the next look for a leader.
@@ -165,7 +166,7 @@ impl Fleet {
 
     /// Leads, unless somebody else does.
     fn try_to_lead(&self) -> Result<Option<(Place, Lead)>, Failure> {
-        if is_led(&self.state) {
+        if SqliteStore::is_led(&self.state.join(DATABASE), Timestamp::now()) {
             return Ok(None);
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
@@ -192,6 +193,10 @@ impl Fleet {
             Role::Troubled(reason) => {
                 host.give_up();
                 return Err(Failure::bad(reason));
+            }
+            Role::Damaged(reason) => {
+                host.give_up();
+                return Err(Failure::damaged(reason));
             }
         }
         let place = Place { address, token: Some(token) };
@@ -228,12 +233,6 @@ fn serve(host: Host, state: &Path, place: &Place) -> Result<Lead, Failure> {
         Ok(written) => written.map(|()| Lead { stop, thread }),
         Err(_) => Err(thread.join().ok().and_then(Result::err).unwrap_or_else(|| Failure::bad("answer requests"))),
     }
-}
-
-/// Whether another process holds the database.
-fn is_led(state: &Path) -> bool {
-    let lock = File::open(state.join("kelos.db.lock"));
-    lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
 /// Says where the leader is, to whoever may read it: only who may read the token can have jobs.

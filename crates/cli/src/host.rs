@@ -11,7 +11,7 @@ use kelos::model::{SlotRef, WorkflowId};
 use kelos::script::{AppsSource, Folders};
 use kelos::sources::Watch;
 use kelos::store::SqliteStore;
-use kelos::{Node, NodeConfig, Pace, Status, local};
+use kelos::{Node, NodeConfig, NodeError, Pace, Status, local};
 use kelos_server::{App, Groups, Hosts, Limits, Links, router};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -107,6 +107,8 @@ pub(crate) enum Role {
     Standby,
     /// Its store fails; why completes "failed to …".
     Troubled(String),
+    /// What is stored is damaged; why completes "failed to …".
+    Damaged(String),
 }
 
 /// What pages are told when a server starts.
@@ -147,7 +149,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         .map_err(|error| Failure::bad(format!("start threads: {error}")))?;
     let runs = plan.data.join("runs");
     folder::make_private(&runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
-    let store = SqliteStore::open(plan.data.join("kelos.db")).map_err(|error| Failure::bad(error.to_string()))?;
+    let store = SqliteStore::open(plan.data.join("kelos.db")).map_err(|error| Failure::of_store(&error))?;
     let mut config = NodeConfig::new(runs, local::own_shim());
     config.folders = Some(plan.folders);
     config.apps = Some(plan.apps);
@@ -163,8 +165,10 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         config.worker_lease = workers.lease;
     }
     let worker_token = plan.workers.map(|workers| workers.token);
-    let node = Node::start(config, Box::new(store), runtime.handle().clone())
-        .map_err(|error| Failure::bad(error.to_string()))?;
+    let node = Node::start(config, Box::new(store), runtime.handle().clone()).map_err(|error| match &error {
+        NodeError::Store(error) => Failure::of_store(error),
+        error => Failure::bad(error.to_string()),
+    })?;
     let takes_deployments = plan.tunables.allow_deploy;
     Ok(Host { node, takes_deployments, worker_token, pages, runtime, listener: plan.listener })
 }
@@ -178,6 +182,7 @@ impl Host {
             match settled {
                 Ok(Status::Standby) => return Role::Standby,
                 Ok(Status::Troubled { reason }) => return Role::Troubled(reason),
+                Ok(Status::Damaged { reason }) => return Role::Damaged(reason),
                 _ => {}
             }
             // The engine answers in order: once it has, the scripts that were loaded before are known.
@@ -232,8 +237,13 @@ impl Host {
                 desk.close();
             };
             let served = kelos_server::serve(listener, router(app), Limits::of_process(), ended).await;
+            let status = node.handle().status();
             node.stop().await;
-            served.map_err(|error| socket(&error))
+            served.map_err(|error| socket(&error))?;
+            match status {
+                Status::Damaged { reason } => Err(Failure::damaged(reason)),
+                _ => Ok(()),
+            }
         });
         // A look at a dead file system may hang in a thread; the process does not wait for it.
         runtime.shutdown_timeout(Duration::from_secs(2));

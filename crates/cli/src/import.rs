@@ -75,7 +75,7 @@ fn store(data: &Data, dry_run: bool) -> Result<Box<dyn Store>, Failure> {
         return Ok(Box::new(MemoryStore::new()));
     }
     data.make()?;
-    let store = SqliteStore::open(data.database()).map_err(|error| Failure::bad(error.to_string()))?;
+    let store = SqliteStore::open(data.database()).map_err(|error| Failure::of_store(&error))?;
     Ok(Box::new(store))
 }
 

@@ -49,6 +49,7 @@ mod test;
 mod text;
 mod types;
 mod up;
+mod verify;
 mod watch;
 mod why;
 mod worker;

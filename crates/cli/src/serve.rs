@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kelos::Pace;
 use kelos::script::Folders;
+use kelos::{MENDING, Pace};
 
 use crate::apps::Apps;
 use crate::failure::Failure;
@@ -119,6 +119,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         ),
         host::Role::Troubled(reason) => {
             text::line(format!("it can't schedule yet: failed to {reason}; it goes on trying"));
+        }
+        host::Role::Damaged(reason) => {
+            text::line(format!(
+                "nothing is scheduled: failed to {reason}; this server answers questions only. {MENDING}"
+            ));
         }
     }
     host.serve(|| say(args, &address, &data))?;

@@ -75,6 +75,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         host::Role::Leader => None,
         host::Role::Standby => Some(taken(&dir, &state)),
         host::Role::Troubled(reason) => Some(Failure::bad(reason)),
+        host::Role::Damaged(reason) => Some(Failure::damaged(reason)),
     };
     if let Some(trouble) = trouble {
         host.give_up();

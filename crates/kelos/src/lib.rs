@@ -32,7 +32,7 @@ pub mod turn;
 pub mod why;
 pub mod workers;
 
-pub use engine::{AskError, EngineParts, Handle, Pace, Status};
+pub use engine::{AskError, EngineParts, Handle, MENDING, Pace, Status};
 pub use node::{Node, NodeConfig, NodeError};
 
 pub use kelos_core as core;

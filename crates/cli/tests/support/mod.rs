@@ -188,12 +188,23 @@ impl Server {
         self.child.wait().expect("its end");
     }
 
+    /// Sends it a signal.
+    #[track_caller]
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("kill");
+        assert!(status.success());
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn try_wait(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("its status")
+    }
+
     /// Asks it to end.
     #[track_caller]
     pub(crate) fn stop(mut self) -> ExitStatus {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
-        assert!(status.success());
+        self.signal("TERM");
         eventually("ended", || self.child.try_wait().expect("its status"))
     }
 }

@@ -11,7 +11,7 @@ use kelos_store::Reader;
 use tokio::sync::{oneshot, watch};
 
 use super::deployments::projects;
-use super::{Definitions, Message, Pace, Shown, Status};
+use super::{Definitions, MENDING, Message, Pace, Shown, Status};
 use crate::clock::Clock;
 use crate::executor::Executors;
 
@@ -178,6 +178,7 @@ impl Handle {
         match self.status() {
             Status::Standby => AskError::Standby,
             Status::Troubled { reason } => AskError::NoAnswer(reason),
+            Status::Damaged { reason } => AskError::NoAnswer(format!("failed to {reason}; {MENDING}")),
             _ => AskError::NoAnswer("it is ending".to_owned()),
         }
     }

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::deployments;
 use super::stepping::{Stepping, Wanted};
-use super::{Definitions, EngineParts, Message, Pace, Shown, Status};
+use super::{Definitions, EngineParts, MENDING, Message, Pace, Shown, Status};
 use crate::executor::{Given, Reports, Start, WORKER};
 use crate::job;
 use crate::prober::Prober;
@@ -22,6 +22,12 @@ use crate::turn::Turns;
 
 /// How often a standby asks for the lease, and a troubled engine tries its store again.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
+
+/// How often an engine whose data is damaged looks whether it was put right.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// How often everything that is stored is read and held against its check values, by whoever leads.
+const VERIFY_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// How often trouble that stays the same is written to the log.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
@@ -103,10 +109,18 @@ impl Leader {
                     let _ = done.map(|done| done.send(()));
                     return;
                 }
+                Left::Store(error @ StoreError::Deposed { .. }) => {
+                    tracing::warn!("failed to {error}; standing by");
+                }
                 Left::Store(error) => {
                     self.say(&error);
-                    self.show(Status::Troubled { reason: error.to_string() });
-                    if let Some(done) = self.idle(TRY_AGAIN) {
+                    let reason = error.to_string();
+                    let (status, wait) = match error {
+                        StoreError::Corrupt { .. } => (Status::Damaged { reason }, LOOK_AGAIN),
+                        _ => (Status::Troubled { reason }, TRY_AGAIN),
+                    };
+                    self.show(status);
+                    if let Some(done) = self.idle(wait) {
                         self.show(Status::Stopped);
                         let _ = done.send(());
                         return;
@@ -118,11 +132,15 @@ impl Leader {
 
     /// Logs trouble, but not every half second while it stays the same.
     fn say(&mut self, error: &StoreError) {
+        let what_follows = match error {
+            StoreError::Corrupt { .. } => format!("nothing is scheduled: {MENDING}"),
+            _ => "starting over from what is stored, until it works".to_owned(),
+        };
         let error = error.to_string();
         let now = Instant::now();
         let said = self.said.as_ref().is_some_and(|(words, at)| *words == error && now < *at + SAY_AGAIN);
         if !said {
-            tracing::error!("failed to {error}; starting over from what is stored, until it works");
+            tracing::error!("failed to {error}; {what_follows}");
             self.said = Some((error, now));
         }
     }
@@ -180,6 +198,8 @@ impl Leader {
     fn take_turns(&mut self, lease: Lease) -> Result<Option<oneshot::Sender<()>>, StoreError> {
         let now = self.now();
         let (mut turns, commands) = Turns::restore(self.parts.config.clone(), &mut *self.parts.store, lease, now)?;
+        // That may have taken its time.
+        self.renew(lease)?;
         tracing::info!(epoch = lease.epoch, slots = turns.core().live_slots(), "leading");
         self.perform(commands);
         let mut first = Vec::new();
@@ -191,7 +211,12 @@ impl Leader {
         self.take_turn(&mut turns, first)?;
         self.show(Status::Leading { epoch: lease.epoch });
         let mut renew_at = Instant::now() + self.parts.lease / 3;
+        let mut verify_at = Instant::now();
         loop {
+            if Instant::now() >= verify_at {
+                self.verify();
+                verify_at = Instant::now() + VERIFY_EVERY;
+            }
             let mut batch = self.collect(&turns, renew_at);
             if batch.defined
                 && let Some(definitions) = &self.definitions
@@ -208,6 +233,18 @@ impl Leader {
                 self.renew(lease)?;
                 renew_at = Instant::now() + self.parts.lease / 3;
             }
+        }
+    }
+
+    /// Has everything read, on a thread of its own. The store knows then what is damaged, and takes no turn any more.
+    fn verify(&self) {
+        let reader = self.parts.store.reader();
+        let look = move || match reader.damage(1) {
+            Ok(found) => found.iter().for_each(|what| tracing::error!("what is stored is damaged: {what}")),
+            Err(error) => tracing::warn!("failed to {error}"),
+        };
+        if let Err(error) = std::thread::Builder::new().name("kelos-verify".to_owned()).spawn(look) {
+            tracing::warn!("failed to start a thread: {error}");
         }
     }
 

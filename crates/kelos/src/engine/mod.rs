@@ -79,9 +79,18 @@ pub enum Status {
         /// What the store said.
         reason: String,
     },
+    /// What is stored is damaged; nothing is scheduled until that is mended. [`MENDING`] says how.
+    Damaged {
+        /// What was found.
+        reason: String,
+    },
     /// It has ended.
     Stopped,
 }
+
+/// What to do about damage, for people.
+pub const MENDING: &str = "stop the server and ask `kelos verify` what is damaged; then put a backup in the place of the database, \
+    or go on with what is there by `kelos verify --accept`";
 
 /// What is defined, all of it.
 #[derive(Clone, Default)]

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use kelos::model::WorkflowId;
 use kelos::store::{Reader, StoreError};
-use kelos::{Pace, Status};
+use kelos::{MENDING, Pace, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -24,11 +24,15 @@ use kelos::schedule;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Health {
     /// `leading` (it schedules by itself), `stepped` (it leads, and waits to be stepped), `standby` (another
-    /// server leads on the same data), `starting`, `troubled` (the store fails) or `stopped`.
+    /// server leads on the same data), `starting`, `troubled` (the store fails), `damaged` (what is stored does not agree with
+    /// itself: nothing is scheduled) or `stopped`.
     status: &'static str,
     /// What the trouble is.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
     /// Position of the last event in the log.
     last_seq: Option<u64>,
     /// What the server's clock says.
@@ -49,17 +53,21 @@ pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Re
         (Status::Standby, _) => ("standby", None),
         (Status::Starting, _) => ("starting", None),
         (Status::Troubled { reason }, _) => ("troubled", Some(format!("failed to {reason}"))),
+        (Status::Damaged { reason }, _) => ("damaged", Some(format!("failed to {reason}"))),
         (Status::Stopped, _) => ("stopped", None),
     };
     // The engine may be idle: only reading tells whether the store can be read.
     let last_seq = app.read(|reader| reader.last_seq()).await;
-    if let Err(error) = &last_seq {
+    if let Err(error) = last_seq.as_ref()
+        && status != "damaged"
+    {
         (status, reason) = ("troubled", Some(format!("failed to {error}")));
     }
     let works = matches!(status, "leading" | "stepped" | "standby");
     let code = if works { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let now = handle.now().into();
-    (code, Json(Health { status, reason, last_seq: last_seq.ok(), now })).into_response()
+    let hint = (status == "damaged").then_some(MENDING);
+    (code, Json(Health { status, reason, hint, last_seq: last_seq.ok(), now })).into_response()
 }
 
 /// Which program this is.

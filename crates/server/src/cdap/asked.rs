@@ -53,7 +53,7 @@ fn check_leader(status: &Status) -> Result<(), Fault> {
     let why = match status {
         Status::Leading { .. } | Status::Standby => return Ok(()),
         Status::Starting => "it has not started yet".to_owned(),
-        Status::Troubled { reason } => reason.clone(),
+        Status::Troubled { reason } | Status::Damaged { reason } => reason.clone(),
         Status::Stopped => "it has ended".to_owned(),
     };
     Err(Fault::unavailable(format!("failed to reach the service \"Core scheduler\": {why}; try again")))

@@ -3,7 +3,7 @@
 use axum::response::{Html, IntoResponse, Response};
 use kelos::model::time::format_short;
 use kelos::model::{SlotRef, WorkflowId};
-use kelos::{Pace, Status};
+use kelos::{MENDING, Pace, Status};
 use maud::{DOCTYPE, Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -122,6 +122,7 @@ impl<'a> Page<'a> {
                 body.filled[self.filled] {
                     a.skip href="#main" { "Skip to the contents" }
                     (self.header())
+                    (self.banner())
                     main #main tabindex="-1" { (body) }
                     (keys())
                 }
@@ -142,6 +143,19 @@ impl<'a> Page<'a> {
                 // The first one chooses between light and dark, which must be known before anything is painted.
                 @for (index, name) in self.scripts.iter().enumerate() {
                     script src=(assets::href(name)) defer[index > 0] {}
+                }
+            }
+        }
+    }
+
+    /// What nobody must overlook, above everything.
+    fn banner(&self) -> Markup {
+        let damaged = self.health.as_ref().filter(|health| health.word == "damaged");
+        html! {
+            @if let Some(health) = damaged {
+                p.banner role="alert" {
+                    strong { "What is stored is damaged, and nothing is scheduled." }
+                    " It " (health.words) ". What can be read is shown. To mend it, " (MENDING) "."
                 }
             }
         }
@@ -177,6 +191,7 @@ fn health(app: &App) -> Health {
         (Status::Standby, _) => ("waits", "standby", "another server leads on the same data".to_owned()),
         (Status::Starting, _) => ("waits", "starting", "it has not led yet".to_owned()),
         (Status::Troubled { reason }, _) => ("bad", "troubled", format!("failed to {reason}")),
+        (Status::Damaged { reason }, _) => ("bad", "damaged", format!("failed to {reason}")),
         (Status::Stopped, _) => ("bad", "stopped", "its engine has ended".to_owned()),
     };
     Health { class, word, words }

@@ -31,7 +31,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
     let problems = app.node().problems();
     let broken: Vec<Health> = app.node().storage().health().into_iter().filter(|one| one.broken.is_some()).collect();
     let trouble = match app.handle().status() {
-        Status::Troubled { reason } => Some(reason),
+        Status::Troubled { reason } | Status::Damaged { reason } => Some(reason),
         _ => None,
     };
     let body = html! {
