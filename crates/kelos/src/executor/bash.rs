@@ -1,15 +1,17 @@
 //! Shell commands in which `{date}` stands for a value of the job.
 //!
 //! A value never becomes a part of what the shell parses, but where all its characters are harmless: the shell reads it from a
-//! variable. Only `{date:raw}` is pasted whatever it is.
+//! variable. Where a shell evaluates also what it reads from a variable, only numbers can stand. Only `{date:raw}` is pasted
+//! whatever it is.
 
 use std::collections::BTreeMap;
 
+use kelos_model::jobs::shown;
 use serde_json::{Map, Value, json};
 
 use super::Start;
 use super::translated::JobValues;
-use crate::stolos::{Piece, Placeholders};
+use crate::stolos::{Manner, Piece, Placeholders, ShellText, Trust, is_plain, trust_of};
 
 /// The settings of a command for a job: `shell` with its placeholders filled.
 pub(super) fn command(start: &Start) -> Result<Map<String, Value>, String> {
@@ -32,248 +34,82 @@ struct Quoted {
 }
 
 fn quoted(placeholders: &Placeholders, values: &JobValues) -> Result<Quoted, String> {
+    let text = ShellText::read(placeholders, |name| values.get(name));
+    let trust = |name: &str| values.get(name).map_or(Trust::Free, trust_of);
+    // The variables are judged when the command is started.
+    if let Some(fault) = text.faults(trust, |_| None).first() {
+        let value = values.get(&fault.name).unwrap_or_default();
+        return Err(format!("its command can't be given \"{}\": {fault}", shown(value)));
+    }
     let mut quoted = Quoted::default();
-    let mut shell = Shell::default();
     for (at, piece) in placeholders.pieces.iter().enumerate() {
         let (name, raw) = match piece {
             Piece::Text(text) => {
                 quoted.text.push_str(text);
-                shell.read(text);
                 continue;
             }
             Piece::Value { name, raw } => (name, *raw),
         };
         let value = values.get(name).ok_or_else(|| format!("its command has {{{name}}}, which is not known"))?;
-        let next = placeholders.pieces.get(at + 1);
-        if raw {
-            quoted.text.push_str(value);
-            shell.read(value);
-            continue;
+        let manner = text.manner(at);
+        if !raw && text.ends_a_document(at, value) {
+            return Err(format!(
+                "its command can't be given \"{}\": {{{name}}} would end a here-document",
+                shown(value)
+            ));
         }
-        if is_harmless(value, next) {
+        if raw || is_pasted(value, manner, placeholders.pieces.get(at + 1)) {
             quoted.text.push_str(value);
+        } else if let Some(number) = in_arithmetic(value, manner) {
+            quoted.text.push_str(&number);
         } else {
             let variable = format!("KELOS_VALUE_{}", at + 1);
-            quoted.text.push_str(&shell.reference(&variable));
+            quoted.text.push_str(&reference(&variable, manner));
             quoted.variables.insert(variable, value.to_owned());
         }
-        shell.read("x");
     }
     Ok(quoted)
 }
 
-/// Whether a value means itself wherever the shell reads it.
-fn is_harmless(value: &str, next: Option<&Piece>) -> bool {
-    const RESERVED: [&str; 13] =
-        ["if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in"];
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:@%+,-".contains(letter);
+/// Whether a value means itself where it stands, so that it can be written there.
+fn is_pasted(value: &str, manner: Manner, next: Option<&Piece>) -> bool {
     // `1>file` redirects.
     let redirects = matches!(next, Some(Piece::Text(text)) if text.starts_with(['<', '>']));
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
-    let means_more = value.is_empty() || RESERVED.contains(&value) || (redirects && is_number);
-    !means_more && value.chars().all(plain)
+    match manner {
+        // A line could be the one that ends the document.
+        Manner::Arithmetic { .. } | Manner::ExpandedDocument => false,
+        // There the shell reads neither quotes nor variables.
+        Manner::LiteralDocument => true,
+        Manner::Conditional if value.starts_with('-') => false,
+        _ => is_plain(value) && !(redirects && is_number),
+    }
 }
 
-/// Where in a shell's text a place is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
-    Single,
-    Double,
-    Comment,
-    /// `$(…)`, or parentheses.
-    Parentheses,
-    /// `${…}`.
-    Braces,
-    Backquotes,
+/// A number as arithmetic reads it: without the zeros that would make it octal, and with parentheses where it has a sign.
+fn in_arithmetic(value: &str, manner: Manner) -> Option<String> {
+    let Manner::Arithmetic { joined } = manner else { return None };
+    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    Some(match value.strip_prefix('-') {
+        _ if joined => value.to_owned(),
+        None if is_number => {
+            Some(value.trim_start_matches('0')).filter(|rest| !rest.is_empty()).unwrap_or("0").to_owned()
+        }
+        Some(_) => format!("({value})"),
+        None => value.to_owned(),
+    })
 }
 
-/// Follows the quoting of a text for the shell, as far as that decides how a variable is written.
-#[derive(Debug, Default)]
-struct Shell {
-    within: Vec<Within>,
-    /// What a here-document or the like leaves in doubt.
-    in_doubt: bool,
-    escaped: bool,
-    before: Option<char>,
-}
-
-impl Shell {
-    fn read(&mut self, text: &str) {
-        let mut rest = text.chars().peekable();
-        while let Some(letter) = rest.next() {
-            let follows = rest.peek().copied();
-            if std::mem::take(&mut self.escaped) {
-                self.before = Some('x');
-                continue;
-            }
-            match self.within.last() {
-                Some(Within::Single) => self.close(letter, '\''),
-                Some(Within::Comment) => self.close(letter, '\n'),
-                Some(Within::Double) => self.expands(letter, follows, '"'),
-                _ => self.plain(letter, follows),
-            }
-            self.before = Some(letter);
-        }
-    }
-
-    fn close(&mut self, letter: char, end: char) {
-        if letter == end {
-            self.within.pop();
-        }
-    }
-
-    /// Inside double quotes, and what is the same without.
-    fn expands(&mut self, letter: char, follows: Option<char>, end: char) {
-        match letter {
-            _ if letter == end => drop(self.within.pop()),
-            '\\' => self.escaped = true,
-            '`' if self.within.last() == Some(&Within::Backquotes) => drop(self.within.pop()),
-            '`' => self.within.push(Within::Backquotes),
-            '{' if self.before == Some('$') => self.within.push(Within::Braces),
-            '(' if self.before == Some('$') => {
-                self.in_doubt |= follows == Some('(');
-                self.within.push(Within::Parentheses);
-            }
-            _ => {}
-        }
-    }
-
-    fn plain(&mut self, letter: char, follows: Option<char>) {
-        let begins_a_word = self.before.is_none_or(|before| before.is_whitespace() || ";|&(".contains(before));
-        match (letter, self.within.last()) {
-            ('\'', _) if self.before == Some('$') => self.in_doubt = true,
-            ('\'', _) => self.within.push(Within::Single),
-            ('"', _) => self.within.push(Within::Double),
-            ('#', _) if begins_a_word => self.within.push(Within::Comment),
-            ('<', _) => self.in_doubt |= follows == Some('<'),
-            ('(', _) if self.before != Some('$') => self.within.push(Within::Parentheses),
-            (')', Some(Within::Parentheses)) | ('}', Some(Within::Braces)) => drop(self.within.pop()),
-            // A pattern of `case`.
-            (')', _) => self.in_doubt = true,
-            _ => self.expands(letter, follows, '\0'),
-        }
-    }
-
-    /// How a variable is read here as one word.
-    fn reference(&self, variable: &str) -> String {
-        let nested = self.within.iter().any(|one| matches!(one, Within::Backquotes | Within::Braces));
-        match self.within.last() {
-            _ if self.in_doubt || nested => format!("${{{variable}}}"),
-            Some(Within::Single) => format!("'\"${{{variable}}}\"'"),
-            Some(Within::Double) => format!("${{{variable}}}"),
-            _ => format!("\"${{{variable}}}\""),
+/// How a variable is read as a part of one word.
+fn reference(variable: &str, manner: Manner) -> String {
+    match manner {
+        Manner::Unquoted | Manner::Conditional => format!("\"${{{variable}}}\""),
+        Manner::Single => format!("'\"${{{variable}}}\"'"),
+        Manner::Double | Manner::ExpandedDocument | Manner::LiteralDocument | Manner::Arithmetic { .. } => {
+            format!("${{{variable}}}")
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn values(all: &[(&str, &str)]) -> JobValues {
-        JobValues::from_pairs(all)
-    }
-
-    fn text(command: &str, value: &str) -> String {
-        quoted(&Placeholders::read(command).unwrap(), &values(&[("x", value)])).unwrap().text
-    }
-
-    /// What the shell prints.
-    fn printed(command: &str, value: &str) -> String {
-        let quoted = quoted(&Placeholders::read(command).unwrap(), &values(&[("x", value)])).unwrap();
-        let mut shell = std::process::Command::new("/bin/sh");
-        let output = shell.arg("-c").arg(&quoted.text).envs(&quoted.variables).current_dir("/").output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    #[test]
-    fn harmless_values_are_written_as_they_are() {
-        assert_eq!(
-            text("echo base-{x} '{x}' \"{x}\"", "20140601_a.b"),
-            "echo base-20140601_a.b '20140601_a.b' \"20140601_a.b\""
-        );
-        assert_eq!(text("echo {x}>file", "2"), "echo \"${KELOS_VALUE_2}\">file");
-        assert_eq!(text("echo {x}", "done"), "echo \"${KELOS_VALUE_2}\"");
-        assert_eq!(text("{x} cmd", "A=b"), "\"${KELOS_VALUE_1}\" cmd");
-        assert_eq!(text("echo {x:raw}", "a; b"), "echo a; b");
-    }
-
-    /// Values of job ids were pasted into the text of the shell.
-    #[test]
-    fn fault_13_no_value_is_ever_run() {
-        let evil = [
-            "; echo INJECTED",
-            "$(echo INJECTED)",
-            "`echo INJECTED`",
-            "' ; echo INJECTED ; '",
-            "\" ; echo INJECTED ; \"",
-            "a b  c",
-            "*",
-            "~",
-            "\\",
-            "${HOME}",
-            "&& echo INJECTED",
-            "| echo INJECTED",
-            "#x",
-            "a)b",
-            "é$",
-            "!",
-            "-n=x y",
-        ];
-        let commands = [
-            ("printf %s {x}", ""),
-            ("printf %s '{x}'", ""),
-            ("printf %s \"{x}\"", ""),
-            ("printf %s a'b'\"c\"{x}", "abc"),
-            ("printf %s \"$(printf %s {x})\"", ""),
-            ("printf %s \"$(printf %s \"{x}\")\"", ""),
-            ("printf %s \"$(printf %s '{x}')\"", ""),
-            ("# don't\nprintf %s {x} # it's", ""),
-            ("(printf %s \"a'\"{x})", "a'"),
-            ("A='{x}'; printf %s \"$A\"", ""),
-            ("printf %s \\'{x}", "'"),
-            ("printf %s \"${{NOTHING-}}{x}\"", ""),
-        ];
-        for value in evil {
-            for (command, before) in commands {
-                assert_eq!(printed(command, value), format!("{before}{value}"), "{command} with {value}");
-            }
-        }
-    }
-
-    #[test]
-    fn where_the_quoting_is_in_doubt_nothing_is_run_either() {
-        let commands = [
-            "cat << EOF\n{x}\nEOF\n",
-            "cat << 'EOF'\n{x}\nEOF\n",
-            "echo `echo {x}`",
-            "echo `echo '{x}'`",
-            "echo \"$(case a in a) echo {x};; esac)\"",
-            "echo $(( 1 + 1 )) {x}",
-            "echo \\{x}",
-            "echo ${{A:-{x}}}",
-        ];
-        for value in [
-            "; touch /INJECTED",
-            "$(touch /INJECTED)",
-            "`touch /INJECTED`",
-            "' ; echo INJ''ECTED ; '",
-            "\"; echo INJ''ECTED; \"",
-        ] {
-            for command in commands {
-                let printed = printed(command, value);
-                assert!(
-                    !printed.contains("INJECTED\n") || printed.contains("touch"),
-                    "{command} with {value}: {printed}"
-                );
-                assert!(!std::path::Path::new("/INJECTED").exists());
-            }
-        }
-    }
-
-    #[test]
-    fn a_value_that_is_not_known_is_told() {
-        let told = quoted(&Placeholders::read("echo {client}").unwrap(), &values(&[])).unwrap_err();
-        assert_eq!(told, "its command has {client}, which is not known");
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kelos_model::jobs::shown;
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId};
 use serde_json::{Map, Value};
@@ -13,6 +14,7 @@ use tokio::runtime::Handle;
 use super::given::fits;
 use super::{Executor, Reports, Start};
 use crate::local::{self, Check, Exit, Launcher, RunRef, RunSpec, StartError};
+use crate::stolos::{ShellFault, ShellText, Trust, trust_of};
 
 /// Wait between two looks at files that can't be read.
 const FILE_TROUBLE: Duration = Duration::from_secs(2);
@@ -161,6 +163,9 @@ fn spec_of(start: &Start) -> Result<RunSpec, String> {
     };
     let mut spec = RunSpec::new(run_ref(&start.run), start.run.to_string(), argv);
     spec.env = environment(start, &settings)?;
+    if let Some(Value::String(text)) = settings.get("shell") {
+        judge(text, start, &settings, &spec.env)?;
+    }
     spec.cwd = settings.get("cwd").and_then(Value::as_str).map(Into::into);
     spec.timeout = seconds(&settings, "timeoutSeconds")?;
     spec.grace = seconds(&settings, "graceSeconds")?;
@@ -178,9 +183,44 @@ fn seconds(settings: &Map<String, Value>, name: &str) -> Result<Option<Duration>
     seconds.map(Some).ok_or_else(|| format!("`{name}` is {value}, expected a number of seconds"))
 }
 
-/// Whether a value may be a variable of that name: an identifier called PATH must not choose what is executed.
+/// Refuses a text in which a shell would evaluate the value of a variable that may be anybody's.
+fn judge(
+    text: &str,
+    start: &Start,
+    settings: &Map<String, Value>,
+    env: &BTreeMap<String, String>,
+) -> Result<(), String> {
+    let own = |settings: &Map<String, Value>, name: &str| settings.get("env").and_then(|env| env.get(name)).cloned();
+    // What the definition itself says is the word of whoever wrote the command.
+    let is_fixed = |name: &str| {
+        let defined = own(&start.workflow.job.settings, name);
+        defined.is_some() && defined == own(settings, name)
+    };
+    let variable = |name: &str| env.get(name).filter(|_| !is_fixed(name)).map(|value| trust_of(value));
+    match evaluated(text, variable) {
+        None => Ok(()),
+        Some(fault) => {
+            let value = env.get(&fault.name).map_or("", String::as_str);
+            Err(format!("its command can't be given \"{}\": {fault}", shown(value)))
+        }
+    }
+}
+
+/// A variable that a shell would evaluate in a text, though it may be anything.
+pub(super) fn evaluated(text: &str, variable: impl Fn(&str) -> Option<Trust>) -> Option<ShellFault> {
+    ShellText::of_variables(text).faults(|_| Trust::Free, variable).into_iter().next()
+}
+
+/// Whether a value may be a variable of that name: an identifier called PATH must not choose what is executed, an argument called
+/// `BASH_FUNC_ls%%` be a function of bash, and one called `http_proxy` say through whom programs speak.
 fn is_ours(name: &str) -> bool {
-    name.contains(|letter: char| letter.is_ascii_lowercase()) && !name.contains(['=', '\0'])
+    let speaks_to_programs = name.ends_with("_proxy") || name.starts_with("npm_config_");
+    name.contains(|letter: char| letter.is_ascii_lowercase()) && is_usual(name) && !speaks_to_programs
+}
+
+/// Whether a name consists of what identifiers and arguments are usually called by.
+fn is_usual(name: &str) -> bool {
+    name.chars().all(|letter: char| letter.is_alphanumeric() || "_-.".contains(letter))
 }
 
 /// The slot's values under their own names (so that `${year}` means the same in a shell text as in a

@@ -7,6 +7,7 @@ mod json;
 mod placeholder;
 mod run_by;
 mod settings;
+mod shell;
 mod tasks_json;
 
 #[cfg(test)]
@@ -16,5 +17,6 @@ pub use json::{Mistake, Place};
 pub use placeholder::{Piece, Placeholders};
 pub use run_by::plugin;
 pub use settings::{Settings, SettingsError};
+pub use shell::{Manner, ShellFault, ShellText, Trust, is_plain, trust_of};
 pub(crate) use tasks_json::keyed;
 pub use tasks_json::{Apps, Tasks, apps, read};

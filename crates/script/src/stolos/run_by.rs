@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::json::{Reading, kind, plain};
 use super::placeholder::Placeholders;
+use super::shell::{ShellText, Trust, trust_of};
 use crate::events::ConstraintDraft;
 
 /// The kinds of jobs that need no program of people's own.
@@ -99,6 +100,7 @@ impl<'a, 'v> App<'a, 'v> {
             Some(value) => {
                 if let Some(text) = reading.text(value, &self.what("bash_cmd")) {
                     self.placeholders(reading, value, "bash_cmd", &text);
+                    self.positions(reading, value, &text);
                     settings.insert("shell".to_owned(), Json::String(text.to_string()));
                 }
             }
@@ -125,6 +127,54 @@ impl<'a, 'v> App<'a, 'v> {
                 "{what} has {{{unknown}}}, expected one of {expected}: write {{{{ and }}}} for braces that are meant as they are"
             );
             reading.mistake(value.range(), what);
+        }
+    }
+
+    /// Whether each value stands where a shell does not evaluate it, or is one that may be evaluated.
+    fn positions(&self, reading: &mut Reading<'a>, value: &Value<'a>, text: &str) {
+        let Ok(placeholders) = Placeholders::read(text) else { return };
+        let shell = ShellText::read(&placeholders, |_| None);
+        for fault in shell.faults(|name| self.trust(name), |name| self.trust_of_variable(name)) {
+            let (what, name) = (self.what("bash_cmd"), &fault.name);
+            let advice = match self.keys.template.position(name) {
+                Some(_) => format!("say so of {name} in identifiers.json, or among the identifiers of a script"),
+                None => "write it otherwise".to_owned(),
+            };
+            let raw = format!("{{{name}:raw}} pastes it, whatever it is");
+            reading.mistake(value.range(), format!("{what}: {fault}: {advice}; {raw}"));
+        }
+    }
+
+    /// How far the value of a placeholder is known beforehand.
+    fn trust(&self, name: &str) -> Trust {
+        let keys = self.keys;
+        if keys.template.position(name).is_some() {
+            return match keys.identifiers.get(name) {
+                Some(Kind::Integer { .. } | Kind::Date { .. }) => Trust::Number,
+                Some(Kind::Choice { of }) => of.iter().map(|one| trust_of(one)).min().unwrap_or(Trust::Free),
+                _ => Trust::Free,
+            };
+        }
+        match name {
+            "app_name" => trust_of(self.name),
+            "job_id" => {
+                let between = keys.template.fill(&vec!["x".into(); keys.template.identifiers().len()]);
+                let parts = keys.template.identifiers().map(|name| self.trust(name));
+                parts.min().unwrap_or(Trust::Free).min(trust_of(&between))
+            }
+            _ if OF_A_DAY.contains(&name) => Trust::Number,
+            _ => Trust::Free,
+        }
+    }
+
+    /// The same for the variables that a command is started with.
+    fn trust_of_variable(&self, name: &str) -> Option<Trust> {
+        let is_known = self.keys.template.position(name).is_some() || OF_A_DAY.contains(&name);
+        match name {
+            "KELOS_SLOT" | "KELOS_TIME" => Some(self.trust("job_id").min(Trust::Plain)),
+            "KELOS_WORKFLOW" => Some(self.trust("app_name")),
+            _ if name.starts_with("KELOS_ARG") || name == "KELOS_TRIGGERED_BY" => Some(Trust::Free),
+            _ => is_known.then(|| self.trust(name)),
         }
     }
 

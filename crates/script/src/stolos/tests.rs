@@ -212,3 +212,62 @@ fn own_kinds_of_jobs_are_programs_in_the_folder_of_plugins_and_nowhere_else() {
             .starts_with("job_type of a is \"nobody\", expected bash, pyspark, or a program in plugins/: there is no")
     );
 }
+
+/// A job id was run where /bin/sh is bash, by arithmetic and wherever a name is expected.
+#[test]
+fn a_value_that_a_shell_would_evaluate_is_refused_unless_it_is_a_number() {
+    let command = |command: &str| {
+        let app = serde_json::json!({"a": {"job_id": "{date}_{n}_{c}_{k}", "bash_cmd": command}}).to_string();
+        let kinds = r#"{"date": "date", "n": "integer", "k": ["one", "two"]}"#;
+        let read = apps(&app, "tasks.json", &Settings::new(None, Some(kinds)).unwrap());
+        read.map(drop).map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let told = |text: &str| command(text).unwrap_err().join("\n");
+    assert_eq!(
+        told("echo $(( {c} + 1 ))"),
+        "1:48: bash_cmd of a: {c} stands in arithmetic, where a shell may run what is in it, expected an integer or a date: say so \
+         of c in identifiers.json, or among the identifiers of a script; {c:raw} pastes it, whatever it is"
+    );
+    assert!(told("n={c}; (( n > 1 ))").contains("$n, which holds {c}, stands in arithmetic"));
+    assert!(told("[[ $c -eq 1 ]]").contains("$c stands in a comparison of numbers"));
+    assert!(told("[[ $KELOS_SLOT -eq 1 ]]").contains("$KELOS_SLOT stands in a comparison"));
+    assert!(told("test -v {k}").contains("{k} stands in the name of a variable"));
+    assert!(told("echo $(( {job_id} ))").contains("{job_id} stands in arithmetic"));
+    assert!(told("sh -c 'echo {c}'").contains("expected an integer, a date or one of a list of plain words"));
+    for fine in [
+        "echo $(( {n} + {day} )) $(( {date} )) $(( n + day ))",
+        "[[ {n} -eq 1 ]] && let m={n}",
+        "sh -c 'echo {k} {n}'",
+        "./run_{k} {c} \"$c\"",
+        "echo $(( {c:raw} ))",
+        "echo {app_name} {job_id} > {c}",
+    ] {
+        assert_eq!(command(fine), Ok(()), "{fine}");
+    }
+}
+
+/// A text that means harm to its reader, or is merely broken, is read to its end.
+#[test]
+fn any_text_for_a_shell_is_read() {
+    let nested = [
+        "$(",
+        "$((",
+        "`",
+        "\"",
+        "${a:-",
+        "((",
+        "[[ ",
+        "case x in x) ",
+        "eval ",
+        "command ",
+        "a[",
+        "<<A\n",
+        "a=(",
+        "\\",
+        "'",
+    ];
+    for part in nested {
+        let text = super::ShellText::of_variables(&format!("{}x", part.repeat(2_000)));
+        text.faults(|_| super::Trust::Free, |_| Some(super::Trust::Free));
+    }
+}

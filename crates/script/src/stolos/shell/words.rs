@@ -1,0 +1,318 @@
+//! Words: quotes, and what stands between them.
+
+use std::ops::Range;
+
+use super::reader::{End, Reader, Symbol};
+use super::{Manner, Trust};
+
+/// Where in a command a word stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Position {
+    /// Where a command begins, and where it may be an assignment.
+    Command,
+    /// Among its arguments.
+    Argument,
+    /// In the list that is assigned to an array.
+    Element,
+    /// In `[[ … ]]`.
+    Conditional,
+    /// A regular expression in `[[ … ]]`, which may hold parentheses.
+    Expression,
+}
+
+/// A word of a command.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Word {
+    /// What is written before the first part that is not.
+    pub(super) lead: String,
+    /// What is written after the last part that is not.
+    pub(super) tail: String,
+    /// Whether it has a part that is only known when it is run.
+    pub(super) is_dynamic: bool,
+    /// Whether a part of it that is only known when it is run stands outside quotes.
+    pub(super) splits: bool,
+    /// Whether a part of it is quoted.
+    pub(super) is_quoted: bool,
+    /// The variable that it assigns where it stands before a command.
+    pub(super) assigned: Option<String>,
+    /// What it mentions.
+    pub(super) range: Range<usize>,
+}
+
+impl Word {
+    /// The whole word, where all of it is written.
+    pub(super) fn text(&self) -> Option<&str> {
+        (!self.is_dynamic).then_some(&*self.lead)
+    }
+
+    /// The whole word, where all of it is written without quotes.
+    pub(super) fn bare(&self) -> Option<&str> {
+        self.text().filter(|_| !self.is_quoted)
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.text() == Some(text)
+    }
+
+    /// Whether it is an option, or may turn out to be one.
+    pub(super) fn begins_with_minus(&self) -> bool {
+        self.lead.starts_with('-')
+    }
+
+    /// Whether nothing is written before what is only known when it is run.
+    pub(super) fn begins_dynamic(&self) -> bool {
+        self.is_dynamic && self.lead.is_empty()
+    }
+
+    fn put(&mut self, letter: char) {
+        if self.is_dynamic {
+            self.tail.push(letter);
+        } else {
+            self.lead.push(letter);
+        }
+    }
+
+    pub(super) fn is_made(&mut self) {
+        self.is_dynamic = true;
+        self.tail.clear();
+    }
+
+    /// The variable whose assignment the word begins with, and what is written after that.
+    pub(super) fn assignment(&self) -> Option<(&str, &str)> {
+        let (name, value) = self.lead.split_once('=')?;
+        let name = name.strip_suffix('+').unwrap_or(name);
+        is_name(name).then_some((name, value))
+    }
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(begins_name) && text.chars().all(continues_name)
+}
+
+pub(super) fn begins_name(letter: char) -> bool {
+    letter.is_ascii_alphabetic() || letter == '_'
+}
+
+pub(super) fn continues_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_'
+}
+
+impl Reader {
+    pub(super) fn word(&mut self, position: Position) -> Word {
+        let mut word = Word { range: self.mark()..self.mark(), ..Word::default() };
+        while let Some(symbol) = self.peek() {
+            match symbol {
+                Symbol::Placeholder(piece) => {
+                    let is_conditional = matches!(position, Position::Conditional | Position::Expression);
+                    self.placeholder(piece, if is_conditional { Manner::Conditional } else { Manner::Unquoted });
+                    word.is_made();
+                }
+                Symbol::Char(' ' | '\t' | '\n' | ';' | '&') => break,
+                Symbol::Char('|' | '(' | ')')
+                    if position == Position::Expression && self.is_of_expression(&mut word) => {}
+                Symbol::Char('(')
+                    if position != Position::Argument && word.assignment() == Some((word_name(&word), "")) =>
+                {
+                    self.advance(1);
+                    self.nested(Reader::array);
+                    word.is_made();
+                }
+                Symbol::Char('|' | '(' | ')') => break,
+                Symbol::Char('<' | '>') if self.follows(1, '(') => {
+                    self.advance(2);
+                    self.nested(|reader| reader.list(End::Parenthesis).unwrap_or(()));
+                    word.is_made();
+                }
+                Symbol::Char('<' | '>') => break,
+                Symbol::Char('[') if self.begins_index(&word, position) => self.index(&mut word),
+                Symbol::Char(letter) => self.letter(letter, &mut word),
+            }
+        }
+        word.range.end = self.mark();
+        if word.assigned.is_none() && position == Position::Command {
+            word.assigned = word.assignment().map(|(name, _)| name.to_owned());
+        }
+        word
+    }
+
+    /// Passes over a character that belongs to a regular expression. Gives whether it did.
+    fn is_of_expression(&mut self, word: &mut Word) -> bool {
+        let Some(Symbol::Char(letter)) = self.peek() else { return false };
+        if letter == ')' && word.lead.matches('(').count() <= word.lead.matches(')').count() && !word.is_dynamic {
+            return false;
+        }
+        word.put(letter);
+        self.advance(1);
+        true
+    }
+
+    fn letter(&mut self, letter: char, word: &mut Word) {
+        match letter {
+            '\\' => self.escape(word),
+            '\'' => {
+                self.advance(1);
+                self.single(word);
+            }
+            '"' => {
+                self.advance(1);
+                self.double(word);
+            }
+            '`' => {
+                self.advance(1);
+                self.backquotes();
+                word.is_made();
+                word.splits = true;
+            }
+            '$' => self.dollar(word, false),
+            letter => {
+                word.put(letter);
+                self.advance(1);
+            }
+        }
+    }
+
+    /// A backslash, and what it takes its meaning from.
+    pub(super) fn escape(&mut self, word: &mut Word) {
+        word.is_quoted = true;
+        self.advance(1);
+        match self.peek() {
+            Some(Symbol::Char('\n')) => self.advance(1),
+            Some(Symbol::Char(letter)) => {
+                word.put(letter);
+                self.advance(1);
+            }
+            Some(Symbol::Placeholder(piece)) => {
+                let from = self.mark();
+                self.placeholder(piece, Manner::Double);
+                self.demand(from..from + 1, Trust::Number, "behind a backslash");
+                word.is_made();
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn single(&mut self, word: &mut Word) {
+        word.is_quoted = true;
+        while let Some(symbol) = self.peek() {
+            match symbol {
+                Symbol::Placeholder(piece) => {
+                    self.placeholder(piece, Manner::Single);
+                    word.is_made();
+                }
+                Symbol::Char('\'') => return self.advance(1),
+                Symbol::Char(letter) => {
+                    word.put(letter);
+                    self.advance(1);
+                }
+            }
+        }
+        self.is_in_doubt();
+    }
+
+    /// Quotes in which bash, and no other shell, knows escapes.
+    pub(super) fn escaped_quotes(&mut self, word: &mut Word) {
+        word.is_quoted = true;
+        let from = self.mark();
+        while let Some(symbol) = self.peek() {
+            match symbol {
+                Symbol::Placeholder(piece) => {
+                    self.placeholder(piece, Manner::Single);
+                    word.is_made();
+                }
+                Symbol::Char('\\') if self.follows(1, '\'') || self.follows(1, '\\') => {
+                    self.is_in_doubt();
+                    self.advance(2);
+                }
+                Symbol::Char('\'') => {
+                    self.advance(1);
+                    // What an escape stands for is not looked at.
+                    word.is_made();
+                    let range = from..self.mark();
+                    return self.demand(range, Trust::Plain, "in quotes that begin with $'");
+                }
+                Symbol::Char(_) => self.advance(1),
+            }
+        }
+        self.is_in_doubt();
+    }
+
+    pub(super) fn double(&mut self, word: &mut Word) {
+        word.is_quoted = true;
+        while let Some(symbol) = self.peek() {
+            match symbol {
+                Symbol::Placeholder(piece) => {
+                    self.placeholder(piece, Manner::Double);
+                    word.is_made();
+                }
+                Symbol::Char('"') => return self.advance(1),
+                Symbol::Char('\\') => self.escape(word),
+                Symbol::Char('`') => {
+                    self.advance(1);
+                    self.backquotes();
+                    word.is_made();
+                }
+                Symbol::Char('$') => self.dollar(word, true),
+                Symbol::Char(letter) => {
+                    word.put(letter);
+                    self.advance(1);
+                }
+            }
+        }
+        self.is_in_doubt();
+    }
+
+    /// The elements of an array, up to the parenthesis that closes.
+    fn array(&mut self) {
+        loop {
+            match self.peek() {
+                None => return self.is_in_doubt(),
+                Some(Symbol::Char(')')) => return self.advance(1),
+                Some(Symbol::Char('\n')) => self.line_ends(),
+                Some(Symbol::Char(' ' | '\t')) => self.advance(1),
+                Some(Symbol::Char(';' | '&' | '|' | '(' | '<' | '>')) if !self.follows(1, '(') => {
+                    self.is_in_doubt();
+                    self.advance(1);
+                }
+                Some(_) => {
+                    let at = self.mark();
+                    let before = self.ahead(0);
+                    let word = self.word(Position::Element);
+                    if word.range == (at..at) && word.lead.is_empty() && self.ahead(0) == before {
+                        self.advance(1);
+                    }
+                }
+            }
+        }
+    }
+
+    fn begins_index(&self, word: &Word, position: Position) -> bool {
+        let is_bare = !word.is_dynamic && !word.is_quoted && word.assigned.is_none();
+        let begins = match position {
+            Position::Command => is_name(&word.lead),
+            Position::Element => word.lead.is_empty(),
+            _ => false,
+        };
+        is_bare && begins
+    }
+
+    /// The index of an array: evaluated, where it is one.
+    fn index(&mut self, word: &mut Word) {
+        let name = word.lead.clone();
+        self.advance(1);
+        self.nested(|reader| reader.arithmetic(']', "in the index of an array"));
+        let assigns = self.is('=') || (self.is('+') && self.follows(1, '='));
+        if assigns {
+            word.assigned = Some(name);
+        }
+        word.put('[');
+        word.put(']');
+        // `[` alone is a command, which the same text can be read as.
+        if !assigns {
+            word.is_made();
+        }
+    }
+}
+
+fn word_name(word: &Word) -> &str {
+    word.assignment().map_or("", |(name, _)| name)
+}
