@@ -48,8 +48,10 @@ pub struct Answer {
     pub status: StatusCode,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// Its body, as far as it was read.
     pub body: Vec<u8>,
+    /// Why the body was not read to its end, where it was not.
+    pub cut: Option<String>,
 }
 
 impl Default for Http {
@@ -91,16 +93,36 @@ impl Http {
     /// # Errors
     /// When there is no answer in time, or it is too large.
     pub async fn send(&self, request: RequestBuilder) -> Result<Answer, HttpError> {
+        let mut answer = self.send_and_hear(request).await?;
+        answer.cut.take().map_or(Ok(answer), |why| Err(HttpError::NoAnswer(why)))
+    }
+
+    /// Sends a request and reads of the answer what comes in time and is not too large: its status says what became of the
+    /// request, whatever becomes of its body.
+    ///
+    /// # Errors
+    /// When there is no status in time.
+    pub async fn send_and_hear(&self, request: RequestBuilder) -> Result<Answer, HttpError> {
         let mut response = request.send().await.map_err(error_of)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(error_of)? {
-            if body.len() + chunk.len() > LARGEST_ANSWER {
-                return Err(HttpError::NoAnswer(format!("read the answer: it has more than {LARGEST_ANSWER} bytes")));
+        let mut answer = Answer { status, headers, body: Vec::new(), cut: None };
+        loop {
+            match response.chunk().await {
+                Ok(None) => return Ok(answer),
+                Ok(Some(chunk)) if answer.body.len() + chunk.len() <= LARGEST_ANSWER => {
+                    answer.body.extend_from_slice(&chunk);
+                }
+                Ok(Some(_)) => {
+                    answer.cut = Some(format!("read the answer: it has more than {LARGEST_ANSWER} bytes"));
+                    return Ok(answer);
+                }
+                Err(error) => {
+                    let (HttpError::NotSent(why) | HttpError::NoAnswer(why)) = error_of(error);
+                    answer.cut = Some(why);
+                    return Ok(answer);
+                }
             }
-            body.extend_from_slice(&chunk);
         }
-        Ok(Answer { status, headers, body })
     }
 }
 
@@ -222,7 +244,7 @@ mod tests {
     use super::*;
 
     fn answer(body: &str) -> Answer {
-        Answer { status: StatusCode::BAD_GATEWAY, headers: HeaderMap::new(), body: body.into() }
+        Answer { status: StatusCode::BAD_GATEWAY, headers: HeaderMap::new(), body: body.into(), cut: None }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use kelos_model::workflow::Properties;
 use kelos_model::{Collected, RunId, SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
-use crate::executor::{Given, Start};
+use crate::executor::{Given, Start, filled_url};
 
 /// Functions that stayed in scripts. Calls block, within their time limit.
 pub trait Functions: Send + Sync {
@@ -99,8 +99,9 @@ fn filled_with(workflow: &Workflow, key: &SlotKey, given: &Given, functions: &dy
         Properties::Function(function) => functions.properties(function, &workflow.id, key)?,
     };
     let values = given.values(workflow, key);
-    let settings = fill_settings(&workflow.job.settings, &values);
-    Ok(Filled { settings, properties: fill_settings(&properties, &values) })
+    let executor = &workflow.job.executor;
+    let settings = fill_settings(executor, &workflow.job.settings, &values)?;
+    Ok(Filled { settings, properties: fill_settings(executor, &properties, &values)? })
 }
 
 /// Fills a job in for a run.
@@ -114,13 +115,34 @@ pub(crate) fn fill(
     Ok(Start { run: run.clone(), workflow: workflow.clone(), settings, properties, given, worker: None })
 }
 
-/// Fills every text, but for shell scripts: those get the values as variables, never pasted in.
-fn fill_settings(settings: &Map<String, Value>, values: &KeyValues) -> Map<String, Value> {
+/// Fills every text, but for shell scripts: those get the values as variables, never pasted in. In URLs that are asked with
+/// secrets a value stays one part of the URL.
+fn fill_settings(
+    executor: &str,
+    settings: &Map<String, Value>,
+    values: &KeyValues,
+) -> Result<Map<String, Value>, String> {
     let mut filled = fill_map(settings, values);
     if let (Some(filled), Some(script)) = (filled.get_mut("shell"), settings.get("shell")) {
         filled.clone_from(script);
     }
-    filled
+    if executor == "http" {
+        fill_url(settings, &mut filled, values)?;
+        for part in ["poll", "cancel"] {
+            let (template, filled) = (settings.get(part), filled.get_mut(part));
+            if let (Some(Value::Object(template)), Some(Value::Object(filled))) = (template, filled) {
+                fill_url(template, filled, values)?;
+            }
+        }
+    }
+    Ok(filled)
+}
+
+fn fill_url(template: &Map<String, Value>, filled: &mut Map<String, Value>, values: &KeyValues) -> Result<(), String> {
+    if let Some(Value::String(url)) = template.get("url") {
+        filled.insert("url".to_owned(), Value::String(filled_url(url, &values.named())?));
+    }
+    Ok(())
 }
 
 fn fill_map(map: &Map<String, Value>, values: &KeyValues) -> Map<String, Value> {

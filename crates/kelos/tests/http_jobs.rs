@@ -330,7 +330,10 @@ async fn what_a_service_refuses_is_refused() {
         "could not be started: http://svc/moved answered 302 Found; redirections are not followed, give the final \
          address as `url`"
     );
-    assert_eq!(refused("/odd", json!([202])).await, "could not be started: http://svc/odd answered 200 OK");
+    assert_eq!(
+        refused("/odd", json!([202])).await,
+        "outcome unknown: http://svc/odd answered 200 OK, which is none of the statuses of `expect`"
+    );
     assert_eq!(refused("/jobs", json!([422])).await, "succeeded");
 }
 
@@ -452,4 +455,61 @@ async fn a_variable_that_is_missing_defers() {
         job.deferred().await,
         "the server has no environment variable KELOS_NO_SUCH_VARIABLE, which a header of the job names"
     );
+}
+
+/// An answer that was too large, or broke off, made the same start again, and the job was done once for each.
+#[tokio::test]
+async fn a_start_that_was_accepted_is_never_asked_for_again() {
+    let head =
+        |length: usize| format!("HTTP/1.1 201 x\r\ncontent-length: {length}\r\nlocation: /jobs/7\r\n\r\n").into_bytes();
+    let large = [head(9 << 20), vec![b' '; 9 << 20]].concat();
+    let cut = [head(100), b"{\"id\": ".to_vec()].concat();
+    let chunk = b"HTTP/1.1 200 x\r\nlocation: /jobs/7\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n".to_vec();
+    let no_json = [head(1), b"{".to_vec()].concat();
+    for body in [large, cut, chunk, no_json] {
+        let started = move |asked: &Asked| match &*asked.line {
+            line if line.starts_with("POST") => Reply::Bytes(body.clone()),
+            _ => answer(200, r#"{"status": "OK"}"#),
+        };
+        let service = Service::new(started).await;
+        let jobs = format!("{}/jobs", service.address);
+        let mut run = OneRun::new(json!({"url": jobs}));
+        run.start();
+        assert_eq!(run.ended().await, "succeeded");
+        // Where its status is stands in a header, which was heard.
+        let mut run = OneRun::new(json!({"url": jobs, "poll": {"everySeconds": 0.01, "done": {"/status": "OK"}}}));
+        run.start();
+        run.external_id().await;
+        assert_eq!(run.ended().await, "succeeded");
+        let mut run = OneRun::new(polled(&service));
+        run.start();
+        let told = run.ended().await;
+        assert!(told.contains("the service took it, and can't be asked about it"), "{told}");
+        assert_eq!(service.lines().iter().filter(|line| line.starts_with("POST")).count(), 3, "one for each run");
+    }
+}
+
+#[tokio::test]
+async fn what_a_service_calls_a_job_leads_to_no_other_path() {
+    for id in ["..", ".", "../../admin", "x?y#z", "%2e%2e"] {
+        let created = json!({ "id": id }).to_string();
+        let service = Service::new(move |asked: &Asked| match &*asked.line {
+            "POST /jobs" => answer(201, &created),
+            _ => answer(200, r#"{"status": "OK"}"#),
+        })
+        .await;
+        let mut run = OneRun::new(polled(&service));
+        run.start();
+        if id.chars().all(|letter| letter == '.') {
+            let told = run.ended().await;
+            assert!(told.contains("expected a name that is not empty, . or .."), "{told}");
+        } else {
+            run.external_id().await;
+            assert_eq!(run.ended().await, "succeeded");
+        }
+        for line in service.lines().iter().skip(1) {
+            let path = line.strip_prefix("GET /jobs/").unwrap_or_else(|| panic!("{line}"));
+            assert!(!path.contains(['/', '?', '#']), "{line}");
+        }
+    }
 }

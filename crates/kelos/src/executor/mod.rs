@@ -33,6 +33,7 @@ pub use command::{CommandExecutor, run_ref};
 pub(crate) use command::{insist, outcome_of};
 pub use given::{ARGUMENT, ARGUMENTS, Given, TRIGGERED_BY};
 pub use http::HttpExecutor;
+pub(crate) use http::filled_url;
 pub use oozie::{NodeRecords, OozieExecutor, OozieWaits, Records};
 pub use spark::SparkExecutor;
 pub use translated::Translated;

@@ -26,6 +26,8 @@ impl Asked {
 pub enum Reply {
     /// Status, headers in lines, body.
     Answer(u16, String, String),
+    /// These bytes, and the connection is closed.
+    Bytes(Vec<u8>),
     /// The connection is closed.
     HangUp,
     /// Nothing, for ever.
@@ -76,6 +78,9 @@ async fn serve(stream: TcpStream, reply: &(dyn Fn(&Asked) -> Reply + Send + Sync
     kept.lock().unwrap().push(asked.clone());
     match reply(&asked) {
         Reply::HangUp => {}
+        Reply::Bytes(bytes) => {
+            let _ = stream.write_all(&bytes).await;
+        }
         Reply::Silence => tokio::time::sleep(Duration::from_secs(3600)).await,
         Reply::Answer(status, headers, body) => {
             let head =

@@ -3,6 +3,7 @@
 //! A start carries the installation's name and the run's id as its `Idempotency-Key`, so that asking again starts nothing twice where the service
 //! heeds it. A job that takes longer is polled; what polling needs is the run's external id.
 
+mod address;
 mod service;
 mod settings;
 mod ticket;
@@ -17,6 +18,7 @@ use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId};
 use tokio::runtime::Handle;
 
+pub(crate) use self::address::filled_url;
 use self::service::Taken;
 use self::settings::Settings;
 use self::ticket::Ticket;

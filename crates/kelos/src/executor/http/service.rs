@@ -57,7 +57,7 @@ pub(super) async fn start(http: &Http, key: &str, settings: &Settings, now: i64)
         Err(Unmade::Now(reason)) => return Taken::Later { reason, after: None, doubtful: false },
         Err(Unmade::Ever(reason)) => return Taken::Refused(reason),
     };
-    match http.send(asked.1).await {
+    match http.send_and_hear(asked.1).await {
         Ok(answer) => judge(&asked.0, settings, &answer, now),
         Err(HttpError::NotSent(why)) => {
             Taken::Later { reason: format!("failed to {why}"), after: None, doubtful: false }
@@ -140,6 +140,10 @@ fn judge(url: &Url, settings: &Settings, answer: &Answer, now: i64) -> Taken {
         };
     }
     let said = format!("{} answered {}", shown(url), answer.summary());
+    if status.is_success() {
+        // It has taken something, whatever was expected: asking again might do the job twice.
+        return Taken::Lost(format!("{said}, which is none of the statuses of `expect`"));
+    }
     let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY];
     if status.is_server_error() || busy.contains(&status) {
         return Taken::Later { reason: said, after: answer.retry_after(), doubtful: status.is_server_error() };

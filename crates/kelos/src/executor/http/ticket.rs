@@ -3,15 +3,15 @@
 //! A ticket is all that polling and cancelling need, and the run's external id holds it, so that any node can go on. It
 //! names secrets and holds none.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::address::Address;
 use super::settings::{Cancel, Headers, Poll, Settings, allowed, url_of};
 use crate::http::{Answer, Url, shown};
 
-/// What a field of an answer may not hold unescaped inside a URL.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// No part of an answer that a URL is made of is longer: the URL is kept with the run.
+const LONGEST_VALUE: usize = 4000;
 
 /// The job that a service has taken.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,9 @@ impl Ticket {
                 let location = answer
                     .header("location")
                     .ok_or("its answer has no header Location, expected one or `poll.url`: \"…/${answer/id}\"")?;
+                if location.len() > LONGEST_VALUE {
+                    return Err(format!("its header Location is longer than {LONGEST_VALUE} bytes"));
+                }
                 resolve(start, location)?
             }
         };
@@ -90,22 +93,29 @@ fn resolve(start: &Url, text: &str) -> Result<Url, String> {
 /// Replaces `${answer/POINTER}` and `${header/NAME}`. A value that begins the template may be a whole URL;
 /// elsewhere it is a part of one, and escaped.
 fn filled(template: &str, answer: &Answer) -> Result<String, String> {
-    let mut filled = String::new();
+    let mut filled = Address::default();
     let mut rest = template;
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
-        filled.push_str(before);
+        filled.push(before);
         let end = from.find('}').ok_or_else(|| format!("the URL {template:?} has no }} after ${{"))?;
-        let value = value_of(&from[2..end], answer)?;
+        let name = &from[2..end];
+        let value = value_of(name, answer)?;
+        if value.len() > LONGEST_VALUE {
+            return Err(format!(
+                "${{{name}}} in its answer has {} bytes, expected at most {LONGEST_VALUE}",
+                value.len()
+            ));
+        }
         if filled.is_empty() {
-            filled.push_str(&value);
+            filled.push(&value);
         } else {
-            filled.extend(utf8_percent_encode(&value, ESCAPED));
+            filled.push_value(name, &value)?;
         }
         rest = &from[end + 1..];
     }
-    filled.push_str(rest);
-    Ok(filled)
+    filled.push(rest);
+    filled.finish()
 }
 
 fn value_of(name: &str, answer: &Answer) -> Result<String, String> {
@@ -116,6 +126,9 @@ fn value_of(name: &str, answer: &Answer) -> Result<String, String> {
     else {
         return Err(format!("a URL has ${{{name}}}, expected ${{answer/id}} or ${{header/Location}}"));
     };
+    if let Some(why) = &answer.cut {
+        return Err(format!("its answer was not heard to the end: failed to {why}"));
+    }
     let json = answer.json().ok_or_else(|| format!("its answer is no JSON: {}", answer.summary()))?;
     match json.pointer(pointer) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
@@ -135,7 +148,7 @@ mod tests {
     fn answer(body: &Value) -> Answer {
         let mut headers = HeaderMap::new();
         headers.insert(LOCATION, HeaderValue::from_static("/jobs/8"));
-        Answer { status: StatusCode::CREATED, headers, body: body.to_string().into_bytes() }
+        Answer { status: StatusCode::CREATED, headers, body: body.to_string().into_bytes(), cut: None }
     }
 
     fn ticket(job: Value, body: &Value) -> Result<Ticket, String> {

@@ -293,7 +293,7 @@ mod tests {
         let mut headers = header::HeaderMap::new();
         headers.insert("oozie-error-code", "E0504".parse().unwrap());
         headers.insert("oozie-error-message", "E0504: App directory [/x] does not exist\tat org.X".parse().unwrap());
-        let answer = Answer { status: StatusCode::UNAUTHORIZED, headers, body: Vec::new() };
+        let answer = Answer { status: StatusCode::UNAUTHORIZED, headers, body: Vec::new(), cut: None };
         let expected = "App directory [/x] does not exist; deploy the workflow's files, or correct the property \
                         oozie.wf.application.path";
         assert_eq!(said(&answer), expected);
