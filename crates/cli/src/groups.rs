@@ -49,14 +49,19 @@ pub(crate) fn run(args: &GroupsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Longest file of groups.
+const LONGEST: u64 = 16 << 20;
+
 fn read(file: &Path) -> Result<Value, Failure> {
     let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", file.display()));
     let mut text = String::new();
     let read = match file.to_str() {
-        Some("-") => std::io::stdin().read_to_string(&mut text).map(drop),
-        _ => std::fs::read_to_string(file).map(|read| text = read),
+        Some("-") => std::io::stdin().read_to_string(&mut text).map(drop).map_err(|error| error.to_string()),
+        _ => kelos::script::read_text(file, LONGEST)
+            .map(|read| text = read.to_string())
+            .map_err(|why| format!("it {why}")),
     };
-    read.map_err(|error| fail(error.to_string()))?;
+    read.map_err(fail)?;
     serde_json::from_str(&text).map_err(|error| {
         fail(format!("{error}; expected {{\"groups\": [{{\"name\": \"…\", \"workflows\": [\"…\"]}}]}}"))
     })

@@ -122,6 +122,9 @@ pub(crate) struct Pages {
     watches: Vec<Watch>,
 }
 
+/// Longest file of `--config`.
+const LONGEST_CONFIG: u64 = 16 << 20;
+
 impl Pages {
     /// What the options say; without a file there are no groups.
     pub(crate) fn read(tunables: &Tunables) -> Result<Pages, Failure> {
@@ -135,7 +138,7 @@ impl Pages {
 
     fn of_file(path: &Path) -> Result<Pages, Failure> {
         let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        let text = kelos::script::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
         Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)? })
     }

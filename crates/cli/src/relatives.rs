@@ -84,8 +84,12 @@ fn mistaken(path: &Path, mistakes: &[Mistake]) -> Failure {
     Failure::bad(format!("read {path}: {} in it", words::count(mistakes.len(), "mistake"))).show(shown)
 }
 
+/// Longest file of apps.
+const LONGEST: u64 = 64 << 20;
+
 fn file(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("read {}: {error}", path.display())))
+    let read = kelos::script::read_text(path, LONGEST);
+    read.map(|text| text.to_string()).map_err(|why| Failure::usage(format!("read {}: it {why}", path.display())))
 }
 
 /// The question was about something that is not there.

@@ -92,7 +92,7 @@ fn what_is_wrong_is_told_with_its_place() {
     assert!(day.contains("date is \"20140631\", expected a day of the calendar as yyyymmdd"), "{day}");
     assert!(ask("c", "1").contains("no workflow with job ids is named \"c\""));
     let missing = folder.run(&["parents", "a", "1", "--tasks-json", "none.json"]).fails(2);
-    assert!(missing.contains("failed to read none.json: No such file"), "{missing}");
+    assert!(missing.contains("failed to read none.json: it is not there"), "{missing}");
     let odd = folder.run(&["parents", "a", "1", "--tasks-json", "good.json", "--identifiers", "odd.json"]).fails(2);
     assert!(odd.contains("expected \"text\", \"integer\", \"date\""), "{odd}");
 }

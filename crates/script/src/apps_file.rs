@@ -8,8 +8,8 @@ use std::sync::Arc;
 use kelos_model::jobs::Fault;
 use kelos_model::{Workflow, WorkflowId};
 
+use crate::files;
 use crate::problem::{Problem, Severity};
-use crate::scan;
 use crate::stolos::{Apps, Mistake, Place, Settings, apps};
 
 /// Longest text that describes apps.
@@ -44,10 +44,7 @@ impl AppsSource {
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let path = path.to_owned();
-        let text = move || match path.try_exists() {
-            Ok(false) => Ok(None),
-            _ => scan::read_text(&path, LONGEST).map(Some).map_err(|why| format!("the file {why}")),
-        };
+        let text = move || optional(&path);
         AppsSource { name, text: Arc::new(text), folder, template, of_files: true }
     }
 
@@ -87,12 +84,16 @@ impl AppsSource {
     }
 
     fn identifiers(&self) -> Result<Option<Arc<str>>, String> {
-        let path = self.folder.join(IDENTIFIERS);
-        match path.try_exists() {
-            Ok(false) => Ok(None),
-            _ => scan::read_text(&path, LONGEST).map(Some).map_err(|why| format!("the file {why}")),
-        }
+        optional(&self.folder.join(IDENTIFIERS))
     }
+}
+
+/// The text of a file that need not be there.
+fn optional(path: &Path) -> Result<Option<Arc<str>>, String> {
+    if !files::may_be_there(path) {
+        return Ok(None);
+    }
+    files::read_text(path, LONGEST).map(Some).map_err(|why| format!("the file {why}"))
 }
 
 impl fmt::Debug for AppsSource {

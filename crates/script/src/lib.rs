@@ -14,6 +14,7 @@ mod desk;
 mod draft;
 mod events;
 mod fault;
+mod files;
 mod host;
 mod keyed;
 mod library;
@@ -33,6 +34,7 @@ mod worker;
 
 pub use apps_file::AppsSource;
 pub use check::{check, check_with, warnings};
+pub use files::{read_file, read_text};
 pub use host::{Host, NoRegisters, Registers, Sandbox};
 pub use limits::{Folders, Limits};
 pub use problem::{Loaded, Problem, Severity};

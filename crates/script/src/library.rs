@@ -131,7 +131,7 @@ impl Library {
         let known = entry.recipe.clone();
         let text = match &known {
             Some(recipe) if same => recipe.text.clone(),
-            _ => match scan::read_text(&path, self.limits.file_bytes) {
+            _ => match scan::script_text(&self.folders.workflows, name, self.limits.file_bytes) {
                 Ok(text) => text,
                 Err(problem) => {
                     entry.fail(vec![Problem::error(name, format!("the file {problem}"))]);

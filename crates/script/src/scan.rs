@@ -1,13 +1,18 @@
 //! Looking at a folder, reading as little as possible.
 
 use std::fs::{self, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::files;
+
 /// A file that was changed this recently may change again without its stamp showing it.
 const SETTLED: Duration = Duration::from_secs(2);
+
+/// Scripts in a folder, and other things, at most.
+const MOST_ENTRIES: usize = 100_000;
 
 /// How the names of test files end.
 pub const TEST_FILE: &str = ".test.js";
@@ -24,7 +29,8 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     pub(crate) fn of(path: &Path) -> io::Result<Stamp> {
-        let meta = fs::metadata(path)?;
+        let path = path.to_owned();
+        let meta = files::answered(move || fs::metadata(path))?;
         let modified = meta.modified().ok();
         let age = modified.and_then(|at| SystemTime::now().duration_since(at).ok());
         Ok(Stamp { length: meta.len(), modified, inode: inode(&meta), settled: age.is_some_and(|age| age > SETTLED) })
@@ -48,8 +54,16 @@ fn inode(_: &Metadata) -> u64 {
 
 /// The names of all scripts directly in a folder, sorted. Hidden files, test files and folders are none.
 pub(crate) fn script_names(folder: &Path) -> io::Result<Vec<String>> {
+    let folder = folder.to_owned();
+    files::answered(move || names_in(&folder))
+}
+
+fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for (count, entry) in fs::read_dir(folder)?.enumerate() {
+        if count >= MOST_ENTRIES {
+            return Err(io::Error::other(format!("it holds more than {MOST_ENTRIES} files")));
+        }
         let entry = entry?;
         // A name that is not UTF-8 is shown as well as it can be, and then can't be read.
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -62,25 +76,11 @@ pub(crate) fn script_names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The text of a file, or what is wrong with it; completes "the file …".
-pub(crate) fn read_text(path: &Path, longest: u64) -> Result<Arc<str>, String> {
-    let describe = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => "is not there".to_owned(),
-        _ => format!("can't be read: {error}"),
-    };
-    let file = fs::File::open(path).map_err(describe)?;
-    let mut bytes = Vec::new();
-    file.take(longest + 1).read_to_end(&mut bytes).map_err(describe)?;
-    if bytes.len() as u64 > longest {
-        return Err(format!("is longer than {longest} bytes"));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let line =
-            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-        format!("is not UTF-8 text: the first bad byte is in line {line}")
-    })?;
-    if text.contains('\0') {
-        return Err("contains a NUL character".to_owned());
-    }
-    Ok(text.into())
+/// The text of a script, or what is wrong with it; completes "the file …".
+pub(crate) fn script_text(folder: &Path, name: &str, longest: u64) -> Result<Arc<str>, String> {
+    let is_replaced = name.contains(char::REPLACEMENT_CHARACTER);
+    files::read_text(&folder.join(name), longest).map_err(|why| match is_replaced {
+        true => "has a name that is not UTF-8, expected one that is".to_owned(),
+        false => why,
+    })
 }

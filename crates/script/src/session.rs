@@ -108,7 +108,7 @@ impl Session {
             return Err(format!("expected the name of a file inside the defaults folder, not {name:?}"));
         }
         let path = self.defaults.join(format!("{name}.js"));
-        crate::scan::read_text(&path, self.longest).map_err(|problem| {
+        crate::files::read_text(&path, self.longest).map_err(|problem| {
             let advice = self.advice(name);
             format!("defaults file {name:?} {problem}{advice}")
         })

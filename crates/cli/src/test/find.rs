@@ -1,7 +1,6 @@
 //! Test files, and the project that each belongs to.
 
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 
 use kelos::script::{Folders, Limits, Problem, TEST_FILE, TestSource};
 
@@ -25,13 +24,8 @@ pub(super) struct Found {
 impl Found {
     /// Its text.
     pub(super) fn source(&self, limits: &Limits) -> Result<TestSource, Problem> {
-        let text = match std::fs::metadata(&self.path) {
-            Ok(meta) if meta.len() > limits.file_bytes => {
-                Err(format!("the file is longer than {} bytes", limits.file_bytes))
-            }
-            _ => std::fs::read_to_string(&self.path).map_err(|error| format!("the file can't be read: {error}")),
-        };
-        let text: Arc<str> = text.map_err(|message| Problem::error(&self.label, message))?.into();
+        let text = kelos::script::read_text(&self.path, limits.file_bytes);
+        let text = text.map_err(|why| Problem::error(&self.label, format!("the file {why}")))?;
         Ok(TestSource { file: self.label.clone(), text, defaults: self.folders.defaults.clone() })
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -246,13 +245,7 @@ fn time_of(day: &Path, file: &Path) -> Option<Timestamp> {
 }
 
 fn read(path: &Path, longest: u64) -> Result<Vec<u8>, String> {
-    let mut text = Vec::new();
-    let file = fs::File::open(path).map_err(|error| format!("it can't be read ({error})"))?;
-    file.take(longest + 1).read_to_end(&mut text).map_err(|error| format!("it can't be read ({error})"))?;
-    if text.len() as u64 > longest {
-        return Err(format!("it is longer than {longest} bytes"));
-    }
-    Ok(text)
+    kelos_script::read_file(path, longest).map_err(|why| format!("it {why}"))
 }
 
 fn json(text: &[u8]) -> Result<Value, String> {

@@ -71,7 +71,7 @@ impl BundleFile {
     /// When a file of this machine can't be read.
     pub fn read(&self) -> std::io::Result<Vec<u8>> {
         match &self.content {
-            Content::Local(path) => fs::read(path),
+            Content::Local(path) => kelos_script::read_file(path, u64::MAX).map_err(std::io::Error::other),
             Content::Bytes(bytes) => Ok(bytes.clone()),
         }
     }
@@ -89,16 +89,10 @@ fn without_workflow(folder: &Path) -> String {
 
 fn script(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let path = folder.join(name);
-    match fs::metadata(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("{name} can't be read: {error}")),
-        Ok(found) if found.is_dir() => return Err(format!("{name} is a folder, expected a file")),
-        Ok(found) if found.len() > LONGEST_SCRIPT => {
-            return Err(format!("{name} is longer than {LONGEST_SCRIPT} bytes"));
-        }
-        Ok(_) => {}
+    if matches!(path.try_exists(), Ok(false)) {
+        return Ok(None);
     }
-    let bytes = fs::read(&path).map_err(|error| format!("{name} can't be read: {error}"))?;
+    let bytes = kelos_script::read_file(&path, LONGEST_SCRIPT).map_err(|why| format!("{name} {why}"))?;
     String::from_utf8(bytes).map(Some).map_err(|_| format!("{name} is not UTF-8 text"))
 }
 
@@ -113,6 +107,9 @@ fn files_below(root: &Path) -> Result<BTreeMap<String, BundleFile>, String> {
             let name = name.to_str().ok_or_else(|| format!("hdfs/{folder} has a name that is not UTF-8"))?;
             let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
             let about = fs::metadata(entry.path()).map_err(|error| format!("hdfs/{path} can't be read: {error}"))?;
+            if !about.is_dir() && !about.is_file() {
+                return Err(format!("hdfs/{path} is neither a file nor a folder"));
+            }
             match about.is_dir() {
                 true => open.push(path),
                 false => {
