@@ -240,7 +240,7 @@ interface SparkOptions {
 /** A moment in UTC, in whole milliseconds. */
 declare class ScheduledTime {
     /** Reads a time such as `2015-09-13T13:40Z`. */
-    constructor(time: string | ScheduledTime);
+    constructor(time: string | ScheduledTime | DateTime);
     /** The present time: of the evaluation while a file is evaluated, of the call inside a function. */
     static now(): ScheduledTime;
     getYear(): number;
@@ -254,6 +254,8 @@ declare class ScheduledTime {
     getMillisecond(): number;
     /** Milliseconds since 1970. */
     getMillis(): number;
+    /** The same as a time of Joda, as Celos gives it. */
+    getDateTime(): DateTime;
     /** Four digits. */
     year(): string;
     /** Two digits. */
@@ -288,9 +290,55 @@ declare class ScheduledTime {
     toString(): string;
 }
 
+/** What scripts of Celos call of Joda's times. */
+declare class DateTime {
+    private constructor();
+    /** Milliseconds since 1970. */
+    getMillis(): number;
+    getYear(): number;
+    /** From 1 to 12. */
+    getMonthOfYear(): number;
+    getDayOfMonth(): number;
+    /** From 1, Monday, to 7. */
+    getDayOfWeek(): number;
+    getDayOfYear(): number;
+    getHourOfDay(): number;
+    getMinuteOfHour(): number;
+    getSecondOfMinute(): number;
+    getMillisOfSecond(): number;
+    toScheduledTime(): ScheduledTime;
+    plusYears(n: number): DateTime;
+    plusMonths(n: number): DateTime;
+    plusWeeks(n: number): DateTime;
+    plusDays(n: number): DateTime;
+    plusHours(n: number): DateTime;
+    plusMinutes(n: number): DateTime;
+    plusSeconds(n: number): DateTime;
+    minusYears(n: number): DateTime;
+    minusMonths(n: number): DateTime;
+    minusWeeks(n: number): DateTime;
+    minusDays(n: number): DateTime;
+    minusHours(n: number): DateTime;
+    minusMinutes(n: number): DateTime;
+    minusSeconds(n: number): DateTime;
+    isBefore(other: DateTime | ScheduledTime): boolean;
+    isAfter(other: DateTime | ScheduledTime): boolean;
+    isEqual(other: DateTime | ScheduledTime): boolean;
+    equals(other: unknown): boolean;
+    /** `2015-09-13T13:40:00.000Z`, or by a pattern of Joda such as `yyyy-MM-dd`. */
+    toString(pattern?: string): string;
+}
+
+/** The name of a workflow, as Celos has it. */
+declare class WorkflowID {
+    constructor(id: string);
+    equals(other: unknown): boolean;
+    toString(): string;
+}
+
 /** A slot: a workflow and a time of its schedule. */
 declare class SlotID {
-    constructor(workflowID: string, scheduledTime: ScheduledTime);
+    constructor(workflowID: string | WorkflowID, scheduledTime: ScheduledTime);
     getWorkflowID(): string;
     getScheduledTime(): ScheduledTime;
     /** `my-workflow@2015-09-13T13:40:00.000Z` */

@@ -339,7 +339,7 @@ fn broken_scripts_and_functions_break_the_test() {
         "inputs: [{{{READY}}}], runs: {{count: () => {{ for (;;); }}}}, expect: {{slots: {{count: \"succeeded\"}}}}"
     ));
     assert!(words.contains("broken: tests/a.test.js:2:"), "{words}");
-    assert!(words.contains("stopped after 100 ms"), "{words}");
+    assert!(words.contains("stopped after 100 ms of processor time"), "{words}");
     let words = project.words("expect: {check() { throw new Error(\"so it is\"); }}");
     assert!(words.starts_with("broken: tests/a.test.js:2:") && words.ends_with("so it is"), "{words}");
     let words = project.words("expect: {check: () => [\"one\", \"two\"]}");

@@ -12,40 +12,55 @@ use kelos_model::time::{Cron, Zone, parse_instant};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::Source;
 use kelos_model::{PoolId, SlotState, Workflow, WorkflowId};
+use nix::time::{ClockId, clock_gettime};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
 
 use crate::draft::Draft;
 use crate::events::{self, Events};
 use crate::fault::{self, Place};
+use crate::limits::Limits;
 use crate::problem::Problem;
 use crate::realm::{Recipe, Role};
 use crate::session::{RegisterAsk, Session};
 use crate::similar::closest;
+use crate::statement::with_names;
 use crate::stolos::{self, Settings};
 use crate::test_case::TestCase;
 
-/// The end of a script's time, which the engine asks for while it runs.
+/// The end of a script's time, which the engine asks for while it runs: by what its thread has had of the processor, and by
+/// the clock for the case that it gets next to nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     until: Cell<Option<Instant>>,
+    busy_until: Cell<Duration>,
     spare: Cell<Duration>,
     fired: Cell<bool>,
+    starved: Cell<bool>,
 }
 
 impl Watch {
-    /// Gives the script `time`, and the host `spare` on top.
-    pub(crate) fn start(&self, time: Duration, spare: Duration) {
-        self.until.set(Some(Instant::now() + time));
-        self.spare.set(spare);
+    /// Gives the script `time` of the processor, and what the limits allow by the clock, to the script and to the host.
+    pub(crate) fn start(&self, time: Duration, limits: &Limits) {
+        self.until.set(Some(Instant::now() + limits.wall()));
+        self.spare.set(limits.host());
+        self.go_on(time);
+    }
+
+    /// Gives the script `time` of the processor from now on.
+    pub(crate) fn go_on(&self, time: Duration) {
+        self.busy_until.set(processor_time() + time);
         self.fired.set(false);
     }
 
     /// Whether the time is over.
     pub(crate) fn is_over(&self) -> bool {
-        let over = self.until.get().is_some_and(|until| Instant::now() >= until);
+        let Some(until) = self.until.get() else { return false };
+        let starved = Instant::now() >= until;
+        let over = starved || processor_time() >= self.busy_until.get();
         if over {
             self.fired.set(true);
+            self.starved.set(starved);
         }
         over
     }
@@ -55,15 +70,28 @@ impl Watch {
         self.fired.get()
     }
 
+    /// Whether what stopped it was the clock.
+    pub(crate) fn starved(&self) -> bool {
+        self.starved.get()
+    }
+
     /// Does the host's part, whose time is not the script's, up to what is spare.
     fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
-        let began = Instant::now();
+        let (began, busy) = (Instant::now(), processor_time());
         let done = work();
         let given = began.elapsed().min(self.spare.get());
         self.spare.set(self.spare.get() - given);
         self.until.set(self.until.get().map(|until| until + given));
+        let used = processor_time().saturating_sub(busy).min(given);
+        self.busy_until.set(self.busy_until.get() + used);
         done
     }
+}
+
+/// What this thread has had of the processor.
+fn processor_time() -> Duration {
+    // It can't fail for the thread that asks; the clock still stops a script if it does.
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// What a file depended on while it was evaluated.
@@ -99,6 +127,8 @@ pub(crate) struct Desk {
     pub(crate) kept: RefCell<Vec<Kept>>,
     pub(crate) uses: RefCell<Uses>,
     pub(crate) events: RefCell<Events>,
+    /// The text that was thrown last as Celos throws it, what people are told of it, and the stack.
+    pub(crate) thrown: RefCell<Option<[String; 3]>>,
 }
 
 impl Desk {
@@ -118,6 +148,7 @@ impl Desk {
             kept: RefCell::default(),
             uses: RefCell::default(),
             events: RefCell::default(),
+            thrown: RefCell::default(),
         }
     }
 
@@ -271,10 +302,23 @@ impl Desk {
         let text = self.watch.aside(|| self.session.defaults_file(name));
         let text = text.map_err(|problem| refuse(format!("celos.importDefaults: {problem}")))?;
         self.importing.borrow_mut().push(name.to_owned());
-        let done = ctx.eval_with_options(text.as_bytes(), options(format!("defaults/{name}.js")));
+        let file = || options(format!("defaults/{name}.js"));
+        // A text that only Rhino can read fails before any of it runs.
+        let named = with_names(&text).filter(|_| !is_readable(ctx, &text));
+        let done = ctx.eval_with_options(named.as_deref().unwrap_or(&text).as_bytes(), file());
         self.importing.borrow_mut().pop();
         done
     }
+}
+
+/// Whether the engine can read a text. Nothing of it runs.
+fn is_readable(ctx: &Ctx<'_>, text: &str) -> bool {
+    let uncalled = format!("(function () {{{text}\n}})");
+    let readable = ctx.eval_with_options::<Value<'_>, _>(uncalled, options("uncalled".to_owned())).is_ok();
+    if !readable {
+        drop(ctx.catch());
+    }
+    readable
 }
 
 /// How scripts are evaluated: in the global scope, in the forgiving mode that old scripts need.
@@ -348,6 +392,11 @@ fn hand_out_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rq
     let d = desk.clone();
     host.set("warn", Function::new(ctx.clone(), move |message: String, stack: String| d.warn(message, &stack))?)?;
     let d = desk.clone();
+    let thrown = move |text: String, told: String, stack: String| {
+        d.thrown.replace(Some([text, told, stack]));
+    };
+    host.set("thrown", Function::new(ctx.clone(), thrown)?)?;
+    let d = desk.clone();
     host.set("keep", Function::new(ctx.clone(), move |source: String, stack: String| d.keep(&source, &stack))?)?;
     let d = desk.clone();
     host.set("define", Function::new(ctx.clone(), move |json: String, stack: String| words(d.define(&json, &stack)))?)?;
@@ -373,4 +422,32 @@ fn hand_out_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rq
     let d = desk.clone();
     let import = move |ctx: Ctx<'js>, name: String| d.import(&ctx, &name);
     host.set("importDefaults", Function::new(ctx.clone(), import)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(wall_millis: u64) -> Limits {
+        Limits { wall_millis, ..Limits::default() }
+    }
+
+    #[test]
+    fn a_script_that_gets_no_processor_keeps_its_time() {
+        let watch = Watch::default();
+        watch.start(Duration::from_millis(500), &limits(600_000));
+        // Nothing comes: the thread has the clock go on without it.
+        let (_open, nothing) = std::sync::mpsc::channel::<()>();
+        assert!(nothing.recv_timeout(Duration::from_millis(600)).is_err());
+        assert!(!watch.is_over() && !watch.fired());
+        while !watch.is_over() {}
+        assert!(watch.fired() && !watch.starved());
+    }
+
+    #[test]
+    fn the_clock_ends_what_never_gets_its_share() {
+        let watch = Watch::default();
+        watch.start(Duration::from_secs(60), &limits(0));
+        assert!(watch.is_over() && watch.fired() && watch.starved());
+    }
 }

@@ -56,6 +56,8 @@ pub(crate) fn same_statement(looked: Option<&str>, called: &str) -> bool {
 pub(crate) enum Stopped {
     /// It ran longer than this many milliseconds.
     Time(u64),
+    /// Its time by the clock was over, these milliseconds, before it had its share of the processor.
+    Starved(u64),
     /// It needed more memory than this many bytes.
     Memory(usize),
 }
@@ -71,9 +73,14 @@ pub(crate) struct Thrown {
 }
 
 impl Thrown {
-    /// Takes the pending exception. Reading it may run code of the script: the time limit must hold.
-    pub(crate) fn take(ctx: &Ctx<'_>) -> Thrown {
+    /// Takes the pending exception. Reading it may run code of the script: the time limit must hold. A text that was thrown as
+    /// Celos throws it, which is `known`, stands for what people are told of it.
+    pub(crate) fn take(ctx: &Ctx<'_>, known: Option<&[String; 3]>) -> Thrown {
         let value = ctx.catch();
+        let text = value.as_string().and_then(|text| text.to_string().ok());
+        if let Some([_, told, stack]) = known.filter(|[known, ..]| text.as_ref() == Some(known)) {
+            return Thrown { message: told.clone(), places: places(stack), ..Thrown::default() };
+        }
         match value.as_object().cloned().and_then(Exception::from_object) {
             Some(error) => Thrown::error(ctx, &error),
             None => Thrown::other(ctx, &value),
@@ -138,8 +145,13 @@ impl Thrown {
         problem.hint = self.hint;
         match stopped {
             Some(Stopped::Time(millis)) => {
-                problem.message = format!("stopped after {millis} ms: expected the script to be done by then");
+                problem.message =
+                    format!("stopped after {millis} ms of processor time: expected the script to be done by then");
                 problem.hint = Some("is there a loop without an end at this place, or shortly after it?".to_owned());
+            }
+            Some(Stopped::Starved(millis)) => {
+                problem.message = format!("stopped after {millis} ms: expected the script to be done by then");
+                problem.hint = Some("the machine is too busy, or what the script looks at is slow".to_owned());
             }
             Some(Stopped::Memory(bytes)) => {
                 problem.message = format!("out of memory: expected the file to need at most {} MiB", bytes >> 20);
@@ -193,11 +205,12 @@ fn add_caller(problem: &mut Problem, file: &str, places: &[Place]) {
 }
 
 /// The names that scripts find in their world.
-const GLOBALS: [&str; 7] = [
+const GLOBALS: [&str; 8] = [
     "celos",
     "importDefaults",
     "ScheduledTime",
     "SlotID",
+    "WorkflowID",
     "CELOS_DEFAULT_HDFS",
     "CELOS_DEFAULT_OOZIE",
     "CELOS_DEFAULT_OOZIE_PROPERTIES",
@@ -244,7 +257,7 @@ fn hint(problem: &Problem) -> Option<String> {
     if let Some(name) =
         problem.message.strip_prefix("ReferenceError: ").and_then(|rest| rest.strip_suffix(" is not defined"))
     {
-        return unknown_name(name.trim_matches('\''));
+        return unknown_name(name.trim_matches('\''), line);
     }
     if problem.message.contains("redeclaration") {
         return Some("a defaults file that is imported twice has to use var, not let, const or class".to_owned());
@@ -252,19 +265,99 @@ fn hint(problem: &Problem) -> Option<String> {
     if !problem.message.starts_with("SyntaxError") {
         return None;
     }
-    if line.contains("for each") {
-        return Some("'for each' is not JavaScript: write for (const value of Object.values(object))".to_owned());
-    }
-    if line.contains("= <") || line.contains("(<") {
-        return Some("XML literals (E4X) are not JavaScript".to_owned());
-    }
-    (line.contains('[') && line.contains(" for ("))
-        .then(|| "array comprehensions are not JavaScript: write array.map(...)".to_owned())
+    unreadable(line).map(str::to_owned)
 }
 
-fn unknown_name(name: &str) -> Option<String> {
+/// What to write instead of what Rhino's JavaScript 1.7 has and JavaScript has not, by the line that can't be read.
+fn unreadable(line: &str) -> Option<&'static str> {
+    let follows = |first: &str, then: &str| line.find(first).is_some_and(|at| line[at..].contains(then));
+    if follows("[", " for (") || follows("[", " for each") {
+        return Some("array comprehensions are not JavaScript: write array.filter(...).map(...)");
+    }
+    if line.contains("for each") {
+        return Some("'for each' is not JavaScript: write for (const value of Object.values(object))");
+    }
+    if ["= <", "=<", "(<", "return <"].iter().any(|start| line.contains(start)) {
+        return Some("XML literals (E4X) are not JavaScript: write the text of the XML in quotes");
+    }
+    if line.contains("let (") || line.contains("let(") {
+        return Some(LET_BLOCK);
+    }
+    if follows("catch", " if ") {
+        return Some("conditional catch is not JavaScript: write catch (e) { if (...) { ... } else { throw e; } }");
+    }
+    if line.contains("yield") {
+        return Some("a generator is written with an asterisk: function* (...) { yield ...; }");
+    }
+    let is_closure = line.contains("function") && !line.contains('{');
+    is_closure.then_some("a function without braces is not JavaScript: write function (x) { return ...; }")
+}
+
+const LET_BLOCK: &str = "let blocks are not JavaScript: write { let name = value; ... }";
+
+/// What scripts of Celos take from Java, and what to write instead.
+const INSTEAD: [(&str, &str); 28] = [
+    ("AlwaysTrigger", "celos.alwaysTrigger()"),
+    ("AndTrigger", "celos.andTrigger(...)"),
+    ("OrTrigger", "celos.orTrigger(...)"),
+    ("NotTrigger", "celos.notTrigger(trigger)"),
+    ("OffsetTrigger", "celos.offsetTrigger(seconds, trigger)"),
+    ("DelayTrigger", "celos.delayTrigger(seconds)"),
+    ("SuccessTrigger", "celos.successTrigger(workflowID)"),
+    ("HDFSCheckTrigger", "celos.hdfsCheckTrigger(path, fs)"),
+    ("CronSchedule", "celos.cronSchedule(expression)"),
+    ("HourlySchedule", "celos.hourlySchedule()"),
+    ("MinutelySchedule", "celos.minutelySchedule()"),
+    ("DependentSchedule", "celos.dependentSchedule(workflowID)"),
+    ("SerialSchedulingStrategy", "celos.serialSchedulingStrategy(concurrency)"),
+    ("TrivialSchedulingStrategy", "celos.serialSchedulingStrategy(1000)"),
+    ("OozieExternalService", "celos.oozieExternalService(properties, url)"),
+    ("PropertiesGenerator", "celos.makePropertiesGen(properties)"),
+    ("Workflow", "celos.defineWorkflow({...})"),
+    ("WorkflowInfo", "the fields url and contacts of celos.defineWorkflow"),
+    ("RegisterKey", "celos.getRegister(bucket, key)"),
+    ("BucketID", "celos.getRegister(bucket, key)"),
+    ("celosConnection", "celos.getRegister(bucket, key), and the HTTP API for what is written"),
+    ("celosReader", "JSON.parse(text)"),
+    ("celosScope", "importDefaults(name)"),
+    ("celosWorkflowConfigurationParser", "celos.defineWorkflow({...})"),
+    ("XML", "the text of the XML in quotes: E4X is not JavaScript"),
+    ("XMLList", "the text of the XML in quotes: E4X is not JavaScript"),
+    ("Iterator", "for (const [key, value] of Object.entries(object))"),
+    ("StopIteration", "a generator, function* (...) { yield ...; }, which ends by itself"),
+];
+
+/// What to write instead of Java, by what the line takes of it.
+const JAVA_INSTEAD: [(&str, &str); 7] = [
+    ("com.collective.celos", "use the functions of celos, ScheduledTime, SlotID and WorkflowID"),
+    ("java.util.Date", "use ScheduledTime.now() or Date"),
+    ("Calendar", "use ScheduledTime.now() or Date"),
+    ("java.util.", "use arrays, objects, Map and Set"),
+    ("java.lang.System", "write settings into a file of the defaults folder"),
+    ("java.lang.", "use JavaScript's own String, Number and Math"),
+    ("joda", "use ScheduledTime, and its getDateTime() where a pattern is needed"),
+];
+
+fn java(name: &str, line: &str) -> String {
+    let import = ["importPackage", "importClass", "JavaImporter"].contains(&name);
+    let known = JAVA_INSTEAD.iter().find(|(part, _)| line.contains(part)).map(|(_, instead)| *instead);
+    let instead = match known {
+        _ if import => "remove the line: ScheduledTime, SlotID, WorkflowID and celos are there without it",
+        Some(instead) => instead,
+        None => "use JavaScript's own objects, and the functions of celos",
+    };
+    format!("Java classes are not available to scripts: {instead}")
+}
+
+fn unknown_name(name: &str, line: &str) -> Option<String> {
     if JAVA.contains(&name) {
-        return Some("Java classes are not available to scripts".to_owned());
+        return Some(java(name, line));
+    }
+    if name == "let" {
+        return Some(LET_BLOCK.to_owned());
+    }
+    if let Some((_, instead)) = INSTEAD.iter().find(|(known, _)| *known == name) {
+        return Some(format!("write {instead}"));
     }
     if ABSENT.contains(&name) {
         return Some("scripts have no access to files, programs, the network or a console".to_owned());

@@ -27,6 +27,7 @@ mod scan;
 mod scripts;
 mod session;
 mod similar;
+mod statement;
 pub mod stolos;
 mod test_case;
 mod test_file;

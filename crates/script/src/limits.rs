@@ -21,11 +21,13 @@ pub struct Limits {
     pub stack_bytes: usize,
     /// Longest text of a file: parsing can't be interrupted, so it is bounded by size.
     pub file_bytes: u64,
-    /// Time for evaluating one file.
+    /// Processor time for evaluating one file, so that a busy machine refuses no good file.
     pub load_millis: u64,
-    /// Time for one later call of a function.
+    /// Processor time for one later call of a function.
     pub call_millis: u64,
-    /// Time that probes and registers may take, per evaluation or call, on top of the above.
+    /// Time by the clock for either: far more than a script needs on a busy machine.
+    pub wall_millis: u64,
+    /// Time by the clock that probes and registers may take, per evaluation or call, on top of the above.
     pub host_millis: u64,
     /// A file that was stopped for its time is tried again after this long, changed or not.
     pub retry_stopped_millis: u64,
@@ -43,6 +45,7 @@ impl Default for Limits {
             file_bytes: 4 << 20,
             load_millis: 1000,
             call_millis: 500,
+            wall_millis: 30_000,
             host_millis: 30_000,
             retry_stopped_millis: 30_000,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get().min(2)),
@@ -58,6 +61,10 @@ impl Limits {
 
     pub(crate) fn call(&self) -> Duration {
         Duration::from_millis(self.call_millis)
+    }
+
+    pub(crate) fn wall(&self) -> Duration {
+        Duration::from_millis(self.wall_millis)
     }
 
     pub(crate) fn host(&self) -> Duration {

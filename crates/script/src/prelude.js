@@ -21,6 +21,15 @@ function refuse(message) {
     throw error;
 }
 
+/**
+ * Throws a text as Celos does: scripts compare such texts. What a person is told besides, and the place, the host keeps for
+ * the case that nobody catches it.
+ */
+function refuseInWords(text, more) {
+    host.thrown(text, `${text}${more}`, here());
+    throw text;
+}
+
 /** The stack that a warning or a definition belongs to. */
 function here() {
     return spot === undefined ? new Error().stack : spot;
@@ -41,6 +50,7 @@ function describe(value) {
     if (value instanceof Promise) return "a promise (is the function async?)";
     if (ScheduledTime.is(value)) return "a ScheduledTime";
     if (SlotID.is(value)) return "a SlotID";
+    if (WorkflowID.is(value)) return "a WorkflowID";
     return "an object";
 }
 
@@ -52,6 +62,13 @@ const EXAMPLES = {
     pool: 'a pool such as celos.pool("spark", 4)',
     "external service": "an external service such as celos.oozieExternalService({...})",
 };
+
+/** That a value is not of a kind, in words. */
+function expected(kind, value, where) {
+    const forgotten = typeof value === "function" && Object.keys(api).find((name) => api[name] === value);
+    const advice = forgotten ? ` (is there a () missing after celos.${forgotten}?)` : "";
+    return `${where}: expected ${EXAMPLES[kind]}, not ${describe(value)}${advice}`;
+}
 
 /** What a function of `celos` makes: a tree of plain data that knows its kind. */
 class Made {
@@ -83,9 +100,7 @@ class Made {
     /** The tree of a value of that kind, or a refusal. */
     static tree(kind, value, where) {
         if (Made.is(value) && value.#kind === kind) return value.#tree;
-        const forgotten = typeof value === "function" && Object.keys(api).find((name) => api[name] === value);
-        const advice = forgotten ? ` (is there a () missing after celos.${forgotten}?)` : "";
-        refuse(`${where}: expected ${EXAMPLES[kind]}, not ${describe(value)}${advice}`);
+        refuse(expected(kind, value, where));
     }
 
     toString() {
@@ -131,6 +146,13 @@ function count(value, where, least = 0, most = 2147483647) {
     return cut;
 }
 
+/** A number, or a text of digits as one. */
+function numberOf(value, where) {
+    const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+    if (typeof number !== "number" || Number.isNaN(number)) refuse(`${where}: expected a number >= 0, not ${describe(value)}`);
+    return number;
+}
+
 function among(value, where, words) {
     if (!words.includes(value)) {
         refuse(`${where}: expected ${words.map((word) => `"${word}"`).join(" or ")}, not ${describe(value)}`);
@@ -155,7 +177,7 @@ function agreed(problem, where) {
 }
 
 function workflowId(value, where) {
-    const id = typeof value === "number" ? String(value) : text(value, where, "my-workflow");
+    const id = typeof value === "number" || WorkflowID.is(value) ? String(value) : text(value, where, "my-workflow");
     agreed(host.id(id), where);
     return id;
 }
@@ -208,12 +230,14 @@ function fileSystem(name, path, fs) {
     const base = fs || variable("CELOS_DEFAULT_HDFS");
     if (base !== undefined) return base;
     if (hasScheme(path)) return "";
-    refuse(`Undefined fs in ${name} and CELOS_DEFAULT_HDFS not set: expected a file system such as "hdfs://nameservice1", ` +
+    refuseInWords("Undefined fs in hdfsCheckTrigger and CELOS_DEFAULT_HDFS not set", `: expected a file system such as "hdfs://nameservice1", ` +
         `as the second argument or in the variable`);
 }
 
 function pathOf(name, path) {
-    if (!path) refuse(`Undefined path in ${name}: expected a string such as "/logs/\${year}-\${month}-\${day}/_READY"`);
+    const such = ': expected a string such as "/logs/${year}-${month}-${day}/_READY"';
+    if (!path && name.startsWith("hdfs")) refuseInWords(`Undefined path in ${name === "hdfsPath" ? name : "hdfsCheckTrigger"}`, such);
+    if (!path) refuse(`Undefined path in ${name}${such}`);
     return text(path, `celos.${name}: path`, "/logs/${year}-${month}-${day}/_READY");
 }
 
@@ -270,7 +294,7 @@ function fileCheckTrigger(path, conditions) {
             `not ${quote(path)}; for other file systems use celos.pathTrigger`);
     }
     // A relative path is looked for where the server works, as commands do.
-    const named = path.startsWith("/") || hasScheme(path) ? path : `file:${path}`;
+    const named = path.startsWith("/") || hasScheme(path) ? path : `file:${path.replace(/%/g, "%25")}`;
     const wanted = conditionsOf("fileCheckTrigger", conditions);
     const tree = { type: "path", system: "local", path: named, base: "file:///", conditions: wanted };
     return new Made("trigger", "fileCheckTrigger", tree);
@@ -282,21 +306,33 @@ function combined(maker, type, values) {
 }
 
 function notTrigger(trigger) {
+    if (!trigger) refuseInWords("Undefined sub trigger", `: ${expected("trigger", trigger, "celos.notTrigger")}`);
     const tree = Made.tree("trigger", trigger, "celos.notTrigger");
     return new Made("trigger", "notTrigger", { type: "not", trigger: tree }, [trigger]);
 }
 
 function offsetTrigger(offset, trigger) {
+    if (typeof offset !== "number") undefinedSeconds("offsetTrigger", offset);
+    if (!trigger) refuseInWords("Undefined trigger", `: ${expected("trigger", trigger, "celos.offsetTrigger: trigger")}`);
     const by = seconds(offset, "celos.offsetTrigger: seconds");
     const tree = Made.tree("trigger", trigger, "celos.offsetTrigger: trigger");
     return new Made("trigger", "offsetTrigger", { type: "offset", seconds: by, trigger: tree }, [trigger]);
 }
 
+function undefinedSeconds(name, value) {
+    refuseInWords("Undefined seconds", `: celos.${name}: seconds: expected a number of seconds, not ${describe(value)}`);
+}
+
 function delayTrigger(delay) {
+    if (typeof delay !== "number") undefinedSeconds("delayTrigger", delay);
     return new Made("trigger", "delayTrigger", { type: "delay", seconds: seconds(delay, "celos.delayTrigger: seconds") });
 }
 
 function successTrigger(workflowID) {
+    if (!workflowID) {
+        refuseInWords("Undefined workflow name in success trigger", `: celos.successTrigger: workflowID: expected a string such as ` +
+            `"my-workflow", not ${describe(workflowID)}`);
+    }
     const workflow = workflowId(workflowID, "celos.successTrigger: workflowID");
     return new Made("trigger", "successTrigger", { type: "success", workflow });
 }
@@ -331,7 +367,7 @@ function zoneOf(options, where) {
 }
 
 function cronSchedule(expression, options = {}) {
-    if (!expression) refuse('Undefined cron expression: expected a string such as "0 15 10 * * ?"');
+    if (!expression) refuseInWords("Undefined cron expression", ': expected a string such as "0 15 10 * * ?"');
     text(expression, "celos.cronSchedule: expression", "0 15 10 * * ?");
     agreed(host.cron(expression), "celos.cronSchedule");
     object(options, "celos.cronSchedule: options", 'an object such as {timeZone: "Europe/Berlin"}');
@@ -345,7 +381,10 @@ function dependentSchedule(workflowID) {
 }
 
 function serialSchedulingStrategy(concurrency = 1) {
-    const slots = count(concurrency, "celos.serialSchedulingStrategy: concurrency");
+    const where = "celos.serialSchedulingStrategy";
+    // Celos takes what lets nothing run, and so does a file that is full of good workflows.
+    const slots = count(Math.max(0, numberOf(concurrency, `${where}: concurrency`)), `${where}: concurrency`);
+    if (slots === 0) host.warn(`${where}(${describe(concurrency)}): no slot will ever run, as in Celos; pause the workflow instead`, here());
     return new Made("scheduling strategy", "serialSchedulingStrategy", slots);
 }
 
@@ -377,9 +416,10 @@ function hdfsPath(path) {
 
 /** The moment that a slot or a time stands for. */
 function momentOf(slotID, where) {
-    if (slotID === undefined || slotID === null) return host.now();
+    if (!slotID) return host.now();
     if (SlotID.is(slotID)) return ScheduledTime.ms(slotID.getScheduledTime());
-    refuse(`${where}: slotID: expected a SlotID, not ${describe(slotID)}`);
+    refuseInWords("slotID should be instance of com.collective.celos.SlotID",
+        `: ${where}: slotID: expected a SlotID, not ${describe(slotID)}`);
 }
 
 function hdfsCheck(path, slotID, fs) {

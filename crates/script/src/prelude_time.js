@@ -25,6 +25,8 @@ class ScheduledTime {
             this.#ms = value;
         } else if (ScheduledTime.is(value)) {
             this.#ms = value.#ms;
+        } else if (DateTime.is(value)) {
+            this.#ms = value.getMillis();
         } else if (typeof value === "string") {
             const read = host.instant(value);
             if (typeof read === "string") refuse(`new ScheduledTime: ${read}`);
@@ -84,6 +86,7 @@ class ScheduledTime {
     getSecond() { return this.#date().getUTCSeconds(); }
     getMillisecond() { return this.#date().getUTCMilliseconds(); }
     getMillis() { return this.#ms; }
+    getDateTime() { return new DateTime(this, INSIDE); }
 
     year() { return pad(this.getYear(), 4); }
     month() { return pad(this.getMonth()); }
@@ -129,19 +132,119 @@ class ScheduledTime {
     }
 }
 
+const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December"];
+
+/** What `getDateTime` gives: of the times of Joda, which Celos uses, what scripts call. */
+class DateTime {
+    #time;
+
+    constructor(time, token) {
+        if (token !== INSIDE) refuse("new DateTime: expected scheduledTime.getDateTime(), or new ScheduledTime(\"2015-09-13T13:40Z\")");
+        this.#time = time;
+    }
+
+    static is(value) {
+        return value !== null && typeof value === "object" && #time in value;
+    }
+
+    getMillis() { return this.#time.getMillis(); }
+    getYear() { return this.#time.getYear(); }
+    getMonthOfYear() { return this.#time.getMonth(); }
+    getDayOfMonth() { return this.#time.getDay(); }
+    getDayOfWeek() { return new RealDate(this.getMillis()).getUTCDay() || 7; }
+    getDayOfYear() { return 1 + Math.floor((this.getMillis() - RealDate.UTC(this.getYear(), 0, 1)) / 86400000); }
+    getHourOfDay() { return this.#time.getHour(); }
+    getMinuteOfHour() { return this.#time.getMinute(); }
+    getSecondOfMinute() { return this.#time.getSecond(); }
+    getMillisOfSecond() { return this.#time.getMillisecond(); }
+    toScheduledTime() { return this.#time; }
+
+    plusWeeks(n) { return this.plusDays(7 * whole(n, "plusWeeks")); }
+    minusWeeks(n) { return this.plusDays(-7 * whole(n, "minusWeeks")); }
+
+    isBefore(other) { return this.getMillis() < momentFor(other, "isBefore"); }
+    isAfter(other) { return this.getMillis() > momentFor(other, "isAfter"); }
+    isEqual(other) { return this.getMillis() === momentFor(other, "isEqual"); }
+    equals(other) { return DateTime.is(other) && other.getMillis() === this.getMillis(); }
+
+    /** As it is written, or by a pattern such as `yyyy-MM-dd`. */
+    toString(pattern) {
+        if (pattern === undefined || pattern === null) return String(this.#time);
+        const parts = text(pattern, "DateTime.toString: pattern", "yyyy-MM-dd").matchAll(/'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+/g);
+        return [...parts].map(([part, quoted, letter]) => {
+            if (quoted !== undefined) return quoted === "" ? "'" : quoted.replace(/''/g, "'");
+            return letter === undefined ? part : this.#field(letter, part.length);
+        }).join("");
+    }
+
+    #field(letter, width) {
+        const named = (names, n) => (width > 3 ? names[n - 1] : names[n - 1].slice(0, 3));
+        switch (letter) {
+            case "y": case "Y": return width === 2 ? pad(this.getYear() % 100) : pad(this.getYear(), width);
+            case "M": return width > 2 ? named(MONTHS, this.getMonthOfYear()) : pad(this.getMonthOfYear(), width);
+            case "d": return pad(this.getDayOfMonth(), width);
+            case "D": return pad(this.getDayOfYear(), width);
+            case "e": return pad(this.getDayOfWeek(), width);
+            case "E": return named(DAYS, this.getDayOfWeek());
+            case "H": return pad(this.getHourOfDay(), width);
+            case "m": return pad(this.getMinuteOfHour(), width);
+            case "s": return pad(this.getSecondOfMinute(), width);
+            case "S": return pad(this.getMillisOfSecond(), 3).padEnd(width, "0").slice(0, width);
+            case "Z": return width === 1 ? "+0000" : "+00:00";
+            default: refuse(`DateTime.toString: the letter '${letter}' of a pattern is not known: expected y, M, d, D, e, E, H, m, s, S, Z`);
+        }
+    }
+
+    toJSON() { return this.toString(); }
+
+    [Symbol.toPrimitive](hint) { return hint === "number" ? this.getMillis() : this.toString(); }
+}
+
+for (const verb of ["plus", "minus"]) {
+    for (const unit of ["Years", "Months", "Days", "Hours", "Minutes", "Seconds"]) {
+        DateTime.prototype[verb + unit] = function (n) { return this.toScheduledTime()[verb + unit](n).getDateTime(); };
+    }
+}
+
+/** The milliseconds of a time of either kind. */
+function momentFor(value, where) {
+    if (ScheduledTime.is(value) || DateTime.is(value)) return value.getMillis();
+    refuse(`${where}: expected a time, not ${describe(value)}`);
+}
+
+/** The name of a workflow. */
+class WorkflowID {
+    #id;
+
+    constructor(id) {
+        this.#id = text(id, "new WorkflowID", "my-workflow");
+        agreed(host.id(id), "new WorkflowID");
+    }
+
+    static is(value) {
+        return value !== null && typeof value === "object" && #id in value;
+    }
+
+    equals(other) { return WorkflowID.is(other) && other.#id === this.#id; }
+    toString() { return this.#id; }
+    toJSON() { return this.#id; }
+}
+
 /** A slot: whose, and when. */
 class SlotID {
     #workflow;
     #time;
 
     constructor(workflowID, scheduledTime) {
-        if (typeof workflowID !== "string") {
-            refuse(`new SlotID: workflowID: expected a string, not ${describe(workflowID)}`);
+        if (typeof workflowID !== "string" && !WorkflowID.is(workflowID)) {
+            refuse(`new SlotID: workflowID: expected a string or a WorkflowID, not ${describe(workflowID)}`);
         }
         if (!ScheduledTime.is(scheduledTime)) {
             refuse(`new SlotID: scheduledTime: expected a ScheduledTime, not ${describe(scheduledTime)}`);
         }
-        this.#workflow = workflowID;
+        this.#workflow = String(workflowID);
         this.#time = scheduledTime;
     }
 
@@ -221,4 +324,5 @@ function installTime() {
     Math.random = random;
     globalThis.ScheduledTime = ScheduledTime;
     globalThis.SlotID = SlotID;
+    globalThis.WorkflowID = WorkflowID;
 }

@@ -5,7 +5,7 @@
 function propertyText(value, where) {
     if (typeof value === "string") return value;
     if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return String(value);
-    if (ScheduledTime.is(value) || SlotID.is(value)) return String(value);
+    if (ScheduledTime.is(value) || SlotID.is(value) || WorkflowID.is(value) || DateTime.is(value)) return String(value);
     refuse(`${where}: expected a string, not ${describe(value)}`);
 }
 
@@ -45,7 +45,7 @@ function oozieExternalService(properties, oozieURL) {
     const where = "celos.oozieExternalService";
     const url = oozieURL === undefined ? variable("CELOS_DEFAULT_OOZIE") : oozieURL;
     if (url === undefined) {
-        refuse('Undefined Oozie URL: expected a URL such as "http://oozie:11000/oozie" as the second argument of ' +
+        refuseInWords("Undefined Oozie URL", ': expected a URL such as "http://oozie:11000/oozie" as the second argument of ' +
             `${where}, or in the variable CELOS_DEFAULT_OOZIE`);
     }
     text(url, `${where}: oozieURL`, "http://oozie:11000/oozie");
@@ -130,9 +130,16 @@ const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "trigger", "con
     "waitTimeoutSeconds", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
 
+/** How often Celos tries again: what is false, as NaN is, and what is negative are taken for 0 there. */
+function maxRetryCountOf(value, where) {
+    const odd = Number.isNaN(value) || ["number", "string"].includes(typeof value) && Number(value) < 0;
+    if (odd) host.warn(`${where} is ${describe(value)}, and is taken for 0, as in Celos: expected a number >= 0`, here());
+    return odd || !value ? 0 : count(value, where);
+}
+
 function retryOf(options, where) {
     if (options.retry === undefined) {
-        return options.maxRetryCount ? { count: count(options.maxRetryCount, `${where}: maxRetryCount`) } : {};
+        return { count: maxRetryCountOf(options.maxRetryCount, `${where}: maxRetryCount`) };
     }
     if (options.maxRetryCount !== undefined) {
         refuse(`${where}: both maxRetryCount and retry are given: expected one of them (retry.count is the same as maxRetryCount)`);
@@ -204,9 +211,19 @@ function poolsOf(pools, where) {
     });
 }
 
+/** A value as it is when added to a text, where that can be. */
+function inWords(value) {
+    try {
+        return `${value}`;
+    } catch {
+        return describe(value);
+    }
+}
+
 function startTimeOf(value, where) {
     if (!value) return undefined;
     if (ScheduledTime.is(value)) return ScheduledTime.ms(value);
+    if (DateTime.is(value)) return value.getMillis();
     if (value instanceof RealDate && !Number.isNaN(value.getTime())) return value.getTime();
     return agreed(host.instant(text(value, where, "2015-09-13T00:00Z")), where);
 }
@@ -214,7 +231,9 @@ function startTimeOf(value, where) {
 function waitTimeoutOf(value, where) {
     if (value === undefined) return undefined;
     if (typeof value !== "number" || !(value >= 0) || !Number.isSafeInteger(Math.trunc(value))) {
-        refuse(`${where} must be a number: expected seconds >= 0, not ${describe(value)}`);
+        const more = `: expected seconds >= 0, not ${describe(value)}`;
+        if (typeof value === "number") refuse(`${where} must be a number${more}`);
+        refuseInWords(`waitTimeoutSeconds must be a number: ${inWords(value)}`, ` (${where}${more})`);
     }
     return Math.trunc(value);
 }
@@ -255,7 +274,8 @@ function define(options) {
     object(options, "celos.defineWorkflow", "an object with the fields id, schedule, schedulingStrategy, trigger and externalService");
     known(options, FIELDS, "celos.defineWorkflow");
     if (typeof options.id !== "string") {
-        refuse(`Workflow ID must be a string: ${options.id === undefined ? "the field id is missing" : `not ${describe(options.id)}`}`);
+        refuseInWords(`Workflow ID must be a string: ${inWords(options.id)}`,
+            options.id === undefined ? " (the field id is missing)" : "");
     }
     agreed(host.id(options.id), "celos.defineWorkflow: id");
     const where = `celos.defineWorkflow ${quote(options.id)}`;

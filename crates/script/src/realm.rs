@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use kelos_model::Workflow;
 use rquickjs::context::intrinsic;
@@ -14,6 +13,7 @@ use crate::fault::{self, PRELUDE, Stopped, Thrown};
 use crate::limits::Limits;
 use crate::problem::{Problem, Severity};
 use crate::session::Session;
+use crate::statement::with_names;
 use crate::test_case::{TestCase, TestFunction};
 use crate::worker::Call;
 
@@ -152,15 +152,25 @@ impl Realm {
         })
     }
 
-    /// Makes a world and evaluates the file in it.
+    /// Makes a world and evaluates the file in it. One that can't be read because of function statements without a name, which
+    /// Rhino takes, is evaluated with names for them.
     pub(crate) fn evaluate(recipe: &Recipe, limits: &Limits) -> (Option<Realm>, Evaluated) {
+        let (realm, evaluated) = Realm::evaluate_text(recipe, limits, &recipe.text);
+        let unreadable = evaluated.problems.iter().any(|one| one.is_error() && one.message.starts_with("SyntaxError"));
+        match unreadable.then(|| with_names(&recipe.text)).flatten() {
+            Some(named) => Realm::evaluate_text(recipe, limits, &named),
+            None => (realm, evaluated),
+        }
+    }
+
+    fn evaluate_text(recipe: &Recipe, limits: &Limits, text: &str) -> (Option<Realm>, Evaluated) {
         let opened = Realm::empty(recipe, limits).and_then(|mut realm| {
             realm.open()?;
             Ok(realm)
         });
         match opened {
             Ok(realm) => {
-                let evaluated = realm.run(&recipe.text);
+                let evaluated = realm.run(text);
                 (Some(realm), evaluated)
             }
             Err(error) => {
@@ -188,7 +198,7 @@ impl Realm {
     }
 
     fn run(&self, text: &str) -> Evaluated {
-        self.desk.watch.start(self.limits.load(), self.limits.host());
+        self.desk.watch.start(self.limits.load(), &self.limits);
         let options = desk::options(self.file.to_string());
         let done = self.context.with(|ctx| {
             let done = ctx.eval_with_options::<Value<'_>, _>(text.as_bytes(), options);
@@ -224,7 +234,7 @@ impl Realm {
     pub(crate) fn call(&self, call: &Call) -> Result<String, Problem> {
         let (index, now) = (call.index, call.now);
         self.desk.calling.set(Some(now));
-        self.desk.watch.start(self.limits.call(), self.limits.host());
+        self.desk.watch.start(self.limits.call(), &self.limits);
         let answer = self.context.with(|ctx| {
             let slot = call.slot.as_ref();
             let ms = slot.map_or(0, |slot| slot.key.scheduled_at().as_millisecond()) as f64;
@@ -254,7 +264,7 @@ impl Realm {
             let words = "it was stopped before for its time or its memory, and its functions can't be called any more";
             return Err(Problem::error(&self.file, words.to_owned()));
         }
-        self.desk.watch.start(self.limits.call(), self.limits.host());
+        self.desk.watch.start(self.limits.call(), &self.limits);
         let answer = self.context.with(|ctx| {
             let answer = match self.call_test.clone() {
                 Some(call) => call.restore(&ctx).and_then(|call| call.call::<_, String>((function, argument))),
@@ -278,14 +288,15 @@ impl Realm {
             return Thrown::words(format!("failed to run the script: {error}"));
         }
         // Reading the exception may run the script's code, which gets a little more time.
-        self.desk.watch.start(self.limits.call(), Duration::ZERO);
-        Thrown::take(ctx)
+        self.desk.watch.go_on(self.limits.call());
+        Thrown::take(ctx, self.desk.thrown.borrow().as_ref())
     }
 
     fn problem(&self, thrown: Thrown, millis: u64) -> Problem {
         let limit = self.limits.memory_bytes;
         let full = || usize::try_from(self.runtime.memory_usage().malloc_size).is_ok_and(|used| used > limit / 4);
         let stopped = match self.timed_out.get() {
+            true if self.desk.watch.starved() => Some(Stopped::Starved(self.limits.wall_millis)),
             true => Some(Stopped::Time(millis)),
             false => thrown.is_memory(full).then_some(Stopped::Memory(limit)),
         };

@@ -30,7 +30,7 @@ fn every_function_of_celos_is_declared_and_every_declared_one_is_there() {
 
 #[test]
 fn every_method_of_the_time_objects_is_declared() {
-    for class in ["ScheduledTime", "SlotID"] {
+    for class in ["ScheduledTime", "SlotID", "WorkflowID"] {
         let (_, body) = TYPES.split_once(&format!("declare class {class} {{")).unwrap();
         let (body, _) = body.split_once("\n}").unwrap();
         let hidden = ["constructor", "toJSON"];

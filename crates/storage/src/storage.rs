@@ -58,6 +58,7 @@ impl Storage {
             return Ok(Place { files: Arc::new(LocalFiles), path: parsed.path, endpoint: FILE.to_owned() });
         }
         let bad = |reason| StorageError::BadUri { uri: shown(uri), reason };
+        let parsed = parsed.at_home(self.shared.config.hadoop_user.as_deref()).map_err(bad)?;
         let (authority, endpoint) = self.shared.endpoint(&parsed).map_err(|wrong| wrong.unwrap_or_else(bad))?;
         if let Some(files) = self.shared.opened().get(&endpoint) {
             return Ok(Place { files: files.clone(), path: parsed.path, endpoint });

@@ -1,7 +1,8 @@
 //! What a URI says, taken apart as each system writes its own.
 //!
 //! Hadoop and its like take a path as it stands: `%`, `#`, `?` and spaces are parts of names. `file:` and `sftp:` decode
-//! percents; `http:` keeps everything but the fragment.
+//! percents; `http:` keeps everything but the fragment. A path of HDFS that begins with `/./` belongs to the home folder of the
+//! user.
 
 use crate::StorageError;
 
@@ -29,6 +30,9 @@ pub(crate) struct Uri {
     /// Absolute, decoded, without a slash at the end; with its query for `http:`.
     pub(crate) path: String,
 }
+
+/// How a path begins that belongs to the home folder of the user.
+const HOME: &str = "/./";
 
 const KNOWN: &str = "file, hdfs, webhdfs, swebhdfs, s3, s3a, gs, abfs, abfss, http, https, sftp";
 
@@ -76,6 +80,18 @@ impl Scheme {
     /// Whether upper and lower case mean the same server: not for name services and buckets.
     fn folds_case(self) -> bool {
         self.is_http()
+    }
+}
+
+impl Uri {
+    /// With a path that belongs to a home folder where that is; `user` is who would be asked as.
+    pub(crate) fn at_home(self, user: Option<&str>) -> Result<Uri, String> {
+        // The home folder itself has lost its last slash.
+        let rest = if self.path == HOME.trim_end_matches('/') { Some("") } else { self.path.strip_prefix(HOME) };
+        let Some(rest) = rest else { return Ok(self) };
+        let user = user
+            .ok_or("it is relative to the home folder of a user, and neither HADOOP_USER_NAME nor USER says which")?;
+        Ok(Uri { path: without_slash(&format!("/user/{user}/{rest}")), ..self })
     }
 }
 
@@ -162,8 +178,10 @@ fn path_of(scheme: Scheme, path: &str) -> Result<String, String> {
         let path = String::from_utf8_lossy(&bytes);
         return if path.starts_with('/') || path.is_empty() { Ok(without_slash(&path)) } else { where_we_work(&path) };
     }
+    let has_home = matches!(scheme, Scheme::Hdfs | Scheme::WebHdfs | Scheme::SWebHdfs);
     // HTTP clients fold these, and then another path would be asked about.
-    if path.split('/').any(|part| part == "." || part == "..") {
+    let parts = path.strip_prefix(HOME).filter(|_| has_home).unwrap_or(path);
+    if parts.split('/').any(|part| part == "." || part == "..") {
         return Err("expected a path without the parts \".\" and \"..\"".to_owned());
     }
     Ok(without_slash(path))
@@ -227,6 +245,17 @@ mod tests {
         ] {
             assert_eq!(parsed(uri), expected, "{uri}");
         }
+    }
+
+    #[test]
+    fn a_relative_path_of_hdfs_belongs_to_the_home_folder_of_the_user() {
+        let at_home = |uri: &str, user| parse(uri).unwrap().at_home(user).map(|uri| uri.path);
+        assert_eq!(at_home("hdfs://nn/./in/04", Some("ann")).unwrap(), "/user/ann/in/04");
+        assert_eq!(at_home("hdfs://nn/./", Some("ann")).unwrap(), "/user/ann");
+        assert_eq!(at_home("hdfs://nn/in/04", None).unwrap(), "/in/04");
+        assert!(at_home("hdfs://nn/./in", None).unwrap_err().contains("HADOOP_USER_NAME"));
+        assert!(parse("hdfs://nn/./../in").is_err());
+        assert!(parse("s3://b/./in").is_err());
     }
 
     #[test]

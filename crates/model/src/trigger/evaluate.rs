@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::path::plain;
 use super::{Answer, Evidence, Explanation, FileSystem, PathCheck, Probe, ProbeAnswer, Trigger, TriggerKind, Verdict};
 use crate::facts::{Subject, Tally};
 use crate::function::FunctionRef;
@@ -218,6 +219,9 @@ impl Asking<'_> {
     fn path(&mut self, check: &PathCheck, key: &KeyValues) -> Explanation {
         let (uri, conditions) = (check.uri(key), check.conditions(key));
         let (kind, mut subject) = match check.system {
+            FileSystem::Hdfs if uri.starts_with("file:///") => {
+                (TriggerKind::HdfsPath, format!("HDFS path file://{}", plain(&uri)))
+            }
             FileSystem::Hdfs => (TriggerKind::HdfsPath, format!("HDFS path {uri}")),
             FileSystem::Local => (TriggerKind::LocalPath, format!("File {}", plain(&uri))),
             FileSystem::Any => (TriggerKind::Path, format!("Path {uri}")),
@@ -254,11 +258,6 @@ impl Asking<'_> {
 
 fn answer_of(met: bool) -> Answer {
     if met { Answer::Met } else { Answer::NotYet }
-}
-
-/// A local path as people write it.
-fn plain(uri: &str) -> &str {
-    uri.strip_prefix("file://").or_else(|| uri.strip_prefix("file:")).unwrap_or(uri)
 }
 
 /// The first millisecond after a moment: comparisons with the clock are strict, as in Celos.

@@ -1,5 +1,6 @@
 //! Questions about paths.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,8 @@ pub struct PathCheck {
     pub system: FileSystem,
     /// A template, absolute or with a scheme: `/logs/${year}`, `file:///data/${year}`.
     pub path: String,
-    /// The file system that a path without a scheme belongs to: `hdfs://nameservice1`, `file:///`.
+    /// The file system that a path without a scheme belongs to: `hdfs://nameservice1`, `file:///`. A path in it has no
+    /// meaning, as in Hadoop.
     pub base: String,
     /// What must hold beside that something is there.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
@@ -93,18 +95,29 @@ impl PathCheck {
         Self { system, path: path.to_owned(), base: base.to_owned(), conditions: Conditions::default() }
     }
 
-    /// The whole URI for a slot.
+    /// The whole URI for a slot. Hadoop's paths are taken as Hadoop resolves a path against a file system: `.` and `..` are
+    /// parts of the text, `%` is a character like any other, and a relative path belongs to the home folder there, or to
+    /// where the process works for files of this machine.
     #[must_use]
     pub fn uri(&self, values: &KeyValues) -> String {
         let path = values.fill(&self.path);
-        if has_scheme(&path) {
-            return path.into_owned();
+        let own = scheme_of(&path);
+        if self.system != FileSystem::Hdfs {
+            return if own.is_some() { path.into_owned() } else { in_system(server_of(&self.base), &path) };
         }
-        let base = match self.base.trim_end_matches('/') {
-            "file:" => "file://",
-            base => base,
-        };
-        format!("{base}{path}")
+        match own {
+            Some(_) => {
+                let system = server_of(&path);
+                in_system(system, &normal(&path[system.len()..]))
+            }
+            None => in_system(server_of(&self.base), &normal(&path)),
+        }
+    }
+
+    /// Whether its path names its own file system.
+    #[must_use]
+    pub fn has_own_system(&self) -> bool {
+        scheme_of(&self.path).is_some()
     }
 
     /// What must hold for a slot.
@@ -114,11 +127,56 @@ impl PathCheck {
     }
 }
 
-fn has_scheme(path: &str) -> bool {
-    path.split_once(':').is_some_and(|(scheme, _)| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-    })
+fn scheme_of(path: &str) -> Option<&str> {
+    let (scheme, _) = path.split_once(':')?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    is_scheme.then_some(scheme)
+}
+
+/// The scheme and the server of a URI, without its path; of a text without a scheme nothing but slashes at its end is taken
+/// away.
+fn server_of(uri: &str) -> &str {
+    let Some(scheme) = scheme_of(uri) else { return uri.trim_end_matches('/') };
+    let after = scheme.len() + 1;
+    match uri[after..].strip_prefix("//") {
+        Some(rest) => &uri[..after + 2 + rest.find('/').unwrap_or(rest.len())],
+        None => &uri[..after],
+    }
+}
+
+/// The URI of a path in a file system. That of this machine's files is decoded when it is read, so `%` is written for what it is.
+fn in_system(system: &str, path: &str) -> String {
+    let is_local = scheme_of(system).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file"));
+    match (is_local, path.starts_with('/')) {
+        (true, true) => format!("file://{}", path.replace('%', "%25")),
+        (true, false) => format!("file:{}", path.replace('%', "%25")),
+        (false, true) => format!("{system}{path}"),
+        (false, false) if system.is_empty() => in_system("file:", path),
+        (false, false) => format!("{system}/./{path}"),
+    }
+}
+
+/// A path without `.`, `..` and slashes that mean nothing, as its text alone has it.
+fn normal(path: &str) -> String {
+    let is_absolute = path.starts_with('/');
+    let mut parts = Vec::new();
+    for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        if part != ".." {
+            parts.push(part);
+        } else if parts.last().is_some_and(|last| *last != "..") {
+            parts.pop();
+        } else if !is_absolute {
+            parts.push(part);
+        }
+    }
+    format!("{}{}", if is_absolute { "/" } else { "" }, parts.join("/"))
+}
+
+/// The path of a URI of this machine's files, as people write it.
+pub(super) fn plain(uri: &str) -> Cow<'_, str> {
+    let path = uri.strip_prefix("file://").or_else(|| uri.strip_prefix("file:"));
+    path.map_or(Cow::Borrowed(uri), |path| path.replace("%25", "%").into())
 }
 
 #[cfg(test)]
@@ -137,6 +195,40 @@ mod tests {
         assert_eq!(uri("/logs/${year}", "file:"), "file:///logs/2015");
         assert_eq!(uri("/logs/${year}", ""), "/logs/2015");
         assert_eq!(uri("file:///a/${day}", "hdfs://n"), "file:///a/03");
+    }
+
+    #[test]
+    fn a_path_is_resolved_against_a_file_system_as_hadoop_does() {
+        for (path, base, expected) in [
+            ("/tmp", "file:///sub", "file:///tmp"),
+            ("/tmp", "hdfs://nn:8020/sub/", "hdfs://nn:8020/tmp"),
+            ("/tmp", "hdfs:/sub", "hdfs:/tmp"),
+            ("foo/${hour}", "hdfs://nn", "hdfs://nn/./foo/04"),
+            ("foo/${hour}", "file:///", "file:foo/04"),
+            ("./a//b/", "hdfs://nn", "hdfs://nn/./a/b"),
+            ("/a/./b/../c//d/", "hdfs://nn", "hdfs://nn/a/c/d"),
+            ("/a/../../b", "file:///", "file:///b"),
+            ("../b", "file:", "file:../b"),
+            ("/p%20q/${day}", "file:///", "file:///p%2520q/03"),
+            ("/p%20q", "hdfs://nn", "hdfs://nn/p%20q"),
+            ("file:/p%20q/../r%", "hdfs://nn", "file:///r%25"),
+            ("hdfs://other/a/../b", "hdfs://nn", "hdfs://other/b"),
+            ("hdfs:/a", "hdfs://nn", "hdfs:/a"),
+            ("/", "hdfs://nn", "hdfs://nn/"),
+            ("foo", "", "file:foo"),
+        ] {
+            assert_eq!(uri(path, base), expected, "{path} of {base}");
+        }
+    }
+
+    #[test]
+    fn other_paths_keep_their_text() {
+        let uri = |system, path: &str, base: &str| {
+            PathCheck::new(system, path, base).uri(&KeyValues::at("2015-09-03T04:00Z".parse().unwrap()))
+        };
+        assert_eq!(uri(FileSystem::Local, "/p%20q/../r", "file:///"), "file:///p%2520q/../r");
+        assert_eq!(uri(FileSystem::Any, "s3://b/p%20q//x", ""), "s3://b/p%20q//x");
+        assert_eq!(plain("file:///p%2520q"), "/p%20q");
     }
 
     #[test]

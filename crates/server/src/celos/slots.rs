@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
+use kelos::core::Refusal;
 use kelos::executor::shown_id;
 use kelos::model::ranges::Range;
 use kelos::model::time::{ScheduleProblem, format_full};
 use kelos::model::workflow::{About, WorkflowRow};
-use kelos::model::{Slot, WorkflowId};
+use kelos::model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
 use kelos::store::{Reader, SlotFilter, StoreError};
 use serde::Serialize;
 
@@ -114,8 +115,58 @@ pub(super) async fn state(State(app): State<App>, params: Params) -> Result<Resp
     let slot = params.slot(app.handle().now())?;
     let id = slot.clone();
     let found = app.read(move |reader| reader.slot(&id)).await?;
-    let found = found.ok_or_else(|| Fault::not_found(format!("Slot not found: {}", slot.workflow)))?;
+    let none = || Fault::not_found(format!("Slot not found: {}", slot.workflow));
+    let found = found.ok_or_else(none)?;
+    if !is_recorded(&app, &slot).await? {
+        return Err(none());
+    }
     Ok(as_json(&ShownSlot::new(slot.key.scheduled_at(), Some(&found))))
+}
+
+/// Whether Celos would have a record of a slot: it has none of what was planned and never moved.
+pub(super) async fn is_recorded(app: &App, slot: &SlotRef) -> Result<bool, Fault> {
+    let id = slot.clone();
+    let read = move |reader: &dyn Reader| {
+        let Some(slot) = reader.slot(&id)? else { return Ok(false) };
+        if slot.state != SlotState::Waiting || slot.retries > 0 || slot.last_run > 0 {
+            return Ok(true);
+        }
+        Ok(reader.history(&id)?.iter().any(|record| moves(&record.event)))
+    };
+    Ok(app.read(read).await?)
+}
+
+/// Whether Celos writes a record where such a thing happens.
+fn moves(event: &Event) -> bool {
+    let Event::Slot { what, .. } = event else { return false };
+    !matches!(
+        what,
+        SlotEvent::Planned { .. }
+            | SlotEvent::Looked { .. }
+            | SlotEvent::Collected { .. }
+            | SlotEvent::Prioritised { .. }
+            | SlotEvent::Requested { .. }
+            | SlotEvent::FiredBy { .. }
+    )
+}
+
+/// Refuses a slot by time of a workflow that is there and whose schedule does not have that time.
+pub(super) async fn check_time(app: &App, slot: &SlotRef) -> Result<(), Fault> {
+    let id = slot.clone();
+    let read = move |reader: &dyn Reader| -> Result<Result<(), Fault>, StoreError> {
+        let Some(row) = schedule::defined(reader, &id.workflow)? else {
+            return Ok(Err(Fault::not_found(format!("Workflow not found: {}", id.workflow))));
+        };
+        if row.definition.keys.schedule().is_none() {
+            return Ok(Ok(()));
+        }
+        Ok(match schedule::resolved(reader, &row)? {
+            Ok(schedule) if schedule.contains(id.key.scheduled_at()) => Ok(()),
+            Ok(_) => Err(Refusal::NotInSchedule(id).into()),
+            Err(problem) => Err(no_schedule(&problem)),
+        })
+    };
+    app.read(read).await?
 }
 
 type Found = Result<(WorkflowRow, Vec<ShownSlot>), Fault>;

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use kelos::model::template::KeyValues;
 use kelos::model::trigger::{Evidence, TriggerKind, Waker, evaluate};
-use kelos::model::{Answer, Explanation, SlotRef, Workflow};
+use kelos::model::{Answer, Explanation, Probe, SlotRef, Trigger, Workflow};
 use serde::Serialize;
 
 use super::params::Params;
@@ -23,23 +23,54 @@ struct Status {
     nested: Vec<Status>,
 }
 
-impl From<Explanation> for Status {
-    fn from(explanation: Explanation) -> Status {
+impl Status {
+    /// The status of a trigger by what its explanation says.
+    fn of(explanation: Explanation, trigger: Option<&Trigger>) -> Status {
         let description = match (explanation.kind, &explanation.evidence) {
             // Ours is shorter; Celos names slots in full.
             (TriggerKind::Success, Some(Evidence::Slot { slot, .. })) => {
                 let word = if explanation.answer == Answer::Met { "is ready" } else { "is not ready" };
                 format!("Workflow slot {slot} {word}")
             }
+            // Celos shows the path as the script has it.
+            (TriggerKind::HdfsPath, Some(Evidence::Probe { probe: Probe::Path { .. }, .. }))
+                if !has_own_system(trigger) =>
+            {
+                path_alone(&explanation.text)
+            }
             _ => explanation.text,
         };
+        let nested = explanation.nested.into_iter().enumerate();
         Status {
             kind: class_of(explanation.kind),
             ready: explanation.answer == Answer::Met,
             description,
-            nested: explanation.nested.into_iter().map(Status::from).collect(),
+            nested: nested.map(|(n, one)| Status::of(one, trigger.and_then(|trigger| part(trigger, n)))).collect(),
         }
     }
+}
+
+/// The part of a trigger that stands at a place.
+fn part(trigger: &Trigger, n: usize) -> Option<&Trigger> {
+    match trigger {
+        Trigger::And { triggers } | Trigger::Or { triggers } => triggers.get(n),
+        Trigger::Not { trigger } | Trigger::Offset { trigger, .. } => Some(trigger),
+        _ => None,
+    }
+}
+
+fn has_own_system(trigger: Option<&Trigger>) -> bool {
+    matches!(trigger, Some(Trigger::Path(check)) if check.has_own_system())
+}
+
+/// A sentence about a path, without the scheme and the server of that: `HDFS path hdfs://nn/in is ready`.
+fn path_alone(text: &str) -> String {
+    const SUBJECT: &str = "HDFS path ";
+    let Some((_, rest)) = text.strip_prefix(SUBJECT).and_then(|uri| uri.split_once(':')) else {
+        return text.to_owned();
+    };
+    let path = rest.strip_prefix("//").map_or(rest, |rest| &rest[rest.find('/').unwrap_or(0)..]);
+    format!("{SUBJECT}{}", path.strip_prefix("/./").unwrap_or(path))
 }
 
 /// The name of Celos's class; the last two are ours, in its style.
@@ -81,7 +112,7 @@ pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Res
     let known = look(&app, &slot, &row.definition).await?;
     let evaluation =
         evaluate(&row.definition.trigger, &slot.workflow, &KeyValues::of(&row.definition.keys, &slot.key), &known);
-    Ok(as_json(&Status::from(evaluation.explanation)))
+    Ok(as_json(&Status::of(evaluation.explanation, Some(&row.definition.trigger))))
 }
 
 async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<Known, Fault> {

@@ -188,6 +188,39 @@ async fn a_slot_without_a_record_can_be_killed_and_rerun() {
     }
 }
 
+/// What Celos answers about a slot of which it has no record, and about one whose time left the schedule.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_planned_and_never_moved_has_no_record() {
+    for on_disk in [false, true] {
+        let setup = Setup { on_disk, ..Setup::default() };
+        let waits = |more: &str| {
+            workflow(
+                "w",
+                &format!("startTime: '2015-09-13T15:00Z', trigger: celos.hdfsCheckTrigger('/no', 'file:///'){more}"),
+            )
+        };
+        let server = Server::with(setup, &waits("")).await;
+        server.step(NOW).await;
+        assert_eq!(server.statuses("w", NOW).await, ["WAITING"]);
+        let state = format!("/slot-state?id=w&time={TIME}");
+        assert_eq!(server.get(&state).await.told(), (404, "Slot not found: w"));
+        assert_eq!(server.post(RERUN).await.told(), (200, ""));
+        assert_eq!(server.post(RERUN).await.told(), (200, ""));
+        assert_eq!(server.get(&state).await.status, 404, "a mark makes no record");
+        server.post(KILL).await.ok();
+        server.post(RERUN).await.ok();
+        assert_eq!(status(&server).await, "WAITING");
+        assert_eq!(server.post(RERUN).await.told().0, 400, "there is a record now");
+
+        server.write("test.js", &waits(", schedule: celos.cronSchedule('0 30 * * * ?')"));
+        server.step(NOW).await;
+        for uri in [KILL, RERUN] {
+            assert_eq!(server.post(uri).await.told(), (404, "Slot is not found: w@2015-09-13T15:00:00.000Z"), "{uri}");
+        }
+        assert_eq!(status(&server).await, "WAITING", "its record stays");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_can_be_killed_and_a_success_can_t() {
     for on_disk in [false, true] {
