@@ -10,6 +10,7 @@ use kelos_model::trigger::Waker;
 use kelos_model::{Answer, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::programs::Program;
+use crate::timers::Timer;
 use crate::{Core, Only};
 
 /// A place in line: the largest priority goes first, then who is held longest.
@@ -29,12 +30,14 @@ impl Which<'_> {
 }
 
 impl Core {
-    fn judgement(&self, id: &SlotRef) -> Option<Judgement> {
+    /// What the constraints of a slot say now, or said at a moment of the past.
+    fn judgement(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Judgement> {
         let task = self.tasks.get(&id.workflow)?;
         let slot = &task.slots.get(&id.key)?.slot;
         let collected = slot.collected.as_deref();
+        let (active, last_start) = self.runs_at(&task.program, past);
         let world = Circumstances {
-            now: self.now,
+            now: past.unwrap_or(self.now),
             created: id
                 .key
                 .time()
@@ -42,17 +45,28 @@ impl Core {
                 .or(collected.map(|one| one.since))
                 .unwrap_or(slot.since),
             program: &task.program,
-            active: self.programs.get(&task.program).map_or(0, Program::runs),
-            last_start: self.last_start(&task.program),
+            active,
+            last_start,
             again: slot.last_run > 0,
         };
         Some(judge(&task.row.definition.constraints, &world))
     }
 
+    /// Whether constraints let a slot go or end it, or did at a moment of the past.
+    pub(crate) fn is_judged(&self, id: &SlotRef, past: Option<Timestamp>) -> bool {
+        self.judgement(id, past).is_some_and(|judgement| judgement.explanation.answer != Answer::NotYet)
+    }
+
     /// Looks at the constraints of a slot whose trigger is met.
     pub(crate) fn look_at_constraints(&mut self, id: &SlotRef) {
         self.leave_line(id);
-        let Some(Judgement { explanation, wake, room_below, until_end }) = self.judgement(id) else { return };
+        if let Some(Judgement { explanation, .. }) =
+            self.last_in_time(id).and_then(|last| self.judgement(id, Some(last)))
+            && explanation.answer == Answer::NotYet
+        {
+            return self.keep_waiting(id, explanation, Vec::new());
+        }
+        let Some(Judgement { explanation, wake, room_below, until_end }) = self.judgement(id, None) else { return };
         match explanation.answer {
             Answer::Met => {
                 self.record(id, SlotEvent::ConstraintsMet { explanation });
@@ -122,15 +136,39 @@ impl Core {
         for program in &admitting {
             woken.entry(program.clone()).or_default();
         }
-        for (program, mut line) in woken {
-            while let Some(place) = self.next_held(&program, &line, &which) {
-                line.remove(&place);
-                self.look(&place.2);
-                self.leave_line_unless_held_back(&place.2, &program);
-            }
+        for (program, line) in woken {
+            self.judge_line(&program, line, &which);
         }
         // Those that this is not about have their turn another time.
         self.to_admit = if only.is_some() || before.is_some() { admitting } else { BTreeSet::new() };
+    }
+
+    /// Looks at the held slots of a program that something woke, or the clock: first at those that were held before.
+    pub(crate) fn judge_program(&mut self, program: &WorkflowId) {
+        for before in [Some(self.now), None] {
+            let which = Which { only: &None, before };
+            let held = self.programs.get(program).map(|program| program.held.clone()).unwrap_or_default();
+            let mut woken = BTreeSet::new();
+            for id in held {
+                let due = self.timers.get(&Timer::Slot(id.clone())).is_some_and(|at| at <= self.now);
+                let Some(live) = self.live(&id).filter(|_| due || self.dirty.contains(&id)) else { continue };
+                let place = (Reverse(live.slot.priority), live.slot.since, id);
+                if which.allows(&place) {
+                    self.dirty.remove(&place.2);
+                    woken.insert(place);
+                }
+            }
+            self.judge_line(program, woken, &which);
+        }
+    }
+
+    /// Looks at those of a program that something woke, and at those for whom there is room meanwhile, in their order.
+    fn judge_line(&mut self, program: &WorkflowId, mut woken: BTreeSet<LinePlace>, which: &Which<'_>) {
+        while let Some(place) = self.next_held(program, &woken, which) {
+            woken.remove(&place);
+            self.look(&place.2);
+            self.leave_line_unless_held_back(&place.2, program);
+        }
     }
 
     /// Takes the held slots that something woke, by program.

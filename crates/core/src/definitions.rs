@@ -196,6 +196,7 @@ impl Core {
         self.dirty.extend(slots);
         self.to_plan.insert(id.clone());
         self.to_dispatch.insert(id.clone());
+        self.arm_firing(id);
     }
 }
 

@@ -72,17 +72,18 @@ impl Core {
 
     /// Has everybody collect a fact who waits for it.
     pub(crate) fn deliver(&mut self, what: &Occurrence, fact: Option<u64>) {
-        let waiting = self.listeners.get(&what.subject());
-        for id in waiting.into_iter().flatten().cloned().collect::<Vec<_>>() {
-            self.collect(&id, what, fact);
+        let Some(waiting) = self.listeners.get(&what.subject()).cloned() else { return };
+        self.fire_passed();
+        for id in waiting {
+            self.collect(&id, what, fact, self.now);
         }
     }
 
-    /// Has the slots of a workflow collect a fact.
-    pub(crate) fn collect(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>) {
+    /// Has the slots of a workflow collect a fact that came at a moment.
+    pub(crate) fn collect(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
         let Some(task) = self.tasks.get(id).filter(|task| task.row.present) else { return };
         let Some(events) = task.row.definition.keys.events() else {
-            return self.collect_by_all(id, what, fact);
+            return self.collect_by_all(id, what, fact, came);
         };
         let start = task.row.definition.start_time;
         let too_early = start.is_some_and(|start| self.now < start);
@@ -90,32 +91,79 @@ impl Core {
         if task.row.paused || too_early || too_late {
             return;
         }
-        let slot = self.collector(id);
+        let slot = self.collector(id, came);
         self.record(&slot, SlotEvent::Collected { what: what.clone(), fact });
-        self.after_collecting(&slot);
+        if self.may_go_on(&slot, came) {
+            self.go_on(&slot);
+        } else if self.live(&slot).is_some_and(|live| live.slot.state == SlotState::Waiting) {
+            self.dirty.insert(slot);
+        }
     }
 
     /// Every slot that waits collects what comes: those of a time have no other way to share it. A pause leaves them alone, and
-    /// takes nothing away.
-    fn collect_by_all(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>) {
+    /// takes nothing away. Whose time was over gets nothing more.
+    fn collect_by_all(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
         let Some(task) = self.tasks.get(id) else { return };
         let waiting = task.slots.iter().filter(|(_, live)| live.slot.state == SlotState::Waiting);
         for key in waiting.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             let slot = SlotRef::new(id.clone(), key);
+            if self.is_over(&slot, came) {
+                continue;
+            }
             self.record(&slot, SlotEvent::Collected { what: what.clone(), fact });
             self.dirty.insert(slot);
         }
     }
 
-    /// The slot of an event schedule that collects; a new one where there is none, or the last has waited too long.
-    fn collector(&mut self, id: &WorkflowId) -> SlotRef {
-        if let Some(key) = self.tasks.get(id).and_then(|task| task.collecting.clone()) {
-            let slot = SlotRef::new(id.clone(), key);
-            if !self.expire_if_due(&slot) {
-                return slot;
-            }
+    /// The slot of an event schedule that collects; a new one where there is none, or the last has gone on or has waited too long
+    /// by the moment at which something comes.
+    fn collector(&mut self, id: &WorkflowId, came: Timestamp) -> SlotRef {
+        if let Some(slot) = self.collecting(id)
+            && self.may_go_on(&slot, came)
+        {
+            self.go_on(&slot);
+        }
+        if let Some(slot) = self.collecting(id)
+            && !self.expire_if_over(&slot, came)
+        {
+            return slot;
         }
         self.open_moment(id, SlotEvent::planned(Origin::Fact, 0))
+    }
+
+    fn collecting(&self, id: &WorkflowId) -> Option<SlotRef> {
+        let key = self.tasks.get(id)?.collecting.clone()?;
+        Some(SlotRef::new(id.clone(), key))
+    }
+
+    /// Whether what a slot waits for had come by a moment, so that what comes then is for another.
+    fn may_go_on(&self, slot: &SlotRef, moment: Timestamp) -> bool {
+        let past = (moment < self.now).then_some(moment);
+        let Some(task) = self.tasks.get(&slot.workflow) else { return false };
+        let Some(live) = task.slots.get(&slot.key) else { return false };
+        let trigger = &task.row.definition.trigger;
+        match live.slot.state {
+            SlotState::Waiting if trigger.is_of_facts() => {
+                live.slot.collected.as_ref().is_some_and(|collected| trigger.is_met_by(collected))
+            }
+            SlotState::Waiting => self.is_met(slot, past),
+            SlotState::Held => self.is_judged(slot, past),
+            _ => false,
+        }
+    }
+
+    /// Has a slot go on at once for which all has come: each fact is judged as if it had come alone.
+    fn go_on(&mut self, slot: &SlotRef) {
+        let state = |core: &Core| core.live(slot).map(|live| live.slot.state);
+        if state(self) == Some(SlotState::Waiting) {
+            self.look(slot);
+        }
+        if state(self) == Some(SlotState::Held)
+            && let Some(program) = self.tasks.get(&slot.workflow).map(|task| task.program.clone())
+        {
+            self.dirty.insert(slot.clone());
+            self.judge_program(&program);
+        }
     }
 
     /// Opens a slot that is named by this moment, or the first free one after it.
@@ -131,18 +179,6 @@ impl Core {
         let slot = SlotRef::at(id.clone(), at);
         self.record(&slot, planned);
         slot
-    }
-
-    /// A slot whose trigger is met by what it collected goes on at once: the next fact is for another.
-    fn after_collecting(&mut self, slot: &SlotRef) {
-        let Some(task) = self.tasks.get(&slot.workflow) else { return };
-        let Some(live) = task.slots.get(&slot.key).filter(|live| live.slot.state == SlotState::Waiting) else { return };
-        let trigger = &task.row.definition.trigger;
-        if !trigger.is_of_facts() {
-            self.dirty.insert(slot.clone());
-        } else if live.slot.collected.as_ref().is_some_and(|collected| trigger.is_met_by(collected)) {
-            self.look(slot);
-        }
     }
 
     /// Keeps up which slot of an event schedule collects.

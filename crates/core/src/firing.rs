@@ -17,47 +17,65 @@ use crate::timers::Timer;
 /// What is late by less counts whatever the policy: a leader was changed, or the machine was busy.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
 
-/// So many missed times are made up at most, and counted at most.
+/// So many missed times are made up at most, and counted at most in a turn.
 const MOST_MISSED: usize = 1000;
 
 /// A cron time.
 type Time = (Timestamp, Arc<str>);
 
 impl Core {
-    /// Counts the cron times of a workflow's trigger that have passed, and sets the timer for the next.
-    pub(crate) fn fire_times(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get_mut(id).filter(|task| !task.subjects.is_empty()) else { return };
-        let definition = task.row.definition.clone();
-        if definition.trigger.firings().is_empty() {
-            return self.timers.clear(&Timer::Fire(id.clone()));
-        }
-        if !task.row.present || task.row.paused {
+    /// Sets the timer for the next cron time of a workflow's trigger, be it one that has passed.
+    pub(crate) fn arm_firing(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let waits = !task.subjects.is_empty() && !task.row.definition.trigger.firings().is_empty();
+        if !waits || !task.row.present || task.row.paused {
             return self.timers.clear(&Timer::Fire(id.clone()));
         }
         if task.row.moments.fired_until.is_none() {
             task.row.moments.fired_until = Some(self.now);
             self.turn.workflows.insert(id.clone());
         }
-        self.pass_over_missed(id);
-        let mut left = MOST_MISSED;
-        while let Some((due, times)) = self.tasks.get(id).and_then(next_times) {
-            if due > self.now || left == 0 {
-                let again = if left == 0 { self.now + TICK } else { due };
-                return self.timers.set(Timer::Fire(id.clone()), again);
-            }
-            left -= 1;
-            self.count_times(id, times);
+        match next_times(task) {
+            Some((due, _)) => self.timers.set(Timer::Fire(id.clone()), due),
+            None => self.timers.clear(&Timer::Fire(id.clone())),
         }
-        self.timers.clear(&Timer::Fire(id.clone()));
     }
 
-    fn count_times(&mut self, id: &WorkflowId, times: Vec<Time>) {
+    /// Counts the next cron time of a workflow's trigger, if it has passed: one, so that those of all workflows count in their order.
+    pub(crate) fn fire_next(&mut self, id: &WorkflowId) {
+        self.pass_over_missed(id);
+        if let Some((due, times)) = self.tasks.get(id).and_then(next_times)
+            && due <= self.now
+        {
+            if self.turn.fired >= MOST_MISSED {
+                return self.timers.set(Timer::Fire(id.clone()), self.now + TICK);
+            }
+            self.turn.fired += 1;
+            self.count_times(id, times, due);
+        }
+        self.arm_firing(id);
+    }
+
+    /// Counts the cron times that have passed and wait for a tick: they come before what comes now.
+    pub(crate) fn fire_passed(&mut self) {
+        if std::mem::replace(&mut self.turn.fired_until, Some(self.now)) == Some(self.now) {
+            return;
+        }
+        let mut passed = self.timers.firings(self.now);
+        while let Some((_, id)) = passed.pop_first() {
+            self.fire_next(&id);
+            let next = self.timers.get(&Timer::Fire(id.clone())).filter(|next| *next <= self.now);
+            passed.extend(next.map(|next| (next, id)));
+        }
+    }
+
+    fn count_times(&mut self, id: &WorkflowId, times: Vec<Time>, due: Timestamp) {
         if let Some((time, _)) = times.first() {
             self.done_until(id, *time);
         }
         for (time, cron) in times {
             self.fired(id, &cron, time);
-            self.collect(id, &Occurrence::Fired { cron, time }, None);
+            self.collect(id, &Occurrence::Fired { cron, time }, None, due);
         }
     }
 

@@ -17,6 +17,8 @@ use crate::upstream::Upstream;
 
 struct View<'a> {
     now: Timestamp,
+    /// Where the world is seen as it was at `now`, what others became later does not count.
+    is_past: bool,
     tasks: &'a BTreeMap<WorkflowId, Task>,
     upstream: &'a Upstream,
     probes: &'a Probes,
@@ -30,6 +32,10 @@ impl Facts for View<'_> {
 
     fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
         let live = self.tasks.get(&slot.workflow).and_then(|task| task.slots.get(&slot.key));
+        let since = live.map(|live| live.slot.since).or_else(|| self.upstream.since(slot));
+        if self.is_past && since.is_some_and(|since| since > self.now) {
+            return Some(Some(SlotState::Waiting));
+        }
         live.map(|live| Some(live.slot.state)).or_else(|| self.upstream.known(slot))
     }
 
@@ -74,8 +80,29 @@ impl Core {
         if let Some(explanation) = self.needs_no_trigger(id) {
             return self.decide(id, explanation, Vec::new());
         }
-        let Some(Evaluation { explanation, wakers }) = self.evaluate(id) else { return };
+        let Some(Evaluation { explanation, wakers }) = self.evaluate(id, None) else { return };
+        if explanation.answer == Answer::Met
+            && let Some(Evaluation { explanation, wakers }) = self.evaluate_in_time(id)
+            && explanation.answer != Answer::Met
+        {
+            return self.keep_waiting(id, explanation, wakers);
+        }
         self.decide(id, explanation, wakers);
+    }
+
+    /// What a trigger said at the last moment of a slot's time, where that is over. Nobody knows when something came to be there
+    /// that a probe finds now, so it counts as in time.
+    fn evaluate_in_time(&self, id: &SlotRef) -> Option<Evaluation> {
+        self.evaluate(id, Some(self.last_in_time(id)?))
+    }
+
+    /// The last moment of a slot's time, where that is over and it has not run yet: what comes to be met later comes too late,
+    /// also where nobody looked in between.
+    pub(crate) fn last_in_time(&self, id: &SlotRef) -> Option<Timestamp> {
+        let slot = self.live(id).map(|live| &live.slot).filter(|slot| slot.last_run == 0)?;
+        let (_, expiry) = self.expiry(id).filter(|(_, at)| *at <= self.now)?;
+        let last = expiry.checked_sub(TICK).ok()?;
+        Some(slot.asked_at.map_or(last, |asked| last.max(asked)))
     }
 
     /// Why a slot goes whatever its trigger says now; none where that decides.
@@ -102,7 +129,7 @@ impl Core {
 
     /// Looks at the trigger of a job whose parents have succeeded.
     pub(crate) fn look_beyond_parents(&mut self, id: &SlotRef, parents: Explanation) {
-        let Some(Evaluation { explanation, wakers }) = self.evaluate(id) else { return };
+        let Some(Evaluation { explanation, wakers }) = self.evaluate(id, None) else { return };
         if explanation.kind == TriggerKind::Always {
             return self.decide(id, parents, wakers);
         }
@@ -134,11 +161,23 @@ impl Core {
         }
     }
 
-    fn evaluate(&self, id: &SlotRef) -> Option<Evaluation> {
+    /// Whether a trigger is met, or was at a moment of the past.
+    pub(crate) fn is_met(&self, id: &SlotRef, past: Option<Timestamp>) -> bool {
+        self.evaluate(id, past).is_some_and(|evaluation| evaluation.explanation.answer == Answer::Met)
+    }
+
+    /// What a trigger says now, or said at a moment of the past.
+    fn evaluate(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Evaluation> {
         let task = self.tasks.get(&id.workflow)?;
         let collected = task.slots.get(&id.key).and_then(|live| live.slot.collected.as_deref());
-        let view =
-            View { now: self.now, tasks: &self.tasks, upstream: &self.upstream, probes: &self.probes, collected };
+        let view = View {
+            now: past.unwrap_or(self.now),
+            is_past: past.is_some(),
+            tasks: &self.tasks,
+            upstream: &self.upstream,
+            probes: &self.probes,
+            collected,
+        };
         let definition = &task.row.definition;
         Some(evaluate(&definition.trigger, &id.workflow, &KeyValues::of(&definition.keys, &id.key), &view))
     }
@@ -170,10 +209,15 @@ impl Core {
         waiting && task.row.definition.trigger.is_of_facts()
     }
 
-    /// Ends a slot whose timeout has passed before something comes that is for another. Says whether it did.
-    pub(crate) fn expire_if_due(&mut self, id: &SlotRef) -> bool {
-        let Some((timeout_seconds, _)) = self.expiry(id).filter(|(_, at)| *at <= self.now) else { return false };
-        let Some(Evaluation { explanation, .. }) = self.evaluate(id) else { return false };
+    /// Whether the time of a slot was over at a moment.
+    pub(crate) fn is_over(&self, id: &SlotRef, moment: Timestamp) -> bool {
+        self.expiry(id).is_some_and(|(_, at)| at <= moment)
+    }
+
+    /// Ends a slot whose timeout has passed before something came, at a moment, that is for another. Says whether it did.
+    pub(crate) fn expire_if_over(&mut self, id: &SlotRef, moment: Timestamp) -> bool {
+        let Some((timeout_seconds, _)) = self.expiry(id).filter(|(_, at)| *at <= moment) else { return false };
+        let Some(Evaluation { explanation, .. }) = self.evaluate(id, None) else { return false };
         self.record(id, SlotEvent::Expired { timeout_seconds, explanation })
     }
 
@@ -218,7 +262,7 @@ impl Core {
             Waker::At(_) => {}
             Waker::Probe(probe) => self.watch_probe(probe, id),
             Waker::Slot(upstream) => {
-                let state = self.live(upstream).map(|live| live.slot.state);
+                let state = self.state_since(upstream);
                 if self.upstream.watch(upstream, id, state) {
                     self.turn.to_recall.insert(upstream.clone());
                 }

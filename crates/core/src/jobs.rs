@@ -107,7 +107,8 @@ impl Core {
 
     /// Tells those that watch a slot where it stands.
     pub(crate) fn tell(&mut self, slot: &SlotRef, state: Option<SlotState>) {
-        for dependent in self.upstream.learn(slot, state) {
+        let since = self.state_since(slot).map(|(_, since)| since);
+        for dependent in self.upstream.learn(slot, state, since) {
             let open = self.live(&dependent).is_some();
             match self.jobs.hear(&dependent, slot, Standing::of(Some(state))) {
                 Heard::Nothing if self.looks_at(&dependent, slot) => drop(self.dirty.insert(dependent)),
@@ -249,7 +250,7 @@ impl Core {
         let mut awaited = Awaited::new(groups);
         let parents: Vec<SlotRef> = awaited.parents().cloned().collect();
         for parent in parents {
-            let state = self.live(&parent).map(|live| live.slot.state);
+            let state = self.state_since(&parent);
             if self.upstream.watch(&parent, job, state) {
                 self.turn.to_recall.insert(parent);
             } else {

@@ -47,7 +47,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::Backfill;
-use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Recall, Run, SlotRef, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Recall, Run, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
@@ -78,6 +78,8 @@ const JUMP: SignedDuration = SignedDuration::from_secs(-1);
 pub struct Core {
     config: Config,
     now: Timestamp,
+    /// When it ticked last.
+    ticked: Timestamp,
     seq: u64,
     tasks: BTreeMap<WorkflowId, Task>,
     timers: Timers,
@@ -133,6 +135,9 @@ struct Turn {
     asked_facts: BTreeMap<FactKey, bool>,
     /// Facts, and who told them, that wait for what the store says of them.
     parked_facts: VecDeque<(u64, Vec<Named>)>,
+    /// How many cron times were counted, and at which moment all that had passed were.
+    fired: usize,
+    fired_until: Option<Timestamp>,
     /// Runs that ended, as those are to hear of them who wait for that.
     ended: Vec<Occurrence>,
 }
@@ -144,6 +149,7 @@ impl Core {
         Core {
             config,
             now: Timestamp::UNIX_EPOCH,
+            ticked: Timestamp::UNIX_EPOCH,
             seq: 0,
             tasks: BTreeMap::new(),
             timers: Timers::default(),
@@ -275,6 +281,11 @@ impl Core {
 
     fn live(&self, id: &SlotRef) -> Option<&Live> {
         self.tasks.get(&id.workflow)?.slots.get(&id.key)
+    }
+
+    /// The state of a slot in memory, and since when it is in that.
+    fn state_since(&self, id: &SlotRef) -> Option<(SlotState, Timestamp)> {
+        self.live(id).map(|live| (live.slot.state, live.slot.since))
     }
 
     fn command(&mut self, command: Command) {

@@ -16,7 +16,6 @@ pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
 impl Core {
     /// Plans what the window holds and is not planned yet, and sets the timer for the next time.
     pub(crate) fn plan(&mut self, id: &WorkflowId) {
-        self.fire_times(id);
         let Some(task) = self.tasks.get(id) else { return };
         let Some(schedule) = task.ticks().cloned() else { return };
         if !task.row.present || task.row.paused {

@@ -56,7 +56,7 @@ pub type Only = Option<Arc<BTreeSet<WorkflowId>>>;
 #[derive(Debug, Clone)]
 pub enum Input {
     /// Time passed, or something may have become possible: plan, look, dispatch. All other inputs
-    /// only note what they change; nothing is gated or dispatched between ticks.
+    /// only note what they change, but for facts, each of which is judged when it comes; nothing is dispatched between ticks.
     Woke {
         /// Which workflows it is about.
         only: Only,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use kelos_model::constraint::LastStart;
 use kelos_model::workflow::LastRun;
 use kelos_model::{Gate, Slot, SlotRef, SlotState, WorkflowId};
@@ -19,11 +20,18 @@ pub(crate) struct Program {
     going: BTreeSet<(u64, SlotRef)>,
     /// Slots that are queued for one.
     queued: u32,
+    /// Slots that constraints hold back.
+    pub(crate) held: BTreeSet<SlotRef>,
     /// Held slots that wait for fewer runs, by the limit that has to be kept.
     pub(crate) lines: BTreeMap<u32, BTreeSet<LinePlace>>,
     /// Held slots that may go once a run ends, sooner than the clock says.
     pub(crate) awaiting_end: BTreeSet<SlotRef>,
+    /// When its runs changed since the last tick, and how they stood before that.
+    changes: Vec<(Timestamp, Runs)>,
 }
+
+/// What constraints ask of the runs of a program: how many there are, and the start of the last.
+type Runs = (u32, Option<LastStart>);
 
 impl Program {
     /// Runs that go on, and slots that are queued for one: no limit is passed by those that are about to start.
@@ -33,6 +41,9 @@ impl Program {
 
     fn count(&mut self, id: &SlotRef, slot: &Slot) {
         self.queued += u32::from(slot.state == SlotState::Queued);
+        if slot.state == SlotState::Held {
+            self.held.insert(id.clone());
+        }
         if slot.run_alive {
             self.going.insert((slot.last_run_seq, id.clone()));
         }
@@ -40,6 +51,9 @@ impl Program {
 
     fn discount(&mut self, id: &SlotRef, slot: &Slot) {
         self.queued = self.queued.saturating_sub(u32::from(slot.state == SlotState::Queued));
+        if slot.state == SlotState::Held {
+            self.held.remove(id);
+        }
         if slot.run_alive {
             self.going.remove(&(slot.last_run_seq, id.clone()));
         }
@@ -47,11 +61,19 @@ impl Program {
 }
 
 /// What a slot is among the runs of its program.
-fn counted(slot: &Slot) -> (bool, Option<u64>) {
-    (slot.state == SlotState::Queued, slot.run_alive.then_some(slot.last_run_seq))
+fn counted(slot: &Slot) -> (Option<SlotState>, Option<u64>) {
+    let state = Some(slot.state).filter(|state| matches!(state, SlotState::Queued | SlotState::Held));
+    (state, slot.run_alive.then_some(slot.last_run_seq))
 }
 
 impl Core {
+    /// Counts the run of a slot that the store gave: it went on before.
+    pub(crate) fn count_restored(&mut self, id: &SlotRef, slot: &Slot) {
+        if let Some(task) = self.tasks.get(&id.workflow) {
+            self.programs.entry(task.program.clone()).or_default().count(id, slot);
+        }
+    }
+
     /// Keeps the account of a program's runs.
     pub(crate) fn count_run(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
         if before.map(counted).unwrap_or_default() == counted(after) {
@@ -118,6 +140,28 @@ impl Core {
         }
         task.row.moments.last_run = task.row.moments.last_run.max(Some(run));
         self.turn.workflows.insert(id.clone());
+    }
+
+    /// Notes how the runs of a program stood before this moment, where what happens to a slot is about to change that.
+    pub(crate) fn keep_before(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
+        if before.map(counted).unwrap_or_default() == counted(after) {
+            return;
+        }
+        let Some(program) = self.tasks.get(&id.workflow).map(|task| task.program.clone()) else { return };
+        let (now, ticked, runs) = (self.now, self.ticked, self.runs_at(&program, None));
+        let Some(program) = self.programs.get_mut(&program) else { return };
+        // Whose time was over by the last tick was ended by it.
+        program.changes.retain(|(changed, _)| *changed > ticked);
+        if program.changes.last().is_none_or(|(changed, _)| *changed != now) {
+            program.changes.push((now, runs));
+        }
+    }
+
+    /// How the runs of a program stand now, or stood at a moment of the past: before the first change that came later.
+    pub(crate) fn runs_at(&self, id: &WorkflowId, past: Option<Timestamp>) -> Runs {
+        let Some(program) = self.programs.get(id) else { return (0, None) };
+        let before = past.and_then(|past| program.changes.iter().find(|(changed, _)| *changed > past.max(self.ticked)));
+        before.map_or_else(|| (program.runs(), self.last_start(id)), |(_, runs)| *runs)
     }
 
     /// The start of the program's last run that succeeded, or that may yet: it goes on, or is about to start.

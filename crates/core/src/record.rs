@@ -31,6 +31,8 @@ impl Core {
         let Some(after) = slot::apply(before.clone(), &what, self.now, self.seq + 1) else {
             return false;
         };
+        self.keep_before(id, before.as_ref(), &after);
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return false };
         let mut succeeded = None;
         let executor = &task.row.definition.job.executor;
         let live = task.slots.entry(id.key.clone()).or_insert_with(|| Live::new(after.clone()));

@@ -59,7 +59,7 @@ impl Core {
         let alive = live.slot.run_alive;
         let slot = live.slot.clone();
         task.slots.insert(id.key.clone(), live);
-        self.count_run(id, None, &slot);
+        self.count_restored(id, &slot);
         self.note_collecting(id, &slot);
         // The executors are asked at once; this is for the case that the answer gets lost.
         self.watch_run(id, alive);

@@ -185,7 +185,7 @@ impl Core {
         task.row.moments.updated = Some(self.now);
         task.row.moments.fired_until = Some(self.now);
         self.turn.workflows.insert(id.clone());
-        self.fire_times(id);
+        self.arm_firing(id);
     }
 
     /// Ends what an event schedule has not started yet. What runs goes on, and so does what is tried again, unless the

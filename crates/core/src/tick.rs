@@ -14,7 +14,10 @@ impl Core {
             self.to_plan.extend(self.tasks.keys().cloned());
             self.ask_all_probes(only);
         }
-        for id in take(&mut self.to_plan, only) {
+        let to_plan = take(&mut self.to_plan, only);
+        to_plan.iter().for_each(|id| self.arm_firing(id));
+        self.fire_timers();
+        for id in to_plan {
             self.plan(&id);
         }
         // Who was held before has come further than who waits for its trigger, and goes first.
@@ -40,6 +43,7 @@ impl Core {
         if self.awaits_store() {
             return;
         }
+        self.ticked = self.now;
         let woken = take(&mut self.to_dispatch, only);
         self.dispatch(&woken, only);
     }
@@ -56,7 +60,7 @@ impl Core {
                 Timer::Plan(id) => {
                     self.to_plan.insert(id);
                 }
-                Timer::Fire(id) => self.fire_times(&id),
+                Timer::Fire(id) => self.fire_next(&id),
                 Timer::Slot(slot) => {
                     self.dirty.insert(slot);
                 }

@@ -61,6 +61,12 @@ impl Timers {
         }
     }
 
+    /// The workflows whose cron times have passed, and when the first of them did.
+    pub(crate) fn firings(&self, now: Timestamp) -> BTreeSet<(Timestamp, WorkflowId)> {
+        let due = self.by_time.iter().take_while(|(at, _)| *at <= now);
+        due.filter_map(|(at, timer)| if let Timer::Fire(id) = timer { Some((*at, id.clone())) } else { None }).collect()
+    }
+
     /// The earliest moment.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(at, _)| *at)

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use kelos_model::{SlotRef, SlotState};
 
 /// A slot that others look at.
@@ -9,6 +10,8 @@ use kelos_model::{SlotRef, SlotState};
 struct Watched {
     /// Its state, an inner none where it does not exist; an outer none while the store is being asked.
     known: Option<Option<SlotState>>,
+    /// Since when it is in that state.
+    since: Option<Timestamp>,
     dependents: BTreeSet<SlotRef>,
 }
 
@@ -22,12 +25,23 @@ impl Upstream {
         self.watched.get(slot)?.known
     }
 
+    /// Since when a slot is in the state that is known of it.
+    pub(crate) fn since(&self, slot: &SlotRef) -> Option<Timestamp> {
+        self.watched.get(slot)?.since
+    }
+
     /// Makes `dependent` a listener; says whether the state is not known and must be asked for.
-    pub(crate) fn watch(&mut self, slot: &SlotRef, dependent: &SlotRef, in_memory: Option<SlotState>) -> bool {
+    pub(crate) fn watch(
+        &mut self,
+        slot: &SlotRef,
+        dependent: &SlotRef,
+        in_memory: Option<(SlotState, Timestamp)>,
+    ) -> bool {
         let watched = self.watched.entry(slot.clone()).or_default();
         watched.dependents.insert(dependent.clone());
-        if let Some(state) = in_memory {
+        if let Some((state, since)) = in_memory {
             watched.known = Some(Some(state));
+            watched.since = Some(since);
         }
         watched.known.is_none()
     }
@@ -47,11 +61,12 @@ impl Upstream {
         absent.flat_map(|(_, one)| &one.dependents)
     }
 
-    /// Notes a state; gives the listeners if that is news to them.
-    pub(crate) fn learn(&mut self, slot: &SlotRef, state: Option<SlotState>) -> Vec<SlotRef> {
+    /// Notes a state and since when it holds; gives the listeners if that is news to them.
+    pub(crate) fn learn(&mut self, slot: &SlotRef, state: Option<SlotState>, since: Option<Timestamp>) -> Vec<SlotRef> {
         match self.watched.get_mut(slot) {
             Some(watched) if watched.known != Some(state) => {
                 watched.known = Some(state);
+                watched.since = since;
                 watched.dependents.iter().cloned().collect()
             }
             _ => Vec::new(),

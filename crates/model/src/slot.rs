@@ -174,6 +174,9 @@ pub struct Slot {
     /// What it has collected, where its trigger or its constraints ask for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collected: Option<Box<Collected>>,
+    /// When somebody last asked for it; none where only its schedule did. A timeout that had passed by then is counted from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
     /// What its run has said that it gives to those that it triggers, while that run may still end the slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Box<Map<String, Value>>>,
@@ -198,6 +201,7 @@ impl Slot {
             said: 0,
             last_event: 0,
             collected: None,
+            asked_at: None,
             outputs: None,
         }
     }
@@ -271,19 +275,29 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
             slot.priority = *priority;
             slot.backfill.clone_from(backfill);
             slot.requested = true;
+            slot.asked_at = Some(at);
             if let Some(collected) = &mut slot.collected {
                 collected.since = at;
                 collected.met = true;
                 collected.again = true;
             }
         }
-        SlotEvent::Prioritised { priority, backfill, .. } => {
+        SlotEvent::Prioritised { priority, backfill, by } => {
             slot.priority = *priority;
             slot.backfill = Some(backfill.clone());
             slot.requested = true;
+            if by.is_none() {
+                slot.asked_at = Some(at);
+            }
         }
-        SlotEvent::Requested { .. } => slot.requested = true,
-        SlotEvent::Imported { .. } => import(&mut slot, event, seq),
+        SlotEvent::Requested { .. } => {
+            slot.requested = true;
+            slot.asked_at = Some(at);
+        }
+        SlotEvent::Imported { .. } => {
+            import(&mut slot, event, seq);
+            slot.asked_at = Some(at);
+        }
         SlotEvent::Planned { .. } => return None,
         SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
         SlotEvent::Gave { outputs, .. } => slot.outputs = Some(Box::new(outputs.clone())),
@@ -356,11 +370,12 @@ fn import(slot: &mut Slot, event: &SlotEvent, seq: u64) {
 fn begin(event: &SlotEvent, at: Timestamp, seq: u64) -> Option<Slot> {
     match event {
         SlotEvent::Planned { origin, priority, backfill, .. } => {
+            let asked_at = (*origin != Origin::Schedule).then_some(at);
             let requested = matches!(origin, Origin::Request | Origin::Backfill);
-            Some(Slot { requested, ..waiting(at, seq, *priority, backfill.clone()) })
+            Some(Slot { requested, asked_at, ..waiting(at, seq, *priority, backfill.clone()) })
         }
         SlotEvent::Imported { state, .. } if is_whole(event) => {
-            let mut slot = Slot { state: *state, ..waiting(at, seq, 0, None) };
+            let mut slot = Slot { state: *state, asked_at: Some(at), ..waiting(at, seq, 0, None) };
             import(&mut slot, event, seq);
             Some(slot)
         }

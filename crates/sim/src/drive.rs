@@ -45,6 +45,8 @@ pub struct Drive {
     watch: Watch,
     events: EventWatch,
     rng: Rng,
+    /// How long nobody schedules after a crash.
+    naps: Rng,
     disk: MemoryDisk,
     store: FaultyStore,
     turns: Turns,
@@ -99,6 +101,7 @@ impl Drive {
             workload,
             world,
             rng,
+            naps: Rng::new(seed ^ 0x51EE),
             disk,
             store,
             turns,
@@ -172,7 +175,10 @@ impl Drive {
                     }
                     Action::Relate(relation) => inputs.push(self.related(relation)),
                     Action::Work(deed) => inputs.extend(self.work(deed)?),
-                    Action::Crash => self.recover()?,
+                    Action::Crash => {
+                        self.stay_down();
+                        self.recover()?;
+                    }
                     Action::Shift => self.shift()?,
                     Action::Overtake => self.overtaken()?,
                     Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
@@ -273,6 +279,15 @@ impl Drive {
             }
             Err(StoreError::Medium { .. }) => self.recover(),
             Err(other) => Err(format!("failed to {other}")),
+        }
+    }
+
+    /// Half of the crashes are noticed late: hours go by in which nobody schedules. Seeds with jobs are left out: workers would
+    /// not bear it.
+    fn stay_down(&mut self) {
+        if self.naps.percent(50) && self.workload.apps.is_empty() {
+            let long = SignedDuration::from_secs(self.naps.between(1, 6 * 3600));
+            self.now = (self.now + long).min(self.workload.end.max(self.now));
         }
     }
 

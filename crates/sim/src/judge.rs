@@ -297,7 +297,8 @@ fn is_accounted_for(
                 }
             }
             let met = |at| {
-                let facts = Known { now: at, world, state: &state, collected: slot.collected.as_deref() };
+                let collected = slot.collected.as_deref();
+                let facts = Known { now: at, past: None, world, state: &state, collected };
                 let values = KeyValues::of(&row.definition.keys, &id.key);
                 evaluate(&row.definition.trigger, &id.workflow, &values, &facts)
             };

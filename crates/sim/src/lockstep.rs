@@ -9,7 +9,7 @@ use kelos_core::{Ask, Command, Input};
 use kelos_model::run::Report;
 use kelos_model::workflow::Keys;
 use kelos_model::{Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
-use kelos_store::{MemoryStore, SlotFilter, Store};
+use kelos_store::{MemoryDisk, MemoryStore, SlotFilter, Store};
 
 use crate::past::Past;
 use crate::rng::Rng;
@@ -19,7 +19,9 @@ use crate::world::World;
 
 struct Pair {
     turns: Turns,
+    disk: MemoryDisk,
     store: MemoryStore,
+    rng: Rng,
     spec: Spec,
     world: World,
     now: Timestamp,
@@ -27,6 +29,10 @@ struct Pair {
     going: BTreeMap<RunId, (Timestamp, Outcome)>,
     /// As what each project was last deployed.
     digests: BTreeMap<String, String>,
+    /// What files say.
+    files: Vec<Arc<Workflow>>,
+    /// What happened that the core is yet to be told, all in one turn.
+    untold: Vec<Input>,
 }
 
 /// Runs a seed in lockstep. Gives how many slot states were compared.
@@ -44,6 +50,10 @@ pub fn run(seed: u64) -> Result<u64, String> {
         all.iter_mut().filter(|one| parents.contains(&one.id)).for_each(never_in_vain);
     }
     unlimited_where_programs_race(&mut workload);
+    every_definition(&mut workload).filter(|one| one.keys.events().is_some()).for_each(|one| {
+        // While an answer is on its way more facts may come.
+        look_at_nothing(&mut Arc::make_mut(one).trigger);
+    });
     for (_, ask) in &mut workload.asks {
         if let Ask::Submit(request) = ask {
             // Of several that open a parent in one step the first says how urgent it is.
@@ -62,6 +72,16 @@ pub fn run(seed: u64) -> Result<u64, String> {
         now = next;
     }
     Ok(compared)
+}
+
+/// Puts what the clock says in the place of all that has to be asked.
+fn look_at_nothing(trigger: &mut Trigger) {
+    match trigger {
+        Trigger::Path(_) => *trigger = Trigger::Delay { seconds: 600 },
+        Trigger::And { triggers } | Trigger::Or { triggers } => triggers.iter_mut().for_each(look_at_nothing),
+        Trigger::Not { trigger } | Trigger::Offset { trigger, .. } => look_at_nothing(trigger),
+        _ => {}
+    }
 }
 
 fn probes(trigger: &Trigger) -> bool {
@@ -111,7 +131,8 @@ fn never_in_vain(workflow: &mut Arc<Workflow>) {
 
 impl Pair {
     fn new(seed: u64, workload: &Workload) -> Result<Pair, String> {
-        let mut store = MemoryStore::new();
+        let disk = MemoryDisk::new();
+        let mut store = MemoryStore::on(&disk);
         let past = Past::new(seed, workload);
         past.import(&mut store, workload)?;
         let lease = store.lease("lockstep", workload.start, 10_000).map_err(|error| error.to_string())?;
@@ -126,7 +147,9 @@ impl Pair {
             let execution = &world.runs[&run];
             going.insert(run.clone(), (execution.ends_at, execution.outcome.clone()));
         }
-        Ok(Pair { turns, store, spec, world, now: workload.start, going, digests: BTreeMap::new() })
+        let (rng, now) = (Rng::new(seed ^ 0xD0E5), workload.start);
+        let (digests, files, untold) = Default::default();
+        Ok(Pair { turns, disk, store, rng, spec, world, now, going, digests, files, untold })
     }
 
     /// What happens between two steps: it is recorded, and nothing follows from it yet.
@@ -151,42 +174,86 @@ impl Pair {
                 .map(|(run, (at, _))| (*at, 2, Happening::Ended(run.clone()))),
         );
         happenings.sort_by_key(|(at, order, _)| (*at, *order));
+        let silent = self.falls_silent(after, until);
+        // Of jobs whose ends are heard of in one turn the first that opens another says how.
+        let together = workload.apps.is_empty();
+        let mut is_down = silent.is_some() && together && self.rng.percent(60);
         for (at, _, happening) in happenings {
-            self.now = at;
+            let is_late = silent.is_some_and(|from| at > from);
+            self.now = if is_late { until } else { at };
+            if is_late && std::mem::take(&mut is_down) {
+                self.restart(workload)?;
+            }
             match happening {
                 Happening::Defined(all) => {
                     let deployed = workload.deployed(at, |project| self.digests.get(project).cloned());
                     let digests = deployed.iter().map(|(project, how)| (project.clone(), how.digest.clone()));
                     self.digests.extend(digests);
-                    self.spec.define(&all, &deployed, at);
-                    self.feed(vec![Input::Definitions { all, deployed }])?;
+                    self.files.clone_from(&all);
+                    self.spec.define(&all, &deployed, self.now);
+                    self.tell(Input::Definitions { all, deployed }, false)?;
                 }
-                Happening::Asked(ask) => {
-                    let slots = &self.spec.slots;
-                    let ask = resolved(ask, |id| slots.keys().filter(|slot| slot.workflow == *id).cloned().collect());
-                    for run in self.spec.asked(&ask, at) {
-                        self.world.cancel(&run, at);
-                        if self.going.remove(&run).is_some() {
-                            self.spec.ended(&run, &Outcome::Killed, at);
-                        }
-                    }
-                    self.feed(vec![Input::Asked { token: 0, by: "somebody".to_owned(), ask }])?;
-                }
-                Happening::Ended(run) => self.end(&run)?,
+                Happening::Asked(ask) => self.ask(ask, is_late && together)?,
+                Happening::Ended(run) => self.end(&run, is_late && together)?,
             }
         }
-        Ok(())
+        self.now = until;
+        if is_down { self.restart(workload) } else { Ok(()) }
     }
 
-    fn end(&mut self, run: &RunId) -> Result<(), String> {
+    /// Sometimes the clock jumps, or nobody schedules for a while: what happens from then on is heard of later, all in one turn.
+    fn falls_silent(&mut self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
+        let span = until.as_millisecond() - after.as_millisecond();
+        let from = SignedDuration::from_millis(self.rng.between(0, span));
+        self.rng.percent(35).then(|| after + from)
+    }
+
+    /// Another process goes on where this one ended.
+    fn restart(&mut self, workload: &Workload) -> Result<(), String> {
+        self.flush()?;
+        // The old process must be gone before the next may lead.
+        self.store = MemoryStore::on(&MemoryDisk::new());
+        self.store = MemoryStore::on(&self.disk);
+        let lease = self.store.lease("lockstep", self.now, 10_000).map_err(|error| error.to_string())?;
+        let lease = lease.ok_or("there is no other leader")?;
+        let restored = Turns::restore(workload.config.clone(), &mut self.store, lease, self.now);
+        (self.turns, _) = restored.map_err(|error| error.to_string())?;
+        self.tell(Input::Definitions { all: self.files.clone(), deployed: BTreeMap::new() }, false)
+    }
+
+    /// Tells the core what happened: at once, or together with what happens next.
+    fn tell(&mut self, input: Input, is_late: bool) -> Result<(), String> {
+        self.untold.push(input);
+        if is_late { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        let inputs = std::mem::take(&mut self.untold);
+        self.feed(inputs).map(drop)
+    }
+
+    fn ask(&mut self, ask: Ask, is_late: bool) -> Result<(), String> {
+        let (now, slots) = (self.now, &self.spec.slots);
+        let ask = resolved(ask, |id| slots.keys().filter(|slot| slot.workflow == *id).cloned().collect());
+        for run in self.spec.asked(&ask, now) {
+            self.world.cancel(&run, now);
+            if self.going.remove(&run).is_some() {
+                self.spec.ended(&run, &Outcome::Killed, now);
+            }
+        }
+        // What ends runs is answered at once.
+        let is_late = is_late && matches!(ask, Ask::Tell(_));
+        self.tell(Input::Asked { token: 0, by: "somebody".to_owned(), ask }, is_late)
+    }
+
+    fn end(&mut self, run: &RunId, is_late: bool) -> Result<(), String> {
         let Some((_, outcome)) = self.going.remove(run) else { return Ok(()) };
         if let Some(outputs) = self.world.outputs(run) {
             self.spec.gave(run, &outputs);
-            self.feed(vec![Input::RunReported { run: run.clone(), report: Report::Gave { outputs } }])?;
+            self.tell(Input::RunReported { run: run.clone(), report: Report::Gave { outputs } }, is_late)?;
         }
         self.spec.ended(run, &outcome, self.now);
-        self.feed(vec![Input::RunReported { run: run.clone(), report: Report::Ended { outcome } }])?;
-        Ok(())
+        self.tell(Input::RunReported { run: run.clone(), report: Report::Ended { outcome } }, is_late)
     }
 
     /// Steps both at a moment until nothing more can happen at it.
@@ -195,7 +262,9 @@ impl Pair {
         let mut look_again = true;
         loop {
             let mut from_spec = self.spec.step(now, &self.world);
-            let mut from_core = self.feed(vec![Input::Woke { only: None, look_again }])?;
+            let mut inputs = std::mem::take(&mut self.untold);
+            inputs.push(Input::Woke { only: None, look_again });
+            let mut from_core = self.feed(inputs)?;
             look_again = false;
             from_spec.sort();
             from_core.sort();
@@ -213,7 +282,7 @@ impl Pair {
             let world = &self.world;
             let over: Vec<_> = from_core.iter().filter(|run| world.runs[*run].ends_at <= now).collect();
             for run in over {
-                self.end(run)?;
+                self.end(run, false)?;
             }
         }
     }

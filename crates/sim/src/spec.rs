@@ -11,7 +11,7 @@ use kelos_model::facts::Tally;
 use kelos_model::retry::OnUnknown;
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
-use kelos_model::trigger::{Facts, Waker, evaluate};
+use kelos_model::trigger::{Evaluation, Facts, Waker, evaluate};
 use kelos_model::{
     Answer, BackfillId, Collected, Outcome, Probe, ProbeAnswer, RunId, SlotRef, SlotState, Subject, Workflow,
     WorkflowId,
@@ -47,10 +47,12 @@ pub struct SpecSlot {
     /// Whether somebody ever asked for it.
     requested: bool,
     due: Option<Timestamp>,
-    /// When it was last queued or held.
+    /// When it was last queued or held, or succeeded.
     since: Timestamp,
     /// The step in which its latest run was started, and when that was.
     started: (u64, Timestamp),
+    /// When somebody last asked for it; none where only its schedule did.
+    asked: Option<Timestamp>,
     /// What it has collected.
     pub collected: Option<Collected>,
 }
@@ -62,6 +64,9 @@ struct Place {
     at: Timestamp,
     slot: SlotRef,
 }
+
+/// Slots as they stood, and the successful run of each workflow that was started last.
+type Past = (BTreeMap<SlotRef, SpecSlot>, BTreeMap<WorkflowId, (u64, Timestamp)>);
 
 /// The whole state.
 pub struct Spec {
@@ -84,6 +89,8 @@ pub struct Spec {
     last_runs: BTreeMap<WorkflowId, (u64, Timestamp)>,
     /// Counts runs.
     runs: u64,
+    /// How everything stood since the last step, after each moment at which something happened.
+    past: Vec<(Timestamp, Past)>,
     now: Timestamp,
 }
 
@@ -120,6 +127,7 @@ impl Spec {
             memory: events::Memory::default(),
             last_runs: BTreeMap::new(),
             runs: 0,
+            past: Vec::new(),
             now: Timestamp::MIN,
         }
     }
@@ -127,18 +135,21 @@ impl Spec {
     /// Slots that stand where another scheduler left them, and workflows that it left paused.
     pub fn import(&mut self, past: &crate::past::Past, workload: &crate::workload::Workload) {
         for (slot, arrival) in past.arrivals(workload) {
-            let started = (0, workload.start);
-            self.slots.insert(slot, SpecSlot { started, ..SpecSlot::imported(&arrival) });
+            let (started, since, asked) = ((0, workload.start), workload.start, Some(workload.start));
+            self.slots.insert(slot, SpecSlot { started, since, asked, ..SpecSlot::imported(&arrival) });
         }
         self.paused.extend(past.paused().map(|id| (id.clone(), true)));
     }
 
     /// The definitions, all of them.
     pub fn define(&mut self, all: &[Arc<Workflow>], deployed: &BTreeMap<String, Deployment>, now: Timestamp) {
+        self.now = now;
         let definitions = self.deploy(all, deployed);
         self.enact(definitions, now);
         self.apps = Apps::of(all, &self.meant);
         self.push();
+        self.await_times();
+        self.keep_past();
     }
 
     fn schedules(&self) -> BTreeMap<WorkflowId, CronSchedule> {
@@ -157,7 +168,7 @@ impl Spec {
         }
         self.feed(now);
         // Who was held before has come further than who waits for its trigger, and goes first.
-        self.judge_held(&schedules, now, Some(now));
+        self.judge_held(None, now, Some(now));
         loop {
             let known = self.slots.len();
             for id in &timed {
@@ -168,7 +179,7 @@ impl Spec {
             }
         }
         self.gate_moments(now, world);
-        self.judge_held(&schedules, now, None);
+        self.judge_held(None, now, None);
         let mut started = Vec::new();
         self.dispatch_jobs(&mut started);
         let goes = |one: &&Arc<Workflow>| timed.contains(&one.id) || one.keys.are_moments() && !self.is_off(&one.id);
@@ -179,6 +190,8 @@ impl Spec {
             }
         }
         self.dispatch_pools(&ids, &schedules, now, &mut started);
+        self.past.clear();
+        self.keep_past();
         started
     }
 
@@ -238,19 +251,51 @@ impl Spec {
             if state.state != SlotState::Waiting && !backed_off || self.is_left_alone(state) {
                 continue;
             }
-            let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
-            let collected = self.slots[&slot].collected.as_ref();
-            let seen = Known { now, world, state: &state, collected };
-            let looked = evaluate(&workflow.trigger, id, &KeyValues::of(&workflow.keys, &slot.key), &seen);
+            let looked = self.looked(&slot, &workflow, None, world);
             self.pull_awaited(&looked);
             let late = self.is_late(&slot, now);
             match looked.explanation.answer {
+                Answer::Met if !self.was_met_in_time(&slot, world) => self.enter(&slot, SlotState::Expired, now),
                 Answer::Met => self.met(&slot, now),
                 Answer::Never => self.enter(&slot, SlotState::Skipped, now),
                 Answer::NotYet if late => self.enter(&slot, SlotState::Expired, now),
                 Answer::NotYet => self.enter(&slot, SlotState::Waiting, now),
             }
         }
+    }
+
+    /// What the trigger of a slot says now, or said at a moment: what succeeded later had not. When something came to be there
+    /// that can be seen now nobody knows.
+    fn looked(&self, slot: &SlotRef, workflow: &Workflow, past: Option<Timestamp>, world: &World) -> Evaluation {
+        let later = |slot: &SpecSlot| slot.state == SlotState::Succeeded && past.is_some_and(|past| slot.since > past);
+        let state = |slot: &SlotRef| {
+            let slot = self.slots.get(slot)?;
+            Some(if later(slot) { SlotState::Waiting } else { slot.state })
+        };
+        let collected = self.slots[slot].collected.as_ref();
+        let seen = Known { now: self.now, past, world, state: &state, collected };
+        evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &seen)
+    }
+
+    /// Whether a trigger that is met was met before the slot's time was over.
+    fn was_met_in_time(&self, slot: &SlotRef, world: &World) -> bool {
+        let workflow = &self.workflows[&slot.workflow];
+        let last = self.last_in_time(slot, self.now);
+        last.is_none_or(|last| self.looked(slot, workflow, Some(last), world).explanation.answer == Answer::Met)
+    }
+
+    /// Keeps how everything stands, for what is asked of the past.
+    fn keep_past(&mut self) {
+        if self.known.values().any(|one| !one.constraints.is_empty()) {
+            self.past.push((self.now, (self.slots.clone(), self.last_runs.clone())));
+        }
+    }
+
+    /// How everything stood at a moment, as far as that is known.
+    fn at(&self, moment: Timestamp) -> (&BTreeMap<SlotRef, SpecSlot>, &BTreeMap<WorkflowId, (u64, Timestamp)>) {
+        let before = self.past.iter().rfind(|(at, _)| *at <= moment).or(self.past.first());
+        let past = before.filter(|_| moment < self.now).map(|(_, past)| past);
+        past.map_or((&self.slots, &self.last_runs), |(slots, last_runs)| (slots, last_runs))
     }
 
     fn dispatch(&mut self, id: &WorkflowId, schedules: &BTreeMap<WorkflowId, CronSchedule>, started: &mut Vec<RunId>) {
@@ -305,6 +350,12 @@ impl Spec {
 
     /// A run ended.
     pub fn ended(&mut self, run: &RunId, outcome: &Outcome, now: Timestamp) {
+        self.now = now;
+        self.ends(run, outcome, now);
+        self.keep_past();
+    }
+
+    fn ends(&mut self, run: &RunId, outcome: &Outcome, now: Timestamp) {
         let Some(workflow) = self.known.get(&run.slot.workflow).cloned() else { return };
         let Some(state) = self.slots.get_mut(&run.slot) else { return };
         state.alive = false;
@@ -315,6 +366,7 @@ impl Spec {
         let given_up = matches!(outcome, Outcome::Unknown { .. }) && workflow.retry.on_unknown == OnUnknown::Fail;
         if *outcome == Outcome::Succeeded {
             state.state = SlotState::Succeeded;
+            state.since = now;
             self.note_success(&run.slot);
             self.succeeded(&run.slot);
             self.has_ended(run, SlotState::Succeeded, now);
@@ -330,6 +382,14 @@ impl Spec {
 
     /// Somebody asked. Gives the runs that are ended for it.
     pub fn asked(&mut self, ask: &Ask, now: Timestamp) -> Vec<RunId> {
+        self.now = now;
+        let ended = self.comply(ask, now);
+        self.await_times();
+        self.keep_past();
+        ended
+    }
+
+    fn comply(&mut self, ask: &Ask, now: Timestamp) -> Vec<RunId> {
         match ask {
             Ask::Pause(id) | Ask::Resume(id) if self.workflows.contains_key(id) => {
                 self.switch(id, matches!(ask, Ask::Pause(_)), now);
@@ -347,10 +407,14 @@ impl Spec {
                 let has_begun = self.has_begun(slot);
                 match self.slots.get_mut(slot) {
                     None => {
-                        self.slots.insert(slot.clone(), SpecSlot::requested());
+                        self.slots.insert(slot.clone(), SpecSlot::requested(now));
                     }
                     Some(state) if state.state.is_final() => state.reopen(0, None, now),
-                    Some(state) => state.requested |= !has_begun,
+                    Some(state) if !has_begun && !state.requested => {
+                        state.requested = true;
+                        state.asked = Some(now);
+                    }
+                    Some(_) => {}
                 }
             }
             // A job that nobody opened never comes, so there is nothing to kill.
@@ -358,9 +422,10 @@ impl Spec {
             Ask::Kill { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Killed, now),
             Ask::Skip { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Skipped, now),
             Ask::MarkSucceeded { slot, .. } if self.can_be(slot) => {
-                let state = self.slots.entry(slot.clone()).or_insert_with(SpecSlot::requested);
+                let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::requested(now));
                 if !state.alive && state.state != SlotState::Succeeded {
                     state.state = SlotState::Succeeded;
+                    state.since = now;
                     self.succeeded(slot);
                 }
             }
@@ -424,7 +489,7 @@ impl Spec {
         }
         let mut ended = Vec::new();
         for slot in members {
-            let state = self.slots.entry(slot.clone()).or_insert_with(SpecSlot::requested);
+            let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::requested(now));
             if state.state == SlotState::Running {
                 ended.push(RunId { slot, number: state.last_run });
             }
@@ -451,7 +516,7 @@ impl Spec {
     }
 
     fn end(&mut self, slot: &SlotRef, end: SlotState, now: Timestamp) -> Vec<RunId> {
-        let state = self.slots.entry(slot.clone()).or_insert_with(SpecSlot::requested);
+        let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::requested(now));
         if state.state.is_final() {
             return Vec::new();
         }
@@ -506,8 +571,8 @@ impl SpecSlot {
     }
 
     /// One that a person asked for before it was there.
-    fn requested() -> SpecSlot {
-        SpecSlot { requested: true, ..SpecSlot::waiting(0, None) }
+    fn requested(now: Timestamp) -> SpecSlot {
+        SpecSlot { requested: true, asked: Some(now), ..SpecSlot::waiting(0, None) }
     }
 
     fn waiting(priority: i32, backfill: Option<BackfillId>) -> SpecSlot {
@@ -522,6 +587,7 @@ impl SpecSlot {
             due: None,
             since: Timestamp::MIN,
             started: (0, Timestamp::MIN),
+            asked: None,
             collected: None,
         }
     }
@@ -532,6 +598,7 @@ impl SpecSlot {
         self.priority = priority;
         self.backfill = backfill;
         self.requested = true;
+        self.asked = Some(now);
         if let Some(collected) = &mut self.collected {
             collected.since = now;
             collected.met = true;

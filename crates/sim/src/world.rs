@@ -35,6 +35,8 @@ pub struct Execution {
 pub struct Known<'a> {
     /// The moment.
     pub now: Timestamp,
+    /// A moment of the past, where it is asked what the clock said then.
+    pub past: Option<Timestamp>,
     /// The outside.
     pub world: &'a World,
     /// The state of a slot, where it exists.
@@ -45,7 +47,7 @@ pub struct Known<'a> {
 
 impl Facts for Known<'_> {
     fn now(&self) -> Timestamp {
-        self.now
+        self.past.unwrap_or(self.now)
     }
 
     fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {

@@ -158,7 +158,12 @@ impl Watch {
             if seen.is_schedule() {
                 self.expected.insert((what.clone(), Collector::Schedule(id.clone())));
             } else if matches!(what, What::Fact(_)) {
-                let waits = |(_, slot): &(&SlotRef, &Slot)| slot.state == SlotState::Waiting;
+                // Whose time is over gets nothing more.
+                let limit = seen.definition.wait_timeout_seconds;
+                let last = |id: &SlotRef| Some(id.key.time()? + millis(limit?.saturating_mul(1000)));
+                let waits = |(id, slot): &(&SlotRef, &Slot)| {
+                    slot.state == SlotState::Waiting && last(id).is_none_or(|last| now <= last)
+                };
                 let waiting = slots_of(&self.slots, id).filter(waits).map(|(slot, _)| Collector::Slot(slot.clone()));
                 self.expected.extend(waiting.map(|slot| (what.clone(), slot)));
             }
@@ -239,7 +244,10 @@ impl Watch {
         match what {
             SlotEvent::Collected { what, fact } => self.judge_collected(id, what, *fact)?,
             SlotEvent::Gave { run, outputs } => drop(self.gave.insert(id.clone(), (*run, outputs.clone()))),
-            SlotEvent::ConstraintsMet { .. } => self.judge_constraints(id, record.at)?,
+            SlotEvent::ConstraintsMet { .. } => {
+                self.judge_constraints(id, record.at)?;
+                self.judge_timeout(id, record.at)?;
+            }
             SlotEvent::Skipped { explanation } if explanation.kind == TriggerKind::Constraints => {
                 self.judge_skipped(id, explanation)?;
             }
@@ -322,6 +330,29 @@ impl Watch {
             };
             if !passes {
                 return Err(format!("{id} passed {gate:?} at {now}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What passes its constraints after its time is over did so in time, where the clock tells.
+    fn judge_timeout(&self, id: &SlotRef, now: Timestamp) -> Result<(), String> {
+        let (Some(seen), Some(slot)) = (self.workflows.get(&id.workflow), self.slots.get(id)) else { return Ok(()) };
+        let Some(since) = self.created(id, seen).filter(|_| slot.last_run == 0) else { return Ok(()) };
+        let limit = match seen.definition.keys.events() {
+            Some(events) => Some(events.timeout_millis),
+            None => seen.definition.wait_timeout_seconds.map(|seconds| seconds.saturating_mul(1000)),
+        };
+        let Some(last) = limit.map(|limit| since + millis(limit)).filter(|last| *last < now) else { return Ok(()) };
+        let last = slot.asked_at.map_or(last, |asked| last.max(asked));
+        for Constraint { gate, .. } in &seen.definition.constraints {
+            let passes = match gate {
+                Gate::Window(window) => window.is_open(last),
+                Gate::Delay(span) => last >= since + millis(*span),
+                Gate::Concurrency(_) | Gate::SinceLastRun(_) => true,
+            };
+            if !passes {
+                return Err(format!("{id} passed {gate:?} at {now}, and its time was over at {last}"));
             }
         }
         Ok(())

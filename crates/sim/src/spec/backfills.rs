@@ -33,12 +33,14 @@ impl Spec {
             let has_begun = self.has_begun(&slot);
             match self.slots.get_mut(&slot) {
                 None => {
-                    self.slots.insert(slot, SpecSlot::waiting(priority, Some(id.clone())));
+                    self.slots
+                        .insert(slot, SpecSlot { asked: Some(now), ..SpecSlot::waiting(priority, Some(id.clone())) });
                 }
                 Some(state) if !state.state.is_final() && (priority > state.priority || !has_begun) => {
                     state.priority = priority;
                     state.backfill = Some(id.clone());
                     state.requested = true;
+                    state.asked = Some(now);
                 }
                 Some(state) => match (mode, state.state) {
                     (_, live) if !live.is_final() => {}

@@ -1,9 +1,8 @@
 //! The rules of constraints, as a scan over all that is held.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_model::time::CronSchedule;
 use kelos_model::{Gate, Otherwise, SlotRef, SlotState, WorkflowId};
 
 use super::{Place, Spec, SpecSlot, millis};
@@ -24,17 +23,14 @@ impl Spec {
         self.enter(slot, if held { SlotState::Held } else { SlotState::Queued }, now);
     }
 
-    /// Looks at the constraints of all that is held: the largest priority first, then who is held longest. Or
-    /// only of those that were held before a moment.
-    pub(super) fn judge_held(
-        &mut self,
-        schedules: &BTreeMap<WorkflowId, CronSchedule>,
-        now: Timestamp,
-        before: Option<Timestamp>,
-    ) {
+    /// Looks at the constraints of all that is held, or of what is held for one program: the largest priority first, then who is
+    /// held longest. Or only of those that were held before a moment.
+    pub(super) fn judge_held(&mut self, program: Option<&WorkflowId>, now: Timestamp, before: Option<Timestamp>) {
+        let schedules = self.schedules();
         let held = self.slots.iter().filter(|(slot, state)| {
-            let here = self.is_here(slot, schedules) && !self.is_off(&slot.workflow) && !self.is_left_alone(state);
-            state.state == SlotState::Held && here && before.is_none_or(|before| state.since < before)
+            let here = self.is_here(slot, &schedules) && !self.is_off(&slot.workflow) && !self.is_left_alone(state);
+            let of_program = || program.is_none_or(|program| self.workflows[&slot.workflow].program() == program);
+            state.state == SlotState::Held && here && of_program() && before.is_none_or(|before| state.since < before)
         });
         let place = |(slot, state): (&SlotRef, &SpecSlot)| Place {
             priority: std::cmp::Reverse(state.priority),
@@ -47,16 +43,20 @@ impl Spec {
         }
     }
 
-    fn judge(&mut self, slot: &SlotRef, now: Timestamp) {
-        let constraints = self.workflows[&slot.workflow].constraints.clone();
+    /// What of the constraints of a slot is not met at a moment.
+    pub(super) fn unmet(&self, slot: &SlotRef, at: Timestamp) -> Vec<Otherwise> {
         let ran = self.slots[slot].last_run > 0;
-        let unmet: Vec<Otherwise> = constraints
-            .iter()
-            .filter(|one| !self.lets_pass(&one.gate, slot, now))
-            .map(|one| if ran { Otherwise::Wait } else { one.otherwise })
-            .collect();
-        if unmet.contains(&Otherwise::Wait) {
-            if self.is_late(slot, now) {
+        let constraints = self.workflows[&slot.workflow].constraints.iter();
+        let unmet = constraints.filter(|one| !self.lets_pass(&one.gate, slot, at));
+        unmet.map(|one| if ran { Otherwise::Wait } else { one.otherwise }).collect()
+    }
+
+    fn judge(&mut self, slot: &SlotRef, now: Timestamp) {
+        let too_late = |last| self.unmet(slot, last).contains(&Otherwise::Wait);
+        let over = self.last_in_time(slot, now).is_some_and(too_late);
+        let unmet = self.unmet(slot, now);
+        if over || unmet.contains(&Otherwise::Wait) {
+            if over || self.is_late(slot, now) {
                 self.enter(slot, SlotState::Expired, now);
             }
         } else if unmet.is_empty() {
@@ -69,7 +69,7 @@ impl Spec {
     fn lets_pass(&self, gate: &Gate, slot: &SlotRef, now: Timestamp) -> bool {
         let program = self.workflows[&slot.workflow].program();
         match gate {
-            Gate::Concurrency(limit) => self.runs_of(program) < *limit as usize,
+            Gate::Concurrency(limit) => self.runs_of(program, now) < *limit as usize,
             Gate::Window(window) => window.is_open(now),
             Gate::SinceLastRun(span) => self.last_start_of(program, now).is_none_or(|last| now >= last + millis(*span)),
             Gate::Delay(span) => {
@@ -82,24 +82,24 @@ impl Spec {
     }
 
     /// Runs of a program that go on, and slots that are queued for one.
-    fn runs_of(&self, program: &WorkflowId) -> usize {
-        let mine = self.slots_of_program(program);
+    fn runs_of(&self, program: &WorkflowId, at: Timestamp) -> usize {
+        let mine = self.slots_of_program(program, at);
         mine.map(|state| usize::from(state.alive) + usize::from(state.state == SlotState::Queued)).sum()
     }
 
-    fn slots_of_program(&self, program: &WorkflowId) -> impl Iterator<Item = &SpecSlot> {
+    fn slots_of_program(&self, program: &WorkflowId, at: Timestamp) -> impl Iterator<Item = &SpecSlot> {
         let mine = move |slot: &SlotRef| self.known.get(&slot.workflow).is_some_and(|one| one.program() == program);
-        self.slots.iter().filter(move |(slot, _)| mine(slot)).map(|(_, state)| state)
+        self.at(at).0.iter().filter(move |(slot, _)| mine(slot)).map(|(_, state)| state)
     }
 
     /// When the last run of a program was started that succeeded or may yet; one that is about to start starts now.
     fn last_start_of(&self, program: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
-        if self.slots_of_program(program).any(|state| state.state == SlotState::Queued) {
+        if self.slots_of_program(program, now).any(|state| state.state == SlotState::Queued) {
             return Some(now);
         }
         let mine = self.known.values().filter(|one| one.program() == program);
-        let over = mine.filter_map(|one| self.last_runs.get(&one.id)).copied();
-        let going = self.slots_of_program(program).filter(|state| state.alive).map(|state| state.started);
+        let over = mine.filter_map(|one| self.at(now).1.get(&one.id)).copied();
+        let going = self.slots_of_program(program, now).filter(|state| state.alive).map(|state| state.started);
         over.chain(going).max().map(|(_, at)| at)
     }
 

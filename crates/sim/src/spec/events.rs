@@ -9,16 +9,19 @@ use kelos_core::{Deployment, FireRequest};
 use kelos_model::arguments::arguments;
 use kelos_model::ranges::Range;
 use kelos_model::retry::scramble;
-use kelos_model::template::KeyValues;
-use kelos_model::trigger::evaluate;
 use kelos_model::workflow::{CatchUp, Keys};
-use kelos_model::{Answer, Collected, Fact, FactKey, Occurrence, RunId, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{
+    Answer, Collected, Fact, FactKey, Occurrence, Otherwise, RunId, SlotRef, SlotState, Workflow, WorkflowId,
+};
 use serde_json::{Map, Value};
 
 use super::{Spec, SpecSlot, millis};
-use crate::world::{Known, World};
+use crate::world::World;
 
 type Definitions = BTreeMap<WorkflowId, Arc<Workflow>>;
+
+/// Cron expressions, by name.
+type Crons = BTreeSet<Arc<str>>;
 
 /// What is late by less counts whatever the policy.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
@@ -221,40 +224,79 @@ impl Spec {
     }
 
     fn deliver(&mut self, what: &Occurrence, now: Timestamp) {
-        for id in self.workflows.keys().cloned().collect::<Vec<_>>() {
-            if self.workflows[&id].trigger.subjects().contains(&what.subject()) {
-                self.collect(&id, what, now);
-            }
+        let waits = |one: &&Arc<Workflow>| one.trigger.subjects().contains(&what.subject());
+        let waiting: Vec<WorkflowId> = self.workflows.values().filter(waits).map(|one| one.id.clone()).collect();
+        if !waiting.is_empty() {
+            // What the clock said before comes before.
+            self.count_times(now);
+        }
+        for id in waiting {
+            self.collect(&id, what, now, now);
         }
     }
 
-    fn collect(&mut self, id: &WorkflowId, what: &Occurrence, now: Timestamp) {
+    /// Has a workflow collect what came at a moment.
+    fn collect(&mut self, id: &WorkflowId, what: &Occurrence, now: Timestamp, came: Timestamp) {
         let workflow = self.workflows[id].clone();
         let Some(events) = workflow.keys.events() else {
-            let waiting =
-                |(slot, state): &(&SlotRef, &mut SpecSlot)| slot.workflow == *id && state.state == SlotState::Waiting;
-            let mine = self.slots.iter_mut().filter(waiting);
-            return mine.for_each(|(_, state)| state.collected(now).add(what));
+            let waiting = |(slot, state): &(&SlotRef, &SpecSlot)| {
+                slot.workflow == *id && state.state == SlotState::Waiting && !self.is_late(slot, came)
+            };
+            let mine: Vec<SlotRef> = self.slots.iter().filter(waiting).map(|(slot, _)| slot.clone()).collect();
+            for slot in mine {
+                if let Some(state) = self.slots.get_mut(&slot) {
+                    state.collected(now).add(what);
+                }
+            }
+            return;
         };
         let is_time = matches!(what, Occurrence::Fired { .. });
         let over = events.end_time.is_some_and(|end| now >= end) && !is_time;
         if self.is_paused(id) || over || workflow.start_time.is_some_and(|start| now < start) {
             return;
         }
-        let slot = self.collector(id, now);
+        let slot = self.collector(id, now, came);
         let Some(state) = self.slots.get_mut(&slot) else { return };
         state.collected(now).add(what);
-        if state.state == SlotState::Waiting && workflow.trigger.is_of_facts() {
-            self.gate_moment(&slot, now, None);
+        if self.may_go_on(&slot, came) {
+            self.go_on(&slot, now);
+        }
+    }
+
+    /// Whether all that a slot waits for had come by a moment. Schedules look at nothing outside where this is asked.
+    fn may_go_on(&self, slot: &SlotRef, at: Timestamp) -> bool {
+        let workflow = &self.workflows[&slot.workflow];
+        match self.slots[slot].state {
+            SlotState::Waiting => {
+                let looked = self.looked(slot, workflow, Some(at), &World::new(0));
+                looked.explanation.answer == Answer::Met
+            }
+            SlotState::Held => !self.unmet(slot, at).contains(&Otherwise::Wait),
+            _ => false,
+        }
+    }
+
+    /// Each fact is judged as if it had come alone, and constraints once after it: who was held before goes first.
+    fn go_on(&mut self, slot: &SlotRef, now: Timestamp) {
+        if self.slots[slot].state == SlotState::Waiting {
+            self.gate_moment(slot, now, None);
+        }
+        if self.slots[slot].state == SlotState::Held {
+            let program = self.workflows[&slot.workflow].program().clone();
+            self.judge_held(Some(&program), now, Some(now));
+            self.judge_held(Some(&program), now, None);
         }
     }
 
     /// The slot of an event schedule that collects.
-    fn collector(&mut self, id: &WorkflowId, now: Timestamp) -> SlotRef {
-        let collects = |(slot, state): &(&SlotRef, &SpecSlot)| slot.workflow == *id && state.is_collecting();
-        let found = self.slots.iter().find(collects).map(|(slot, _)| slot.clone());
-        if let Some(slot) = found {
-            if !self.is_late(&slot, now) {
+    fn collector(&mut self, id: &WorkflowId, now: Timestamp, came: Timestamp) -> SlotRef {
+        if let Some(slot) = self.collecting(id)
+            && self.may_go_on(&slot, came)
+        {
+            self.go_on(&slot, now);
+        }
+        if let Some(slot) = self.collecting(id) {
+            if !self.is_late(&slot, came) {
                 return slot;
             }
             self.enter(&slot, SlotState::Expired, now);
@@ -262,19 +304,34 @@ impl Spec {
         self.open_moment(id, now)
     }
 
+    fn collecting(&self, id: &WorkflowId) -> Option<SlotRef> {
+        let collects = |(slot, state): &(&SlotRef, &SpecSlot)| slot.workflow == *id && state.is_collecting();
+        self.slots.iter().find(collects).map(|(slot, _)| slot.clone())
+    }
+
+    /// The last moment of a slot's time, where that is over and it has not run yet.
+    pub(super) fn last_in_time(&self, slot: &SlotRef, now: Timestamp) -> Option<Timestamp> {
+        let state = &self.slots[slot];
+        let last = self.end_of_time(slot).filter(|last| *last < now && state.last_run == 0)?;
+        Some(state.asked.map_or(last, |asked| last.max(asked)))
+    }
+
     /// Whether a slot has waited longer than its workflow allows.
     pub(super) fn is_late(&self, slot: &SlotRef, now: Timestamp) -> bool {
+        self.end_of_time(slot).is_some_and(|last| now > last)
+    }
+
+    /// Until when a slot may wait.
+    fn end_of_time(&self, slot: &SlotRef) -> Option<Timestamp> {
         let workflow = &self.workflows[&slot.workflow];
         match workflow.keys.events() {
             // What has run before was in time.
-            Some(_) if self.slots[slot].last_run > 0 => false,
+            Some(_) if self.slots[slot].last_run > 0 => None,
             Some(events) => {
                 let since = self.slots[slot].collected.as_ref().map_or(slot.key.scheduled_at(), |one| one.since);
-                now > since + millis(events.timeout_millis)
+                Some(since + millis(events.timeout_millis))
             }
-            None => workflow.wait_timeout_seconds.is_some_and(|seconds| {
-                slot.key.time().is_some_and(|at| now > at + millis(seconds.saturating_mul(1000)))
-            }),
+            None => Some(slot.key.time()? + millis(workflow.wait_timeout_seconds?.saturating_mul(1000))),
         }
     }
 
@@ -295,11 +352,14 @@ impl Spec {
         let collected = self.slots[slot].collected.clone();
         let goes = collected.as_ref().is_some_and(|one| one.asked.is_some() || one.met);
         let nowhere = World::new(0);
-        let state = |slot: &SlotRef| self.slots.get(slot).map(|slot| slot.state);
-        let seen = Known { now, world: world.unwrap_or(&nowhere), state: &state, collected: collected.as_ref() };
-        let looked = evaluate(&workflow.trigger, &slot.workflow, &KeyValues::of(&workflow.keys, &slot.key), &seen);
-        let answer = if goes { Answer::Met } else { looked.explanation.answer };
-        let late = world.is_some() && workflow.keys.events().is_some() && self.is_late(slot, now);
+        let world = world.unwrap_or(&nowhere);
+        let looked = self.looked(slot, &workflow, None, world);
+        let answer = match looked.explanation.answer {
+            _ if goes => Answer::Met,
+            Answer::Met if !self.was_met_in_time(slot, world) => Answer::NotYet,
+            answer => answer,
+        };
+        let late = workflow.keys.events().is_some() && self.is_late(slot, now);
         match answer {
             Answer::Met => self.met(slot, now),
             Answer::Never => self.enter(slot, SlotState::Skipped, now),
@@ -308,18 +368,33 @@ impl Spec {
         }
     }
 
-    /// Counts the cron times that have passed.
-    pub(super) fn count_times(&mut self, now: Timestamp) {
-        let waits = self.workflows.values().filter(|one| !one.trigger.firings().is_empty() && !self.is_paused(&one.id));
-        for workflow in waits.cloned().collect::<Vec<_>>() {
-            self.count_times_of(&workflow, now);
+    /// Cron times count from now on for those that did not wait for any before.
+    pub(super) fn await_times(&mut self) {
+        let waits = |one: &&Arc<Workflow>| !one.trigger.firings().is_empty() && !self.is_paused(&one.id);
+        for id in self.workflows.values().filter(waits).map(|one| one.id.clone()).collect::<Vec<_>>() {
+            self.memory.fired_until.entry(id).or_insert(self.now);
         }
     }
 
-    fn count_times_of(&mut self, workflow: &Workflow, now: Timestamp) {
+    /// Counts the cron times that have passed: of all workflows in the order in which they count, those of one at one time together.
+    pub(super) fn count_times(&mut self, now: Timestamp) {
+        self.await_times();
+        let waits = self.workflows.values().filter(|one| !one.trigger.firings().is_empty() && !self.is_paused(&one.id));
+        let waits: Vec<Arc<Workflow>> = waits.cloned().collect();
+        loop {
+            let next = waits.iter().filter_map(|one| self.next_time(one, now)).min();
+            let Some((due, id, at, crons)) = next else { return };
+            self.memory.fired_until.insert(id.clone(), at);
+            for cron in crons {
+                self.collect(&id, &Occurrence::Fired { cron, time: at }, now, due);
+            }
+        }
+    }
+
+    /// The next time of a workflow that counts by now, once what was missed is left out.
+    fn next_time(&mut self, workflow: &Workflow, now: Timestamp) -> Option<(Timestamp, WorkflowId, Timestamp, Crons)> {
         let id = &workflow.id;
-        let until = *self.memory.fired_until.entry(id.clone()).or_insert(now);
-        let times = passed(workflow, until, now);
+        let times = passed(workflow, *self.memory.fired_until.get(id)?, now);
         let (policy, jitter) =
             workflow.keys.events().map_or((CatchUp::default(), 0), |events| (events.catch_up, events.jitter_millis));
         let late = now - LATE - millis(jitter);
@@ -329,17 +404,12 @@ impl Spec {
             CatchUp::Latest if missed == times.len() => missed.saturating_sub(1),
             CatchUp::Latest | CatchUp::Skip => missed,
         };
-        for (n, (at, names)) in times.into_iter().enumerate() {
-            if n >= dropped {
-                if late_by(at, jitter, id) > now {
-                    return;
-                }
-                for cron in names {
-                    self.collect(id, &Occurrence::Fired { cron, time: at }, now);
-                }
-            }
-            self.memory.fired_until.insert(id.clone(), at);
+        if let Some(last) = times.keys().take(dropped).last() {
+            self.memory.fired_until.insert(id.clone(), *last);
         }
+        let (at, crons) = times.into_iter().nth(dropped)?;
+        let due = late_by(at, jitter, id);
+        (due <= now).then(|| (due, id.clone(), at, crons))
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) type Rowed<T> = Result<T, Fault>;
 const MOST_NAMES: usize = 1 << 24;
 
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event, collected, outputs, requested, check_value";
+     external_id, priority, backfill, due, said, last_event, collected, outputs, requested, asked_at, check_value";
 /// How [`SLOT`] begins.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
@@ -262,7 +262,7 @@ impl Names {
 }
 
 fn test_slot(row: &Row<'_>) -> Rowed<()> {
-    check::test(row, 0..18, 18, "a slot")
+    check::test(row, 0..19, 19, "a slot")
 }
 
 /// Tests the columns [`RUN`].
@@ -294,6 +294,7 @@ fn slot_of(row: &Row<'_>) -> Rowed<Slot> {
         collected: read_json(row, 15)?,
         outputs: read_json(row, 16)?,
         requested: row.get(17)?,
+        asked_at: read_moment_if_any(row, 18)?,
     })
 }
 

@@ -14,6 +14,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("0005.sql"),
     include_str!("0006.sql"),
     include_str!("0007.sql"),
+    include_str!("0008.sql"),
 ];
 
 /// "Kelo" in the header of the file: it tells our databases from those of other programs.

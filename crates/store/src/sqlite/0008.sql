@@ -1,0 +1,2 @@
+-- When somebody last asked for a slot; null where only its schedule did.
+ALTER TABLE slots ADD COLUMN asked_at INTEGER;
