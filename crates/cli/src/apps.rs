@@ -77,7 +77,7 @@ impl Apps {
 }
 
 /// Where the variables of Stolos say that apps are, if that is in Redis.
-fn redis_of_stolos(variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
+pub(crate) fn redis_of_stolos(variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
     let variable = |name: &str, usual: &str| variable(&format!("STOLOS_{name}")).unwrap_or_else(|| usual.to_owned());
     let backend = variable("CONFIGURATION_BACKEND", "json");
     let (host, port) = (variable("REDIS_HOST", "localhost"), variable("REDIS_PORT", "6379"));

@@ -15,7 +15,7 @@ pub(crate) struct ChangeArgs {
     /// Whose slots
     workflow: String,
     /// Which slots: their times, or their job ids
-    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, required_unless_present_all = ["from", "to"], conflicts_with_all = ["from", "to"])]
+    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, allow_negative_numbers = true, required_unless_present_all = ["from", "to"], conflicts_with_all = ["from", "to"])]
     keys: Vec<String>,
     /// All existing slots that it can be done to, from this time on
     #[arg(long, value_name = "TIME", value_parser = words::time, requires = "to")]
@@ -56,7 +56,7 @@ pub(crate) struct MarkArgs {
     /// Whose slots
     workflow: String,
     /// Which slots: their times, or their job ids
-    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, required = true, num_args = 1..)]
+    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, allow_negative_numbers = true, required = true, num_args = 1..)]
     keys: Vec<String>,
     /// How they ended
     #[arg(value_enum)]

@@ -46,7 +46,7 @@ pub(crate) struct OneSlot {
     /// Whose slot
     pub(crate) workflow: String,
     /// Which slot: its time, or its job id
-    #[arg(value_name = "TIME|JOB_ID", value_parser = text::key)]
+    #[arg(value_name = "TIME|JOB_ID", value_parser = text::key, allow_negative_numbers = true)]
     pub(crate) key: String,
 }
 

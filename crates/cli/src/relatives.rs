@@ -26,6 +26,7 @@ pub(crate) struct RelativesArgs {
     #[arg(value_name = "APP")]
     workflow: WorkflowId,
     /// Which of its jobs
+    #[arg(allow_negative_numbers = true)]
     job_id: String,
     /// A file that says what depends on what, in place of a server [default: tasks.json, where it is in this folder and no
     /// server is]

@@ -47,7 +47,7 @@ pub(crate) struct RunArgs {
     #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
     /// Run this job, which must never have been submitted [default: the next one in the queue]
-    #[arg(long, value_name = "JOB_ID")]
+    #[arg(long, value_name = "JOB_ID", allow_hyphen_values = true)]
     pub(crate) job_id: Option<String>,
     /// Run the job as its app describes it, past queue, store and parents; nothing is remembered
     #[arg(long, requires = "job_id")]

@@ -6,9 +6,13 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
-/// Options of Stolos about what there is no need for here: where its queues and its code are.
-const NEEDLESS: [&str; 11] = [
+use crate::apps::redis_of_stolos;
+
+/// Options of Stolos about what there is no need for here: where its queues and its code are, and how its code parts and names
+/// what is in the file of apps.
+const NEEDLESS: [&str; 13] = [
     "queue_backend",
     "job_id_validations",
     "job_id_delimiter",
@@ -20,20 +24,38 @@ const NEEDLESS: [&str; 11] = [
     "qb_redis_max_network_delay",
     "qb_redis_socket_timeout",
     "qb_zookeeper_hosts",
+    "qb_zookeeper_timeout",
+    "redis_connection_opts",
 ];
+/// Options of its pyspark jobs, which the app itself says here.
+const OF_THE_APP: [(&str, &str); 7] = [
+    ("read_fp", "say read_fp in the app"),
+    ("write_fp", "say write_fp in the app"),
+    ("minPartitions", "say minPartitions in the app"),
+    ("spark_conf", "say spark_conf in the app"),
+    ("spark_env", "say env in the app"),
+    ("mapjson", "read JSON in the module's own main"),
+    ("sample", "take a sample in the module's own main"),
+];
+
+/// What is told of options after the others.
+const ABOUT_OPTIONS: &str = "\
+What means nothing here, and is accepted: --queue_backend and --qb_… (the queue is in the folder's own database),
+--job_id_validations (identifiers.json says it), --job_id_delimiter (the template says what stands between identifiers),
+--dependency_group_default_name, --redis_connection_opts.";
 
 /// Do one job of an app, and end; the exit code tells how the job ended, as that of `kelos run` does
 #[derive(Parser)]
 #[command(
     name = "stolos",
-    after_help = "What Stolos asks about its queues (--queue_backend, --qb_…) is accepted, and not needed."
+    after_help = ABOUT_OPTIONS
 )]
 struct Stolos {
     /// Whose job
     #[arg(short, long = "app_name", value_name = "APP", env = "STOLOS_APP_NAME")]
     app_name: String,
     /// Run this job, which must never have been submitted
-    #[arg(long = "job_id", value_name = "JOB_ID", env = "STOLOS_JOB_ID")]
+    #[arg(long = "job_id", value_name = "JOB_ID", env = "STOLOS_JOB_ID", allow_hyphen_values = true)]
     job_id: Option<String>,
     /// Run the job past queue, store and parents
     #[arg(long = "bypass_scheduler", env = "STOLOS_BYPASS_SCHEDULER", num_args = 0..=1, default_missing_value = "1")]
@@ -50,6 +72,21 @@ struct Stolos {
     /// The file of apps
     #[arg(long = "tasks_json", value_name = "FILE", env = "STOLOS_TASKS_JSON")]
     tasks_json: Option<String>,
+    /// Where the apps are: json (a file) or redis
+    #[arg(long = "configuration_backend", value_name = "NAME")]
+    configuration_backend: Option<String>,
+    /// Redis that has the apps
+    #[arg(long = "redis_host", value_name = "HOST")]
+    redis_host: Option<String>,
+    /// Its port
+    #[arg(long = "redis_port", value_name = "PORT")]
+    redis_port: Option<String>,
+    /// Its database
+    #[arg(long = "redis_db", value_name = "N")]
+    redis_db: Option<String>,
+    /// What the names of apps begin with there
+    #[arg(long = "redis_key_prefix", value_name = "TEXT")]
+    redis_key_prefix: Option<String>,
     /// End the job after so many seconds
     #[arg(long, value_name = "SECONDS", env = "STOLOS_WATCH", allow_hyphen_values = true)]
     watch: Option<String>,
@@ -68,17 +105,72 @@ struct Stolos {
 pub(crate) fn words(typed: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     let name = typed.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     if name == "stolos" {
-        return Ok(Stolos::try_parse_from(without_needless(typed))?.words());
+        return Stolos::try_parse_from(without_needless(typed)?)?.words();
     }
     if name == "stolos-submit" {
         let own = ["kelos", "submit"].map(OsString::from).into_iter();
-        return Ok(own.chain(typed.into_iter().skip(1)).collect());
+        return Ok(with_jobs(own.chain(typed.into_iter().skip(1)).collect()));
     }
-    Ok(typed)
+    let submits = typed.get(1).is_some_and(|word| word == "submit");
+    Ok(if submits { with_jobs(typed) } else { typed })
+}
+
+/// Options after which job ids stand.
+const OF_JOBS: [&str; 4] = ["-j", "--job", "--job-id", "--job_id"];
+
+/// Where a job id begins with a minus and a digit, such as `-1_7`, all of them are written so that they are no options.
+fn with_jobs(typed: Vec<OsString>) -> Vec<OsString> {
+    let is_option =
+        |word: &OsString| word.to_str().is_some_and(|word| word.starts_with('-') && !begins_with_minus(word));
+    let mut of_jobs = false;
+    let mut is_job = |word: &OsString| {
+        if is_option(word) {
+            of_jobs = OF_JOBS.iter().any(|name| word == name);
+        }
+        of_jobs && !is_option(word)
+    };
+    let jobs: Vec<bool> = typed.iter().map(&mut is_job).collect();
+    let is_minus = |(word, is_job): (&OsString, &bool)| *is_job && word.to_str().is_some_and(begins_with_minus);
+    if !typed.iter().zip(&jobs).any(is_minus) {
+        return typed;
+    }
+    let said = |(word, is_job): (OsString, bool)| match is_job {
+        true => {
+            let mut said = OsString::from("--job=");
+            said.push(word);
+            Some(said)
+        }
+        false => (!OF_JOBS.iter().any(|name| word == *name)).then_some(word),
+    };
+    typed.into_iter().zip(jobs).filter_map(said).collect()
+}
+
+/// Whether a text is a minus and a digit, and whatever follows.
+fn begins_with_minus(text: &str) -> bool {
+    text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 impl Stolos {
-    fn words(self) -> Vec<OsString> {
+    /// Redis that has the apps, where the command line says so; the variables are read later.
+    fn redis(&self) -> Result<Option<String>, clap::Error> {
+        let said = |name: &str| match name {
+            "STOLOS_CONFIGURATION_BACKEND" => self.configuration_backend.clone(),
+            "STOLOS_REDIS_HOST" => self.redis_host.clone(),
+            "STOLOS_REDIS_PORT" => self.redis_port.clone(),
+            "STOLOS_REDIS_DB" => self.redis_db.clone(),
+            "STOLOS_REDIS_KEY_PREFIX" => self.redis_key_prefix.clone(),
+            _ => None,
+        };
+        let options = ["CONFIGURATION_BACKEND", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_KEY_PREFIX"];
+        if options.iter().all(|name| said(&format!("STOLOS_{name}")).is_none()) {
+            return Ok(None);
+        }
+        let found = redis_of_stolos(|name| said(name).or_else(|| std::env::var(name).ok()));
+        found.map_err(|failure| clap::Error::raw(ErrorKind::InvalidValue, format!("{}\n", failure.message)))
+    }
+
+    fn words(self) -> Result<Vec<OsString>, clap::Error> {
+        let redis = self.redis()?;
         let mut words = vec!["kelos".to_owned(), "run".to_owned()];
         let mut option = |name: &str, value: Option<String>| {
             words.extend(value.filter(|value| !value.is_empty()).map(|value| format!("--{name}={value}")));
@@ -88,6 +180,7 @@ impl Stolos {
         option("max-retry", Some(self.max_retry));
         option("template", self.template);
         option("tasks-json", self.tasks_json);
+        option("tasks-redis", redis);
         // Stolos writes -1 for never.
         option("watch", self.watch.filter(|watch| !watch.starts_with('-')));
         words.extend(self.bypass_scheduler.filter(|set| !set.is_empty()).map(|_| "--bypass-scheduler".to_owned()));
@@ -96,17 +189,21 @@ impl Stolos {
             words.push("--bash-cmd".to_owned());
             words.extend(self.bash_cmd);
         }
-        words.into_iter().map(OsString::from).collect()
+        Ok(words.into_iter().map(OsString::from).collect())
     }
 }
 
 /// Leaves out what is not needed, but for the words of a command.
-fn without_needless(typed: Vec<OsString>) -> Vec<OsString> {
+fn without_needless(typed: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     let mut kept = Vec::new();
     let mut typed = typed.into_iter();
     while let Some(word) = typed.next() {
         let option = word.to_str().and_then(|word| word.strip_prefix("--")).unwrap_or_default();
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        if let Some((name, instead)) = OF_THE_APP.iter().find(|(known, _)| *known == name) {
+            let what = format!("--{name} means nothing here: {instead}\n");
+            return Err(clap::Error::raw(ErrorKind::UnknownArgument, what));
+        }
         if name == "bash_cmd" {
             kept.push(word);
             kept.extend(typed);
@@ -118,7 +215,7 @@ fn without_needless(typed: Vec<OsString>) -> Vec<OsString> {
             typed.next();
         }
     }
-    kept
+    Ok(kept)
 }
 
 #[cfg(test)]
@@ -143,6 +240,29 @@ mod tests {
             ),
             "kelos run --timeout=0 --max-retry=5 a --bash-cmd x{job_id} --qb_redis_db -y"
         );
+    }
+
+    #[test]
+    fn documented_options_are_taken_or_told_of() {
+        let zookeeper = "stolos -a a --queue_backend zookeeper --qb_zookeeper_hosts h:2181 --qb_zookeeper_timeout 5";
+        assert_eq!(meant(zookeeper), "kelos run --timeout=2 --max-retry=5 a");
+        let redis = "stolos -a a --configuration_backend redis --redis_host h --redis_db 3 --redis_key_prefix p/";
+        assert_eq!(meant(redis), "kelos run --timeout=2 --max-retry=5 --tasks-redis=redis://h:6379/3?prefix=p/ a");
+        assert_eq!(meant("stolos -a a --configuration_backend json"), "kelos run --timeout=2 --max-retry=5 a");
+        let refused = |typed: &str| words(typed.split(' ').map(OsString::from).collect()).unwrap_err().to_string();
+        assert!(refused("stolos -a a --configuration_backend my.module").contains("expected json or redis"));
+        assert!(refused("stolos -a a --read_fp x").contains("--read_fp means nothing here: say read_fp in the app"));
+    }
+
+    #[test]
+    fn job_ids_may_begin_with_a_minus() {
+        assert_eq!(meant("stolos -a a --job_id -1_7"), "kelos run --job-id=-1_7 --timeout=2 --max-retry=5 a");
+        assert_eq!(
+            meant("stolos-submit -a a -j -1 2 -3_x --readd"),
+            "kelos submit -a a --job=-1 --job=2 --job=-3_x --readd"
+        );
+        assert_eq!(meant("kelos submit -j 5 -1 -a a"), "kelos submit --job=5 --job=-1 -a a");
+        assert_eq!(meant("kelos submit -a a -j 5 --priority -1"), "kelos submit -a a -j 5 --priority -1");
     }
 
     #[test]

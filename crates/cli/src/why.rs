@@ -14,7 +14,7 @@ pub(crate) struct WhyArgs {
     /// Whose slot
     workflow: String,
     /// Which slot: its time, or its job id [default: the newest]
-    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key)]
+    #[arg(value_name = "TIME|JOB_ID", value_parser = words::key, allow_negative_numbers = true)]
     key: Option<String>,
     /// As it was at this moment [default: now]
     #[arg(long, value_name = "TIME", value_parser = words::time)]

@@ -447,6 +447,20 @@ fn the_names_and_options_of_stolos_are_understood() {
     assert_eq!(late, (Some(1), "base-app1-20140101_7-7\n".to_owned()));
 }
 
+#[test]
+fn jobs_may_begin_with_a_minus_and_commands_may_name_the_runner_s_options() {
+    let app =
+        r#"{"count": {"job_id": "{n}", "bash_cmd": "echo {n} {max_retry} {qb_zookeeper_timeout}", "max_retry": 3}}"#;
+    let folder = Folder::with(&[("tasks.json", app)]);
+    assert_eq!(
+        folder.run(&["submit", "-a", "count", "-j", "-1", "2"]).ok(),
+        "count@-1 was opened\ncount@2 was opened\n"
+    );
+    assert_eq!(folder.run(&["run", "count", "--timeout", "60"]).ok(), "-1 3 5\n");
+    assert!(folder.run(&["why", "count", "-1"]).ok().starts_with("count@-1  succeeded"));
+    assert_eq!(folder.run(&["parents", "count", "-1"]).ok(), "count -1 waits for nothing\n");
+}
+
 fn signal(which: &str, pid: &str) {
     assert!(Command::new("kill").args([which, pid]).status().expect("kill").success());
 }

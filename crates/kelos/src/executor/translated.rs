@@ -8,6 +8,7 @@ use kelos_model::{Outcome, RunId};
 use serde_json::{Map, Value};
 
 use super::{Executor, Reports, Start};
+use crate::stolos::{MAX_RETRY, WATCH, option_names, option_value};
 
 type Translate = Arc<dyn Fn(&Start) -> Result<Map<String, Value>, String> + Send + Sync>;
 
@@ -56,13 +57,13 @@ impl<E: Executor> Executor for Translated<E> {
 pub(super) struct JobValues(Vec<(String, String)>);
 
 impl JobValues {
-    /// Those of a run: of its key, and `app_name` and `job_id`.
+    /// Those of a run: of its key, `app_name` and `job_id`, and the options of Stolos's runner.
     pub(super) fn of(start: &Start) -> JobValues {
         let slot = &start.run.slot;
         let values = start.given.values(&start.workflow, &slot.key);
         let named = values.named().into_iter().map(|(name, value)| (name.into_owned(), value));
         let always = [("app_name".to_owned(), slot.workflow.to_string()), ("job_id".to_owned(), slot.key.short())];
-        JobValues(named.chain(always).collect())
+        JobValues(named.chain(always).chain(options(start)).collect())
     }
 
     #[cfg(test)]
@@ -73,6 +74,20 @@ impl JobValues {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
+}
+
+/// The options of Stolos's runner: what the app says where it does, or the variables of this process.
+fn options(start: &Start) -> impl Iterator<Item = (String, String)> {
+    let attempts = start.workflow.retry.count.saturating_add(1).to_string();
+    let seconds = start.settings.get("timeoutSeconds").map(ToString::to_string);
+    option_names().filter_map(move |name| {
+        let value = match name {
+            MAX_RETRY => Some(attempts.clone()),
+            WATCH if seconds.is_some() => seconds.clone(),
+            _ => option_value(name, |variable| std::env::var(variable).ok()),
+        };
+        Some((name.to_owned(), value?))
+    })
 }
 
 /// The identifiers of a job, as programs read them: numbers where they are said to be whole numbers.

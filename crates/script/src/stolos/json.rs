@@ -78,6 +78,10 @@ impl<'a> Reading<'a> {
             allow_extended_string_escapes: false,
             ..ParseOptions::default()
         };
+        if let Some(at) = self.text.find('\0') {
+            self.mistake(Range { start: at, end: at + 1 }, "not JSON: there is a NUL character");
+            return None;
+        }
         match parse_to_ast(self.text, &CollectOptions::default(), &options) {
             Ok(result) => result.value,
             Err(error) => {
@@ -146,6 +150,13 @@ impl<'a> Reading<'a> {
 
     pub(super) fn text(&mut self, value: &Value<'a>, what: &str) -> Option<Arc<str>> {
         if let Value::StringLit(text) = value {
+            if text.value.contains('\0') {
+                self.mistake(
+                    text.range,
+                    format!("{what} has a NUL character, which no text can have that a program is given"),
+                );
+                return None;
+            }
             return Some((&*text.value).into());
         }
         self.mistake(value.range(), format!("{what} is {}, expected a text", kind(value)));

@@ -4,6 +4,7 @@
 
 mod depends_on;
 mod json;
+mod options;
 mod placeholder;
 mod run_by;
 mod settings;
@@ -14,6 +15,7 @@ mod tasks_json;
 mod tests;
 
 pub use json::{Mistake, Place};
+pub use options::{MAX_RETRY, WATCH, option_names, option_value};
 pub use placeholder::{Piece, Placeholders};
 pub use run_by::plugin;
 pub use settings::{Settings, SettingsError};

@@ -10,6 +10,7 @@ use kelos_model::{Constraint, Job, PoolUse, RetryPolicy, Trigger};
 use serde_json::{Map, Value as Json, json};
 
 use super::json::{Reading, kind, plain};
+use super::options::option_names;
 use super::placeholder::Placeholders;
 use super::shell::{ShellText, Trust, trust_of};
 use crate::events::ConstraintDraft;
@@ -118,6 +119,7 @@ impl<'a, 'v> App<'a, 'v> {
         let identifiers: Vec<&str> = self.keys.template.identifiers().map(|name| &**name).collect();
         let mut known = identifiers.clone();
         known.extend(ALWAYS);
+        option_names().for_each(|option| known.push(option));
         if self.keys.identifiers.values().any(|kind| matches!(kind, Kind::Date { .. })) {
             known.extend(OF_A_DAY);
         }

@@ -172,6 +172,21 @@ fn fault_12_what_would_fail_at_run_time_is_a_mistake_at_load() {
 }
 
 #[test]
+fn commands_may_name_the_options_of_the_runner() {
+    let text =
+        r#"{"a": {"job_id": "{n}", "bash_cmd": "echo {max_retry} {tasks_json} {qb_zookeeper_timeout} {watch}"}}"#;
+    assert_eq!(run(text).unwrap().workflows.len(), 1);
+}
+
+#[test]
+fn a_nul_has_its_place() {
+    assert_eq!(told("{\n  \"a\": \0}", &Settings::default()), ["2:8: not JSON: there is a NUL character"]);
+    let escaped = "{\"a\": {\"job_id\": \"{n}\",\n \"bash_cmd\": \"echo \\u0000\"}}";
+    let why = "2:14: bash_cmd of a has a NUL character, which no text can have that a program is given";
+    assert_eq!(run(escaped).unwrap_err(), [why]);
+}
+
+#[test]
 fn fault_5_an_app_without_a_command_is_warned_about() {
     let apps = run(r#"{"a": {"job_id": "{date}"}}"#).unwrap();
     let warned: Vec<String> = apps.warnings.iter().map(ToString::to_string).collect();
