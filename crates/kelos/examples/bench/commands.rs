@@ -1,11 +1,7 @@
 //! Real commands through the whole node: slots planned, dispatched, run by shims, recorded on disk.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -14,6 +10,7 @@ use kelos::executor::{CommandExecutor, Executors};
 use kelos::local::{Launcher, Limits, own_shim};
 use kelos::model::SlotState;
 
+use crate::floor::floor;
 use crate::support::{
     Moment, Outcome, Seen, Wanted, Watching, command, figures, folder, load, median, millis, runtime, workflow,
 };
@@ -21,16 +18,17 @@ use crate::support::{
 /// How many commands, how many of them at once, and how often it is measured.
 const CASES: [(u64, u32, usize); 4] = [(40, 1, 7), (100, 100, 7), (2_000, 2_000, 3), (5_000, 5_000, 3)];
 
-/// Threads that start the barest processes side by side. More make it no faster.
-const FLOOR_THREADS: u64 = 64;
-
 pub(crate) fn run() -> Outcome {
+    // Kept to the end: ext4 looks for inodes more slowly for some seconds after many were freed.
+    let mut folders = Vec::new();
     for (slots, concurrency, rounds) in CASES {
         let (mut walls, mut floors, mut ratios, mut calls) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
+            let folder = folder()?;
             // In pairs: the machine and its disk are not the same a minute later.
-            let least = millis(floor(slots, concurrency > 1)?);
-            let (wall, mut lags) = round(slots, concurrency)?;
+            let least = millis(floor(folder.path(), slots, concurrency > 1)?);
+            let (wall, mut lags) = round(folder.path(), slots, concurrency)?;
+            folders.push(folder);
             walls.push(millis(wall));
             floors.push(least);
             ratios.push(millis(wall) / least);
@@ -50,43 +48,12 @@ pub(crate) fn run() -> Outcome {
     Ok(())
 }
 
-/// The least that as many commands can take: a small file written and flushed, `true` started and waited for, another file.
-fn floor(commands: u64, side_by_side: bool) -> Outcome<Duration> {
-    let folder = folder()?;
-    let next = AtomicU64::new(0);
-    let one_after_the_other = || -> std::io::Result<()> {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= commands {
-                return Ok(());
-            }
-            flushed(&folder.path().join(format!("claim-{number}")))?;
-            Command::new("/bin/true").stdin(Stdio::null()).stdout(Stdio::null()).status()?;
-            flushed(&folder.path().join(format!("exit-{number}")))?;
-        }
-    };
-    let threads = if side_by_side { FLOOR_THREADS.min(commands) } else { 1 };
-    let begin = Instant::now();
-    std::thread::scope(|scope| {
-        let all: Vec<_> = (0..threads).map(|_| scope.spawn(one_after_the_other)).collect();
-        all.into_iter().try_for_each(|thread| thread.join().expect("a thread"))
-    })?;
-    Ok(begin.elapsed())
-}
-
-fn flushed(path: &Path) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(b"as long as a claim is, more or less, but for the names in it\n")?;
-    file.sync_all()
-}
-
 /// From the definition's arrival until the store shows the last success.
-fn round(slots: u64, concurrency: u32) -> Outcome<(Duration, Vec<Duration>)> {
-    let folder = folder()?;
+fn round(folder: &Path, slots: u64, concurrency: u32) -> Outcome<(Duration, Vec<Duration>)> {
     let launchers = runtime()?;
-    let launcher = Launcher::new(folder.path().join("runs"), own_shim(), Limits::default())?;
+    let launcher = Launcher::new(folder.join("runs"), own_shim(), Limits::default())?;
     let (watching, seen) = Watching::new(CommandExecutor::new(launcher, launchers.handle().clone()));
-    let mut wanted = Wanted::new(&folder.path().join("kelos.db"));
+    let mut wanted = Wanted::new(&folder.join("kelos.db"));
     wanted.config.max_running = concurrency.max(wanted.config.max_running);
     wanted.executors = Executors::default().with("command", watching);
     let engine = wanted.start()?;

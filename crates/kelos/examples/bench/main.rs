@@ -10,6 +10,7 @@ mod commands;
 mod dry;
 mod facts;
 mod fill;
+mod floor;
 mod idle;
 mod large;
 mod latency;
