@@ -47,7 +47,7 @@ impl Reader {
                 Symbol::Char('\n') => self.line_ends(),
                 Symbol::Char(' ' | '\t') => self.advance(1),
                 Symbol::Char(letter @ ('&' | '|' | '(' | ')' | '<' | '>' | ';'))
-                    if !is_substitution && !(is_expression && letter == '(') =>
+                    if !(is_substitution || (is_expression && letter == '(')) =>
                 {
                     self.advance(1);
                     if letter == '&' || letter == '|' {
