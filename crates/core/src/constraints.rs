@@ -174,7 +174,7 @@ impl Core {
     /// Takes the held slots that something woke, by program.
     fn woken_of_programs(&mut self, which: &Which<'_>) -> BTreeMap<WorkflowId, BTreeSet<LinePlace>> {
         let mut woken: BTreeMap<WorkflowId, BTreeSet<LinePlace>> = BTreeMap::new();
-        for id in self.take_dirty(which.only, true).unwrap_or_default() {
+        for id in self.take_dirty_held(which.only) {
             let Some(task) = self.tasks.get(&id.workflow) else { continue };
             let Some(live) = task.slots.get(&id.key) else { continue };
             let place = (Reverse(live.slot.priority), live.slot.since, id);

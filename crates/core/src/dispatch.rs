@@ -319,7 +319,7 @@ impl Core {
     }
 }
 
-fn allows(only: &Only, id: &WorkflowId) -> bool {
+pub(crate) fn allows(only: &Only, id: &WorkflowId) -> bool {
     only.as_ref().is_none_or(|only| only.contains(id))
 }
 

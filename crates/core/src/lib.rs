@@ -18,6 +18,7 @@ mod backfills;
 mod capacity;
 mod constraints;
 mod definitions;
+mod dirty;
 mod dispatch;
 mod downstream;
 mod facts;
@@ -47,7 +48,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::Backfill;
-use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Recall, Run, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, Recall, Run, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
@@ -60,6 +61,7 @@ pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter}
 pub use pools::POOL_PATIENCE;
 pub use runs::jitter_seed;
 
+use dirty::Dirty;
 use facts::{Listeners, Named};
 use jobs::Jobs;
 use memory::{Live, Task};
@@ -89,7 +91,9 @@ pub struct Core {
     relations: Relations,
     offers: Offers,
     /// Slots to be looked at.
-    dirty: BTreeSet<SlotRef>,
+    dirty: Dirty,
+    /// Questions that are to be asked again, by the workflow of a slot that waits for the answer.
+    to_ask: BTreeMap<WorkflowId, BTreeSet<Probe>>,
     /// Workflows whose schedule may have new times.
     to_plan: BTreeSet<WorkflowId>,
     /// Workflows that may have a free place and a queued slot.
@@ -158,7 +162,8 @@ impl Core {
             jobs: Jobs::default(),
             relations: Relations::default(),
             offers: Offers::default(),
-            dirty: BTreeSet::new(),
+            dirty: Dirty::default(),
+            to_ask: BTreeMap::new(),
             to_plan: BTreeSet::new(),
             to_dispatch: BTreeSet::new(),
             pools: Pools::default(),
@@ -249,6 +254,7 @@ impl Core {
         let due = self.next_wake().is_some_and(|at| at <= now);
         due || !(self.dirty.is_empty()
             && self.to_plan.is_empty()
+            && self.to_ask.is_empty()
             && self.to_dispatch.is_empty()
             && self.to_admit.is_empty())
             || (!self.starved.is_empty() && self.running < self.config.max_running)

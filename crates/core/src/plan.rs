@@ -14,8 +14,8 @@ use crate::{Command, Core, Input};
 pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
 
 impl Core {
-    /// Plans what the window holds and is not planned yet, and sets the timer for the next time.
-    pub(crate) fn plan(&mut self, id: &WorkflowId) {
+    /// Plans what the window holds and is not planned yet, though no more than so many times, and sets the timer for the next time.
+    pub(crate) fn plan(&mut self, id: &WorkflowId, most: usize) {
         let Some(task) = self.tasks.get(id) else { return };
         let Some(schedule) = task.ticks().cloned() else { return };
         if !task.row.present || task.row.paused {
@@ -24,11 +24,20 @@ impl Core {
         let start_time = task.row.definition.start_time.unwrap_or(Timestamp::MIN);
         let window_start = self.now.checked_sub(self.config.planning_window).unwrap_or(Timestamp::MIN);
         let window = Range::new(window_start.max(start_time), self.now);
+        let mut left = most;
         for gap in task.row.planned.ranges.gaps(window) {
-            let times: Vec<_> = schedule.times(gap.start, gap.end).collect();
+            let mut coming = schedule.times(gap.start, gap.end);
+            let times: Vec<_> = coming.by_ref().take(left).collect();
+            let rest = coming.next();
+            let gap = Range::new(gap.start, rest.unwrap_or(gap.end));
             if !times.is_empty() && !self.plan_gap(id, gap, &times) {
                 return;
             }
+            if rest.is_some() {
+                self.to_plan.insert(id.clone());
+                return;
+            }
+            left -= times.len();
         }
         // A slot exists once its time has passed: the window's end is exclusive.
         let after = (self.now - TICK).max(start_time.checked_sub(TICK).unwrap_or(Timestamp::MIN));

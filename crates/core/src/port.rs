@@ -34,6 +34,9 @@ pub struct Config {
     pub patience: SignedDuration,
     /// Whether jobs are run by workers only: a job that may go waits for one that has offered to do it.
     pub by_workers: bool,
+    /// So many slots a tick plans, looks at, and asks about again, each; workflows share them. What is left is for the next tick,
+    /// which is due at once. A step of a server that is stepped by hand has no such limit.
+    pub at_once: usize,
 }
 
 impl Default for Config {
@@ -45,6 +48,7 @@ impl Default for Config {
             max_running: 256,
             patience: SignedDuration::from_mins(5),
             by_workers: false,
+            at_once: 1024,
         }
     }
 }

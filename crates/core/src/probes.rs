@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::trigger::{Verdict, Waker};
-use kelos_model::{Probe, ProbeAnswer, SlotRef};
+use kelos_model::{Probe, ProbeAnswer, SlotRef, WorkflowId};
 
 use crate::timers::Timer;
 use crate::{Command, Core, Only};
@@ -74,6 +74,11 @@ impl Core {
             }
             self.command(Command::Probe(probe.clone()));
         }
+    }
+
+    /// The workflow of a slot that waits for an answer.
+    pub(crate) fn waits_for(&self, probe: &Probe) -> Option<WorkflowId> {
+        Some(self.probes.asked.get(probe)?.waiting.first()?.workflow.clone())
     }
 
     /// A probe's next look is due, or its answer is overdue.

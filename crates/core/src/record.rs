@@ -59,6 +59,8 @@ impl Core {
 
     fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
         let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        let held = |slot: &slot::Slot| usize::from(slot.state == SlotState::Held);
+        task.held = (task.held + held(after)).saturating_sub(before.map_or(0, held));
         let was_alive = before.is_some_and(|slot| slot.run_alive);
         if was_alive != after.run_alive {
             let change = |count: u32| if after.run_alive { count + 1 } else { count.saturating_sub(1) };

@@ -130,6 +130,8 @@ impl<'a> World<'a> {
             patience: never,
             max_running: suppose.max_running,
             by_workers: false,
+            // A play is over once, and nobody waits beside it.
+            at_once: usize::MAX,
         };
         let mut world = World {
             suppose,

@@ -262,7 +262,9 @@ impl Drive {
         self.fleet.hear(&inputs);
         self.watch.hear(&inputs);
         let turn = self.turns.turn(&mut self.store, clock, inputs);
-        self.watch.after_turn()?;
+        // A tick that may look at few slots leaves some for the next, which is due at once.
+        let has_more = self.workload.config.at_once < 1000 && self.turns.core().is_due(clock);
+        self.watch.after_turn(has_more)?;
         self.events.after_turn()?;
         match turn {
             Ok(acted) => {

@@ -17,6 +17,9 @@ use crate::spec::Spec;
 use crate::workload::{Workload, resolved};
 use crate::world::World;
 
+/// So many slots at once are all that there are.
+const MANY: usize = 100_000;
+
 struct Pair {
     turns: Turns,
     disk: MemoryDisk,
@@ -54,6 +57,9 @@ pub fn run(seed: u64) -> Result<u64, String> {
         // While an answer is on its way more facts may come.
         look_at_nothing(&mut Arc::make_mut(one).trigger);
     });
+    if workload.config.at_once < MANY {
+        every_definition(&mut workload).for_each(unlimited);
+    }
     for (_, ask) in &mut workload.asks {
         if let Ask::Submit(request) = ask {
             // Of several that open a parent in one step the first says how urgent it is.
@@ -107,6 +113,14 @@ fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Wo
         _ => &mut [],
     });
     workload.definitions.iter_mut().flat_map(|(_, all)| all).chain(asked)
+}
+
+/// Where a tick does not look at all slots, who is looked at first goes first, and that is no rule.
+fn unlimited(workflow: &mut Arc<Workflow>) {
+    let workflow = Arc::make_mut(workflow);
+    workflow.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
+    workflow.concurrency = u32::MAX;
+    workflow.pools.clear();
 }
 
 /// While a probe is on its way another slot may take its place: a matter of timing, not of the rules.
@@ -316,7 +330,7 @@ impl Pair {
                     _ => {}
                 }
             }
-            if ticking && !inputs.is_empty() {
+            if ticking && (!inputs.is_empty() || self.turns.core().is_due(self.now)) {
                 inputs.push(Input::Woke { only: None, look_again: false });
             }
         }

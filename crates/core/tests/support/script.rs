@@ -1,7 +1,7 @@
 //! The words of a scenario's inputs.
 //!
 //! ```text
-//! window 24h | limit 2 | executors slow | executors prompt      before anything is defined, or later
+//! window 24h | limit 2 | at-once 3 | executors slow | executors prompt      before anything is defined, or later
 //! at 2016-01-01T02:30Z | at 02:30:20 | at +20s                  the clock moves, and a tick follows
 //! clock 03:00                                                   the clock moves, and nothing follows
 //! step | step a b                                               a step that looks at everything again, or at some
@@ -145,7 +145,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             world.ask(Ask::RerunBackfill { backfill, reason: None })
         }
         "show" => show(world, &mut words),
-        "window" | "limit" | "executors" | "ticks" => configure(world, &verb, &mut words)?,
+        "window" | "limit" | "at-once" | "executors" | "ticks" => configure(world, &verb, &mut words)?,
         other => return Err(format!("no input is named {other:?}")),
     };
     if words.words.is_empty() { Ok(said) } else { Err(format!("not understood: {:?}", words.words)) }
@@ -269,10 +269,11 @@ fn configure(world: &mut World, verb: &str, words: &mut Script) -> Said {
     match verb {
         "window" => world.config.planning_window = duration(&words.next("a duration")?)?,
         "limit" => world.config.max_running = words.number()?,
+        "at-once" => world.config.at_once = words.number()?,
         "ticks" => world.ticks = words.next("on or off")? == "on",
         _ => world.prompt = words.next("prompt or slow")? == "prompt",
     }
-    Ok(if matches!(verb, "window" | "limit") { world.restart() } else { Vec::new() })
+    Ok(if matches!(verb, "window" | "limit" | "at-once") { world.restart() } else { Vec::new() })
 }
 
 fn define(world: &mut World, words: &mut Script) -> Said {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kelos_core::{Command, Deployment, Input, Reply};
+use kelos_core::{Command, Config, Deployment, Input, Reply};
 use kelos_model::run::Report;
 use kelos_model::{Outcome, Probe, RunId, Workflow};
 use kelos_store::{Lease, StoreError};
@@ -197,7 +197,7 @@ impl Leader {
 
     fn take_turns(&mut self, lease: Lease) -> Result<Option<oneshot::Sender<()>>, StoreError> {
         let now = self.now();
-        let (mut turns, commands) = Turns::restore(self.parts.config.clone(), &mut *self.parts.store, lease, now)?;
+        let (mut turns, commands) = Turns::restore(self.config(), &mut *self.parts.store, lease, now)?;
         // That may have taken its time.
         self.renew(lease)?;
         tracing::info!(epoch = lease.epoch, slots = turns.core().live_slots(), "leading");
@@ -233,6 +233,15 @@ impl Leader {
                 self.renew(lease)?;
                 renew_at = Instant::now() + self.parts.lease / 3;
             }
+        }
+    }
+
+    /// The tunables; a step by hand is about everything, however many turns it takes.
+    fn config(&self) -> Config {
+        let config = self.parts.config.clone();
+        match self.parts.pace {
+            Pace::ByItself => config,
+            Pace::Stepped => Config { at_once: usize::MAX, ..config },
         }
     }
 

@@ -173,6 +173,8 @@ impl Play<'_> {
             patience: never,
             max_running: plan.max_running.unwrap_or(Config::default().max_running),
             by_workers: false,
+            // A play is over once, and nobody waits beside it.
+            at_once: usize::MAX,
         }
     }
 

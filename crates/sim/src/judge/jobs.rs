@@ -91,6 +91,8 @@ pub struct Watch {
     slots: BTreeMap<SlotRef, Known>,
     /// What the turn was about.
     news: bool,
+    /// Whether what waits has not been judged since something happened.
+    put_off: bool,
     succeeded: BTreeSet<SlotRef>,
 }
 
@@ -125,18 +127,23 @@ impl Watch {
         }
     }
 
-    /// Looks at what the turn led to.
+    /// Looks at what the turn led to. What waits is judged once the scheduler has nothing more to do at the moment.
     ///
     /// # Errors
     /// What can't be.
-    pub fn after_turn(&mut self) -> Result<(), String> {
+    pub fn after_turn(&mut self, has_more: bool) -> Result<(), String> {
         let Some(reader) = &self.reader else { return Ok(()) };
         let log = reader.events(self.seq, None, crate::ALL).map_err(|error| error.to_string())?.rows;
         for record in &log {
             self.follow(record)?;
         }
         if std::mem::take(&mut self.news) && !log.is_empty() {
-            self.nothing_is_lost(false)?;
+            self.all_pushed()?;
+            self.put_off = true;
+        }
+        if self.put_off && !has_more {
+            self.all_pulled(false)?;
+            self.put_off = false;
         }
         self.succeeded.clear();
         Ok(())
@@ -218,11 +225,14 @@ impl Watch {
         Err(format!("{slot} says once more that it waits, and nothing happened since event {}", known.last))
     }
 
-    /// What became possible is open; what waits has opened what it waits for, and does not wait for what is done.
-    fn nothing_is_lost(&self, at_rest: bool) -> Result<(), String> {
-        for parent in self.succeeded.iter().filter(|slot| self.state(slot) == Some(SlotState::Succeeded)) {
-            self.is_pushed(parent)?;
-        }
+    /// What became possible is open.
+    fn all_pushed(&self) -> Result<(), String> {
+        let mut succeeded = self.succeeded.iter().filter(|slot| self.state(slot) == Some(SlotState::Succeeded));
+        succeeded.try_for_each(|parent| self.is_pushed(parent))
+    }
+
+    /// What waits has opened what it waits for, and does not wait for what is done.
+    fn all_pulled(&self, at_rest: bool) -> Result<(), String> {
         let waiting = self.slots.iter().filter(|(slot, known)| {
             known.state == SlotState::Waiting && slot.key.job().is_some() && !self.paused.contains(&slot.workflow)
         });
@@ -235,7 +245,8 @@ impl Watch {
     /// # Errors
     /// What can't be.
     pub fn at_rest(&self) -> Result<(), String> {
-        self.nothing_is_lost(true)
+        self.all_pushed()?;
+        self.all_pulled(true)
     }
 
     fn is_pushed(&self, parent: &SlotRef) -> Result<(), String> {
