@@ -69,6 +69,7 @@ fn partitions(field: &Field<'_>) -> Result<Trigger, Fault> {
     field.only(&["type", "dataset", "numPartitions"])?;
     let named = field.need("dataset", "an object with namespace and dataset")?;
     named.only(&["namespace", "dataset", "entity"])?;
+    check_entity(&named, "DATASET")?;
     let part = |name: &str| {
         let part = named.need(name, "a name")?;
         if part.name()?.contains(':') { Err(part.wrong("a name without \":\"")) } else { part.name() }
@@ -76,6 +77,14 @@ fn partitions(field: &Field<'_>) -> Result<Trigger, Fault> {
     let (namespace, name) = (part("namespace")?, part("dataset")?);
     let count = field.need("numPartitions", "a number from 1")?.count()?;
     Ok(Trigger::Partitions { dataset: dataset(namespace, name).into(), count })
+}
+
+/// Checks that what a name says of its own kind, where it says that, is so.
+fn check_entity(field: &Field<'_>, expected: &str) -> Result<(), Fault> {
+    match field.get("entity")? {
+        Some(entity) if !entity.text()?.eq_ignore_ascii_case(expected) => Err(entity.wrong(expected)),
+        _ => Ok(()),
+    }
 }
 
 fn ended(field: &Field<'_>, catalogue: &Catalogue<'_>) -> Result<Trigger, Fault> {
@@ -96,6 +105,7 @@ fn ended(field: &Field<'_>, catalogue: &Catalogue<'_>) -> Result<Trigger, Fault>
 
 fn program_id(field: &Field<'_>, catalogue: &Catalogue<'_>) -> Result<WorkflowId, Fault> {
     field.only(&["namespace", "application", "version", "type", "program", "entity"])?;
+    check_entity(field, "PROGRAM")?;
     let kind = field.need("type", kind::NAMES)?;
     let version = field.get("version")?;
     let project = ProjectName {

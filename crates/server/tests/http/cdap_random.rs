@@ -416,6 +416,11 @@ fn difference(at: &str, sent: &Value, shown: &Value) -> Option<String> {
                     };
                     (named(value) != named(&shown[name])).then(|| format!("{inner}: {value} became {}", shown[name]))
                 }
+                // Blanks at the end of an expression say nothing.
+                "cronExpression" if value.is_string() => {
+                    let plain = value.as_str().map(|text| json!(text.trim_end_matches(' ')));
+                    difference(&inner, &plain.unwrap_or_default(), &shown[name])
+                }
                 // What goes without saying is not shown.
                 "jitterMillis" | "catchUp" | "timeZone" if shown.get(name).is_none() => None,
                 _ => difference(&inner, value, &shown[name]),
@@ -427,7 +432,7 @@ fn difference(at: &str, sent: &Value, shown: &Value) -> Option<String> {
             all.iter().zip(others).find_map(|(one, other)| difference(&format!("{at}[]"), one, other))
         }
         Value::String(text) => {
-            let same = shown.as_str().is_some_and(|other| other.eq_ignore_ascii_case(text.trim_end_matches(' ')));
+            let same = shown.as_str().is_some_and(|other| other.eq_ignore_ascii_case(text));
             if same { None } else { differ() }
         }
         Value::Number(number) => {
