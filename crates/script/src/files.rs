@@ -46,8 +46,11 @@ pub fn read_text(path: &Path, longest: u64) -> Result<Arc<str>, String> {
             1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
         format!("is not UTF-8 text: the first bad byte is in line {line}")
     })?;
-    if text.contains('\0') {
-        return Err("contains a NUL character".to_owned());
+    if let Some(at) = text.find('\0') {
+        let before = &text[..at];
+        let line = 1 + before.matches('\n').count();
+        let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
+        return Err(format!("contains a NUL character in line {line}, column {column}"));
     }
     Ok(text.into())
 }

@@ -132,7 +132,7 @@ fn files_that_are_no_text_are_problems() {
     std::os::unix::fs::symlink("nowhere", folder.path("workflows/d.js")).unwrap();
     let found = words(&folder.load());
     assert_eq!(found[0], "a.js: the file is not UTF-8 text: the first bad byte is in line 2");
-    assert_eq!(found[1], "b.js: the file contains a NUL character");
+    assert_eq!(found[1], "b.js: the file contains a NUL character in line 1, column 10");
     assert_eq!(found[2], "c.js: the file is longer than 1000 bytes");
     #[cfg(unix)]
     assert_eq!(found[3], "d.js: the file is not there");
