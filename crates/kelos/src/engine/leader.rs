@@ -109,8 +109,8 @@ impl Leader {
                     let _ = done.map(|done| done.send(()));
                     return;
                 }
-                Left::Store(error @ StoreError::Deposed { .. }) => {
-                    tracing::warn!("failed to {error}; standing by");
+                Left::Store(StoreError::Deposed { held, .. }) => {
+                    tracing::warn!(epoch = held, "another process has taken the lead over; standing by");
                 }
                 Left::Store(error) => {
                     self.say(&error);
