@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kelos_model::function::FunctionRef;
-use kelos_model::jobs::{NamedJobs, Relation};
+use kelos_model::jobs::{NamedJobs, Relation, shown};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::Properties;
@@ -11,6 +11,7 @@ use kelos_model::{Collected, RunId, SlotKey, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
 use crate::executor::{Given, Start, filled_url};
+use crate::stolos::{Trust, trust_of};
 
 /// Functions that stayed in scripts. Calls block, within their time limit.
 pub trait Functions: Send + Sync {
@@ -126,6 +127,9 @@ fn fill_settings(
     if let (Some(filled), Some(script)) = (filled.get_mut("shell"), settings.get("shell")) {
         filled.clone_from(script);
     }
+    if let Some(Value::Array(command)) = settings.get("command").filter(|_| executor == "command") {
+        judge_shell(command, values)?;
+    }
     if executor == "http" {
         fill_url(settings, &mut filled, values)?;
         for part in ["poll", "cancel"] {
@@ -136,6 +140,29 @@ fn fill_settings(
         }
     }
     Ok(filled)
+}
+
+/// Refuses values that a shell would read as a part of its commands, as `["sh", "-c", "… ${name} …"]` pastes them.
+fn judge_shell(command: &[Value], values: &KeyValues) -> Result<(), String> {
+    const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
+    let words: Vec<&str> = command.iter().filter_map(Value::as_str).collect();
+    let is_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or(word));
+    let Some(shell) = words.iter().position(|word| is_shell(word)) else { return Ok(()) };
+    let runs_a_text = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+    let Some(option) = words.iter().skip(shell).position(runs_a_text) else { return Ok(()) };
+    let Some(text) = words.get(shell + option + 1) else { return Ok(()) };
+    let named = values.named();
+    for (at, (name, value)) in named.iter().enumerate() {
+        let is_hidden = named.iter().take(at).any(|(earlier, _)| earlier == name);
+        if !is_hidden && trust_of(value) == Trust::Free && text.contains(&format!("${{{name}}}")) {
+            return Err(format!(
+                "${{{name}}} is a part of what a shell runs and is \"{}\", expected a plain word: give the text as `shell`, which \
+                 reads it from a variable, or the value as an argument behind the text",
+                shown(value)
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn fill_url(template: &Map<String, Value>, filled: &mut Map<String, Value>, values: &KeyValues) -> Result<(), String> {
@@ -155,5 +182,55 @@ fn fill_value(value: &Value, values: &KeyValues) -> Value {
         Value::Array(items) => Value::Array(items.iter().map(|item| fill_value(item, values)).collect()),
         Value::Object(map) => Value::Object(fill_map(map, values)),
         other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn filled(executor: &str, settings: Value, client: &str) -> Result<Map<String, Value>, String> {
+        let given = [("client".to_owned(), client.to_owned())];
+        let values = KeyValues::at("2015-09-03T04:05:06Z".parse().unwrap());
+        let values = values.with(given.iter().map(|(name, value)| (name, value)));
+        fill_settings(executor, settings.as_object().unwrap(), &values)
+    }
+
+    /// An argument was run as a command where a template pasted it into the text of a shell.
+    #[test]
+    fn no_value_becomes_a_part_of_what_a_shell_runs() {
+        let evil = "a; touch PWN";
+        for words in [
+            json!(["sh", "-c", "echo ${client}"]),
+            json!(["/bin/bash", "-ec", "echo '${client}'"]),
+            json!(["sudo", "sh", "-c", "echo ${year} ${client}"]),
+        ] {
+            let told = filled("command", json!({ "command": words }), evil).unwrap_err();
+            assert!(told.starts_with("${client} is a part of what a shell runs and is \"a; touch PWN\""), "{told}");
+            assert!(filled("command", json!({ "command": words }), "eu-1").is_ok());
+        }
+        for words in [json!(["echo", "${client}"]), json!(["sh", "-c", "echo \"$1\" ${year}", "_", "${client}"])] {
+            let kept = filled("command", json!({ "command": words }), evil).unwrap();
+            assert_eq!(kept["command"].as_array().unwrap().last(), Some(&json!(evil)));
+        }
+    }
+
+    #[test]
+    fn a_value_in_the_url_of_a_service_leads_nowhere_else() {
+        let job = |client: &str| {
+            let settings = json!({
+                "url": "https://a.org/v1/${client}/run",
+                "poll": {"url": "/v1/${client}/${answer/id}"},
+                "body": {"client": "${client}"},
+            });
+            filled("http", settings, client)
+        };
+        let kept = job("../../admin?x").unwrap();
+        assert_eq!(kept["url"], "https://a.org/v1/..%2F..%2Fadmin%3Fx/run");
+        assert_eq!(kept["poll"]["url"], "/v1/..%2F..%2Fadmin%3Fx/${answer/id}");
+        assert_eq!(kept["body"]["client"], "../../admin?x");
+        assert!(job("..").is_err());
     }
 }
