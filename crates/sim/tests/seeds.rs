@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 25] = [
+const FOUND: [(u64, &str); 27] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -36,6 +36,8 @@ const FOUND: [(u64, &str); 25] = [
     (8894, "who waited for fewer runs stood in line with the priority that it had before"),
     (7551, "a window that clocks are put forward into was open before the moment at which it was said to open"),
     (8189, "a schedule that got another program took along when its former one ran last, and nobody was woken"),
+    (46, "a held slot that had collected another fact was let pass before one that had been held for longer"),
+    (92, "whose time was over went, because what its program had run was noted once the run had left the account"),
 ];
 
 const NEWLY_HELD: &str =
