@@ -58,7 +58,7 @@ impl Core {
 
     /// Counts the cron times that have passed and wait for a tick: they come before what comes now.
     pub(crate) fn fire_passed(&mut self) {
-        if std::mem::replace(&mut self.turn.fired_until, Some(self.now)) == Some(self.now) {
+        if self.turn.fired_until.replace(self.now) == Some(self.now) {
             return;
         }
         let mut passed = self.timers.firings(self.now);

@@ -109,6 +109,9 @@ fn schedules_of_feeds(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedul
     resolved.into_iter().filter_map(|(id, found)| Some((id, found.ok()?))).filter(|(id, _)| is_fed(id)).collect()
 }
 
+/// All slots, and the last run of each program, as they stood at a moment.
+type Snapshot<'a> = (&'a BTreeMap<SlotRef, SpecSlot>, &'a BTreeMap<WorkflowId, (u64, Timestamp)>);
+
 impl Spec {
     /// Nothing defined, nothing planned.
     #[must_use]
@@ -292,7 +295,7 @@ impl Spec {
     }
 
     /// How everything stood at a moment, as far as that is known.
-    fn at(&self, moment: Timestamp) -> (&BTreeMap<SlotRef, SpecSlot>, &BTreeMap<WorkflowId, (u64, Timestamp)>) {
+    fn at(&self, moment: Timestamp) -> Snapshot<'_> {
         let before = self.past.iter().rfind(|(at, _)| *at <= moment).or(self.past.first());
         let past = before.filter(|_| moment < self.now).map(|(_, past)| past);
         past.map_or((&self.slots, &self.last_runs), |(slots, last_runs)| (slots, last_runs))

@@ -61,7 +61,7 @@ impl Firing {
     /// # Errors
     /// When it has neither five nor six fields, separated by single spaces, when a field is wrong, or when it never fires.
     pub fn parse(text: &str, zone: Zone) -> Result<Firing, FiringError> {
-        let text = text.trim_end_matches(' ');
+        let text = text.trim_end_matches(|letter: char| letter.is_ascii_whitespace());
         let cron = Cron::parse(&quartz(text)?)?;
         if cron.next_after(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).is_none() {
             return Err(FiringError::Never { text: text.to_owned() });
@@ -152,8 +152,10 @@ mod tests {
         assert_eq!(cron("* * * * *"), "0 * * * * ?");
         assert_eq!(cron("0 4 * * 1"), "0 0 4 ? * 1");
         assert_eq!(cron("0 4 ? * *"), "0 0 4 ? * *");
-        assert_eq!(parse("0 4 * * *  ").map(|firing| firing.text().to_owned()), Ok("0 4 * * *".to_owned()));
-        assert!(parse(" 0 4 * * *").is_err() && parse("0 4 * * *\t").is_err() && parse("   ").is_err());
+        for text in ["0 4 * * *  ", "0 4 * * *\t"] {
+            assert_eq!(parse(text).map(|firing| firing.text().to_owned()), Ok("0 4 * * *".to_owned()));
+        }
+        assert!(parse(" 0 4 * * *").is_err() && parse("   ").is_err());
         let double = parse("0  4 * * *").expect_err("a double space").to_string();
         assert_eq!(
             parse("0 0 30 2 *").map_err(|error| error.to_string()),

@@ -55,7 +55,8 @@ async fn names_that_are_made_to_point_here_are_not_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_names_its_host_once() {
     let server = Server::start(&workflow("w", "")).await;
-    let cases: [(&[(&str, &str)], u16, &str); 6] = [
+    type Case<'a> = (&'a [(&'a str, &'a str)], u16, &'a str);
+    let cases: [Case<'_>; 6] = [
         (&[], 400, "the header `Host` is missing, expected the name of this server"),
         (&[("host", "localhost"), ("host", "evil.example")], 400, "the header `host` is there more than once"),
         (&[("host", "localhost"), ("host", "localhost")], 400, "the header `host` is there more than once"),

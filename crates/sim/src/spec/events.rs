@@ -404,7 +404,7 @@ impl Spec {
             CatchUp::Latest if missed == times.len() => missed.saturating_sub(1),
             CatchUp::Latest | CatchUp::Skip => missed,
         };
-        if let Some(last) = times.keys().take(dropped).last() {
+        if let Some(last) = dropped.checked_sub(1).and_then(|last| times.keys().nth(last)) {
             self.memory.fired_until.insert(id.clone(), *last);
         }
         let (at, crons) = times.into_iter().nth(dropped)?;
