@@ -20,9 +20,9 @@ pub(crate) fn fill(folder: &Folder, hours: i64) {
         // Names of parameters that a table does not ask for are not bound.
         writing.execute(&sql, params![hours, end, seq, width]).expect("rows");
     }
-    writing
-        .execute("UPDATE workflows SET slots = ?1, last_run = ?2 + ?1 * ?3 - ?3 + id", params![hours, seq, width])
-        .expect("rows");
+    // Rows without check values are those of databases from before there were any.
+    let update = "UPDATE workflows SET slots = ?1, last_run = ?2 + ?1 * ?3 - ?3 + id, check_value = NULL, counts_check = NULL";
+    writing.execute(update, params![hours, seq, width]).expect("rows");
     writing.commit().expect("a commit");
 }
 
