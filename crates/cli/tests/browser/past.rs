@@ -21,7 +21,8 @@ pub(crate) fn fill(folder: &Folder, hours: i64) {
         writing.execute(&sql, params![hours, end, seq, width]).expect("rows");
     }
     // Rows without check values are those of databases from before there were any.
-    let update = "UPDATE workflows SET slots = ?1, last_run = ?2 + ?1 * ?3 - ?3 + id, check_value = NULL, counts_check = NULL";
+    let update =
+        "UPDATE workflows SET slots = ?1, last_run = ?2 + ?1 * ?3 - ?3 + id, check_value = NULL, counts_check = NULL";
     writing.execute(update, params![hours, seq, width]).expect("rows");
     writing.commit().expect("a commit");
 }
