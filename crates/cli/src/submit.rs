@@ -64,12 +64,17 @@ impl SubmitArgs {
 
 /// What became of a job, and what to look at where it waits for nobody.
 fn told(one: &Value) -> Vec<String> {
-    [became(one)].into_iter().chain(warning(one)).collect()
+    [became(one)].into_iter().chain(warning(one)).chain(nameless(one)).collect()
 }
 
 /// A mistyped id has no parents.
 fn warning(one: &Value) -> Option<String> {
     one["noGroup"].as_str().map(|why| format!("  warning: it waits for no job: {why}"))
+}
+
+/// A child whose id can't be written is never opened.
+fn nameless(one: &Value) -> Option<String> {
+    one["namelessChildren"].as_str().map(|why| format!("  warning: it opens not all that waits for it: {why}"))
 }
 
 /// `app1@20140601_1 was opened`
@@ -152,6 +157,9 @@ mod tests {
         let one = json!({ "workflow": "c", "job": "9", "result": "opened", "noGroup": "no group of c is about it: n 9 is not 1" });
         let warning = "  warning: it waits for no job: no group of c is about it: n 9 is not 1";
         assert_eq!(told(&one), ["c@9 was opened", warning]);
+        let why = "a job of b that can't be named: x is empty, and with it the whole of {x}";
+        let one = json!({ "workflow": "c", "job": "9", "result": "opened", "namelessChildren": why });
+        assert_eq!(told(&one)[1], format!("  warning: it opens not all that waits for it: {why}"));
     }
 
     #[test]

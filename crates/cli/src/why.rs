@@ -85,6 +85,8 @@ fn account(why: &Value) -> Vec<String> {
     }];
     lines.push(format!("  {}", text(why, "headline")));
     lines.extend(why["noGroup"].as_str().map(|no_group| format!("  it waits for no job: {no_group}")));
+    let nameless = why["namelessChildren"].as_str();
+    lines.extend(nameless.map(|children| format!("  it opens not all that waits for it: {children}")));
     if let Some(trigger) = why["trigger"].as_object() {
         let found = why["foundAt"].as_str().map(|at| format!(", as found at {}", short(at))).unwrap_or_default();
         lines.push(String::new());

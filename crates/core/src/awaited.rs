@@ -57,6 +57,8 @@ pub(crate) struct AwaitedGroup {
     pub(crate) dead: usize,
     /// Parents that nobody can open, since they have no job id. They are counted with the others, and never succeed.
     pub(crate) unwritable: Vec<Unwritable>,
+    /// How many these are.
+    nameless: usize,
 }
 
 #[derive(Debug)]
@@ -81,9 +83,10 @@ impl Awaited {
         let mut counted = Vec::with_capacity(groups.len());
         for (at, group) in groups.into_iter().enumerate() {
             let total = group.total();
-            let dead = total - group.jobs.len();
+            let nameless = total - group.jobs.len();
             let unwritable = group.unwritable;
-            counted.push(AwaitedGroup { name: group.group, total, missing: total, dead, unwritable });
+            let (name, dead) = (group.group, nameless);
+            counted.push(AwaitedGroup { name, total, missing: total, dead, unwritable, nameless });
             for job in group.jobs {
                 let parent = parents
                     .entry(SlotRef::job(job.workflow, job.id))
@@ -126,7 +129,8 @@ impl Awaited {
             let (missing, dead) = (group.missing, group.dead);
             group.missing = changed(missing, before != Standing::Done, now != Standing::Done);
             group.dead = changed(dead, before.is_dead(), now.is_dead());
-            news |= (missing == 0) != (group.missing == 0) || (dead == 0) != (group.dead == 0);
+            let rest = group.nameless;
+            news |= (missing == rest) != (group.missing == rest) || (dead == 0) != (group.dead == 0);
         }
         // One that vanished has to be opened again.
         news || now == Standing::Absent && before != Standing::Unknown
@@ -135,6 +139,15 @@ impl Awaited {
     /// Whether it waits for nothing any more.
     pub(crate) fn is_met(&self) -> bool {
         self.groups.is_empty() || self.groups.iter().any(|group| group.missing == 0)
+    }
+
+    /// Whether the success of a parent opens the job: it waits for nothing any more, or for nothing but jobs that can't be named.
+    /// The latter can't ever run, and is opened so that it says why.
+    pub(crate) fn is_due(&self) -> bool {
+        let is_hopeless = |group: &AwaitedGroup| group.nameless > 0;
+        let is_all_but = |group: &AwaitedGroup| group.missing == group.nameless && group.total > group.nameless;
+        let is_stuck = || self.groups.iter().all(is_hopeless) && self.groups.iter().any(is_all_but);
+        !self.groups.is_empty() && (self.is_met() || is_stuck())
     }
 
     /// Whether it is known where all parents stand.

@@ -203,7 +203,7 @@ impl Core {
             return false;
         };
         awaited.opened_by = Some(by.clone());
-        if !awaited.is_met() || awaited.groups().is_empty() {
+        if !awaited.is_due() {
             return false;
         }
         if !self.is_known(&job) {

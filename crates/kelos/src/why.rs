@@ -54,6 +54,8 @@ pub struct Why {
     pub blockers: Vec<String>,
     /// Why it waits for no job though its workflow depends on others; only for the present.
     pub no_group: Option<String>,
+    /// The jobs that wait for it and are never opened, since they can't be named; only for the present.
+    pub nameless_children: Option<String>,
     /// When it is looked at next by itself; only for the present, and only while this server leads.
     pub next_look: Option<Timestamp>,
     /// The runs that had been dispatched by then, oldest first.
@@ -110,6 +112,7 @@ pub fn read(
     if at_present && slot.key.job().is_some() {
         let jobs = Jobs::read(reader)?;
         (why.no_group, no_way) = (jobs.no_group(slot), jobs.no_way(slot));
+        why.nameless_children = jobs.nameless_children(slot);
     }
     if why.state.is_none() {
         let schedule = workflow.as_ref().map(|row| schedule::resolved(reader, row)).transpose()?;
@@ -203,6 +206,7 @@ pub fn account(
         constraints_at,
         expires: definition.zip(slot).and_then(|(definition, slot)| schedules::expires(definition, id, slot)),
         no_group: None,
+        nameless_children: None,
         next_look: inspection.and_then(|inspection| inspection.next_look),
         runs,
     };

@@ -130,6 +130,15 @@ pub fn is_met(groups: &[Parents], state: impl Fn(&SlotRef) -> Option<SlotState>)
     groups.is_empty() || groups.iter().any(done)
 }
 
+/// Whether the success of a parent opens a job: some group has succeeded, or nothing is left to wait for but jobs that can't be named.
+pub fn is_due(groups: &[Parents], state: impl Fn(&SlotRef) -> Option<SlotState>) -> bool {
+    let named = |group: &Parents| {
+        !group.jobs.is_empty() && slots_of(group).all(|slot| state(&slot) == Some(SlotState::Succeeded))
+    };
+    let is_stuck = || groups.iter().all(|group| !group.unwritable.is_empty()) && groups.iter().any(named);
+    !groups.is_empty() && (is_met(groups, &state) || is_stuck())
+}
+
 /// Whether a job is worth running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Validity {

@@ -13,7 +13,7 @@ mod relatives;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::jobs::{JobGraph, Relation, Unwritable};
+use kelos_model::jobs::{JobGraph, Relation, Unwritable, told};
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::{Workflow, WorkflowRow};
 use kelos_model::{SlotRef, SlotState, WorkflowId};
@@ -134,6 +134,13 @@ impl Jobs {
     pub fn unwritable_children(&self, job: &SlotRef) -> Vec<Unwritable> {
         let children = job.key.job().and_then(|id| self.graph.children(&job.workflow, id).ok());
         children.unwrap_or_default().unwritable
+    }
+
+    /// What waits for a job and is never opened, since it has no job id, in words; none where there is no such job.
+    #[must_use]
+    pub fn nameless_children(&self, job: &SlotRef) -> Option<String> {
+        let all = self.unwritable_children(job);
+        (!all.is_empty()).then(|| told(&all))
     }
 
     /// The jobs that a job waits for, by whatever group, each once.

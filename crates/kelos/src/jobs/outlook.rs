@@ -149,6 +149,8 @@ pub(super) fn look<E>(
 /// How the parents of a job stand that is looked at from one of them: of each group, how many have not succeeded.
 struct Counts {
     groups: BTreeMap<std::sync::Arc<str>, usize>,
+    /// Groups that can't be met, since a job that they want can't be named.
+    hopeless: BTreeSet<std::sync::Arc<str>>,
     /// The parent that made it be looked at, which is counted already.
     first: SlotRef,
 }
@@ -374,7 +376,9 @@ impl<E> Look<'_, E> {
             }
             for (child, group) in self.jobs.waiting_for(&parent) {
                 if !self.is_full() && self.is_released(&parent, &child, &group)? {
-                    let fate = self.fate_of(&child, Fate::Runs);
+                    // What is left to wait for can't be named: it is opened, and says so.
+                    let is_stuck = self.counts.get(&child).is_some_and(|counts| counts.hopeless.contains(&group));
+                    let fate = self.fate_of(&child, if is_stuck { Fate::Blocked } else { Fate::Runs });
                     self.list(&child, Role::Descendant, fate, &[]);
                     if fate == Fate::Runs {
                         queue.push_back(child);
@@ -395,7 +399,7 @@ impl<E> Look<'_, E> {
         }
     }
 
-    /// Whether a child becomes possible with the success of this parent.
+    /// Whether the success of this parent opens a child.
     fn is_released(&mut self, parent: &SlotRef, child: &SlotRef, group: &str) -> Result<bool, E> {
         if self.fates.contains_key(child) || !matches!(self.standing(child)?, None | Some(SlotState::Waiting)) {
             return Ok(false);
@@ -405,18 +409,23 @@ impl<E> Look<'_, E> {
             self.counts.insert(child.clone(), counts);
         }
         let Some(counts) = self.counts.get_mut(child) else { return Ok(false) };
+        let is_way = !counts.hopeless.contains(group) || counts.hopeless.len() == counts.groups.len();
         let Some(missing) = counts.groups.get_mut(group) else { return Ok(false) };
         if counts.first != *parent {
             *missing = missing.saturating_sub(1);
         }
-        Ok(*missing == 0)
+        Ok(*missing == 0 && is_way)
     }
 
     /// How many parents of each group have not succeeded, and are not under way to.
     fn count(&mut self, first: &SlotRef, child: &SlotRef) -> Result<Counts, E> {
         let mut groups = BTreeMap::new();
+        let mut hopeless = BTreeSet::new();
         for JobGroup { name, jobs, unwritable } in self.jobs.groups(child) {
-            let mut missing: usize = unwritable.iter().map(|one| one.count).sum();
+            let mut missing = 0;
+            if !unwritable.is_empty() {
+                hopeless.insert(name.clone());
+            }
             for parent in &jobs {
                 let is_there = self.pushed.contains(parent)
                     || match self.standing(parent)? {
@@ -433,7 +442,7 @@ impl<E> Look<'_, E> {
             }
             groups.insert(name, missing);
         }
-        Ok(Counts { groups, first: first.clone() })
+        Ok(Counts { groups, hopeless, first: first.clone() })
     }
 
     /// What would be opened again and does not run by what is asked for.

@@ -109,6 +109,23 @@ fn what_is_not_worth_running_is_skipped_and_is_no_way() {
 }
 
 #[test]
+fn what_waits_for_jobs_without_names_is_opened_by_the_others_and_stays_blocked() {
+    // No id of `e` is short enough.
+    let mut keys = JobKeys::new(JobTemplate::new("{n}_{y}").unwrap());
+    keys.domains.insert("y".into(), vec!["l".repeat(512).into()]);
+    let mut hopeless = group("g", &["a"]);
+    let values = BTreeMap::from([("y".into(), kelos_model::jobs::Wanted::All)]);
+    hopeless.members.push(Member { workflows: vec![id("e")], values, ..Member::default() });
+    let mut rows = diamond();
+    rows.push(row_of("e", keys));
+    rows[2] = row("c", vec![hopeless.clone()]);
+    assert_eq!(told(&rows, &[], &["a"], false), ["a asked runs", "c descendant blocked"]);
+    rows[2] = row("c", vec![hopeless, group("h", &["b"])]);
+    assert_eq!(told(&rows, &[], &["a"], false), ["a asked runs"], "another way is open to it, which nobody asks for");
+    assert_eq!(told(&rows, &[], &["b"], false), ["b asked runs", "c descendant runs", "d descendant runs"]);
+}
+
+#[test]
 fn what_is_paused_stays_and_is_in_the_way() {
     let mut rows = diamond();
     rows[0].paused = true;

@@ -95,6 +95,9 @@ struct SubmittedDto {
     /// Why it waits for no job though its workflow depends on others: an identifier that none of its groups is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_group: Option<String>,
+    /// The jobs that wait for it and are never opened, since their ids can't be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nameless_children: Option<String>,
 }
 
 /// What would happen if jobs were submitted, and all that runs succeeded.
@@ -210,8 +213,7 @@ pub(super) async fn submit(
         return Err(Problem::conflict("not-submitted", "the scheduler did not say what became of the jobs"));
     };
     let known = app.read(Jobs::read).await?;
-    let items =
-        jobs.iter().zip(became).map(|(job, became)| SubmittedDto::of(job, became, known.no_group(job))).collect();
+    let items = jobs.iter().zip(became).map(|(job, became)| SubmittedDto::of(job, became, &known)).collect();
     Ok(Json(Answer::Submitted(SubmittedList { items })))
 }
 
@@ -226,13 +228,21 @@ fn priority(given: Option<i32>) -> Result<i32, Problem> {
 }
 
 impl SubmittedDto {
-    fn of(job: &SlotRef, became: Submitted, no_group: Option<String>) -> SubmittedDto {
+    fn of(job: &SlotRef, became: Submitted, known: &Jobs) -> SubmittedDto {
         let (result, state, descendants) = match became {
             Submitted::Opened => ("opened", None, None),
             Submitted::Reopened { descendants } => ("reopened", None, Some(descendants)),
             Submitted::Existed(state) => ("existed", Some(state.as_str()), None),
         };
-        SubmittedDto { workflow: job.workflow.to_string(), job: job_id(job), result, state, descendants, no_group }
+        SubmittedDto {
+            workflow: job.workflow.to_string(),
+            job: job_id(job),
+            result,
+            state,
+            descendants,
+            no_group: known.no_group(job),
+            nameless_children: known.nameless_children(job),
+        }
     }
 }
 

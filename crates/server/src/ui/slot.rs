@@ -191,6 +191,7 @@ impl Found {
                 p.note { "This is how it was at " (words::moment(at)) ". " a href=(slot_href(&self.id)) { "See it now" } }
             }
             @if let Some(no_group) = &why.no_group { p.note { "It waits for no job: " (no_group) "." } }
+            @if let Some(children) = &why.nameless_children { p.note { "It opens not all that waits for it: " (children) "." } }
             @if let Some(trigger) = &why.trigger {
                 h2 { "Why" }
                 (tree::answered(trigger))

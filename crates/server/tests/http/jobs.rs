@@ -240,6 +240,70 @@ async fn a_job_whose_parents_can_not_all_be_named_is_refused_and_everything_says
     assert_eq!(fine["items"][0]["result"], "opened");
 }
 
+/// A workflow whose job ids are made like this, with no identifiers of its own but those of the template.
+fn named_by(name: &str, template: &str, parents: &[&str]) -> Arc<Workflow> {
+    let one = keyed(name, parents);
+    let mut keys = JobKeys { template: JobTemplate::new(template).unwrap(), ..one.keys.jobs().unwrap().clone() };
+    keys.identifiers.clear();
+    Arc::new(Workflow { keys: Keys::Jobs(Box::new(keys)), ..(*one).clone() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_success_opens_what_waits_for_jobs_without_names_and_everything_says_why() {
+    let server = Server::start("").await;
+    let (a, c) = (named_by("a", "{x}_{y}", &[]), named_by("c", "{x}", &[]));
+    let mut keys = a.keys.jobs().unwrap().clone();
+    keys.domains.insert("y".into(), vec!["1".into()]);
+    let a = Arc::new(Workflow { keys: Keys::Jobs(Box::new(keys)), ..(*a).clone() });
+    let mut b = named_by("b", "{x}", &["a", "c"]);
+    if let Keys::Jobs(keys) = &mut Arc::make_mut(&mut b).keys {
+        let mut of_a = keys.depends_on[0].members[0].clone();
+        of_a.workflows.retain(|id| id.as_str() == "a");
+        of_a.values.insert("y".into(), Wanted::All);
+        keys.depends_on[0].members[0].workflows.retain(|id| id.as_str() == "c");
+        keys.depends_on[0].members.push(of_a);
+    }
+    server.node.handle().define(vec![a, b, c], BTreeMap::new()).unwrap();
+    step(&server).await;
+    let would = submit(&server, json!({ "jobs": one("c", "p_q"), "dryRun": true })).await;
+    let told = "it waits for a job of a that can't be named: x \"p_q\" can't be told from what follows it in {x}_{y}";
+    let of_b = would["items"].as_array().unwrap().iter().find(|one| one["workflow"] == "b");
+    assert_eq!(of_b.map(|one| (&one["fate"], &one["noWay"])), Some((&json!("blocked"), &json!(told))), "{would}");
+    submit(&server, json!({ "jobs": one("c", "p_q") })).await;
+    step(&server).await;
+    server.end(&job("c", "p_q"), 1, true).await;
+    step(&server).await;
+    let blocked = server.get("/api/v1/workflows/b/slots/p_q/why").await.ok().json();
+    assert_eq!(
+        (&blocked["state"], &blocked["blockers"]),
+        (&json!("waiting"), &json!([format!("blocked: {}", &told[3..])]))
+    );
+    let page = server.get("/ui/workflows/b/slots/~p_q").await.ok().text;
+    assert!(page.contains("that can't be named"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_without_a_name_is_told_of_where_its_parent_is() {
+    let server = Server::start("").await;
+    let (a, b) = (named_by("a", "{x}", &[]), named_by("b", "{x}_{z}", &["a"]));
+    let mut keys = b.keys.jobs().unwrap().clone();
+    keys.domains.insert("z".into(), vec!["1".into()]);
+    let b = Arc::new(Workflow { keys: Keys::Jobs(Box::new(keys)), ..(*b).clone() });
+    server.node.handle().define(vec![a, b], BTreeMap::new()).unwrap();
+    step(&server).await;
+    let why = "a job of b that can't be named: x \"p_q\" can't be told from what follows it in {x}_{z}";
+    let opened = submit(&server, json!({ "jobs": one("a", "p_q") })).await;
+    assert_eq!(opened["items"][0]["namelessChildren"], why);
+    step(&server).await;
+    server.end(&job("a", "p_q"), 1, true).await;
+    let told = server.get("/api/v1/workflows/a/slots/p_q/why").await.ok().json();
+    assert_eq!((&told["state"], &told["namelessChildren"]), (&json!("succeeded"), &json!(why)));
+    let page = server.get("/ui/workflows/a/slots/~p_q").await.ok().text;
+    assert!(page.contains("It opens not all that waits for it: a job of b that can't be named"), "{page}");
+    let fine = submit(&server, json!({ "jobs": one("a", "p") })).await;
+    assert_eq!(fine["items"][0].get("namelessChildren"), None);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_of_an_app_that_nobody_knows_is_no_bad_time() {
     let server = diamond().await;

@@ -11,7 +11,7 @@ use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Answer, EventRecord, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
 use kelos_store::{MemoryDisk, MemoryStore, Reader, Store};
 
-use crate::apps::{Apps, Validity, is_met, slots_of, validity};
+use crate::apps::{Apps, Validity, is_due, is_met, slots_of, validity};
 use crate::workload::{Meant, Workload};
 use crate::world::World;
 
@@ -254,7 +254,7 @@ impl Watch {
         for (job, _) in self.apps.graph.children(&parent.workflow, id).unwrap_or_default().jobs {
             let child = SlotRef::job(job.workflow, job.id);
             let groups = self.apps.parents(&child).unwrap_or_default();
-            if self.state(&child).is_none() && is_met(&groups, |slot| self.state(slot)) {
+            if self.state(&child).is_none() && is_due(&groups, |slot| self.state(slot)) {
                 return Err(format!("{parent} succeeded, and {child} was not opened"));
             }
         }

@@ -11,7 +11,7 @@ use kelos_model::trigger::{Evaluation, Waker, evaluate};
 use kelos_model::{Answer, RunId, SlotRef, SlotState, WorkflowId};
 
 use super::{Spec, SpecSlot};
-use crate::apps::{Validity, is_met, slots_of, validity};
+use crate::apps::{Validity, is_due, is_met, slots_of, validity};
 use crate::spec::schedules_of_feeds;
 use crate::world::{Known, World};
 
@@ -140,8 +140,10 @@ impl Spec {
         for job in std::mem::take(&mut self.prospects) {
             let groups = self.apps.parents(&job);
             match groups {
-                Some(groups) if groups.is_empty() || !self.is_done(&groups) => drop(self.prospects.insert(job)),
-                Some(_) => drop(self.open(job, 0)),
+                Some(groups) if is_due(&groups, |slot| self.slots.get(slot).map(|slot| slot.state)) => {
+                    self.open(job, 0);
+                }
+                Some(_) => drop(self.prospects.insert(job)),
                 None => {}
             }
         }

@@ -119,6 +119,9 @@ pub(crate) struct WhyDto {
     /// Why it waits for no job though its workflow depends on others: an identifier that none of its groups is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_group: Option<String>,
+    /// The jobs that wait for it and are never opened, since their ids can't be written; only for the present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nameless_children: Option<String>,
     /// When it is looked at next by itself; only for the present.
     next_look: Option<Instant>,
     /// The event that put it into that state.
@@ -152,6 +155,7 @@ impl From<Why> for WhyDto {
             headline: why.headline,
             blockers: why.blockers,
             no_group: why.no_group,
+            nameless_children: why.nameless_children,
             next_look: why.next_look.map(Instant),
             decision: why.decision.map(EventDto::from),
             trigger: why.trigger.map(ExplanationDto::from),
