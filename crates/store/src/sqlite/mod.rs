@@ -8,6 +8,7 @@ mod counts;
 mod definitions;
 mod fault;
 mod leader;
+mod members;
 mod note;
 mod open;
 mod pages;

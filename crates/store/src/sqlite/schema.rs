@@ -3,18 +3,28 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::Fault;
+use super::members;
 use crate::contract::StoreError;
 
+/// A step from one version to the next.
+#[derive(Clone, Copy)]
+pub(super) enum Step {
+    Sql(&'static str),
+    /// What SQL alone can't say.
+    Code(fn(&Connection) -> Result<(), Fault>),
+}
+
 /// Step `n` (from 1) leads from version `n - 1` to version `n`.
-pub(super) const STEPS: &[&str] = &[
-    include_str!("0001.sql"),
-    include_str!("0002.sql"),
-    include_str!("0003.sql"),
-    include_str!("0004.sql"),
-    include_str!("0005.sql"),
-    include_str!("0006.sql"),
-    include_str!("0007.sql"),
-    include_str!("0008.sql"),
+pub(super) const STEPS: &[Step] = &[
+    Step::Sql(include_str!("0001.sql")),
+    Step::Sql(include_str!("0002.sql")),
+    Step::Sql(include_str!("0003.sql")),
+    Step::Sql(include_str!("0004.sql")),
+    Step::Sql(include_str!("0005.sql")),
+    Step::Sql(include_str!("0006.sql")),
+    Step::Sql(include_str!("0007.sql")),
+    Step::Sql(include_str!("0008.sql")),
+    Step::Code(members::rename),
 ];
 
 /// "Kelo" in the header of the file: it tells our databases from those of other programs.
@@ -35,7 +45,7 @@ pub(super) fn check(conn: &Connection, known: u32, place: &str) -> Result<u32, F
 }
 
 /// Goes through the steps that are missing, all or none of them.
-pub(super) fn migrate(conn: &mut Connection, steps: &[&str], place: &str) -> Result<(), Fault> {
+pub(super) fn migrate(conn: &mut Connection, steps: &[Step], place: &str) -> Result<(), Fault> {
     let known = u32::try_from(steps.len()).unwrap_or(u32::MAX);
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = check(&tx, known, place)?;
@@ -43,7 +53,10 @@ pub(super) fn migrate(conn: &mut Connection, steps: &[&str], place: &str) -> Res
         return Ok(());
     }
     for step in &steps[found as usize..] {
-        tx.execute_batch(step)?;
+        match step {
+            Step::Sql(text) => tx.execute_batch(text)?,
+            Step::Code(change) => change(&tx)?,
+        }
     }
     tx.pragma_update(None, "application_id", APPLICATION)?;
     tx.pragma_update(None, "user_version", known)?;
@@ -63,7 +76,8 @@ mod tests {
     fn steps_are_taken_once_and_in_order() {
         let mut conn = Connection::open_in_memory().unwrap();
         let steps =
-            ["CREATE TABLE a (x)", "ALTER TABLE a ADD COLUMN y; INSERT INTO a VALUES (1, 2)", "UPDATE a SET y = x + y"];
+            ["CREATE TABLE a (x)", "ALTER TABLE a ADD COLUMN y; INSERT INTO a VALUES (1, 2)", "UPDATE a SET y = x + y"]
+                .map(Step::Sql);
         for known in [0, 1, 1, 3, 3] {
             migrate(&mut conn, &steps[..known], "x").unwrap();
             assert_eq!(version(&conn), known as u32);
@@ -74,8 +88,8 @@ mod tests {
     #[test]
     fn a_step_that_fails_leaves_the_version_before() {
         let mut conn = Connection::open_in_memory().unwrap();
-        migrate(&mut conn, &["CREATE TABLE a (x)"], "x").unwrap();
-        let steps = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "nonsense"];
+        migrate(&mut conn, &[Step::Sql("CREATE TABLE a (x)")], "x").unwrap();
+        let steps = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "nonsense"].map(Step::Sql);
         migrate(&mut conn, &steps, "x").unwrap_err();
         assert_eq!(version(&conn), 1);
         conn.query_row("SELECT count(*) FROM b", [], |_| Ok(())).unwrap_err();

@@ -15,6 +15,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 mod damage;
+mod old_names;
 
 use super::SqliteStore;
 use super::schema::{STEPS, migrate};
