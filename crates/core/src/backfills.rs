@@ -179,7 +179,7 @@ impl Core {
                 task.queue.remove(&place)
             };
         }
-        self.dirty.extend(idle);
+        idle.into_iter().for_each(|slot| self.wake(slot));
         self.to_dispatch.insert(row.workflow);
     }
 

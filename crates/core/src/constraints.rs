@@ -2,19 +2,24 @@
 //! for them, with those that are about to start, so that a limit holds whatever comes between.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kelos_model::constraint::{Circumstances, Judgement, judge};
 use kelos_model::trigger::Waker;
-use kelos_model::{Answer, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Answer, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::programs::Program;
-use crate::timers::Timer;
+use crate::tick::Looks;
 use crate::{Core, Only};
 
 /// A place in line: the largest priority goes first, then who is held longest.
 pub(crate) type LinePlace = (Reverse<i32>, Timestamp, SlotRef);
+
+/// The place in line of a held slot.
+pub(crate) fn line_place(slot: &Slot, id: SlotRef) -> LinePlace {
+    (Reverse(slot.priority), slot.since, id)
+}
 
 /// Which held slots somebody is about.
 struct Which<'a> {
@@ -88,7 +93,7 @@ impl Core {
     fn stand_in_line(&mut self, id: &SlotRef, limit: u32) {
         let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
         let Some(live) = task.slots.get_mut(&id.key).filter(|live| live.slot.state == SlotState::Held) else { return };
-        let place = (Reverse(live.slot.priority), live.slot.since, id.clone());
+        let place = line_place(&live.slot, id.clone());
         live.line = Some((task.program.clone(), limit, place.clone()));
         self.programs.entry(task.program.clone()).or_default().lines.entry(limit).or_default().insert(place);
     }
@@ -127,77 +132,66 @@ impl Core {
     }
 
     /// Looks at those that are held and that something woke, and at those for whom there are few enough runs now: of each
-    /// program in one line, the largest priority first, then who is held longest. Of some workflows only, or only those that
-    /// were held before a moment.
-    pub(crate) fn judge_held(&mut self, only: &Only, before: Option<Timestamp>) {
+    /// program its share, in one line, the largest priority first, then who is held longest. Of some workflows only, or only
+    /// those that were held before a moment.
+    pub(crate) fn judge_held(&mut self, only: &Only, before: Option<Timestamp>, looks: &mut Looks) {
         let which = Which { only, before };
-        let mut woken = self.woken_of_programs(&which);
-        let admitting = std::mem::take(&mut self.to_admit);
-        for program in &admitting {
-            woken.entry(program.clone()).or_default();
-        }
-        for (program, line) in woken {
-            self.judge_line(&program, line, &which);
+        let woken = self.dirty.held().map(|(program, _)| program);
+        for program in woken.chain(&self.to_admit).cloned().collect::<BTreeSet<_>>() {
+            let done = self.judge_line(&program, &which, looks.of(&program));
+            looks.use_up(program, done);
         }
         // Those that this is not about have their turn another time.
-        self.to_admit = if only.is_some() || before.is_some() { admitting } else { BTreeSet::new() };
-    }
-
-    /// Looks at the held slots of a program that something woke, or the clock: first at those that were held before.
-    pub(crate) fn judge_program(&mut self, program: &WorkflowId) {
-        for before in [Some(self.now), None] {
-            let which = Which { only: &None, before };
-            let held = self.programs.get(program).map(|program| program.held.clone()).unwrap_or_default();
-            let mut woken = BTreeSet::new();
-            for id in held {
-                let due = self.timers.get(&Timer::Slot(id.clone())).is_some_and(|at| at <= self.now);
-                let Some(live) = self.live(&id).filter(|_| due || self.dirty.contains(&id)) else { continue };
-                let place = (Reverse(live.slot.priority), live.slot.since, id);
-                if which.allows(&place) {
-                    self.dirty.remove(&place.2);
-                    woken.insert(place);
-                }
-            }
-            self.judge_line(program, woken, &which);
+        if only.is_none() && before.is_none() {
+            self.to_admit.retain(|program| looks.of(program) == 0);
         }
     }
 
-    /// Looks at those of a program that something woke, and at those for whom there is room meanwhile, in their order.
-    fn judge_line(&mut self, program: &WorkflowId, mut woken: BTreeSet<LinePlace>, which: &Which<'_>) {
-        while let Some(place) = self.next_held(program, &woken, which) {
-            woken.remove(&place);
+    /// Looks at the held slots of a program that something woke, or the clock: first at those that were held before. Where they
+    /// are more than a turn may look at, the one that this is about is looked at all the same.
+    pub(crate) fn judge_program(&mut self, program: &WorkflowId, about: &SlotRef) {
+        let most = self.config.at_once.max(1);
+        let mut left = most.saturating_sub(self.turn.judged.get(program).copied().unwrap_or(0));
+        let members = self.programs.get(program).map(|program| program.members.clone()).unwrap_or_default();
+        members.iter().for_each(|id| self.fire_timers_of(id, left));
+        for before in [Some(self.now), None] {
+            left -= self.judge_line(program, &Which { only: &None, before }, left);
+        }
+        self.turn.judged.insert(program.clone(), most - left);
+        let left_out = self.live(about).map(|live| line_place(&live.slot, about.clone()));
+        if left_out.is_some_and(|place| self.dirty.remove_held(program, &place)) {
+            self.look(about);
+        }
+    }
+
+    /// Looks at those of a program that something woke, and at those for whom there is room meanwhile, in their order and no
+    /// more than so many. Gives at how many it did.
+    fn judge_line(&mut self, program: &WorkflowId, which: &Which<'_>, most: usize) -> usize {
+        for done in 0..most {
+            let Some(place) = self.next_held(program, which) else { return done };
+            self.dirty.remove_held(program, &place);
             self.look(&place.2);
             self.leave_line_unless_held_back(&place.2, program);
         }
-    }
-
-    /// Takes the held slots that something woke, by program.
-    fn woken_of_programs(&mut self, which: &Which<'_>) -> BTreeMap<WorkflowId, BTreeSet<LinePlace>> {
-        let mut woken: BTreeMap<WorkflowId, BTreeSet<LinePlace>> = BTreeMap::new();
-        for id in self.take_dirty_held(which.only) {
-            let Some(task) = self.tasks.get(&id.workflow) else { continue };
-            let Some(live) = task.slots.get(&id.key) else { continue };
-            let place = (Reverse(live.slot.priority), live.slot.since, id);
-            if !which.allows(&place) {
-                self.dirty.insert(place.2);
-                continue;
-            }
-            woken.entry(task.program.clone()).or_default().insert(place);
-        }
-        woken
+        most
     }
 
     /// Who goes first of those that something woke and those for whom there is room.
-    fn next_held(&self, program: &WorkflowId, woken: &BTreeSet<LinePlace>, which: &Which<'_>) -> Option<LinePlace> {
+    fn next_held(&self, program: &WorkflowId, which: &Which<'_>) -> Option<LinePlace> {
         let admitted = self.programs.get(program).and_then(|program| first_in_line(program, which));
-        admitted.into_iter().chain(woken.first().cloned()).min()
+        let woken = self.dirty.line(program).find(|place| which.allows(place)).cloned();
+        admitted.into_iter().chain(woken).min()
     }
 
-    /// Whether there is room for somebody in line.
-    pub(crate) fn may_admit(&self, only: &Only) -> bool {
+    /// Whether anybody in line may be looked at in this tick: something woke them, or there is room for them.
+    pub(crate) fn may_judge(&self, only: &Only, looks: &Looks) -> bool {
         let which = &Which { only, before: None };
-        let programs = self.to_admit.iter().filter_map(|program| self.programs.get(program));
-        programs.into_iter().any(|program| first_in_line(program, which).is_some())
+        let left = |program: &WorkflowId| looks.of(program) > 0;
+        let mut woken = self.dirty.held().filter(|(program, _)| left(program));
+        let mut admitted =
+            self.to_admit.iter().filter(|program| left(program)).filter_map(|program| self.programs.get(program));
+        woken.any(|(_, line)| line.iter().any(|place| which.allows(place)))
+            || admitted.any(|program| first_in_line(program, which).is_some())
     }
 
     /// Lest a slot that can't go stays first in line for ever.

@@ -192,8 +192,8 @@ impl Core {
     /// Has all live slots of a workflow looked at, its schedule planned, its queue dispatched.
     pub(crate) fn wake_all(&mut self, id: &WorkflowId) {
         let Some(task) = self.tasks.get(id) else { return };
-        let slots = task.slots.keys().map(|key: &SlotKey| SlotRef::new(id.clone(), key.clone()));
-        self.dirty.extend(slots);
+        let keys: Vec<SlotKey> = task.slots.keys().cloned().collect();
+        keys.into_iter().for_each(|key| self.wake(SlotRef::new(id.clone(), key)));
         self.to_plan.insert(id.clone());
         self.to_dispatch.insert(id.clone());
         self.arm_firing(id);

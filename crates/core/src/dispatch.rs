@@ -148,7 +148,7 @@ impl Core {
         }
         if let Some(from) = patient_from {
             // What it keeps from then on may leave others short in more pools, and they let others pass.
-            self.timers.set(Timer::Line(rank.2.clone()), from);
+            self.timers.set(&rank.2, Timer::Line(rank.2.clone()), from);
         }
         // What it would keep in one pool would lie idle for as long as the others have too little.
         if short == 1 {

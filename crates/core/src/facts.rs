@@ -96,7 +96,7 @@ impl Core {
         if self.may_go_on(&slot, came) {
             self.go_on(&slot);
         } else if self.live(&slot).is_some_and(|live| live.slot.state == SlotState::Waiting) {
-            self.dirty.insert(slot);
+            self.wake(slot);
         }
     }
 
@@ -111,7 +111,7 @@ impl Core {
                 continue;
             }
             self.record(&slot, SlotEvent::Collected { what: what.clone(), fact });
-            self.dirty.insert(slot);
+            self.wake(slot);
         }
     }
 
@@ -161,8 +161,8 @@ impl Core {
         if state(self) == Some(SlotState::Held)
             && let Some(program) = self.tasks.get(&slot.workflow).map(|task| task.program.clone())
         {
-            self.dirty.insert(slot.clone());
-            self.judge_program(&program);
+            self.wake(slot.clone());
+            self.judge_program(&program, slot);
         }
     }
 

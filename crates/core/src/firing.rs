@@ -1,5 +1,6 @@
 //! Cron times of triggers: each that passes is a fact for the workflow that waits for it, and for nobody else.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,12 +13,13 @@ use kelos_model::{Occurrence, WorkflowId};
 use crate::Core;
 use crate::memory::Task;
 use crate::plan::TICK;
+use crate::tick::share;
 use crate::timers::Timer;
 
 /// What is late by less counts whatever the policy: a leader was changed, or the machine was busy.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
 
-/// So many missed times are made up at most, and counted at most in a turn.
+/// So many missed times are made up at most, and counted at most in a turn: programs share them.
 const MOST_MISSED: usize = 1000;
 
 /// A cron time.
@@ -36,21 +38,17 @@ impl Core {
             self.turn.workflows.insert(id.clone());
         }
         match next_times(task) {
-            Some((due, _)) => self.timers.set(Timer::Fire(id.clone()), due),
+            Some((due, _)) => self.timers.set(id, Timer::Fire(id.clone()), due),
             None => self.timers.clear(&Timer::Fire(id.clone())),
         }
     }
 
     /// Counts the next cron time of a workflow's trigger, if it has passed: one, so that those of all workflows count in their order.
-    pub(crate) fn fire_next(&mut self, id: &WorkflowId) {
+    fn fire_next(&mut self, id: &WorkflowId) {
         self.pass_over_missed(id);
         if let Some((due, times)) = self.tasks.get(id).and_then(next_times)
             && due <= self.now
         {
-            if self.turn.fired >= MOST_MISSED {
-                return self.timers.set(Timer::Fire(id.clone()), self.now + TICK);
-            }
-            self.turn.fired += 1;
             self.count_times(id, times, due);
         }
         self.arm_firing(id);
@@ -58,11 +56,28 @@ impl Core {
 
     /// Counts the cron times that have passed and wait for a tick: they come before what comes now.
     pub(crate) fn fire_passed(&mut self) {
-        if self.turn.fired_until.replace(self.now) == Some(self.now) {
-            return;
+        if self.turn.fired_until.replace(self.now) != Some(self.now) {
+            self.fire_due();
         }
+    }
+
+    /// Counts the cron times that have passed, in their order, and of each program no more than its share. What is left is due
+    /// with the next turn.
+    pub(crate) fn fire_due(&mut self) {
         let mut passed = self.timers.firings(self.now);
+        let program = |core: &Core, id: &WorkflowId| core.tasks.get(id).map(|task| task.program.clone());
+        let programs: BTreeSet<_> = passed.iter().filter_map(|(_, id)| program(self, id)).collect();
+        let most = share(MOST_MISSED, programs.len());
         while let Some((_, id)) = passed.pop_first() {
+            let Some(program) = program(self, &id) else {
+                self.timers.clear(&Timer::Fire(id));
+                continue;
+            };
+            let fired = self.turn.fired.entry(program).or_default();
+            if *fired >= most {
+                continue;
+            }
+            *fired += 1;
             self.fire_next(&id);
             let next = self.timers.get(&Timer::Fire(id.clone())).filter(|next| *next <= self.now);
             passed.extend(next.map(|next| (next, id)));
@@ -96,16 +111,15 @@ impl Core {
     /// Leaves out what passed while nobody scheduled, as the policy has it.
     fn pass_over_missed(&mut self, id: &WorkflowId) {
         let Some(task) = self.tasks.get(id) else { return };
+        let policy = task.row.definition.keys.events().map(|events| events.catch_up).unwrap_or_default();
+        if policy == CatchUp::All {
+            return;
+        }
         let Some(missed) = missed(task, self.now) else { return };
         let Some(last) = missed.last().copied() else { return };
-        let policy = task.row.definition.keys.events().map(|events| events.catch_up).unwrap_or_default();
         // What is hardly late comes after the missed ones, and is then the latest.
-        let newer = times_after(task, last).is_some_and(|(time, _)| time <= self.now);
-        let all = match policy {
-            CatchUp::Skip => true,
-            CatchUp::Latest => newer,
-            CatchUp::All => return,
-        };
+        let newer = || times_after(task, last).is_some_and(|(time, _)| time <= self.now);
+        let all = policy == CatchUp::Skip || newer();
         let left_out = if all { &missed[..] } else { missed.split_last().map_or(&[][..], |(_, before)| before) };
         let done = if all { last } else { last - TICK };
         let (Some(first), Some(end)) = (left_out.first(), left_out.last()) else { return };

@@ -69,7 +69,7 @@ impl Core {
 
     fn look_at_backoff(&mut self, id: &SlotRef, due: Option<Timestamp>) {
         match due {
-            Some(due) if due > self.now => self.timers.set(Timer::Slot(id.clone()), due),
+            Some(due) if due > self.now => self.timers.set(&id.workflow, Timer::Slot(id.clone()), due),
             _ => {
                 self.record(id, SlotEvent::BackoffEnded);
             }
@@ -243,7 +243,7 @@ impl Core {
     fn subscribe(&mut self, id: &SlotRef, wakers: Vec<Waker>, expiry: Option<Timestamp>) {
         let next = wakers.iter().filter_map(|waker| if let Waker::At(at) = waker { Some(*at) } else { None });
         match next.chain(expiry).filter(|at| *at > self.now).min() {
-            Some(at) => self.timers.set(Timer::Slot(id.clone()), at),
+            Some(at) => self.timers.set(&id.workflow, Timer::Slot(id.clone()), at),
             None => self.timers.clear(&Timer::Slot(id.clone())),
         }
         let live = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key));

@@ -93,11 +93,11 @@ impl Core {
         self.jobs.graph = graph;
         self.jobs.closed = 0;
         // What a trigger waits for may only now be a job that can be opened.
-        self.dirty.extend(self.upstream.lookers_for_nothing().cloned());
+        self.upstream.lookers_for_nothing().for_each(|slot| self.dirty.insert(slot.clone()));
         self.forget_relations();
         for (job, opened_by) in waiting {
             if self.live(&job).is_some() {
-                self.dirty.insert(job);
+                self.wake(job);
             } else if let Some(by) = opened_by {
                 self.jobs.prospects.insert(job, by);
             }
@@ -111,10 +111,10 @@ impl Core {
         for dependent in self.upstream.learn(slot, state, since) {
             let open = self.live(&dependent).is_some();
             match self.jobs.hear(&dependent, slot, Standing::of(Some(state))) {
-                Heard::Nothing if self.looks_at(&dependent, slot) => drop(self.dirty.insert(dependent)),
+                Heard::Nothing if self.looks_at(&dependent, slot) => self.wake(dependent),
                 Heard::Nothing => {}
                 Heard::News if !open => self.jobs.prospect(dependent, slot),
-                Heard::News | Heard::NoParent => drop(self.dirty.insert(dependent)),
+                Heard::News | Heard::NoParent => self.wake(dependent),
             }
         }
     }

@@ -139,9 +139,11 @@ struct Turn {
     asked_facts: BTreeMap<FactKey, bool>,
     /// Facts, and who told them, that wait for what the store says of them.
     parked_facts: VecDeque<(u64, Vec<Named>)>,
-    /// How many cron times were counted, and at which moment all that had passed were.
-    fired: usize,
+    /// How many cron times of each program were counted, and at which moment all that had passed were.
+    fired: BTreeMap<WorkflowId, usize>,
     fired_until: Option<Timestamp>,
+    /// At how many held slots of each program was looked because of facts.
+    judged: BTreeMap<WorkflowId, usize>,
     /// Runs that ended, as those are to hear of them who wait for that.
     ended: Vec<Occurrence>,
 }

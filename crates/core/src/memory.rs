@@ -26,8 +26,6 @@ pub(crate) struct Task {
     pub(crate) feed: Option<CronSchedule>,
     /// Queued slots in the order in which they go.
     pub(crate) queue: BTreeSet<Place>,
-    /// Held slots.
-    pub(crate) held: usize,
     /// Live runs.
     pub(crate) active: u32,
     /// Where it stands in the lines of its pools.
@@ -108,7 +106,6 @@ impl Task {
             feed: None,
             slots: BTreeMap::new(),
             queue: BTreeSet::new(),
-            held: 0,
             active: 0,
             rank: None,
             queued_at: None,

@@ -42,7 +42,7 @@ impl Core {
         // A slot exists once its time has passed: the window's end is exclusive.
         let after = (self.now - TICK).max(start_time.checked_sub(TICK).unwrap_or(Timestamp::MIN));
         match schedule.next_after(after) {
-            Some(next) => self.timers.set(Timer::Plan(id.clone()), next + TICK),
+            Some(next) => self.timers.set(id, Timer::Plan(id.clone()), next + TICK),
             None => self.timers.clear(&Timer::Plan(id.clone())),
         }
     }

@@ -34,8 +34,8 @@ pub struct Config {
     pub patience: SignedDuration,
     /// Whether jobs are run by workers only: a job that may go waits for one that has offered to do it.
     pub by_workers: bool,
-    /// So many slots a tick plans, looks at, and asks about again, each; workflows share them. What is left is for the next tick,
-    /// which is due at once. A step of a server that is stepped by hand has no such limit.
+    /// So many slots a tick plans, looks at, judges by their constraints, and asks about again, each, and so many timers it fires;
+    /// workflows share them. What is left is for the next tick, which is due at once. A step of a server that is stepped by hand has no such limit.
     pub at_once: usize,
 }
 

@@ -69,8 +69,8 @@ impl Core {
             asking.in_flight = true;
             asking.sent_at = self.now;
             // Should the answer get lost, the question is asked once more.
-            if let Ok(at) = self.now.checked_add(self.config.patience) {
-                self.timers.set(Timer::Probe(probe.clone()), at);
+            if let (Ok(at), Some(slot)) = (self.now.checked_add(self.config.patience), asking.waiting.first()) {
+                self.timers.set(&slot.workflow, Timer::Probe(probe.clone()), at);
             }
             self.command(Command::Probe(probe.clone()));
         }
@@ -132,10 +132,10 @@ impl Core {
         asking.looks = asking.looks.saturating_add(1);
         asking.answer = Some(answer);
         if news {
-            self.dirty.extend(asking.waiting.iter().cloned());
+            asking.waiting.iter().for_each(|slot| self.dirty.insert(slot.clone()));
         }
-        if let Some(at) = next_look {
-            self.timers.set(Timer::Probe(probe.clone()), at);
+        if let (Some(at), Some(slot)) = (next_look, asking.waiting.first()) {
+            self.timers.set(&slot.workflow, Timer::Probe(probe.clone()), at);
         }
     }
 }

@@ -15,13 +15,11 @@ use crate::memory::Task;
 #[derive(Default)]
 pub(crate) struct Program {
     /// The workflows: the program itself and the event schedules that run it.
-    members: BTreeSet<WorkflowId>,
+    pub(crate) members: BTreeSet<WorkflowId>,
     /// Runs that go on, by the log position of their dispatch.
     going: BTreeSet<(u64, SlotRef)>,
     /// Slots that are queued for one.
     queued: u32,
-    /// Slots that constraints hold back.
-    pub(crate) held: BTreeSet<SlotRef>,
     /// Held slots that wait for fewer runs, by the limit that has to be kept.
     pub(crate) lines: BTreeMap<u32, BTreeSet<LinePlace>>,
     /// Held slots that may go once a run ends, sooner than the clock says.
@@ -41,9 +39,6 @@ impl Program {
 
     fn count(&mut self, id: &SlotRef, slot: &Slot) {
         self.queued += u32::from(slot.state == SlotState::Queued);
-        if slot.state == SlotState::Held {
-            self.held.insert(id.clone());
-        }
         if slot.run_alive {
             self.going.insert((slot.last_run_seq, id.clone()));
         }
@@ -51,9 +46,6 @@ impl Program {
 
     fn discount(&mut self, id: &SlotRef, slot: &Slot) {
         self.queued = self.queued.saturating_sub(u32::from(slot.state == SlotState::Queued));
-        if slot.state == SlotState::Held {
-            self.held.remove(id);
-        }
         if slot.run_alive {
             self.going.remove(&(slot.last_run_seq, id.clone()));
         }
@@ -61,9 +53,8 @@ impl Program {
 }
 
 /// What a slot is among the runs of its program.
-fn counted(slot: &Slot) -> (Option<SlotState>, Option<u64>) {
-    let state = Some(slot.state).filter(|state| matches!(state, SlotState::Queued | SlotState::Held));
-    (state, slot.run_alive.then_some(slot.last_run_seq))
+fn counted(slot: &Slot) -> (bool, Option<u64>) {
+    (slot.state == SlotState::Queued, slot.run_alive.then_some(slot.last_run_seq))
 }
 
 impl Core {
@@ -87,10 +78,11 @@ impl Core {
         }
         program.count(id, after);
         if program.runs() < runs {
-            self.dirty.extend(std::mem::take(&mut program.awaiting_end));
+            let awaiting_end = std::mem::take(&mut program.awaiting_end);
             if !program.lines.is_empty() {
                 self.to_admit.insert(task.program.clone());
             }
+            awaiting_end.into_iter().for_each(|slot| self.wake(slot));
         }
     }
 
@@ -101,17 +93,20 @@ impl Core {
         let before = std::mem::replace(&mut task.program, now.clone());
         let slots: Vec<_> =
             task.slots.iter().map(|(key, live)| (SlotRef::new(id.clone(), key.clone()), &live.slot)).collect();
+        let mut woken = BTreeSet::new();
         if let Some(program) = self.programs.get_mut(&before)
             && program.members.remove(id)
         {
             slots.iter().for_each(|(id, slot)| program.discount(id, slot));
-            self.dirty.extend(std::mem::take(&mut program.awaiting_end));
+            woken = std::mem::take(&mut program.awaiting_end);
             self.to_admit.insert(before.clone());
         }
         let program = self.programs.entry(now.clone()).or_default();
         if program.members.insert(id.clone()) {
             slots.iter().for_each(|(id, slot)| program.count(id, slot));
         }
+        self.dirty.move_held(id, &before, &now);
+        woken.into_iter().for_each(|slot| self.wake(slot));
         if before != now {
             self.hand_over_last_run(id, &before);
         }

@@ -7,6 +7,7 @@ use kelos_model::trigger::Waker;
 use kelos_model::workflow::LastRun;
 use kelos_model::{BackfillId, EventRecord, Run, RunId, RunState, SlotRef, SlotState, WorkflowId, slot};
 
+use crate::constraints::line_place;
 use crate::memory::{Live, place};
 use crate::timers::Timer;
 use crate::{Core, WORKER};
@@ -59,8 +60,12 @@ impl Core {
 
     fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
         let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
-        let held = |slot: &slot::Slot| usize::from(slot.state == SlotState::Held);
-        task.held = (task.held + held(after)).saturating_sub(before.map_or(0, held));
+        if let Some(before) = before.filter(|slot| slot.state == SlotState::Held) {
+            let woken = self.dirty.remove_held(&task.program, &line_place(before, id.clone()));
+            if woken && after.state == SlotState::Held {
+                self.dirty.insert_held(task.program.clone(), line_place(after, id.clone()));
+            }
+        }
         let was_alive = before.is_some_and(|slot| slot.run_alive);
         if was_alive != after.run_alive {
             let change = |count: u32| if after.run_alive { count + 1 } else { count.saturating_sub(1) };
@@ -85,13 +90,13 @@ impl Core {
         }
         if before.is_some_and(|before| before.requested != after.requested) {
             // It may have been left alone until somebody asked for it.
-            self.dirty.insert(id.clone());
+            self.wake(id.clone());
             self.to_dispatch.insert(id.workflow.clone());
         }
         if let Some(before) = before.filter(|before| before.state == after.state) {
             if before.backfill != after.backfill && after.state.is_idle() {
                 // The backfill that it left may be paused.
-                self.dirty.insert(id.clone());
+                self.wake(id.clone());
             }
             return;
         }
@@ -108,17 +113,16 @@ impl Core {
             self.leave_line(id);
         }
         match after.state {
-            SlotState::Waiting => {
-                self.dirty.insert(id.clone());
-            }
+            SlotState::Waiting => self.wake(id.clone()),
             SlotState::Held => {
+                self.dirty.remove(id);
                 self.unsubscribe(id);
                 self.stop_awaiting(id);
-                self.dirty.insert(id.clone());
+                self.wake(id.clone());
             }
             SlotState::Backoff => {
                 self.forget_deferral(id);
-                self.timers.set(Timer::Slot(id.clone()), after.due.unwrap_or(self.now));
+                self.timers.set(&id.workflow, Timer::Slot(id.clone()), after.due.unwrap_or(self.now));
             }
             _ => {
                 self.dirty.remove(id);

@@ -156,7 +156,7 @@ impl Core {
         if relation.direction == Direction::Parents
             && self.live(&relation.of).is_some_and(|live| live.slot.state == SlotState::Waiting)
         {
-            self.dirty.insert(relation.of.clone());
+            self.wake(relation.of.clone());
         }
         self.finish();
         self.find_late_prospects();
@@ -164,7 +164,7 @@ impl Core {
 
     /// The success of a job was recorded before it was known whom that concerns: a person said that it succeeded.
     pub(crate) fn find_prospects_later(&mut self, parent: SlotRef) {
-        self.timers.set(Timer::Slot(parent.clone()), self.now + ASK_AGAIN);
+        self.timers.set(&parent.workflow, Timer::Slot(parent.clone()), self.now + ASK_AGAIN);
         self.relations.told.insert(parent);
     }
 

@@ -53,7 +53,6 @@ impl Core {
             task.active += 1;
             self.running += 1;
         }
-        task.held += usize::from(live.slot.state == SlotState::Held);
         if task.is_in_line(&live.slot) {
             task.queue.insert(place(&live.slot, &id.key));
         }

@@ -66,7 +66,7 @@ impl Core {
             live.deferred = Some((reason, times.saturating_add(1)));
         }
         if let Ok(at) = self.now.checked_add(wait) {
-            self.timers.set(Timer::Slot(id.clone()), at);
+            self.timers.set(&id.workflow, Timer::Slot(id.clone()), at);
         }
     }
 
@@ -74,7 +74,7 @@ impl Core {
     pub(crate) fn watch_run(&mut self, slot: &SlotRef, alive: bool) {
         let timer = Timer::Run(slot.clone());
         match self.now.checked_add(self.config.patience) {
-            Ok(at) if alive => self.timers.set(timer, at),
+            Ok(at) if alive => self.timers.set(&slot.workflow, timer, at),
             _ => self.timers.clear(&timer),
         }
     }

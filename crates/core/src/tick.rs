@@ -2,33 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelos_model::{Recall, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Recall, SlotRef, WorkflowId};
 
 use crate::dispatch::allows;
 use crate::timers::Timer;
 use crate::{Command, Core, Only};
 
 /// How many slots a tick may still look at.
-struct Looks {
-    /// Of each workflow.
+pub(crate) struct Looks {
+    /// Of each workflow, or program.
     share: usize,
     /// Of those of which some were.
     left: BTreeMap<WorkflowId, usize>,
 }
 
 impl Looks {
-    fn of(&self, id: &WorkflowId) -> usize {
+    fn new(most: usize, workflows: usize) -> Looks {
+        Looks { share: share(most, workflows), left: BTreeMap::new() }
+    }
+
+    pub(crate) fn of(&self, id: &WorkflowId) -> usize {
         self.left.get(id).copied().unwrap_or(self.share)
     }
 
-    fn use_up(&mut self, id: WorkflowId, looks: usize) {
+    pub(crate) fn use_up(&mut self, id: WorkflowId, looks: usize) {
         let left = self.of(&id).saturating_sub(looks);
         self.left.insert(id, left);
     }
 }
 
 /// What each of so many workflows has of what a tick may do.
-fn share(most: usize, workflows: usize) -> usize {
+pub(crate) fn share(most: usize, workflows: usize) -> usize {
     (most / workflows.max(1)).max(1)
 }
 
@@ -36,22 +40,23 @@ impl Core {
     pub(crate) fn tick(&mut self, only: &Only, look_again: bool) {
         // A step of a server that is stepped by hand is about everything.
         let most = if look_again { usize::MAX } else { self.config.at_once.max(1) };
-        self.fire_timers();
+        self.fire_timers(most);
         if look_again {
             self.to_plan.extend(self.tasks.keys().cloned());
             self.ask_all_probes(only);
         }
         let to_plan = take(&mut self.to_plan, only);
         to_plan.iter().for_each(|id| self.arm_firing(id));
-        self.fire_timers();
+        self.fire_due();
         let planned = share(most, to_plan.len());
         for id in to_plan {
             self.plan(&id, planned);
         }
         self.ask_again(most);
         // Who was held before has come further than who waits for its trigger, and goes first.
-        self.judge_held(only, Some(self.now));
-        let mut looks = Looks { share: share(most, self.dirty.iter().count()), left: BTreeMap::new() };
+        let mut held = Looks::new(most, self.dirty.held().count());
+        self.judge_held(only, Some(self.now), &mut held);
+        let mut looks = Looks::new(most, self.dirty.workflows().count());
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
             loop {
@@ -66,9 +71,9 @@ impl Core {
             if self.awaits_store() {
                 break;
             }
-            self.judge_held(only, None);
+            self.judge_held(only, None, &mut held);
             self.deliver_ends();
-            if !self.push() && !self.may_look(only, &looks) && !self.may_admit(only) {
+            if !self.push() && !self.may_look(only, &looks) && !self.may_judge(only, &held) {
                 break;
             }
         }
@@ -88,17 +93,27 @@ impl Core {
         !self.turn.to_recall.is_empty() || self.turn.step.commands.iter().any(is_recall)
     }
 
-    /// Fires the timers whose moment has come: most of them only note what is to be done.
-    fn fire_timers(&mut self) {
-        while let Some(timer) = self.timers.pop(self.now) {
+    /// Fires the timers whose moment has come, of each workflow its share.
+    fn fire_timers(&mut self, most: usize) {
+        let due = self.timers.due(self.now);
+        let most = share(most, due.len());
+        for id in due {
+            self.fire_timers_of(&id, most);
+        }
+        self.fire_due();
+    }
+
+    /// Fires timers of a workflow: most of them only note what is to be done.
+    pub(crate) fn fire_timers_of(&mut self, id: &WorkflowId, most: usize) {
+        for _ in 0..most {
+            let Some(timer) = self.timers.pop(id, self.now) else { return };
             match timer {
                 Timer::Plan(id) => {
                     self.to_plan.insert(id);
                 }
-                Timer::Fire(id) => self.fire_next(&id),
-                Timer::Slot(slot) => {
-                    self.dirty.insert(slot);
-                }
+                // They are counted by themselves, in the order of all.
+                Timer::Fire(_) => {}
+                Timer::Slot(slot) => self.wake(slot),
                 Timer::Run(slot) => self.ask_about(&slot),
                 Timer::Probe(probe) => {
                     if let Some(workflow) = self.waits_for(&probe) {
@@ -122,49 +137,19 @@ impl Core {
         due.iter().for_each(|probe| self.probe_due(probe));
     }
 
-    /// Whether any slot may be looked at in this tick.
+    /// Whether any slot that is not held may be looked at in this tick.
     fn may_look(&self, only: &Only, looks: &Looks) -> bool {
-        let mut woken = self.dirty.iter().filter(|(id, _)| allows(only, id));
-        woken.any(|(id, keys)| looks.of(id) > 0 || self.has_held(id) && keys.iter().any(|key| self.is_held(id, key)))
-    }
-
-    fn has_held(&self, id: &WorkflowId) -> bool {
-        self.tasks.get(id).is_some_and(|task| task.held > 0)
-    }
-
-    fn is_held(&self, id: &WorkflowId, key: &SlotKey) -> bool {
-        let live = self.tasks.get(id).and_then(|task| task.slots.get(key));
-        live.is_some_and(|live| live.slot.state == SlotState::Held)
+        self.dirty.workflows().any(|id| allows(only, id) && looks.of(id) > 0)
     }
 
     /// Takes the slots that are to be looked at and are not held, of each workflow its share.
     fn take_dirty(&mut self, only: &Only, looks: &mut Looks) -> Vec<SlotRef> {
-        let woken: Vec<WorkflowId> =
-            self.dirty.iter().map(|(id, _)| id).filter(|id| allows(only, id)).cloned().collect();
+        let woken: Vec<WorkflowId> = self.dirty.workflows().filter(|id| allows(only, id)).cloned().collect();
         let mut taken = Vec::new();
         for id in woken {
-            let has_held = self.has_held(&id);
-            let slots = self.tasks.get(&id).map(|task| &task.slots);
-            let is_held = |key: &SlotKey| {
-                let live = slots.and_then(|slots| slots.get(key)).filter(|_| has_held);
-                live.is_some_and(|live| live.slot.state == SlotState::Held)
-            };
-            let of_it = self.dirty.take(&id, looks.of(&id), |key| !is_held(key));
+            let of_it = self.dirty.take(&id, looks.of(&id));
             looks.use_up(id, of_it.len());
             taken.extend(of_it);
-        }
-        taken
-    }
-
-    /// Takes the held slots that are to be looked at.
-    pub(crate) fn take_dirty_held(&mut self, only: &Only) -> Vec<SlotRef> {
-        let woken = self.dirty.iter().map(|(id, _)| id).filter(|id| allows(only, id) && self.has_held(id));
-        let mut taken = Vec::new();
-        for id in woken.cloned().collect::<Vec<_>>() {
-            let slots = self.tasks.get(&id).map(|task| &task.slots);
-            let live = |key: &SlotKey| slots.and_then(|slots| slots.get(key));
-            let is_held = |key: &SlotKey| live(key).is_some_and(|live| live.slot.state == SlotState::Held);
-            taken.extend(self.dirty.take(&id, usize::MAX, is_held));
         }
         taken
     }

@@ -75,3 +75,21 @@ fn the_same_scenario_comes_out_the_same_twice() {
         assert_eq!(play("first", &text), play("second", &text));
     }
 }
+
+#[test]
+fn who_makes_up_thousands_of_missed_times_keeps_nobody_else_waiting() {
+    let mut world = World::new();
+    let mut tick = |input: &str| support::script::perform(&mut world, input).unwrap();
+    tick("limit 20000");
+    tick("executors slow");
+    tick("at 2026-11-20T10:00:30Z");
+    tick("define p program");
+    tick("define flood runs p when cron(* * * * *) catches all enabled");
+    tick("define q program");
+    tick("define other runs q when cron(0 10 27 * *) enabled");
+    let came = tick("at 2026-11-27T10:00:30Z");
+    let missed = |came: &[String]| came.iter().filter(|line| line.contains("flood@")).count();
+    assert!(came.iter().any(|line| line.contains("other@") && line.contains("dispatched")), "{came:#?}");
+    assert!((1..5000).contains(&missed(&came)), "{}", missed(&came));
+    assert!(missed(&tick("at +1s")) > 0, "the rest comes with the next ticks");
+}
