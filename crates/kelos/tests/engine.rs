@@ -137,6 +137,44 @@ async fn a_stepped_engine_moves_only_when_stepped() {
     handle.stop().await;
 }
 
+/// Starts runs, and never says a word about one that is to end: the server that has them is down.
+#[derive(Clone, Default)]
+struct Gone(Held);
+
+impl Executor for Gone {
+    fn start(&self, start: Start, reports: Reports) {
+        self.0.start(start, reports);
+    }
+
+    fn check(&self, _: &RunId, _: Option<&str>, _: Reports) {}
+
+    fn cancel(&self, _: &RunId, _: Option<&str>, _: Reports) {}
+}
+
+/// A step waited for as long as the server was down that had a killed run, and for ever where a run was not known any more.
+#[tokio::test]
+async fn a_step_ends_whatever_becomes_of_the_runs_before_it() {
+    let (held, gone) = (Held::default(), Gone::default());
+    let of = |id: &str, executor: &str| {
+        let mut workflow = Arc::unwrap_or_clone(hourly(id, Trigger::Always));
+        workflow.job.executor = executor.into();
+        Arc::new(workflow)
+    };
+    let executors = Executors::default().with("held", held.clone()).with("gone", gone);
+    let parts = EngineParts { executors, ..parts(Box::new(MemoryStore::new()), &held, Pace::Stepped) };
+    let handle = engine::start(parts).unwrap();
+    handle.define(vec![of("a", "held"), of("b", "gone")], BTreeMap::new()).unwrap();
+    handle.step(at("2016-01-01T00:30Z"), None).await.unwrap();
+    let killed = SlotRef::at(named("b"), at("2016-01-01T00:00Z"));
+    handle.ask("me", Ask::Kill { slot: killed, reason: None }).await.unwrap();
+    held.going.lock().unwrap().clear();
+
+    let step = handle.step(at("2016-01-01T12:30Z"), None);
+    tokio::time::timeout(Duration::from_secs(30), step).await.expect("the step ends").unwrap();
+    assert_eq!(state(&handle, "b", "2016-01-01T00:00Z"), Some(SlotState::Killed));
+    handle.stop().await;
+}
+
 #[tokio::test]
 async fn an_engine_by_itself_goes_on_after_each_report() {
     let executor = Held::default();

@@ -164,8 +164,10 @@ fn entry(name: String, about: &std::fs::Metadata) -> Entry {
     Entry { name, kind, bytes, modified }
 }
 
+/// Whether an error says that nothing is there. Nothing can have a name that is too long either.
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
 fn failure(what: &'static str, path: &str, error: &io::Error) -> StorageError {

@@ -23,6 +23,8 @@ pub(super) struct Stepping {
     current: Option<Wanted>,
     probes: BTreeSet<Probe>,
     starts: BTreeSet<RunId>,
+    /// Runs that are to end: nobody waits to hear how they stand, which may take as long as somebody else's server is down.
+    cancelled: BTreeSet<RunId>,
     relations: BTreeSet<Relation>,
 }
 
@@ -37,8 +39,12 @@ impl Stepping {
             Command::Probe(probe) => {
                 self.probes.insert(probe.clone());
             }
-            Command::StartRun { run, .. } | Command::CheckRun { run, .. } => {
+            Command::StartRun { run, .. } | Command::CheckRun { run, .. } if !self.cancelled.contains(run) => {
                 self.starts.insert(run.clone());
+            }
+            Command::CancelRun { run, .. } => {
+                self.starts.remove(run);
+                self.cancelled.insert(run.clone());
             }
             Command::Relate(relation) => {
                 self.relations.insert(relation.clone());
@@ -53,10 +59,12 @@ impl Stepping {
             Input::ProbeAnswered { probe, .. } => {
                 self.probes.remove(probe);
             }
-            // It did not start yet, and the next thing sent out is a start.
-            Input::RunReported { report: Report::NeverStarted, .. } => {}
-            Input::RunReported { run, .. } => {
+            // Where it is to be started after all, that is sent out in the turn that takes this, before the step can end.
+            Input::RunReported { run, report } => {
                 self.starts.remove(run);
+                if matches!(report, Report::Ended { .. }) {
+                    self.cancelled.remove(run);
+                }
             }
             Input::Related { relation, .. } => {
                 self.relations.remove(relation);
