@@ -5,33 +5,8 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 use crate::cdap_support::Cdap;
+use crate::dice::{Dice, seeds};
 use crate::support::Reply;
-
-/// Draws of one seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % end as u64).unwrap()
-    }
-
-    fn one_in(&mut self, many: usize) -> bool {
-        self.below(many) == 0
-    }
-
-    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        all[self.below(all.len())]
-    }
-
-    fn value(&mut self, all: Vec<Value>) -> Value {
-        let chosen = self.below(all.len());
-        all[chosen].clone()
-    }
-}
 
 /// Something that hardly any field expects.
 fn junk(dice: &mut Dice) -> Value {
@@ -500,7 +475,7 @@ async fn mistake(server: &Cdap, sent: &Sent, reply: &Reply) -> Option<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_client_sends_it_is_answered_plainly_and_nothing_is_taken_silently() {
     let (mut statuses, mut mistakes) = (std::collections::BTreeMap::new(), Vec::new());
-    for seed in 0..4 {
+    for seed in seeds(4) {
         let server = Cdap::start().await;
         let mut dice = Dice(seed);
         for _ in 0..500 {

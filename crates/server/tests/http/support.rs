@@ -25,7 +25,7 @@ use tower::ServiceExt;
 /// Nothing in these tests takes longer, unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The moment at which the clock of every server stands.
+/// The moment at which the clock of every server stands until a test moves it.
 pub(crate) const NOW: &str = "2015-09-13T15:01:00.000Z";
 
 pub(crate) fn at(text: &str) -> Timestamp {
@@ -53,15 +53,22 @@ pub(crate) fn workflow(id: &str, fields: &str) -> String {
 #[derive(Clone, Default)]
 pub(crate) struct Runs(Arc<Mutex<BTreeMap<RunId, Reports>>>);
 
+fn name_of(run: &RunId) -> String {
+    format!("{:07}-oozie-W", run.number)
+}
+
 impl Executor for Runs {
     fn start(&self, start: Start, reports: Reports) {
         self.0.lock().unwrap().insert(start.run.clone(), reports.clone());
-        let external_id = format!("{:07}-oozie-W", start.run.number);
-        reports.run(&start.run, Report::Started { external_id });
+        reports.run(&start.run, Report::Started { external_id: name_of(&start.run) });
     }
 
     fn check(&self, run: &RunId, _: Option<&str>, reports: Reports) {
-        reports.run(run, Report::NeverStarted);
+        let report = match self.0.lock().unwrap().contains_key(run) {
+            true => Report::Started { external_id: name_of(run) },
+            false => Report::NeverStarted,
+        };
+        reports.run(run, report);
     }
 
     fn cancel(&self, run: &RunId, _: Option<&str>, reports: Reports) {
@@ -76,11 +83,13 @@ pub(crate) struct Setup {
     pub(crate) on_disk: bool,
     /// Whether runs end up with the executors that a real server has.
     pub(crate) real_executors: bool,
+    /// Runs at once at most.
+    pub(crate) max_running: u32,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { pace: Pace::Stepped, on_disk: false, real_executors: false }
+        Setup { pace: Pace::Stepped, on_disk: false, real_executors: false, max_running: 256 }
     }
 }
 
@@ -89,6 +98,7 @@ pub(crate) struct Server {
     pub(crate) router: Router,
     pub(crate) node: Node,
     pub(crate) folder: TempDir,
+    clock: Arc<Mutex<Timestamp>>,
     runs: Runs,
 }
 
@@ -139,7 +149,10 @@ impl Server {
         // Only what a test asks for is loaded.
         config.reload_every = Duration::from_secs(86_400);
         config.pace = setup.pace;
-        config.clock = Arc::new(|| at(NOW));
+        config.core.max_running = setup.max_running;
+        let clock = Arc::new(Mutex::new(at(NOW)));
+        let hand = clock.clone();
+        config.clock = Arc::new(move || *hand.lock().unwrap());
         if !setup.real_executors {
             config.executors = Executors::default().with("oozie", runs.clone()).with("command", runs.clone());
         }
@@ -151,9 +164,14 @@ impl Server {
         let leading = |status: &Status| matches!(status, Status::Leading { .. });
         tokio::time::timeout(PATIENCE, node.handle().watch_status().wait_for(leading)).await.unwrap().unwrap();
         let router = router(App::new(node.clone(), "1.2.3"));
-        let server = Server { router, node, folder, runs };
+        let server = Server { router, node, folder, clock, runs };
         server.post("/clear-cache").await.ok();
         server
+    }
+
+    /// Moves the clock, which stands still otherwise.
+    pub(crate) fn set_clock(&self, to: Timestamp) {
+        *self.clock.lock().unwrap() = to;
     }
 
     /// Writes a file of definitions; the next step, or `/clear-cache`, loads it.
