@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 
 use super::state::{Cancelled, Entry, Place, State};
 use super::{Answer, Roll, Seen, Word, verdict};
-use crate::engine::{Handle, Status};
+use crate::engine::{AskError, Handle, Status};
 use crate::executor::{Executor, Reports, Start, run_ref};
 use crate::local::{Launcher, LocalError, gone, unique};
 
@@ -37,6 +37,9 @@ pub enum NotTaken {
     /// The leader ends.
     #[error("hear a worker: this leader is ending")]
     Closing,
+    /// What it reported was not stored: the leader lost the lead, or its store failed.
+    #[error("store what a worker reported: this process does not lead at the moment")]
+    NotStored,
     /// The server does its jobs itself.
     #[error("take a worker on: this server runs jobs itself, expected one that hands them to workers")]
     ByItself,
@@ -158,7 +161,12 @@ impl Desk {
             inner.end_doubt().await;
         }
         if is_new || !word.reports.is_empty() || word.leaves {
-            inner.settle().await;
+            let is_stored = inner.settle().await;
+            // What is confirmed it forgets: what was not stored is to be said again, to whoever leads then.
+            if !is_stored && !word.reports.is_empty() {
+                return Err(NotTaken::NotStored);
+            }
+            inner.state().stored(&worker, &word.reports);
         }
         inner.wait_for_orders(&worker, Duration::from_millis(word.wait_millis)).await;
         inner.answer(&worker, session, &word, refused)
@@ -251,12 +259,13 @@ impl Inner {
         }
     }
 
-    /// Waits until what was reported is committed.
-    async fn settle(&self) {
-        let Some(engine) = self.engine.get() else { return };
-        // The engine answers in order, after the commit; what it is asked for does not matter.
-        let Ok(nobody) = WorkflowId::new("-") else { return };
-        let _ = engine.ask("desk", Ask::Inspect(SlotRef::at(nobody, jiff::Timestamp::UNIX_EPOCH))).await;
+    /// Waits until what was reported is committed; false where it was not.
+    async fn settle(&self) -> bool {
+        let Some(engine) = self.engine.get() else { return true };
+        // The engine answers in order, after the commit; what it is asked for does not matter, nor what it says.
+        let Ok(nobody) = WorkflowId::new("-") else { return true };
+        let answer = engine.ask("desk", Ask::Inspect(SlotRef::at(nobody, jiff::Timestamp::UNIX_EPOCH))).await;
+        matches!(answer, Ok(_) | Err(AskError::Refused(_)))
     }
 
     /// The workflows whose jobs are done by workers that take all.

@@ -173,9 +173,13 @@ impl State {
             self.claim(run, worker, false);
             match what {
                 Report::Started { external_id } => self.started(run, worker, external_id),
+                // It is known until its end is stored: what an engine dropped with its lead is to be said again.
+                Report::Ended { .. } | Report::Gave { .. } => self.say(run, what.clone()),
                 // One that was put off will be asked for anew.
-                Report::Ended { .. } | Report::Deferred { .. } => self.ended(run, worker, what),
-                Report::Gave { .. } => self.say(run, what.clone()),
+                Report::Deferred { .. } => {
+                    self.say(run, what.clone());
+                    self.forget(run, worker);
+                }
                 Report::NeverStarted => {}
             }
         }
@@ -252,8 +256,17 @@ impl State {
         self.say(run, Report::Started { external_id });
     }
 
-    fn ended(&mut self, run: &RunId, worker: &Arc<str>, what: &Report) {
-        self.say(run, what.clone());
+    /// Takes note that what a worker said of its runs is stored.
+    pub(super) fn stored(&mut self, worker: &Arc<str>, reports: &[Told]) {
+        for Told { run, what } in reports {
+            let is_its = |entry: &Entry| matches!(&entry.place, Place::Given(other) if other == worker);
+            if matches!(what, Report::Ended { .. }) && self.runs.get(run).is_some_and(is_its) {
+                self.forget(run, worker);
+            }
+        }
+    }
+
+    fn forget(&mut self, run: &RunId, worker: &Arc<str>) {
         self.runs.remove(run);
         if let Some(session) = self.sessions.get_mut(worker) {
             session.forget(run);

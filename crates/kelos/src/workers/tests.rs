@@ -1,18 +1,23 @@
 //! A desk and its workers in one process: executors are fakes, and no time passes but by word.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kelos_core::Input;
+use kelos_core::{Ask, Config, Input, SubmitRequest};
 use kelos_model::jobs::JobKeys;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
-use kelos_model::{Outcome, RunId, SlotRef, Workflow, WorkflowId};
+use kelos_model::{Event, EventRecord, Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_storage::{Storage, StorageConfig};
+use kelos_store::{MemoryDisk, MemoryStore, Store};
 use serde_json::Map;
 use tokio::sync::mpsc;
 
 use super::{Answer, Claimed, Desk, Door, NoAnswer, NotTaken, Roll, Signature, Told, Wanted, Word, Worker};
-use crate::executor::{Executor, Executors, Given, Reports, Start};
+use crate::engine::{self, EngineParts, Handle, Pace, Status};
+use crate::executor::{Executor, Executors, Given, Reports, Start, WORKER};
+use crate::job::NoFunctions;
 use crate::local::{Launcher, Limits};
 
 /// Nothing takes so long unless it hangs.
@@ -135,7 +140,7 @@ impl Door for Direct {
         let desk = self.0.lock().unwrap().clone();
         desk.hear(worker, word.clone()).await.map_err(|error| match error {
             NotTaken::GivenUp => NoAnswer::GivenUp(error.to_string()),
-            NotTaken::Closing => NoAnswer::Away(error.to_string()),
+            NotTaken::Closing | NotTaken::NotStored => NoAnswer::Away(error.to_string()),
             NotTaken::ByItself => NoAnswer::Never(error.to_string()),
         })
     }
@@ -397,4 +402,89 @@ async fn a_run_that_a_worker_has_no_more_is_given_to_it_again() {
     let with_it = Word { runs: has(&[run("app1", "20140101_1")]), ..word(2, 0, Some(&first)) };
     assert!(bench.say("w1", with_it).await.starts.is_empty());
     assert_eq!(bench.say("w1", word(3, 1, Some(&first))).await.starts.len(), 1);
+}
+
+/// An engine whose runs are done by workers, over a disk that others may lead on.
+fn engine_on(disk: &MemoryDisk, desk: &Desk) -> Handle {
+    let parts = EngineParts {
+        store: Box::new(MemoryStore::on(disk)),
+        node: "test".to_owned(),
+        clock: Arc::new(|| jiff::Timestamp::UNIX_EPOCH),
+        pace: Pace::ByItself,
+        config: Config { by_workers: true, ..Config::default() },
+        executors: Executors::default().with(WORKER, desk.clone()),
+        functions: Arc::new(NoFunctions),
+        storage: Storage::new(StorageConfig::default()),
+        runtime: tokio::runtime::Handle::current(),
+        lease: Duration::from_secs(10),
+    };
+    let engine = engine::start(parts).unwrap();
+    desk.connect(engine.clone());
+    engine
+}
+
+/// Waits until something holds, looking again and again.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let waits = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.unwrap_or_else(|_| panic!("never came: {what}"));
+}
+
+/// Somebody else leads for a moment, while a worker reports to the one that led.
+async fn reported_while_nobody_stores(
+    report: impl Fn(&Held),
+) -> (Handle, SlotRef, mpsc::UnboundedReceiver<super::News>) {
+    let bench = Bench::new();
+    let (disk, held) = (MemoryDisk::new(), Held::default());
+    let engine = engine_on(&disk, &bench.desk);
+    let run = run("app1", "20140101_1");
+    engine.define(vec![start("app1", "20140101_1", "w1").workflow], BTreeMap::new()).unwrap();
+    until("the lead", || matches!(engine.status(), Status::Leading { .. })).await;
+    let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let executors = Executors::default().with("held", held.clone());
+    let wanted = Wanted { workflows: [run.slot.workflow.clone()].into(), ..one_at_a_time() };
+    let (worker, news) = Worker::start("w1".to_owned(), door, executors, wanted, bench.signature());
+    let ask = SubmitRequest { jobs: vec![run.slot.clone()], priority: 0, readd: false, reason: None };
+    engine.ask("ann", Ask::Submit(ask)).await.unwrap();
+    let state = || engine.reader().slot(&run.slot).unwrap().map(|slot| slot.state);
+    until("the run", || state() == Some(SlotState::Running)).await;
+
+    let mut other = MemoryStore::on(&disk);
+    let later = jiff::Timestamp::from_second(3600).unwrap();
+    let lease = other.lease("other", later, 1000).unwrap().unwrap();
+    report(&held);
+    until("the loss of the lead", || matches!(engine.status(), Status::Standby)).await;
+    other.release(lease).unwrap();
+    until("the lead again", || matches!(engine.status(), Status::Leading { .. })).await;
+    if !held.0.lock().unwrap().is_empty() {
+        held.end(Outcome::Succeeded);
+    }
+    until("the end", || state().is_some_and(SlotState::is_final)).await;
+    worker.leave().await;
+    (engine, run.slot, news)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_run_gave_and_its_leader_could_not_store_is_said_again() {
+    let outputs = Map::from_iter([("rows".to_owned(), 12.into())]);
+    let (engine, slot, _news) = reported_while_nobody_stores(|held| {
+        let (run, reports) = held.0.lock().unwrap()[0].clone();
+        reports.run(&run, Report::Gave { outputs: outputs.clone() });
+    })
+    .await;
+    let history = engine.reader().history(&slot).unwrap();
+    let gave = SlotEvent::Gave { run: 1, outputs: outputs.clone() };
+    let said = |record: &EventRecord| matches!(&record.event, Event::Slot { what, .. } if *what == gave);
+    assert_eq!(history.iter().filter(|record| said(record)).count(), 1, "{history:?}");
+    assert_eq!(engine.reader().slot(&slot).unwrap().unwrap().last_run, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_end_its_leader_could_not_store_is_not_done_again() {
+    let (engine, slot, _news) = reported_while_nobody_stores(|held| drop(held.end(Outcome::Succeeded))).await;
+    let row = engine.reader().slot(&slot).unwrap().unwrap();
+    assert_eq!((row.state, row.last_run), (SlotState::Succeeded, 1));
 }

@@ -100,6 +100,7 @@ fn refused(why: NotTaken) -> Problem {
     match why {
         NotTaken::GivenUp => Problem::new(StatusCode::GONE, "worker-given-up", detail),
         NotTaken::Closing => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "ending", detail),
+        NotTaken::NotStored => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-stored", detail),
         NotTaken::ByItself => Problem::conflict("runs-jobs-itself", detail)
             .with_hint("stop it, and `kelos worker` leads; or start it as `kelos up --workers`"),
     }
