@@ -29,13 +29,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Bytes of output that are read at once.
 const PIECE: usize = 64 << 10;
 
+/// What shells take for the end by Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0  the job succeeded
   1  it failed, or was refused: it exists already, is not valid, or there is no such app
   2  the command line makes no sense
   3  the leader does not answer
-  4  there was no job to be run within --timeout";
+  4  there was no job to be run within --timeout
+  130  it was interrupted again on its way out";
 
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
@@ -121,9 +125,16 @@ fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
         in_all: Some(1),
         attempts: args.max_retry,
     };
+    let mut signals = {
+        let _within = crew.runtime.enter();
+        Signals::listen()?
+    };
     let outcome = crew.runtime.block_on(async {
         let (worker, mut news) = crew.start(wanted, args.more())?;
-        came(&mut news).await?;
+        tokio::select! {
+            came = came(&mut news) => came?,
+            () = signals.wait() => return Ok(None),
+        }
         if let Some(job) = &job {
             // It is offered to do before it is there, so that nobody else gets it.
             if let Err(failure) = tokio::task::block_in_place(|| open(&crew, args, job)) {
@@ -132,9 +143,13 @@ fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
             }
             worker.go();
         }
-        let mut signals = Signals::listen()?;
         let first = first(&crew, &mut news, &mut signals, args.timeout, job.as_ref()).await;
         one_job(&crew.launcher, &worker, &mut news, &mut signals, first).await
+    });
+    // Nothing that is left to do is worth waiting for somebody who wants to go.
+    crew.runtime.spawn(async move {
+        signals.wait().await;
+        std::process::exit(INTERRUPTED);
     });
     // The leader knows why there was none, and that may be this process.
     let outcome = outcome.and_then(|over| over.ok_or_else(|| none_came(&crew, args, job.as_ref())));
@@ -224,11 +239,7 @@ async fn one_job(
 ) -> Result<Option<Over>, Failure> {
     let first = match first {
         Some(first) => Some(first),
-        None => {
-            // What is given to it on its way out it does.
-            worker.leave().await;
-            news.try_recv().ok()
-        }
+        None => on_its_way_out(worker, news, signals).await,
     };
     let run = match first {
         Some(News::Began(run)) => run,
@@ -236,8 +247,32 @@ async fn one_job(
         _ => return Ok(None),
     };
     let over = follow(launcher, &run, signals, over(&run, news)).await;
-    worker.leave().await;
+    tokio::select! {
+        () = worker.leave() => {}
+        () = signals.wait() => eprintln!("its leader has not heard of its end; whoever leads next finds that in its folder"),
+    }
     over.map(Some)
+}
+
+/// What is given to a worker on its way out, which it does; none where nothing is, or a signal comes.
+async fn on_its_way_out(
+    worker: &Worker<Line>,
+    news: &mut UnboundedReceiver<News>,
+    signals: &mut Signals,
+) -> Option<News> {
+    let left = worker.leave();
+    tokio::pin!(left);
+    loop {
+        tokio::select! {
+            biased;
+            told = news.recv() => match told {
+                Some(News::Came) => {}
+                told => return told,
+            },
+            () = &mut left => return news.try_recv().ok(),
+            () = signals.wait() => return None,
+        }
+    }
 }
 
 /// Waits for the end of the one run.

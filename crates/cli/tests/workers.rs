@@ -466,6 +466,25 @@ fn signal(which: &str, pid: &str) {
 }
 
 #[test]
+fn a_run_on_its_way_out_can_be_interrupted() {
+    let folder = folder(&[("app1", "true"), ("other", "true")]);
+    let leader = worker(&folder, &["-a", "other", "-n", "1"]);
+    let pid = leader.said.split(':').nth(1).expect("a name").to_owned();
+    let mut run = kelos(&["run", "app1", "--timeout", "60"]).current_dir(folder.path()).spawn().expect("kelos");
+    let roll = folder.path().join(".kelos/workers");
+    eventually("two workers", || (std::fs::read_dir(&roll).ok()?.count() == 2).then_some(()));
+    // It can't say that it leaves, and nobody tells it why there was no job.
+    signal("-STOP", &pid);
+    let code = eventually("its end", || {
+        signal("-INT", &run.id().to_string());
+        run.try_wait().expect("a process")
+    });
+    signal("-CONT", &pid);
+    assert!([Some(4), Some(130), None].contains(&code.code()), "{code}");
+    assert!(leader.stop().success());
+}
+
+#[test]
 fn fault_8_a_worker_that_hung_is_not_believed_and_begins_anew() {
     let folder = folder(&[("app1", HELD), ("other", "true")]);
     let _leader = worker(&folder, &["-a", "other", "--lease", "0.5"]);
