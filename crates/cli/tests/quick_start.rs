@@ -101,3 +101,71 @@ fn where_only_variables_name_the_apps_nobody_else_is_asked() {
     let said = String::from_utf8(output.stderr).expect("text");
     assert!(said.contains("find the server of this folder, whose apps the environment names"), "{said}");
 }
+
+mod real {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::{clone, run};
+
+    /// Sets a field of a hash in Redis.
+    fn set(server: &str, key: &str, field: &str, value: &str) {
+        let mut line = TcpStream::connect(server).expect("Redis");
+        let words = ["HSET", key, field, value].map(|word| format!("${}\r\n{word}\r\n", word.len()));
+        line.write_all(format!("*4\r\n{}", words.concat()).as_bytes()).expect("to say it");
+        let mut answer = [0; 4];
+        line.read_exact(&mut answer).expect("an answer");
+        assert_eq!(&answer, b":1\r\n", "{key} {field}");
+    }
+
+    #[test]
+    #[ignore = "needs a real server: servers/run with redis -- cargo test -- --ignored real::"]
+    fn where_the_variables_name_redis_its_apps_are_those_of_the_folder() {
+        let Some(address) = kelos_test_servers::address("KELOS_TEST_REDIS") else { return };
+        let server = address.trim_start_matches("redis://");
+        let (host, port) = server.rsplit_once(':').expect("a port");
+        let prefix = format!("quick-start-{}/", std::process::id());
+        let app = |name: &str, field: &str, value: &str| set(server, &format!("{prefix}{name}"), field, value);
+        app("app1", "'bash_cmd'", "'echo {app_name} {date}'");
+        app("app2", "'bash_cmd'", "u'echo {job_id}'");
+        app("app2", "'depends_on'", "{'app_name': ['app1']}");
+        let variables = [
+            ("STOLOS_CONFIGURATION_BACKEND", "redis"),
+            ("STOLOS_REDIS_HOST", host),
+            ("STOLOS_REDIS_PORT", port),
+            ("STOLOS_REDIS_KEY_PREFIX", &*prefix),
+            ("STOLOS_JOB_ID_DEFAULT_TEMPLATE", "{date}_{client_id}"),
+            ("STOLOS_TIMEOUT", "60"),
+            ("KELOS_SERVER", ""),
+        ];
+        // Nothing stands in it: no script, no file of apps.
+        let folder = clone();
+        let tried = |name: &str, args: &[&str]| run(&folder, &variables, name, args);
+        let said = |name: &str, args: &[&str]| {
+            let (code, out, err) = tried(name, args);
+            assert_eq!(code, 0, "{name} {args:?}: {out}{err}");
+            out
+        };
+        assert_eq!(said("kelos", &["slots"]), "no slots\n");
+        assert_eq!(
+            said("kelos", &["parents", "app2", "20140101_7"]),
+            "app2 20140101_7 waits for 1 job, 0 of them succeeded\n  app1  20140101_7  never opened\n"
+        );
+        assert_eq!(
+            said("kelos", &["children", "app1", "20140101_7"]),
+            "1 job waits for app1 20140101_7\n  app2  20140101_7  never opened\n"
+        );
+        assert_eq!(said("stolos-submit", &["-a", "app2", "-j", "20140101_7"]), "app2@20140101_7 was opened\n");
+        assert!(said("kelos", &["why", "app2", "20140101_7"]).contains("waits for 1 job: app1@20140101_7"));
+        // The success of the parent opens the way.
+        assert_eq!(said("stolos", &["-a", "app1"]), "app1 20140101\n");
+        assert_eq!(said("stolos", &["-a", "app2"]), "20140101_7\n");
+        let listed = said("kelos", &["slots"]);
+        assert_eq!(listed.matches("succeeded").count(), 2, "{listed}");
+        let (code, _, refused) = tried("stolos-submit", &["-a", "app3", "-j", "20140101_7"]);
+        assert!(code != 0 && refused.contains("no workflow is named \"app3\""), "{refused}");
+        // What is written there later is there for the next command.
+        app("app3", "'bash_cmd'", "'true'");
+        assert_eq!(said("stolos-submit", &["-a", "app3", "-j", "20140101_7"]), "app3@20140101_7 was opened\n");
+    }
+}
