@@ -79,7 +79,10 @@ interface Retry {
     jitterPercent?: number | string;
     /** The same as a share from 0 to 1. */
     jitter?: number;
-    /** Whether a run with an unknown outcome counts as failed (default), or makes the slot fail for good. */
+    /**
+     * Whether a run with an unknown outcome counts as failed (default), or makes the slot fail for good. Where a service took a job for certain
+     * and can't be asked about it, it always does.
+     */
     onUnknown?: "retry" | "fail";
 }
 

@@ -138,7 +138,7 @@ pub(crate) fn ended(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded => "succeeded".to_owned(),
         Outcome::Killed => "was killed".to_owned(),
-        Outcome::Unknown { .. } | Outcome::Refused { .. } => outcome.to_string(),
+        Outcome::Unknown { .. } | Outcome::Lost { .. } | Outcome::Refused { .. } => outcome.to_string(),
         Outcome::Failed { reason, .. } => format!("failed: {reason}"),
     }
 }

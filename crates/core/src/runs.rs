@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kelos_model::retry::{OnUnknown, scramble};
+use kelos_model::retry::scramble;
 use kelos_model::run::Report;
 use kelos_model::{Outcome, Run, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
 
@@ -128,7 +128,7 @@ impl Core {
         let Some(live) = task.slots.get(&run.slot.key) else { return };
         let policy = task.row.definition.retry;
         let retry = live.slot.retries + 1;
-        let given_up = matches!(outcome, Outcome::Unknown { .. }) && policy.on_unknown == OnUnknown::Fail;
+        let given_up = policy.gives_up(&outcome);
         let retries = live.attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
         let gone = !task.row.present && task.row.definition.keys.events().is_some();
         if retry > retries || given_up || gone {

@@ -511,6 +511,11 @@ fn failed_words(outcome: &kelos_model::Outcome) -> String {
     match outcome {
         kelos_model::Outcome::Failed { reason, .. } => format!("it failed ({reason})"),
         kelos_model::Outcome::Unknown { reason } => format!("its outcome is unknown ({reason})"),
+        kelos_model::Outcome::Lost { reason } => {
+            format!(
+                "its outcome is unknown, and it was begun for certain, so that it is not tried again by itself ({reason})"
+            )
+        }
         other => format!("it {other}"),
     }
 }

@@ -3,6 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::run::Outcome;
+
 /// How the wait grows from one retry to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -45,6 +47,16 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// Whether no attempt follows one that ended so, however many are left: the job may go on, or have been done.
+    #[must_use]
+    pub fn gives_up(&self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Lost { .. } => true,
+            Outcome::Unknown { .. } => self.on_unknown == OnUnknown::Fail,
+            _ => false,
+        }
+    }
+
     /// A policy of `count` immediate retries, which is what Celos's `maxRetryCount` means.
     #[must_use]
     pub fn immediate(count: u32) -> Self {

@@ -103,6 +103,11 @@ pub enum Outcome {
         /// Why not.
         reason: String,
     },
+    /// It was begun for certain, and nobody can tell how it ends: another attempt could do the job twice, so none is made by itself.
+    Lost {
+        /// Why nobody can.
+        reason: String,
+    },
 }
 
 impl Outcome {
@@ -113,7 +118,7 @@ impl Outcome {
             Outcome::Succeeded => RunState::Succeeded,
             Outcome::Failed { .. } | Outcome::Refused { .. } => RunState::Failed,
             Outcome::Killed => RunState::Killed,
-            Outcome::Unknown { .. } => RunState::Unknown,
+            Outcome::Unknown { .. } | Outcome::Lost { .. } => RunState::Unknown,
         }
     }
 }
@@ -125,7 +130,7 @@ impl fmt::Display for Outcome {
             Outcome::Failed { reason, .. } => f.write_str(reason),
             Outcome::Refused { reason } => write!(f, "could not be started: {reason}"),
             Outcome::Killed => f.write_str("killed"),
-            Outcome::Unknown { reason } => write!(f, "outcome unknown: {reason}"),
+            Outcome::Unknown { reason } | Outcome::Lost { reason } => write!(f, "outcome unknown: {reason}"),
         }
     }
 }

@@ -126,6 +126,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         (text(), any::<Option<i32>>()).prop_map(|(reason, exit_status)| Outcome::Failed { reason, exit_status }),
         text().prop_map(|reason| Outcome::Refused { reason }),
         text().prop_map(|reason| Outcome::Unknown { reason }),
+        text().prop_map(|reason| Outcome::Lost { reason }),
     ]
 }
 

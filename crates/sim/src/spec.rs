@@ -366,7 +366,11 @@ impl Spec {
             return;
         }
         let gone = workflow.keys.events().is_some() && !self.workflows.contains_key(&workflow.id);
-        let given_up = matches!(outcome, Outcome::Unknown { .. }) && workflow.retry.on_unknown == OnUnknown::Fail;
+        let given_up = match outcome {
+            Outcome::Lost { .. } => true,
+            Outcome::Unknown { .. } => workflow.retry.on_unknown == OnUnknown::Fail,
+            _ => false,
+        };
         if *outcome == Outcome::Succeeded {
             state.state = SlotState::Succeeded;
             state.since = now;

@@ -440,6 +440,7 @@ fn report(world: &mut World, words: &mut Script) -> Said {
         "failed" => Report::Ended { outcome: Outcome::Failed { reason, exit_status: None } },
         "refused" => Report::Ended { outcome: Outcome::Refused { reason } },
         "unknown" => Report::Ended { outcome: Outcome::Unknown { reason } },
+        "lost" => Report::Ended { outcome: Outcome::Lost { reason } },
         "killed" => Report::Ended { outcome: Outcome::Killed },
         "gave" => {
             let (name, value) = reason.split_once('=').ok_or("expected name=value")?;

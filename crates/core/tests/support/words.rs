@@ -308,7 +308,7 @@ fn ended(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded | Outcome::Killed => outcome.to_string(),
         Outcome::Failed { reason, .. } => format!("failed: {reason}"),
-        Outcome::Refused { .. } | Outcome::Unknown { .. } => outcome.to_string(),
+        Outcome::Refused { .. } | Outcome::Unknown { .. } | Outcome::Lost { .. } => outcome.to_string(),
     }
 }
 

@@ -207,7 +207,11 @@ fn rank(state: Option<SlotState>) -> u8 {
 /// ` (run 5: exited with status 3)`
 fn run_words(run: &Run) -> String {
     match &run.outcome {
-        Some(kelos_model::Outcome::Failed { reason, .. } | kelos_model::Outcome::Unknown { reason }) => {
+        Some(
+            kelos_model::Outcome::Failed { reason, .. }
+            | kelos_model::Outcome::Unknown { reason }
+            | kelos_model::Outcome::Lost { reason },
+        ) => {
             format!(" (run {}: {reason})", run.id.number)
         }
         _ => format!(" (run {})", run.id.number),

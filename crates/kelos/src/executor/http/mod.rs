@@ -91,7 +91,7 @@ impl HttpExecutor {
         match taken {
             Taken::Done => ended(Outcome::Succeeded),
             Taken::Refused(reason) => ended(Outcome::Refused { reason }),
-            Taken::Lost(reason) => ended(Outcome::Unknown { reason }),
+            Taken::Lost(reason) => ended(Outcome::Lost { reason }),
             Taken::Later { reason, after, doubtful } => {
                 let until = after.and_then(|after| Instant::now().checked_add(after));
                 reports.run(&run, self.put_off(&run, reason, until, doubtful));

@@ -41,7 +41,7 @@ pub(crate) struct RunDto {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OutcomeDto {
-    /// `succeeded`, `failed`, `refused` (it was never started), `killed` or `unknown`.
+    /// `succeeded`, `failed`, `refused` (it was never started), `killed`, `unknown`, or `lost`: as that, and it was begun for certain.
     result: &'static str,
     /// In words.
     text: String,
@@ -59,6 +59,7 @@ impl From<Outcome> for OutcomeDto {
             Outcome::Refused { .. } => ("refused", None),
             Outcome::Killed => ("killed", None),
             Outcome::Unknown { .. } => ("unknown", None),
+            Outcome::Lost { .. } => ("lost", None),
         };
         OutcomeDto { result, text, exit_status }
     }
