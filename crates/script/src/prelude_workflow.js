@@ -228,14 +228,16 @@ function startTimeOf(value, where) {
     return agreed(host.instant(text(value, where, "2015-09-13T00:00Z")), where);
 }
 
+/** How long a slot may wait. Celos takes what is negative, and then no slot waits longer than until it is looked at, as with 0. */
 function waitTimeoutOf(value, where) {
     if (value === undefined) return undefined;
-    if (typeof value !== "number" || !(value >= 0) || !Number.isSafeInteger(Math.trunc(value))) {
+    if (typeof value !== "number" || !Number.isSafeInteger(Math.trunc(value))) {
         const more = `: expected seconds >= 0, not ${describe(value)}`;
         if (typeof value === "number") refuse(`${where} must be a number${more}`);
         refuseInWords(`waitTimeoutSeconds must be a number: ${inWords(value)}`, ` (${where}${more})`);
     }
-    return Math.trunc(value);
+    if (value < 0) host.warn(`${where} is ${value}, and is taken for 0: expected seconds >= 0`, here());
+    return Math.max(0, Math.trunc(value));
 }
 
 /** The schedule with the zone of the workflow, where it has none of its own. */
