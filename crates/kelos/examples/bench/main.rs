@@ -10,6 +10,7 @@ mod commands;
 mod dry;
 mod facts;
 mod fill;
+mod flood;
 mod floor;
 mod idle;
 mod large;
@@ -26,7 +27,7 @@ use support::Outcome;
 
 const NAMES: &str = "commands | noop [RUNS] | latency [WAITING] | idle [SECONDS] | memory | \
                      large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | schedules [SCHEDULES] | dry-run | \
-                     rehearse [WORKFLOWS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS]";
+                     rehearse [WORKFLOWS] | flood [SLOTS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS]";
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -51,6 +52,7 @@ fn main() -> Outcome {
         Some("facts") => facts::throughput(number(1, 1_000_000)),
         Some("facts-latency") => facts::latency(number(1, 10_000)),
         Some("facts-idle") => facts::idle(number(1, 60)),
+        Some("flood") => flood::run(number(1, 600_000)),
         Some("rehearse") => rehearse::run(number(1, 10)),
         _ => {
             eprintln!("expected one of: {NAMES}");
