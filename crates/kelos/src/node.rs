@@ -16,7 +16,7 @@ use crate::engine::{self, AskError, EngineParts, Handle, Pace};
 use crate::executor::{Executors, HttpExecutor, NodeRecords, OozieExecutor, WORKER, local_executors};
 use crate::http::Http;
 use crate::job::{Functions, NoFunctions};
-use crate::local::{self, Launcher, LocalError};
+use crate::local::{self, Launcher, LocalError, RunDirs};
 use crate::prober::is_there;
 use crate::scripts::ScriptFolder;
 use crate::sources::{FactSource, Sources, Watch, WatchedPrefix};
@@ -147,6 +147,7 @@ impl Node {
             let watched = WatchedPrefix::new(watch, storage.clone(), config.clock.clone()).map_err(NodeError::Watch)?;
             sources.push(Box::new(watched));
         }
+        find_former_runs(&*reader, launcher.dirs());
         let runs_on = runtime.clone();
         let handle = engine::start(EngineParts {
             store,
@@ -250,4 +251,71 @@ impl Node {
 fn hostname() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+}
+
+/// Has runs found by the ids that schedules and programs have by now: commands that were started under the former ones may go on.
+fn find_former_runs(reader: &dyn Reader, dirs: &RunDirs) {
+    let rows = match reader.workflows() {
+        Ok(rows) => rows,
+        Err(error) => return tracing::warn!("failed to {error}: runs of renamed workflows are not looked for"),
+    };
+    for row in rows {
+        let Some(former) = row.definition.former_id() else { continue };
+        // Where a workflow is named so by now the folder is that one's.
+        if reader.workflow(&former).is_ok_and(|found| found.is_none())
+            && let Err(error) = dirs.link(former.as_str(), row.id.as_str())
+        {
+            tracing::warn!("failed to find the runs of {former}, which is {} by now: {error}", row.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    use kelos_model::workflow::{Job, Keys, Moments, Planned, Program, WorkflowRow};
+    use kelos_model::{Workflow, WorkflowId};
+    use kelos_store::{Commit, MemoryStore};
+
+    use super::*;
+    use crate::local::RunRef;
+
+    fn program(project: &str, name: &str, id: &str) -> WorkflowRow {
+        let id = WorkflowId::new(id).unwrap();
+        let keys = Keys::Requests(Box::new(Program { name: name.to_owned(), kind: None }));
+        let workflow = Workflow::keyed(id.clone(), keys, Job::new("command", serde_json::Map::new()));
+        WorkflowRow {
+            id,
+            definition: Arc::new(Workflow { project: project.to_owned(), ..workflow }),
+            version: 1,
+            present: true,
+            paused: false,
+            planned: Planned::default(),
+            moments: Moments::default(),
+        }
+    }
+
+    #[test]
+    fn runs_of_before_a_new_id_are_found_by_it_unless_they_are_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let dirs = RunDirs::new(folder.path());
+        let run = |workflow: &str| dirs.path(&RunRef::new(workflow, "k", 1));
+        for workflow in ["A.b.c", "B.c.d", "plain.name"] {
+            fs::create_dir_all(run(workflow)).unwrap();
+            fs::write(run(workflow).join("log"), workflow).unwrap();
+        }
+        let mut store = MemoryStore::new();
+        let lease = store.lease("node", jiff::Timestamp::UNIX_EPOCH, 1000).unwrap().unwrap();
+        let workflows =
+            vec![program("A", "b.c", "A.b~.c"), program("B", "c.d", "B.c~.d"), program("B.c", "d", "B.c.d")];
+        store.commit(lease, &Commit { workflows, sources: BTreeMap::new(), ..Commit::default() }).unwrap();
+        for _ in 0..2 {
+            find_former_runs(&*store.reader(), &dirs);
+            assert_eq!(fs::read_to_string(run("A.b~.c").join("log")).unwrap(), "A.b.c");
+            assert!(!run("B.c~.d").exists(), "B.c.d is another one by now");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+        }
+    }
 }

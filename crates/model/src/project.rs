@@ -178,6 +178,15 @@ impl fmt::Display for ProjectName {
     }
 }
 
+/// The id of a member as it was before separators inside of its name were escaped: different members could have the same.
+#[must_use]
+pub fn former_member(project: &str, kind: Option<&str>, name: &str) -> String {
+    match kind {
+        None => format!("{project}.{name}"),
+        Some(kind) => format!("{project}.{kind}:{name}"),
+    }
+}
+
 /// A dataset of a namespace, as triggers and facts name it: `purchases`, `prod:purchases`.
 #[must_use]
 pub fn dataset(namespace: &str, name: &str) -> String {

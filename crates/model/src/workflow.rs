@@ -12,6 +12,7 @@ use crate::function::FunctionRef;
 use crate::id::{BackfillId, PoolId, WorkflowId};
 use crate::jobs::JobKeys;
 use crate::key::SlotKey;
+use crate::project::{ProjectName, former_member};
 use crate::ranges::{Range, RangeSet};
 use crate::retry::RetryPolicy;
 use crate::slot::Slot;
@@ -88,6 +89,19 @@ impl Workflow {
     #[must_use]
     pub fn program(&self) -> &WorkflowId {
         self.keys.events().map_or(&self.id, |events| &events.program)
+    }
+
+    /// What the id of a schedule or a program was before separators inside of its name were escaped, where that is another one.
+    #[must_use]
+    pub fn former_id(&self) -> Option<WorkflowId> {
+        let (kind, name) = match &self.keys {
+            Keys::Events(events) => (None, &events.name),
+            Keys::Requests(program) => (program.kind.as_deref(), &program.name),
+            Keys::Schedule(_) | Keys::Jobs(_) => return None,
+        };
+        let is_member = ProjectName::read(&self.project).member(kind, name).is_ok_and(|id| id == self.id);
+        let former = WorkflowId::new(&former_member(&self.project, kind, name)).ok()?;
+        (is_member && former != self.id).then_some(former)
     }
 
     /// The moment at which it starts, for one of its slots by time that lies before that and that nobody asked for: such a

@@ -63,6 +63,15 @@ impl RunDirs {
         &self.root
     }
 
+    /// Has the runs of a workflow that had another name found by the one that it has by now, where they are not.
+    pub fn link(&self, former: &str, name: &str) -> io::Result<()> {
+        let (folder, link) = (component(former), self.root.join(component(name)));
+        if !self.root.join(&folder).is_dir() || link.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        std::os::unix::fs::symlink(folder, link)
+    }
+
     /// The folder of a run. Different runs have different folders, all below the root, whatever
     /// their names are.
     pub fn path(&self, run: &RunRef) -> PathBuf {

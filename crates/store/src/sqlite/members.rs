@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use kelos_model::project::ProjectName;
+use kelos_model::project::{ProjectName, former_member};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::{Map, Value};
 
@@ -58,12 +58,8 @@ fn member(old: &str, definition: &Value) -> Option<String> {
     let of = keys.get("events").or_else(|| keys.get("requests"))?;
     let name = of.get("name")?.as_str()?;
     let kind = keys.get("requests").and_then(|program| program.get("kind")?.as_str());
-    let before = match kind {
-        None => format!("{project}.{name}"),
-        Some(kind) => format!("{project}.{kind}:{name}"),
-    };
     let now = ProjectName::read(project).member(kind, name).ok()?;
-    (before == old && now.as_str() != old).then(|| now.to_string())
+    (former_member(project, kind, name) == old && now.as_str() != old).then(|| now.to_string())
 }
 
 fn in_definitions(conn: &Connection, names: &Names) -> Result<(), Fault> {
