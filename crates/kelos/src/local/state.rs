@@ -115,3 +115,89 @@ pub(crate) fn bury(dir: &Path) -> Result<bool, LocalError> {
 pub(crate) fn external_id(command: Option<ProcessId>, shim: Option<ProcessId>) -> String {
     command.or(shim).map(|process| process.pid.to_string()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use kelos_model::retry::scramble;
+
+    use super::super::paths::RunRef;
+    use super::super::records::{RunSpec, SPEC, add_command, create_once, replace};
+    use super::*;
+
+    fn number(variable: &str, usual: u64) -> u64 {
+        std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
+    }
+
+    /// Flips bits of files, one at a time, as many as `KELOS_FLIPS` says, by `KELOS_SEED`. Gives how many of them `look` says were
+    /// noticed, and how many were not.
+    fn flip_bits(dir: &Path, files: &[&str], mut look: impl FnMut(&str) -> bool) -> (u64, u64) {
+        let (count, seed) = (number("KELOS_FLIPS", 100), number("KELOS_SEED", 18));
+        let mut noticed = 0;
+        for number in 0..count {
+            let draw = scramble(seed.wrapping_mul(count).wrapping_add(number));
+            let path = dir.join(files[(draw % files.len() as u64) as usize]);
+            let written = fs::read(&path).unwrap();
+            let bit = (scramble(draw) % (written.len() as u64 * 8)) as usize;
+            let mut flipped = written.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &flipped).unwrap();
+            noticed += u64::from(look(&format!("seed {seed}: bit {bit} of {}", path.display())));
+            fs::write(&path, &written).unwrap();
+        }
+        println!("{count} flipped, {noticed} noticed, {} changed nothing that is read", count - noticed);
+        (noticed, count - noticed)
+    }
+
+    fn claim(dir: &Path, shim: ProcessId) {
+        let host = procs::host().unwrap();
+        let claim = Claim {
+            run_id: "w@1#2".to_owned(),
+            tag: "no such tag".to_owned(),
+            shim: Some(shim),
+            host,
+            claimed_at_ms: 5,
+        };
+        create_once(dir, CLAIM, &claim).unwrap();
+    }
+
+    #[test]
+    fn a_bit_of_a_run_that_ended_flips_and_is_noticed_or_in_nobodys_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let shim = ProcessId::current().unwrap();
+        claim(dir, shim);
+        add_command(dir, shim).unwrap();
+        replace(dir, SPEC, &RunSpec::new(RunRef::new("w", "2016-01-01T12:00Z", 1), "w@1#2", ["true"])).unwrap();
+        let exit = Exit { outcome: Outcome::Exited { code: 3 }, started_at_ms: Some(1), ended_at_ms: 2 };
+        create_once(dir, EXIT, &exit).unwrap();
+        let (noticed, harmless) = flip_bits(dir, &[CLAIM, SPEC, EXIT], |flip| match look(dir) {
+            Ok(Look::Ended(read)) if read == exit => false,
+            Ok(Look::Ended(Exit { outcome: Outcome::Unknown { why }, .. })) if why.contains("damaged") => true,
+            Ok(other) => panic!("{flip}: {:?}", other.into_check()),
+            Err(error) => panic!("{flip}: {error}"),
+        });
+        assert!(noticed > 0 && harmless > 0, "only what says how it ended is read");
+    }
+
+    #[test]
+    fn a_bit_of_a_run_that_goes_on_flips_and_is_noticed_or_in_nobodys_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let shim = ProcessId::current().unwrap();
+        claim(dir, shim);
+        add_command(dir, shim).unwrap();
+        let truth = external_id(Some(shim), Some(shim));
+        let (noticed, _) = flip_bits(dir, &[CLAIM], |flip| match look(dir) {
+            Ok(Look::Running { shim: read, external_id }) if read == shim && external_id == truth => false,
+            Ok(Look::Ended(Exit { outcome: Outcome::Unknown { why }, .. })) if why.contains("damaged") => {
+                fs::remove_file(dir.join(EXIT)).unwrap();
+                true
+            }
+            Ok(other) => panic!("{flip}: {:?}", other.into_check()),
+            Err(error) => panic!("{flip}: {error}"),
+        });
+        assert!(noticed > 0, "no bit of the claim was noticed");
+    }
+}
