@@ -46,21 +46,29 @@ pub(crate) fn make_private(dir: &Path) -> std::io::Result<()> {
 /// Where the scripts of a folder are: in its subfolder `workflows`, or in itself.
 pub(crate) fn folders(dir: &Path, defaults: Option<&Path>) -> Folders {
     let below = dir.join("workflows");
-    let workflows = if below.is_dir() { below } else { dir.to_owned() };
+    let workflows = if is_folder(&below) { below } else { dir.to_owned() };
     let beside = dir.parent().filter(|_| dir.ends_with("workflows")).map(|parent| parent.join("defaults"));
     let own = dir.join("defaults");
-    let beside = beside.filter(|beside| beside.is_dir() && !own.is_dir());
+    let beside = beside.filter(|beside| is_folder(beside) && !is_folder(&own));
     let defaults = defaults.map_or_else(|| beside.unwrap_or(own), Path::to_owned);
     Folders { workflows, defaults }
 }
 
+/// Whether there is a folder, as far as its file system tells in time.
+fn is_folder(path: &Path) -> bool {
+    let path = path.to_owned();
+    kelos::script::answered(move || std::fs::metadata(path)).is_ok_and(|meta| meta.is_dir())
+}
+
 /// How many scripts are in the folder.
 pub(crate) fn scripts(folders: &Folders) -> usize {
-    let Ok(entries) = std::fs::read_dir(&folders.workflows) else {
-        return 0;
-    };
+    let folder = folders.workflows.clone();
     let is_script = |name: &str| name.ends_with(".js") && !name.ends_with(TEST_FILE);
-    entries.filter_map(Result::ok).filter(|entry| is_script(&entry.file_name().to_string_lossy())).count()
+    let counted = kelos::script::answered(move || {
+        let entries = std::fs::read_dir(folder)?.filter_map(Result::ok);
+        Ok(entries.filter(|entry| is_script(&entry.file_name().to_string_lossy())).count())
+    });
+    counted.unwrap_or(0)
 }
 
 /// `broken.js:3:7: what is wrong`, with what stands there and a caret below the column.

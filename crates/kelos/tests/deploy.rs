@@ -394,6 +394,14 @@ async fn the_layout_is_checked() {
     world.write("project/hdfs/workflow.xml", "<configuration/>");
     let told = "deploy from hdfs/workflow.xml: its root element is <configuration>, expected <workflow-app>";
     assert_eq!(world.refusal().await, told);
+    let fifo = |name: &str| {
+        assert!(std::process::Command::new("mkfifo").arg(world.path(name)).status().unwrap().success());
+    };
+    fifo("project/hdfs/fifo");
+    assert_eq!(world.refusal().await, "deploy from DIR/project: hdfs/fifo is neither a file nor a folder");
+    std::fs::remove_file(world.path("project/workflow.js")).unwrap();
+    fifo("project/workflow.js");
+    assert_eq!(world.refusal().await, "deploy from DIR/project: workflow.js is a FIFO, expected a file");
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ mod worker;
 
 pub use apps_file::AppsSource;
 pub use check::{check, check_with, warnings};
-pub use files::{read_file, read_text};
+pub use files::{answered, read_file, read_text};
 pub use host::{Host, NoRegisters, Registers, Sandbox};
 pub use limits::{Folders, Limits};
 pub use problem::{Loaded, Problem, Severity};

@@ -125,6 +125,10 @@ fn listed(folder: &str) -> io::Result<Option<Vec<Entry>>> {
         let found = found?;
         // A link may lead nowhere, and a file may go while the folder is read.
         let Ok(about) = std::fs::metadata(found.path()) else { continue };
+        // A FIFO, a socket and a device hold nothing that came to be there.
+        if !about.is_file() && !about.is_dir() || leads_back(&found, folder) {
+            continue;
+        }
         if entries.len() == MOST_ENTRIES {
             return Ok(None);
         }
@@ -132,6 +136,13 @@ fn listed(folder: &str) -> io::Result<Option<Vec<Entry>>> {
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Some(entries))
+}
+
+/// Whether an entry is a link to its own folder, or to one above: what is there was seen on the way.
+fn leads_back(found: &std::fs::DirEntry, folder: &str) -> bool {
+    let is_link = found.file_type().is_ok_and(|kind| kind.is_symlink());
+    let leads = || Some(std::fs::canonicalize(folder).ok()?.starts_with(std::fs::canonicalize(found.path()).ok()?));
+    is_link && leads().unwrap_or(false)
 }
 
 async fn write_whole(unfinished: &Path, target: &Path, content: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<()> {

@@ -1,7 +1,8 @@
 //! What is to be deployed: two scripts, and the folder of an Oozie workflow.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::DeployError;
@@ -48,17 +49,18 @@ impl Bundle {
     /// When it is not laid out as it must be, or can't be read.
     pub fn read(folder: &Path) -> Result<Bundle, DeployError> {
         let fail = |reason: String| DeployError::Layout { folder: folder.display().to_string(), reason };
-        if !folder.is_dir() {
-            return Err(fail("there is no such folder; expected one with workflow.js".to_owned()));
+        let none = || "there is no such folder; expected one with workflow.js".to_owned();
+        if !about(folder).map_err(fail)?.ok_or_else(none).map_err(fail)?.is_dir() {
+            return Err(fail(none()));
         }
         let workflow = script(folder, "workflow.js").map_err(fail)?;
         let workflow = workflow.ok_or_else(|| fail(without_workflow(folder)))?;
         let defaults = script(folder, "defaults.js").map_err(fail)?;
         let hdfs = folder.join("hdfs");
-        let hdfs = match fs::metadata(&hdfs) {
-            Ok(found) if found.is_dir() => Some(files_below(&hdfs).map_err(fail)?),
-            Ok(_) => return Err(fail("hdfs is a file, expected a folder".to_owned())),
-            Err(_) => None,
+        let hdfs = match about(&hdfs).map_err(fail)? {
+            Some(found) if found.is_dir() => Some(files_below(&hdfs).map_err(fail)?),
+            Some(_) => return Err(fail("hdfs is a file, expected a folder".to_owned())),
+            None => None,
         };
         Ok(Bundle { workflow, defaults, hdfs })
     }
@@ -77,9 +79,18 @@ impl BundleFile {
     }
 }
 
+/// What is at a path; none where nothing is.
+fn about(path: &Path) -> Result<Option<Metadata>, String> {
+    let asked = path.to_owned();
+    match kelos_script::answered(move || fs::metadata(asked)) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(format!("{} can't be looked at: {error}", path.display())),
+    }
+}
+
 fn without_workflow(folder: &Path) -> String {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let names: Vec<String> = listed(folder).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
     let close = kelos_script::closest("workflow.js", names.iter().map(String::as_str));
     let meant = close.map(|close| format!("; it has {close}")).unwrap_or_default();
     format!(
@@ -89,32 +100,47 @@ fn without_workflow(folder: &Path) -> String {
 
 fn script(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let path = folder.join(name);
-    if matches!(path.try_exists(), Ok(false)) {
+    if about(&path)?.is_none() {
         return Ok(None);
     }
     let bytes = kelos_script::read_file(&path, LONGEST_SCRIPT).map_err(|why| format!("{name} {why}"))?;
     String::from_utf8(bytes).map(Some).map_err(|_| format!("{name} is not UTF-8 text"))
 }
 
+/// The names in a folder, and what bears them, as its file system tells in time.
+fn listed(folder: &Path) -> Result<Vec<(String, Metadata)>, String> {
+    let folder = folder.to_owned();
+    let listing = move || {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().map_err(|_| io::Error::other("a name in it is not UTF-8"))?;
+            let about =
+                fs::metadata(entry.path()).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+            entries.push((name, about));
+            if entries.len() > MOST_FILES {
+                return Err(io::Error::other(format!("it has more than {MOST_FILES} files")));
+            }
+        }
+        Ok(entries)
+    };
+    kelos_script::answered(listing).map_err(|error| format!("can't be read: {error}"))
+}
+
 fn files_below(root: &Path) -> Result<BTreeMap<String, BundleFile>, String> {
     let mut found = BTreeMap::new();
     let mut open = vec![String::new()];
     while let Some(folder) = open.pop() {
-        let shown = |error: std::io::Error| format!("hdfs/{folder} can't be read: {error}");
-        for entry in fs::read_dir(root.join(&folder)).map_err(shown)? {
-            let entry = entry.map_err(shown)?;
-            let name = entry.file_name();
-            let name = name.to_str().ok_or_else(|| format!("hdfs/{folder} has a name that is not UTF-8"))?;
-            let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-            let about = fs::metadata(entry.path()).map_err(|error| format!("hdfs/{path} can't be read: {error}"))?;
-            if !about.is_dir() && !about.is_file() {
+        let entries = listed(&root.join(&folder)).map_err(|why| format!("hdfs/{folder} {why}"))?;
+        for (name, about) in entries {
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            if about.is_dir() {
+                open.push(path);
+            } else if about.is_file() {
+                let content = Content::Local(root.join(&path));
+                found.insert(path, BundleFile { content, bytes: about.len() });
+            } else {
                 return Err(format!("hdfs/{path} is neither a file nor a folder"));
-            }
-            match about.is_dir() {
-                true => open.push(path),
-                false => {
-                    drop(found.insert(path, BundleFile { content: Content::Local(entry.path()), bytes: about.len() }))
-                }
             }
             if found.len() + open.len() > MOST_FILES {
                 return Err(format!("hdfs has more than the {MOST_FILES} files that are taken at most"));

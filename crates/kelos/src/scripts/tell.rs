@@ -67,15 +67,20 @@ impl Told {
 }
 
 fn identity(folder: &Path) -> Identity {
-    std::fs::metadata(folder).ok().map(|meta| (meta.dev(), meta.ino()))
+    let folder = folder.to_owned();
+    kelos_script::answered(move || std::fs::metadata(folder)).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// Whether its file system is one that nobody else changes behind this system's back.
 fn is_of_this_machine(folder: &Path) -> bool {
     let own =
         [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
-    let reached_directly = std::path::absolute(folder).ok() == std::fs::canonicalize(folder).ok();
-    reached_directly && statfs(folder).is_ok_and(|of| own.contains(&of.filesystem_type()))
+    let folder = folder.to_owned();
+    let looked = kelos_script::answered(move || {
+        let reached_directly = std::path::absolute(&folder).ok() == std::fs::canonicalize(&folder).ok();
+        Ok(reached_directly && statfs(&folder).is_ok_and(|of| own.contains(&of.filesystem_type())))
+    });
+    looked.unwrap_or(false)
 }
 
 /// Whether everything in it lies in it: no links, and no folders where those matter.

@@ -152,6 +152,22 @@ async fn a_file_counts_once_until_it_is_written_anew() {
     assert_eq!(names(&mut watched).await, ["a"]);
 }
 
+/// Whatever lies in a watched folder: nothing is waited for, and only files count, each once.
+#[tokio::test]
+async fn what_is_no_file_is_no_partition() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let at_path = |name: &str| folder.path().join(name);
+    put(folder.path(), "in/a", 5);
+    assert!(std::process::Command::new("mkfifo").arg(at_path("in/fifo")).status().unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(at_path("in/socket")).unwrap();
+    for (name, to) in [("zero", "/dev/zero"), ("self", "self"), ("back", "."), ("up", ".."), ("nowhere", "gone")] {
+        symlink(to, at_path("in").join(name)).unwrap();
+    }
+    let mut watched = watched(folder.path(), |_| {}, at(1000));
+    assert_eq!(names(&mut watched).await, ["in/a"]);
+}
+
 #[tokio::test]
 async fn patterns_and_ages_say_what_counts() {
     let folder = tempfile::tempdir().unwrap();

@@ -330,17 +330,26 @@ fn schedule(cron: &str, zone: Option<&str>) -> Result<Schedule, String> {
 /// # Errors
 /// In words, when there is none.
 pub fn plugin(folder: &Path, name: &str) -> Result<std::path::PathBuf, String> {
-    use std::os::unix::fs::PermissionsExt as _;
     if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) {
         return Err("that is no name of a file".to_owned());
     }
-    let inside =
-        std::fs::canonicalize(folder).and_then(|folder| Ok((std::fs::canonicalize(folder.join(name))?, folder)));
-    let (program, folder) = inside.map_err(|_| format!("there is no {}", folder.join(name).display()))?;
+    let (within, path) = (folder.to_owned(), folder.join(name));
+    let asked = path.clone();
+    let answer = crate::files::answered(move || Ok(program_at(&within, &asked)));
+    answer.unwrap_or_else(|error| Err(format!("{} can't be looked at: {error}", path.display())))
+}
+
+fn program_at(folder: &Path, path: &Path) -> Result<std::path::PathBuf, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let inside = std::fs::canonicalize(folder).and_then(|folder| Ok((std::fs::canonicalize(path)?, folder)));
+    let (program, folder) = inside.map_err(|_| format!("there is no {}", path.display()))?;
     if program.parent() != Some(&folder) {
-        return Err(format!("{} leads out of its folder", folder.join(name).display()));
+        return Err(format!("{} leads out of its folder", path.display()));
     }
-    let executable =
-        std::fs::metadata(&program).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let meta = std::fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?;
+    if !meta.is_file() {
+        return Err(format!("{} is no file", program.display()));
+    }
+    let executable = meta.permissions().mode() & 0o111 != 0;
     if executable { Ok(program) } else { Err(format!("{} can't be executed", program.display())) }
 }

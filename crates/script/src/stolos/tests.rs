@@ -205,6 +205,8 @@ fn own_kinds_of_jobs_are_programs_in_the_folder_of_plugins_and_nowhere_else() {
     };
     program(plugins.join("mine"), 0o755);
     program(plugins.join("text"), 0o644);
+    let fifo = std::process::Command::new("mkfifo").args(["-m", "755"]).arg(plugins.join("fifo")).status();
+    assert!(fifo.unwrap().success());
     program(folder.path().join("outside"), 0o755);
     symlink(folder.path().join("outside"), plugins.join("link")).unwrap();
     let settings = Settings { folder: Some(folder.path().to_owned()), ..Settings::default() };
@@ -222,6 +224,7 @@ fn own_kinds_of_jobs_are_programs_in_the_folder_of_plugins_and_nowhere_else() {
     assert!(told("../outside").ends_with("that is no name of a file"));
     assert!(told("link").ends_with("leads out of its folder"));
     assert!(told("text").ends_with("can't be executed"));
+    assert!(told("fifo").ends_with("is no file"));
     assert!(
         told("nobody")
             .starts_with("job_type of a is \"nobody\", expected bash, pyspark, or a program in plugins/: there is no")
