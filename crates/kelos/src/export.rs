@@ -67,7 +67,7 @@ pub struct Exported {
     pub workflows: BTreeMap<String, u32>,
     /// How many registers.
     pub registers: u32,
-    /// Slots that Celos would not look at because of their age, and that are marked for rerun therefore.
+    /// Slots that Celos would not look at because of their age or their workflow's start, and that are marked for rerun therefore.
     pub marked: u32,
     /// Files that were written.
     pub written: u64,

@@ -459,6 +459,37 @@ fn files_are_written_byte_for_byte_as_celos_does() {
     assert_eq!(names, ["state"], "nothing is left lying around");
 }
 
+/// A slot that lies before its workflow's start rests in Celos unless it is marked: so it does here, and there again.
+#[test]
+fn what_lies_before_a_start_that_moved_rests_on_both_sides() {
+    let waiting = r#"{"status":"WAITING","externalID":null,"retryCount":1}"#;
+    let celos = folder(&[
+        ("state/w/2016-02-10/05:00:00.000Z", waiting),
+        ("state/w/2016-02-10/06:00:00.000Z", waiting),
+        ("rerun/w/2016-02-10/06:00:00.000Z", EVERYTHING[9].1),
+        ("state/w/2016-02-10/11:00:00.000Z", waiting),
+    ]);
+    let mut workflow = Workflow::clone(&hourly("w", "oozie"));
+    workflow.start_time = Some(at("2016-02-10T10:00Z"));
+    let workflow = Arc::new(workflow);
+    let disk = MemoryDisk::new();
+    let mut store = MemoryStore::on(&disk);
+    take(&mut store, celos.path(), &definitions(std::slice::from_ref(&workflow)), &options());
+
+    let target = tempfile::tempdir().unwrap();
+    assert_eq!(export_to(&mut store, target.path(), false).unwrap().marked, 1);
+    let is_there = |path: &str| target.path().join(path).exists();
+    for hour in ["05", "06", "11"] {
+        assert!(is_there(&format!("state/w/2016-02-10/{hour}:00:00.000Z")), "{hour}");
+        assert_eq!(is_there(&format!("rerun/w/2016-02-10/{hour}:00:00.000Z")), hour == "06", "{hour}");
+    }
+    drop(store);
+    let scheduler = Scheduler::start(&disk, &[workflow], at(NOW));
+    let starts: Vec<String> = scheduler.starts().iter().map(|run| run[13..15].to_owned()).collect();
+    assert_eq!(starts, ["06", "10", "11", "12"]);
+    scheduler.stop();
+}
+
 #[test]
 fn jobs_with_ids_are_left_out_and_named() {
     let keys = Keys::Jobs(Box::new(JobKeys::new(JobTemplate::new("{n}").unwrap())));

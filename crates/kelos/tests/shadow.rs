@@ -149,6 +149,28 @@ async fn it_starts_from_where_celos_stands() {
     shadow.stop().await;
 }
 
+/// Of what lies before a start that moved later Celos says nothing: neither does the shadow, until it moves back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_moves_is_followed() {
+    let mut stage = Stage::new();
+    let mut shadow = stage.start();
+    agree(&stage.look(&mut shadow).await, 3);
+    let script = stage.dir.path().join("workflows/w.js");
+    let before = std::fs::read_to_string(&script).unwrap();
+    let later = before.replace("2016-02-10T08:00Z", "2016-02-10T10:00Z");
+    assert_ne!(before, later);
+    std::fs::write(&script, later).unwrap();
+    let rest: Vec<Record> = [8, 9].iter().map(|hour| stage.theirs.remove(hour).unwrap()).collect();
+    stage.file(8);
+    agree(&stage.look_long(&mut shadow).await, 1);
+    assert_eq!(state(&shadow, 8), SlotState::Waiting, "it rests although its file is there");
+    std::fs::write(&script, before).unwrap();
+    stage.theirs.extend([8, 9].into_iter().zip(rest));
+    stage.celos(8, Status::Ready, 0);
+    agree(&stage.look_long(&mut shadow).await, 3);
+    shadow.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_people_do_there_is_done_here() {
     let mut stage = Stage::new();
