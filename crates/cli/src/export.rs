@@ -69,7 +69,8 @@ fn print(args: &ExportArgs, exported: &Exported) {
     }
     if exported.marked > 0 {
         let slots = count(exported.marked as usize, "unfinished slot");
-        text::line(format!("{slots} older than Celos's 7 days: marked for rerun, so that Celos goes on with them"));
+        let why = "that Celos would not look at by itself (older than 7 days, or before startTime)";
+        text::line(format!("{slots} {why}: marked for rerun, so that Celos goes on with them"));
     }
     if exported.unpaused > 0 {
         text::line(format!("{} ended", count(exported.unpaused as usize, "pause")));
