@@ -262,8 +262,10 @@ impl Drive {
         self.fleet.hear(&inputs);
         self.watch.hear(&inputs);
         let turn = self.turns.turn(&mut self.store, clock, inputs);
-        // A tick that may look at few slots leaves some for the next, which is due at once.
-        let has_more = self.workload.config.at_once < 1000 && self.turns.core().is_due(clock);
+        // A tick that may look at few slots leaves some for the next, which is due at once. Where a turn failed whoever leads next has
+        // what was left.
+        let is_left = turn.is_err() || self.turns.core().is_due(clock);
+        let has_more = self.workload.config.at_once < 1000 && is_left;
         self.watch.after_turn(has_more)?;
         self.events.after_turn()?;
         match turn {
