@@ -168,6 +168,31 @@ impl Pair {
 
     /// What happens between two steps: it is recorded, and nothing follows from it yet.
     fn between(&mut self, workload: &Workload, after: Timestamp, until: Timestamp) -> Result<(), String> {
+        let Some(from) = self.falls_silent(after, until) else {
+            return self.happen(workload, after, until, None);
+        };
+        // Of jobs whose ends are heard of in one turn the first that opens another says how.
+        let together = workload.apps.is_empty();
+        if together && self.rng.percent(60) {
+            // A process ticks with all that it takes in, so that what it leaves behind is never half done.
+            self.happen(workload, after, from, None)?;
+            self.step(from)?;
+            self.now = until;
+            self.restart(workload)?;
+            return self.happen(workload, from, until, Some(together));
+        }
+        self.happen(workload, after, from, None)?;
+        self.happen(workload, from, until, Some(together))
+    }
+
+    /// What happens after a moment until another is told as it happens, or all of it at the end: then also in one turn.
+    fn happen(
+        &mut self,
+        workload: &Workload,
+        after: Timestamp,
+        until: Timestamp,
+        late: Option<bool>,
+    ) -> Result<(), String> {
         let first = after == workload.start;
         let within = |at: Timestamp| (after < at || (first && at == after)) && at <= until;
         let mut happenings: Vec<(Timestamp, u8, Happening)> = Vec::new();
@@ -188,16 +213,9 @@ impl Pair {
                 .map(|(run, (at, _))| (*at, 2, Happening::Ended(run.clone()))),
         );
         happenings.sort_by_key(|(at, order, _)| (*at, *order));
-        let silent = self.falls_silent(after, until);
-        // Of jobs whose ends are heard of in one turn the first that opens another says how.
-        let together = workload.apps.is_empty();
-        let mut is_down = silent.is_some() && together && self.rng.percent(60);
+        let together = late == Some(true);
         for (at, _, happening) in happenings {
-            let is_late = silent.is_some_and(|from| at > from);
-            self.now = if is_late { until } else { at };
-            if is_late && std::mem::take(&mut is_down) {
-                self.restart(workload)?;
-            }
+            self.now = if late.is_some() { until } else { at };
             match happening {
                 Happening::Defined(all) => {
                     let deployed = workload.deployed(at, |project| self.digests.get(project).cloned());
@@ -207,12 +225,12 @@ impl Pair {
                     self.spec.define(&all, &deployed, self.now);
                     self.tell(Input::Definitions { all, deployed }, false)?;
                 }
-                Happening::Asked(ask) => self.ask(ask, is_late && together)?,
-                Happening::Ended(run) => self.end(&run, is_late && together)?,
+                Happening::Asked(ask) => self.ask(ask, together)?,
+                Happening::Ended(run) => self.end(&run, together)?,
             }
         }
         self.now = until;
-        if is_down { self.restart(workload) } else { Ok(()) }
+        Ok(())
     }
 
     /// Sometimes the clock jumps, or nobody schedules for a while: what happens from then on is heard of later, all in one turn.
