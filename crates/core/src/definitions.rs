@@ -125,6 +125,9 @@ impl Core {
         let is_new = !row.present;
         let differs = is_new || differ(&row.definition, workflow);
         if !same {
+            if self.turn.workflows.contains(id) {
+                self.turn.superseded.push(row.clone());
+            }
             row.version += 1;
         }
         row.definition = workflow.clone();

@@ -47,7 +47,7 @@ mod valid;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::workflow::Backfill;
+use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, Recall, Run, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
@@ -121,6 +121,8 @@ struct Turn {
     slots: BTreeSet<SlotRef>,
     runs: BTreeMap<u64, Run>,
     workflows: BTreeSet<WorkflowId>,
+    /// Workflows as they stood when the same turn gave them another definition: the log names each version.
+    superseded: Vec<WorkflowRow>,
     backfills: BTreeSet<BackfillId>,
     registers: Vec<(String, String, Option<Value>)>,
     /// Slots that the store gave for this turn only.
@@ -231,7 +233,8 @@ impl Core {
             let live = self.tasks.get(&id.workflow)?.slots.get(&id.key)?;
             Some((id.clone(), live.slot.clone()))
         });
-        let workflows = self.turn.workflows.iter().filter_map(|id| Some(self.tasks.get(id)?.row.clone()));
+        let now = self.turn.workflows.iter().filter_map(|id| Some(self.tasks.get(id)?.row.clone()));
+        let workflows = self.turn.superseded.iter().cloned().chain(now);
         Rows {
             slots: slots.collect(),
             runs: self.turn.runs.values().cloned().collect(),

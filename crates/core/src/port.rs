@@ -607,7 +607,7 @@ pub struct Rows {
     pub slots: Vec<(SlotRef, Slot)>,
     /// Runs.
     pub runs: Vec<Run>,
-    /// Workflows.
+    /// Workflows; one that got several definitions comes with each, the last as it is now.
     pub workflows: Vec<WorkflowRow>,
     /// Backfills.
     pub backfills: Vec<Backfill>,

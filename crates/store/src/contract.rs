@@ -106,7 +106,8 @@ pub struct Commit {
     pub slots: Vec<SlotRow>,
     /// The runs that changed, as they are now.
     pub runs: Vec<Run>,
-    /// The workflows that changed, as they are now. A new version also goes into the history of definitions.
+    /// The workflows that changed, as they are now. A new version also goes into the history of definitions, so that one that
+    /// got several in the turn comes several times, the last as it is now.
     pub workflows: Vec<WorkflowRow>,
     /// The sources (file name to text) that belong to new definitions in `workflows`.
     pub sources: BTreeMap<String, Arc<str>>,

@@ -277,6 +277,17 @@ pub(super) fn definitions_are_kept(place: &mut dyn Place) {
             assert_eq!(definition.source.as_deref(), Some(format!("// a, {version}").as_str()));
         }
     }
+    // The log of a turn may name several.
+    let mut store = place.open();
+    let lease = lead(&mut *store);
+    world.define("b", 1);
+    world.define("b", 2);
+    world.commit(&mut *store, lease);
+    let reader = store.reader();
+    assert_eq!(reader.workflow(&named("b")).unwrap(), Some(workflow("b", 2)));
+    let past = reader.definitions(&named("b")).unwrap();
+    let versions = past.iter().map(|one| (one.version, &one.definition));
+    assert!(versions.eq([(2, &*workflow("b", 2).definition), (1, &*workflow("b", 1).definition)]));
 }
 
 pub(super) fn registers_are_set_and_deleted(place: &mut dyn Place) {

@@ -345,7 +345,9 @@ impl Watch {
         };
         let Some(last) = limit.map(|limit| since + millis(limit)).filter(|last| *last < now) else { return Ok(()) };
         let last = slot.asked_at.map_or(last, |asked| last.max(asked));
-        for Constraint { gate, .. } in &seen.definition.constraints {
+        // One that aborts was to be looked at when the trigger was met, and not at the end.
+        for Constraint { gate, .. } in seen.definition.constraints.iter().filter(|one| one.otherwise == Otherwise::Wait)
+        {
             let passes = match gate {
                 Gate::Window(window) => window.is_open(last),
                 Gate::Delay(span) => last >= since + millis(*span),
