@@ -257,6 +257,10 @@ impl Watch {
         let went_on =
             before.as_ref().is_some_and(|slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running));
         let after = slot::apply(before, what, record.at, record.seq).ok_or_else(|| format!("{what:?} of {id}"))?;
+        if after.state.is_final() {
+            // Somebody may reopen it in the same turn.
+            self.to_abort.remove(id);
+        }
         if let SlotEvent::Dispatched { .. } | SlotEvent::Started { .. } = what {
             self.started.insert(id.clone(), record.at);
         }

@@ -35,8 +35,8 @@ pub struct WorkerPlan {
 /// How often a crontab starts a process that does one job, or none, and ends; each of them leads for that moment.
 const EVERY: SignedDuration = SignedDuration::from_secs(120);
 
-/// How long a crontab goes on once faults have stopped.
-const CRONTAB: SignedDuration = SignedDuration::from_hours(7);
+/// How long a crontab goes on once faults have stopped: to the end, since what waits finds its place late.
+const CRONTAB: SignedDuration = SignedDuration::from_hours(8);
 
 /// One to four places for workers, in each of which one comes after the other, and short runs beside them. Also gives when
 /// leaders change in good order.
