@@ -161,7 +161,7 @@ impl Drive {
                 return Err(format!("it takes turns without end at {}", self.now));
             }
             self.now = self.now.max(next);
-            let mut inputs = self.definitions_due();
+            let mut inputs = Vec::new();
             while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 match entry.remove() {
                     Action::Input(Input::Asked { token, by, ask }) => {
@@ -184,7 +184,10 @@ impl Drive {
                     Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
                 }
             }
-            self.turn(inputs)?;
+            // Who comes to lead has the definitions before anything else.
+            let mut first = self.definitions_due();
+            first.append(&mut inputs);
+            self.turn(first)?;
         }
         self.now = end;
         Ok(())
@@ -286,10 +289,9 @@ impl Drive {
         }
     }
 
-    /// Half of the crashes are noticed late: hours go by in which nobody schedules. Seeds with jobs are left out: workers would
-    /// not bear it.
+    /// Half of the crashes are noticed late: hours go by in which nobody schedules.
     fn stay_down(&mut self) {
-        if self.naps.percent(50) && self.workload.apps.is_empty() {
+        if self.naps.percent(50) {
             let long = SignedDuration::from_secs(self.naps.between(1, 6 * 3600));
             self.now = (self.now + long).min(self.workload.end.max(self.now));
         }

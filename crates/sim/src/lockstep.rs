@@ -105,6 +105,21 @@ fn unlimited_where_programs_race(workload: &mut Workload) {
     }
 }
 
+/// Whether jobs may succeed only once functions have said what depends on them: what else a turn brings comes before that.
+fn asks_functions(workload: &Workload) -> bool {
+    let all = workload.definitions.iter().flat_map(|(_, all)| all);
+    let mut groups = all.filter_map(|one| one.keys.jobs()).flat_map(|jobs| &jobs.depends_on);
+    groups.any(|group| group.functions.is_some())
+}
+
+/// Whether jobs come to wait for others: a process does not know which of them the one before had in view.
+fn redefines_jobs(workload: &Workload) -> bool {
+    let mut first: BTreeMap<&WorkflowId, &Keys> = BTreeMap::new();
+    let all = workload.definitions.iter().flat_map(|(_, all)| all);
+    let mut jobs = all.filter(|one| one.keys.jobs().is_some());
+    jobs.any(|one| *first.entry(&one.id).or_insert(&one.keys) != &one.keys)
+}
+
 /// The definitions of files, and those that people make.
 fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Workflow>> {
     let asked = workload.asks.iter_mut().flat_map(|(_, ask)| match ask {
@@ -171,9 +186,8 @@ impl Pair {
         let Some(from) = self.falls_silent(after, until) else {
             return self.happen(workload, after, until, None);
         };
-        // Of jobs whose ends are heard of in one turn the first that opens another says how.
-        let together = workload.apps.is_empty();
-        if together && self.rng.percent(60) {
+        let together = !asks_functions(workload);
+        if together && !redefines_jobs(workload) && self.rng.percent(60) {
             // A process ticks with all that it takes in, so that what it leaves behind is never half done.
             self.happen(workload, after, from, None)?;
             self.step(from)?;
