@@ -60,7 +60,7 @@ impl Workload {
         jobs::add(seed, &mut workload);
         events::add(seed, &mut workload);
         // A tick may do so little that one workflow alone has more.
-        workload.config.at_once = *Rng::new(seed ^ 0xA70E).pick(&[1, 2, 7, 1024, usize::MAX, usize::MAX]);
+        workload.config.at_once = *Rng::new(seed ^ 0xA70E).pick(&[3, 7, 20, 1024, usize::MAX, usize::MAX]);
         workload
     }
 
