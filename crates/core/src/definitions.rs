@@ -19,7 +19,11 @@ impl Core {
     pub(crate) fn define(&mut self, all: Vec<Arc<Workflow>>, deployed: &BTreeMap<String, Deployment>) {
         let files = all.into_iter().map(|one| (one.id.clone(), one)).collect();
         let all = self.with_schedules(files, deployed);
+        let is_first = !std::mem::replace(&mut self.defined, true);
         self.define_all(&all);
+        if is_first {
+            self.finish();
+        }
     }
 
     fn define_all(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) {

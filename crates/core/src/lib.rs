@@ -82,6 +82,8 @@ pub struct Core {
     now: Timestamp,
     /// When it ticked last.
     ticked: Timestamp,
+    /// Whether definitions have come since it came to life.
+    defined: bool,
     seq: u64,
     tasks: BTreeMap<WorkflowId, Task>,
     timers: Timers,
@@ -158,6 +160,7 @@ impl Core {
             config,
             now: Timestamp::UNIX_EPOCH,
             ticked: Timestamp::UNIX_EPOCH,
+            defined: false,
             seq: 0,
             tasks: BTreeMap::new(),
             timers: Timers::default(),

@@ -132,9 +132,11 @@ impl Core {
         matches!(self.know(&questions), Knowledge::Whole)
     }
 
-    /// Whether the success of a run can be recorded: whom it concerns is known. Where not, the run counts as going on.
+    /// Whether the success of a run can be recorded: whom it concerns is known. Where not, the run counts as going on, also one that
+    /// ended while nobody led and is told of before the files have been read.
     pub(crate) fn may_succeed(&mut self, run: &RunId) -> bool {
-        if self.know_children(&run.slot) {
+        let is_told_early = !self.defined && run.slot.key.job().is_some();
+        if !is_told_early && self.know_children(&run.slot) {
             self.relations.finishing.remove(&run.slot);
             return true;
         }
@@ -185,7 +187,7 @@ impl Core {
     }
 
     /// Judges those runs again whose success waits for an answer.
-    fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         for (slot, number) in self.relations.finishing.clone() {
             self.run_reported(&RunId { slot, number }, Report::Ended { outcome: Outcome::Succeeded });
         }
@@ -201,6 +203,11 @@ impl Core {
     /// What holds up the success of a job's run, in words.
     pub(crate) fn finishing(&self, job: &SlotRef) -> Option<String> {
         self.relations.finishing.get(job)?;
+        if !self.defined {
+            return Some(
+                "its run succeeded; what waits for it is known once the definitions have been read".to_owned(),
+            );
+        }
         let questions = self.child_questions(job);
         let trouble = questions.iter().find_map(|question| self.relations.answers.get(question)?.as_ref().err());
         Some(match trouble {

@@ -216,7 +216,7 @@ pub enum CatchUp {
     /// The latest of them counts.
     #[default]
     Latest,
-    /// All of them count, up to a thousand, one after the other.
+    /// All of them count, one after the other, up to a thousand in a turn.
     All,
 }
 

@@ -184,9 +184,11 @@ impl Drive {
                     Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
                 }
             }
-            // Who comes to lead has the definitions before anything else.
-            let mut first = self.definitions_due();
-            first.append(&mut inputs);
+            // Whoever comes to lead has the definitions before anything but what executors say at once.
+            let is_report = |input: &Input| matches!(input, Input::RunReported { .. });
+            let (mut first, rest): (Vec<Input>, Vec<Input>) = inputs.into_iter().partition(is_report);
+            first.extend(self.definitions_due());
+            first.extend(rest);
             self.turn(first)?;
         }
         self.now = end;
@@ -247,15 +249,14 @@ impl Drive {
         kelos::clock::whole_millis(self.now + self.skew)
     }
 
-    fn definitions_due(&mut self) -> Vec<Input> {
+    /// The definitions that files have by now, where they are others than before: as in the engine only the latest.
+    fn definitions_due(&mut self) -> Option<Input> {
         let due = self.workload.definitions[self.next_definitions..].iter().take_while(|(at, _)| *at <= self.now);
         let reader = MemoryStore::on(&self.disk).reader();
         let digest = |project: &str| reader.register(DEPLOYMENTS, project).ok()??.as_str().map(str::to_owned);
-        let inputs: Vec<_> = due
-            .map(|(at, all)| Input::Definitions { all: all.clone(), deployed: self.workload.deployed(*at, digest) })
-            .collect();
-        self.next_definitions += inputs.len();
-        inputs
+        self.next_definitions += due.clone().count();
+        let (at, all) = due.last()?;
+        Some(Input::Definitions { all: all.clone(), deployed: self.workload.deployed(*at, digest) })
     }
 
     fn turn(&mut self, mut inputs: Vec<Input>) -> Result<(), String> {

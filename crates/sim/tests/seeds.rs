@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 32] = [
+const FOUND: [(u64, &str); 33] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -38,6 +38,7 @@ const FOUND: [(u64, &str); 32] = [
     (8189, "a schedule that got another program took along when its former one ran last, and nobody was woken"),
     (46, "a held slot that had collected another fact was let pass before one that had been held for longer"),
     (92, "whose time was over went, because what its program had run was noted once the run had left the account"),
+    (537, "a job that was told of before its files had been read succeeded, and what waits for it was forgotten"),
     (1900, "of two definitions in one turn the first was in the log and in no history"),
     (138, "in lockstep a process ended between what it had heard and the tick that belongs to the same turn"),
     (2024, "the judge of jobs looked at a turn that had failed as if nothing were left to do"),

@@ -10,6 +10,7 @@
 //! define wc in pool:4 in other:8x2 ...                          runs take 1 of 4 permits of a pool, and 2 of 8 of another
 //! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
 //! remove wc | pause wc | resume wc | restart
+//! restore | load                                                a restart in two steps: definitions come later
 //! answer /in/00 yes | no | never | failed why
 //! report wc@00:00#1 started | succeeded | killed | never-started
 //! report wc@00:00#1 gave name=value
@@ -107,6 +108,8 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "pause" => world.ask(Ask::Pause(words.workflow()?)),
         "resume" => world.ask(Ask::Resume(words.workflow()?)),
         "restart" => world.restart(),
+        "restore" => world.restore(),
+        "load" => world.define(),
         "answer" => answer(world, &mut words)?,
         "report" => report(world, &mut words)?,
         "rerun" => world.ask(Ask::Rerun { slot: words.slot(world)?, reason: None }),

@@ -175,6 +175,15 @@ impl World {
 
     /// Starts over from what is stored: executors are asked, and the definitions come again.
     pub(crate) fn restart(&mut self) -> Vec<String> {
+        let mut lines = self.restore();
+        let deploys = self.deploys.take();
+        lines.extend(self.define());
+        self.deploys = deploys;
+        lines
+    }
+
+    /// The same, before files have been read: no definitions have come yet.
+    pub(crate) fn restore(&mut self) -> Vec<String> {
         let restored = Restored {
             seq: self.disk.seq,
             workflows: self.disk.workflows.values().cloned().collect(),
@@ -184,11 +193,7 @@ impl World {
         };
         let (core, commands) = Core::restore(self.config.clone(), restored, self.now);
         self.core = core;
-        let mut lines = Words { day: self.day }.step(&Step { events: Vec::new(), commands });
-        let deploys = self.deploys.take();
-        lines.extend(self.define());
-        self.deploys = deploys;
-        lines
+        Words { day: self.day }.step(&Step { events: Vec::new(), commands })
     }
 }
 
