@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Bytes of output that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// What shells take for the end by Ctrl-C.
+/// The exit code of a command that Ctrl-C ended, as shells have it.
 const INTERRUPTED: i32 = 130;
 
 const EXIT_CODES: &str = "\
@@ -254,7 +254,7 @@ async fn one_job(
     over.map(Some)
 }
 
-/// What is given to a worker on its way out, which it does; none where nothing is, or a signal comes.
+/// Does the job that a worker may be given while it leaves. None where it gets none, or a signal comes.
 async fn on_its_way_out(
     worker: &Worker<Line>,
     news: &mut UnboundedReceiver<News>,

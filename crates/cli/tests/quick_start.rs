@@ -164,7 +164,7 @@ mod real {
         assert_eq!(listed.matches("succeeded").count(), 2, "{listed}");
         let (code, _, refused) = tried("stolos-submit", &["-a", "app3", "-j", "20140101_7"]);
         assert!(code != 0 && refused.contains("no workflow is named \"app3\""), "{refused}");
-        // What is written there later is there for the next command.
+        // Apps that are written there later are there for the next command.
         app("app3", "'bash_cmd'", "'true'");
         assert_eq!(said("stolos-submit", &["-a", "app3", "-j", "20140101_7"]), "app3@20140101_7 was opened\n");
     }

@@ -1,5 +1,5 @@
-//! What time alone will wake: a table of moments, and its minimum. They are kept by workflow, so that one that has many due does
-//! not keep the others waiting.
+//! Timers: a table of the moments at which something is to be looked at, and its minimum. They are kept by workflow, so that one
+//! that has many due does not keep the others waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -91,7 +91,7 @@ impl Workflow {
         self.keys.events().map_or(&self.id, |events| &events.program)
     }
 
-    /// What the id of a schedule or a program was before separators inside of its name were escaped, where that is another one.
+    /// The id that a schedule or a program had before separators inside of its name were escaped. None where it is the same.
     #[must_use]
     pub fn former_id(&self) -> Option<WorkflowId> {
         let (kind, name) = match &self.keys {

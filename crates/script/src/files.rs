@@ -64,7 +64,7 @@ pub(crate) fn may_be_there(path: &Path) -> bool {
 /// What a file system answers to a question, unless it takes too long.
 ///
 /// # Errors
-/// What it answers, and `TimedOut` where it does not answer within five seconds.
+/// The error of the file system, and `TimedOut` where it does not answer within five seconds.
 pub fn answered<T: Send + 'static>(ask: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     in_time(PATIENCE, ask)?
 }

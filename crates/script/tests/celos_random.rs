@@ -40,7 +40,7 @@ fn seeds(usual: u64) -> std::ops::Range<u64> {
     number("KELOS_SEED").map_or(0..number("KELOS_SEEDS").unwrap_or(usual), |seed| seed..seed + 1)
 }
 
-/// What a workflow is to be.
+/// A workflow as it is drawn.
 #[derive(Debug, Clone, PartialEq)]
 struct Expected {
     id: String,
@@ -162,7 +162,7 @@ const THROWN: [(&str, &str); 9] = [
     ("celos.hdfsCheck('/a', {}, 'hdfs://nn')", "slotID should be instance of com.collective.celos.SlotID"),
 ];
 
-/// What Rhino's scripts have around their definitions, and what means nothing.
+/// Statements that scripts for Rhino have around their definitions, and that change nothing.
 const AROUND: [&str; 9] = [
     "",
     "// a word\n",
@@ -319,7 +319,7 @@ struct Model {
     folder: Folder,
     dice: Dice,
     files: BTreeMap<String, Drawn>,
-    /// What each file was when it was good last.
+    /// The last version of each file that was good.
     good: BTreeMap<String, Vec<Expected>>,
 }
 

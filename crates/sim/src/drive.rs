@@ -184,7 +184,7 @@ impl Drive {
                     Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
                 }
             }
-            // Whoever comes to lead has the definitions before anything but what executors say at once.
+            // A new leader has the definitions before anything but the first reports of executors.
             let is_report = |input: &Input| matches!(input, Input::RunReported { .. });
             let (mut first, rest): (Vec<Input>, Vec<Input>) = inputs.into_iter().partition(is_report);
             first.extend(self.definitions_due());

@@ -184,28 +184,28 @@ impl Pair {
     /// What happens between two steps: it is recorded, and nothing follows from it yet.
     fn between(&mut self, workload: &Workload, after: Timestamp, until: Timestamp) -> Result<(), String> {
         let Some(from) = self.falls_silent(after, until) else {
-            return self.happen(workload, after, until, None);
+            return self.happen(workload, after, until, Hearing::AtOnce);
         };
-        let together = !asks_functions(workload);
-        if together && !redefines_jobs(workload) && self.rng.percent(60) {
+        let hearing = if asks_functions(workload) { Hearing::Late } else { Hearing::Together };
+        if hearing == Hearing::Together && !redefines_jobs(workload) && self.rng.percent(60) {
             // A process ticks with all that it takes in, so that what it leaves behind is never half done.
-            self.happen(workload, after, from, None)?;
+            self.happen(workload, after, from, Hearing::AtOnce)?;
             self.step(from)?;
             self.now = until;
             self.restart(workload)?;
-            return self.happen(workload, from, until, Some(together));
+            return self.happen(workload, from, until, hearing);
         }
-        self.happen(workload, after, from, None)?;
-        self.happen(workload, from, until, Some(together))
+        self.happen(workload, after, from, Hearing::AtOnce)?;
+        self.happen(workload, from, until, hearing)
     }
 
-    /// What happens after a moment until another is told as it happens, or all of it at the end: then also in one turn.
+    /// Tells both of all that happens after a moment until another.
     fn happen(
         &mut self,
         workload: &Workload,
         after: Timestamp,
         until: Timestamp,
-        late: Option<bool>,
+        hearing: Hearing,
     ) -> Result<(), String> {
         let first = after == workload.start;
         let within = |at: Timestamp| (after < at || (first && at == after)) && at <= until;
@@ -227,9 +227,9 @@ impl Pair {
                 .map(|(run, (at, _))| (*at, 2, Happening::Ended(run.clone()))),
         );
         happenings.sort_by_key(|(at, order, _)| (*at, *order));
-        let together = late == Some(true);
+        let together = hearing == Hearing::Together;
         for (at, _, happening) in happenings {
-            self.now = if late.is_some() { until } else { at };
+            self.now = if hearing == Hearing::AtOnce { at } else { until };
             match happening {
                 Happening::Defined(all) => {
                     let deployed = workload.deployed(at, |project| self.digests.get(project).cloned());
@@ -407,6 +407,17 @@ fn has_collected(found: Option<&Collected>, wanted: Option<&Collected>) -> bool 
     };
     let rest = |one: &Collected| (one.since, one.asked.clone(), one.met, one.again);
     tallies(found) == tallies(wanted) && rest(found) == rest(wanted)
+}
+
+/// When the two hear of something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hearing {
+    /// As it happens.
+    AtOnce,
+    /// At the end of the span, one after the other.
+    Late,
+    /// At the end of the span, in one turn.
+    Together,
 }
 
 enum Happening {

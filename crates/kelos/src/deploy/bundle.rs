@@ -79,7 +79,7 @@ impl BundleFile {
     }
 }
 
-/// What is at a path; none where nothing is.
+/// The metadata of a file or folder. None where the path does not exist.
 fn about(path: &Path) -> Result<Option<Metadata>, String> {
     let asked = path.to_owned();
     match kelos_script::answered(move || fs::metadata(asked)) {

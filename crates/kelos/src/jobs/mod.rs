@@ -136,7 +136,7 @@ impl Jobs {
         children.unwrap_or_default().unwritable
     }
 
-    /// What waits for a job and is never opened, since it has no job id, in words; none where there is no such job.
+    /// Jobs that wait for a job and are never opened, since no id can be written for them, in words. None where there are none.
     #[must_use]
     pub fn nameless_children(&self, job: &SlotRef) -> Option<String> {
         let all = self.unwritable_children(job);

@@ -376,7 +376,7 @@ impl<E> Look<'_, E> {
             }
             for (child, group) in self.jobs.waiting_for(&parent) {
                 if !self.is_full() && self.is_released(&parent, &child, &group)? {
-                    // What is left to wait for can't be named: it is opened, and says so.
+                    // Only parents that can't be named are left: it is opened, and says so.
                     let is_stuck = self.counts.get(&child).is_some_and(|counts| counts.hopeless.contains(&group));
                     let fate = self.fate_of(&child, if is_stuck { Fate::Blocked } else { Fate::Runs });
                     self.list(&child, Role::Descendant, fate, &[]);

@@ -152,7 +152,7 @@ async fn a_file_counts_once_until_it_is_written_anew() {
     assert_eq!(names(&mut watched).await, ["a"]);
 }
 
-/// Whatever lies in a watched folder: nothing is waited for, and only files count, each once.
+/// A watched folder with links, a FIFO and a socket in it: nothing is waited for, and only files count, each once.
 #[tokio::test]
 async fn what_is_no_file_is_no_partition() {
     use std::os::unix::fs::symlink;

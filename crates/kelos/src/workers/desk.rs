@@ -37,7 +37,7 @@ pub enum NotTaken {
     /// The leader ends.
     #[error("hear a worker: this leader is ending")]
     Closing,
-    /// What it reported was not stored: the leader lost the lead, or its store failed.
+    /// Its reports were not stored: the leader lost the lead, or its store failed.
     #[error("store what a worker reported: this process does not lead at the moment")]
     NotStored,
     /// The server does its jobs itself.
@@ -162,7 +162,7 @@ impl Desk {
         }
         if is_new || !word.reports.is_empty() || word.leaves {
             let is_stored = inner.settle().await;
-            // What is confirmed it forgets: what was not stored is to be said again, to whoever leads then.
+            // A worker forgets reports that are confirmed, so only stored ones are; the others it repeats to the next leader.
             if !is_stored && !word.reports.is_empty() {
                 return Err(NotTaken::NotStored);
             }

@@ -96,7 +96,7 @@ impl Flow {
     }
 }
 
-/// What a file of the folder holds.
+/// The content of a file of the folder.
 #[derive(Clone, Debug)]
 pub(crate) enum File {
     Good(Flow),
@@ -238,7 +238,7 @@ impl Model {
             let slot = &self.slots[&key];
             let last = flow.timeout.map(|seconds| key.1 + seconds).filter(|last| self.now > *last);
             let is_met = self.ask(&flow.trigger, key.1, self.now);
-            // What was met by the clock or by another slot after the time was over was met too late.
+            // A trigger that the clock or another slot met only after the timeout was met too late.
             let in_time = last.filter(|_| slot.runs == 0).is_none_or(|last| {
                 let moment = slot.asked.map_or(last, |asked| last.max(asked));
                 self.ask(&flow.trigger, key.1, moment)
@@ -270,7 +270,7 @@ impl Model {
         self.answer(trigger, time, moment)["ready"] == json!(true)
     }
 
-    /// What `/trigger-status` shows.
+    /// The answer of `/trigger-status`.
     fn answer(&self, trigger: &Trigger, time: i64, moment: i64) -> Value {
         let nested = |some: &[Trigger]| some.iter().map(|one| self.answer(one, time, moment)).collect::<Vec<_>>();
         let ready = |all: &Value| all["ready"] == json!(true);

@@ -15,7 +15,7 @@ const NAMING: [&str; 3] = ["id", "workflow", "program"];
 /// Fields with what people gave: nothing in them is ours.
 const GIVEN: [&str; 6] = ["arguments", "job", "outputs", "payload", "properties", "settings"];
 
-/// What the subject of the ends of a program begins with; its id is the rest after the state.
+/// The beginning of the subject of facts about ended runs: after it come the state and the id of the program.
 const ENDED: &str = "ended:";
 
 /// Ids as they were, with what they are now.

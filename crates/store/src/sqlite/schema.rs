@@ -10,7 +10,7 @@ use crate::contract::StoreError;
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     Sql(&'static str),
-    /// What SQL alone can't say.
+    /// A change that SQL alone can't express.
     Code(fn(&Connection) -> Result<(), Fault>),
 }
 
