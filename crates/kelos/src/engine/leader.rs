@@ -35,6 +35,10 @@ const SAY_AGAIN: Duration = Duration::from_secs(60);
 /// Messages that one turn takes at the most, so that a commit stays short.
 const LARGEST_TURN: usize = 4096;
 
+/// How long reports of starts wait for other messages. Nothing is decided by a start, and the end of a short
+/// command follows it at once: both have one commit then, and whatever waits for the end has it sooner.
+const LINGER: Duration = Duration::from_millis(5);
+
 pub(super) struct Leader {
     parts: EngineParts,
     receive: Receiver<Message>,
@@ -63,6 +67,8 @@ struct Batch {
     inputs: Vec<Input>,
     stop: Option<oneshot::Sender<()>>,
     defined: bool,
+    /// Whether anything has come that should not wait, which is all but reports of starts.
+    is_urgent: bool,
 }
 
 impl Leader {
@@ -267,15 +273,20 @@ impl Leader {
     /// Waits for the first message or moment, and drains what else has come.
     fn collect(&mut self, turns: &Turns, renew_at: Instant) -> Batch {
         let mut batch = Batch::default();
-        let wait = self.wait(turns).min(renew_at.saturating_duration_since(Instant::now()));
-        match self.receive.recv_timeout(wait) {
+        let until = renew_at.min(Instant::now() + self.wait(turns));
+        match self.receive.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(message) => self.take(message, &mut batch),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return batch,
         }
+        let linger_until = until.min(Instant::now() + LINGER);
         while batch.inputs.len() < LARGEST_TURN && batch.stop.is_none() {
-            match self.receive.try_recv() {
+            let patience = match batch.is_urgent {
+                true => Duration::ZERO,
+                false => linger_until.saturating_duration_since(Instant::now()),
+            };
+            match self.receive.recv_timeout(patience) {
                 Ok(message) => self.take(message, &mut batch),
-                Err(_) => break,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
         batch
@@ -299,6 +310,8 @@ impl Leader {
     }
 
     fn take(&mut self, message: Message, batch: &mut Batch) {
+        batch.is_urgent |=
+            !matches!(message, Message::Input(Input::RunReported { report: Report::Started { .. }, .. }));
         match message {
             Message::Input(input) => {
                 self.stepping.came_back(&input);
