@@ -4,7 +4,7 @@ use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
 use kelos_model::{Recall, RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
 
-use crate::memory::place;
+use crate::permits::{Position, Queue, WorkersOf};
 use crate::plan::range_recall;
 use crate::{Ask, Command, Core, Done, Input, Inspection, Refusal, Reply};
 
@@ -214,28 +214,31 @@ impl Core {
         let task = task.ok_or_else(|| Refusal::NoWorkflow(id.clone()))?;
         let changed = task.row.paused != paused;
         task.row.paused = paused;
+        self.agree_on_terms(id);
         Ok(changed)
     }
 
     fn inspect(&self, slot: &SlotRef) -> Inspection {
         let Some(task) = self.tasks.get(&slot.workflow) else { return Inspection::default() };
         let live = task.slots.get(&slot.key);
-        let place = live.filter(|live| live.slot.state == SlotState::Queued).map(|live| place(&live.slot, &slot.key));
+        let queue = self.permits.queue(&slot.workflow);
+        let queued = live.filter(|live| live.slot.state == SlotState::Queued);
+        let position = queued.map(|live| Position::of(&live.slot, &slot.key));
         let held =
             live.and_then(|live| live.line.as_ref()).map(|(program, _, place)| self.ahead_in_line(program, place));
-        let ahead = place.map_or(0, |place| task.queue.range(..place).count());
+        let ahead = queue.zip(position).map_or(0, |(queue, position)| queue.ahead(&position));
         let ahead = held.unwrap_or(ahead);
         Inspection {
             next_look: live.and_then(|live| self.next_look(slot, &live.wakers)),
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
-            active: task.active,
-            at_global_limit: self.running >= self.config.max_running,
+            active: queue.map_or(0, Queue::active),
+            at_global_limit: self.permits.running() >= self.permits.limit(),
             pools: self.places_in_pools(slot),
             dormant: task.dormant(&slot.key),
             finishing: self.finishing(slot),
             program_runs: self.program_runs(&slot.workflow),
-            no_worker: self.is_by_workers(task) && !self.offers.serves(&slot.workflow),
-            workers_busy: self.is_by_workers(task) && self.offers.are_busy(&slot.workflow),
+            no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
+            workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,
         }
     }
 }

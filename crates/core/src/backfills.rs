@@ -6,7 +6,8 @@ use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause};
 use kelos_model::{BackfillId, SlotEvent, SlotRef, SlotState, WorkflowId};
 
-use crate::memory::{Live, place};
+use crate::memory::Live;
+use crate::permits::Position;
 use crate::{BackfillRequest, Core, Done, Refusal, Reply};
 
 /// Slots that one backfill may touch: they are all planned in one turn.
@@ -169,18 +170,16 @@ impl Core {
     fn wake_backfill(&mut self, id: &BackfillId) {
         let Some(row) = self.backfills.get(id).cloned() else { return };
         let idle = self.slots_of(&row, |live| live.slot.state.is_idle());
-        let Some(task) = self.tasks.get_mut(&row.workflow) else { return };
+        let Some(task) = self.tasks.get(&row.workflow) else { return };
         for slot in &idle {
             let Some(live) = task.slots.get(&slot.key) else { continue };
-            let place = place(&live.slot, &slot.key);
-            if task.is_in_line(&live.slot) {
-                task.queue.insert(place)
-            } else {
-                task.queue.remove(&place)
-            };
+            match task.is_in_line(&live.slot) {
+                true => self.permits.enqueue(slot, &live.slot),
+                false => self.permits.withdraw(slot, &Position::of(&live.slot, &slot.key)),
+            }
         }
         idle.into_iter().for_each(|slot| self.wake(slot));
-        self.to_dispatch.insert(row.workflow);
+        self.permits.wake(&row.workflow);
     }
 
     pub(crate) fn prioritise_backfill(

@@ -1,11 +1,13 @@
 //! Who holds what runs need, and who waits for it: what people see of permits. Asked for, never kept up.
 
 use jiff::Timestamp;
-use kelos_model::{PoolId, PoolUse, RunId, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
+
+use std::collections::BTreeMap;
 
 use crate::Core;
-use crate::memory::{Live, Task, place};
-use crate::pools::{Pool, Rank};
+use crate::memory::Task;
+use crate::permits::{LinePosition, Permits, Pool, Position, Queue};
 
 /// Holders of a pool's permits that are named; of the others there is a number.
 const HOLDERS: usize = 20;
@@ -115,30 +117,54 @@ pub struct PoolPlace {
 impl Core {
     /// What runs need that there is not enough of, who holds it and who waits.
     pub(crate) fn capacity(&self) -> Capacity {
-        let mut runs: Vec<_> = self.tasks.iter().map(|(id, task)| (id.clone(), task.active)).collect();
+        self.survey().capacity()
+    }
+
+    /// What a queued slot finds at the pools of its workflow.
+    pub(crate) fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
+        self.survey().places_in_pools(slot)
+    }
+
+    fn survey(&self) -> Survey<'_> {
+        Survey { tasks: &self.tasks, permits: &self.permits }
+    }
+}
+
+/// The permits, and the slots that hold them and wait for them.
+struct Survey<'a> {
+    tasks: &'a BTreeMap<WorkflowId, Task>,
+    permits: &'a Permits,
+}
+
+impl Survey<'_> {
+    fn capacity(&self) -> Capacity {
+        let queues = || self.permits.queues();
+        let mut runs: Vec<_> = queues().map(|(id, queue)| (id.clone(), queue.active())).collect();
         runs.retain(|(_, active)| *active > 0);
         runs.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
-        let mut full: Vec<_> = self.tasks.iter().filter_map(|(id, task)| full_workflow(id, task)).collect();
+        let mut full: Vec<_> = queues().filter_map(|(id, queue)| full_workflow(id, queue)).collect();
         full.sort_by(|a, b| (b.queued, &a.workflow).cmp(&(a.queued, &b.workflow)));
-        let starved = || self.starved.iter().filter_map(|id| self.tasks.get(id));
+        let starved = || self.permits.starved().filter_map(|id| Some((id, self.permits.queue(id)?)));
         Capacity {
-            limit: self.config.max_running,
-            running: self.running,
+            limit: self.permits.limit(),
+            running: self.permits.running(),
             more_runs: cut(&mut runs, WORKFLOWS),
             runs,
-            queued: starved().map(queued).sum(),
-            first: starved().filter_map(|task| waiter(task, 1)).take(WAITERS).collect(),
-            pools: self.pools.iter().map(|(id, pool)| self.pool_state(id, pool)).collect(),
+            queued: starved().map(|(_, queue)| queue.len() as u64).sum(),
+            first: starved().filter_map(|(id, queue)| first_waiter(id, queue)).take(WAITERS).collect(),
+            pools: self.permits.pools().map(|(id, pool)| self.pool_state(id, pool)).collect(),
             more_full: cut(&mut full, WORKFLOWS),
             full,
         }
     }
 
     fn pool_state(&self, id: &PoolId, pool: &Pool) -> PoolState {
-        let holders: Vec<_> = pool.holders().keys().filter_map(|workflow| self.tasks.get(workflow)).collect();
-        let all: u64 = holders.iter().map(|task| u64::from(task.active)).sum();
-        let named: Vec<_> = holders.into_iter().flat_map(|task| holders_of(task, id)).take(HOLDERS).collect();
-        let in_line = || pool.line().iter().filter_map(|rank| self.in_line(rank, id));
+        let holders: Vec<_> =
+            pool.holders().keys().filter_map(|workflow| Some((workflow, self.permits.queue(workflow)?))).collect();
+        let all: u64 = holders.iter().map(|(_, queue)| u64::from(queue.active())).sum();
+        let named = holders.into_iter().flat_map(|(workflow, queue)| self.holders_of(workflow, queue, id));
+        let named: Vec<_> = named.take(HOLDERS).collect();
+        let in_line = || pool.line().iter().filter_map(|position| self.in_line(position, id));
         PoolState {
             pool: id.clone(),
             size: pool.size(),
@@ -152,49 +178,53 @@ impl Core {
         }
     }
 
-    fn in_line(&self, rank: &Rank, pool: &PoolId) -> Option<Waiter> {
-        let task = self.tasks.get(&rank.2)?;
-        let live = task.slots.get(&rank.1)?;
-        Some(waiting(task, &rank.1, live, permits(task, pool)?))
+    fn in_line(&self, position: &LinePosition, pool: &PoolId) -> Option<Waiter> {
+        let queue = self.permits.queue(&position.workflow)?;
+        let (first, since) = queue.waiting().find(|(one, _)| one.key == position.key)?;
+        Some(Waiter { permits: queue.permits(pool)?, ..waiter(&position.workflow, queue, first, since) })
     }
 
-    /// What a queued slot finds at the pools of its workflow.
-    pub(crate) fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
-        let Some(task) = self.tasks.get(&slot.workflow) else { return Vec::new() };
-        let Some(live) = task.slots.get(&slot.key).filter(|live| live.slot.state == SlotState::Queued) else {
-            return Vec::new();
-        };
-        let (priority, _, key) = place(&live.slot, &slot.key);
-        let rank = (priority, key, slot.workflow.clone());
-        let place = |one: &PoolUse| {
-            let pool = self.pools.get(&one.pool)?;
-            let state = self.pool_state(&one.pool, pool);
-            Some(PoolPlace { state, permits: one.permits, ahead: self.ahead_in(pool, &rank) })
-        };
-        task.row.definition.pools.iter().filter_map(place).collect()
+    /// The live runs of a workflow that hold permits of a pool.
+    fn holders_of(&self, id: &WorkflowId, queue: &Queue, pool: &PoolId) -> impl Iterator<Item = Holder> {
+        let permits = queue.permits(pool).unwrap_or(0);
+        let task = self.tasks.get(id);
+        queue.alive().filter_map(move |key| {
+            let live = task?.slots.get(key)?;
+            let since = live.run.as_ref().map_or(live.slot.since, |run| run.dispatched_at);
+            let run = RunId { slot: SlotRef::new(id.clone(), key.clone()), number: live.slot.last_run };
+            Some(Holder { run, permits, since })
+        })
     }
 
-    fn ahead_in(&self, pool: &Pool, rank: &Rank) -> u64 {
-        let before = pool.line().range(..rank);
-        let slots = before.filter_map(|other| {
-            let task = self.tasks.get(&other.2)?;
-            Some(
-                task.queue
-                    .iter()
-                    .take_while(|(priority, _, key)| (*priority, key, &other.2) < (rank.0, &rank.1, &rank.2)),
-            )
+    fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
+        let queued = self.tasks.get(&slot.workflow).and_then(|task| {
+            let live = task.slots.get(&slot.key).filter(|live| live.slot.state == SlotState::Queued)?;
+            Some((&task.row.definition.pools, Position::of(&live.slot, &slot.key)))
         });
-        slots.map(|slots| slots.count() as u64).sum()
+        let Some((uses, Position { priority, key, .. })) = queued else { return Vec::new() };
+        let position = LinePosition { priority, key, workflow: slot.workflow.clone() };
+        let place = |one: &PoolUse| {
+            let pool = self.permits.pool(&one.pool)?;
+            let state = self.pool_state(&one.pool, pool);
+            Some(PoolPlace { state, permits: one.permits, ahead: self.ahead_in(pool, &position) })
+        };
+        uses.iter().filter_map(place).collect()
+    }
+
+    fn ahead_in(&self, pool: &Pool, position: &LinePosition) -> u64 {
+        let before = pool.line().range(..position).map(|other| &other.workflow);
+        let queues = before.filter_map(|id| Some((id, self.permits.queue(id)?)));
+        queues.map(|(id, queue)| queue.ahead_in_line(id, position) as u64).sum()
     }
 }
 
-fn full_workflow(id: &WorkflowId, task: &Task) -> Option<FullWorkflow> {
-    let concurrency = task.row.definition.concurrency;
-    if !task.row.present || task.row.paused || task.active < concurrency {
+fn full_workflow(id: &WorkflowId, queue: &Queue) -> Option<FullWorkflow> {
+    let (concurrency, active) = (queue.concurrency(), queue.active());
+    if !queue.is_open() || active < concurrency {
         return None;
     }
-    let first = waiter(task, 1)?;
-    Some(FullWorkflow { workflow: id.clone(), concurrency, active: task.active, queued: queued(task), first })
+    let first = first_waiter(id, queue)?;
+    Some(FullWorkflow { workflow: id.clone(), concurrency, active, queued: queue.len() as u64, first })
 }
 
 /// Shortens a list, and says by how many.
@@ -204,33 +234,18 @@ fn cut<T>(list: &mut Vec<T>, most: usize) -> usize {
     more
 }
 
-fn queued(task: &Task) -> u64 {
-    task.queue.len() as u64
+/// The slot of a workflow that goes next, for one place among all runs.
+fn first_waiter(id: &WorkflowId, queue: &Queue) -> Option<Waiter> {
+    let (first, since) = queue.waiting().next()?;
+    Some(waiter(id, queue, first, since))
 }
 
-fn permits(task: &Task, pool: &PoolId) -> Option<u32> {
-    task.row.definition.pools.iter().find(|one| one.pool == *pool).map(|one| one.permits)
-}
-
-/// The slot of a workflow that goes next.
-fn waiter(task: &Task, permits: u32) -> Option<Waiter> {
-    let (_, _, key) = task.queue.first()?;
-    Some(waiting(task, key, task.slots.get(key)?, permits))
-}
-
-fn waiting(task: &Task, key: &SlotKey, live: &Live, permits: u32) -> Waiter {
-    let slot = SlotRef::new(task.row.id.clone(), key.clone());
-    let behind = queued(task).saturating_sub(1);
-    Waiter { slot, permits, priority: live.slot.priority, since: live.slot.since, behind }
-}
-
-/// The live runs of a workflow that hold permits of a pool.
-fn holders_of<'a>(task: &'a Task, pool: &PoolId) -> impl Iterator<Item = Holder> + 'a {
-    let permits = permits(task, pool).unwrap_or(0);
-    let alive = task.slots.iter().filter(|(_, live)| live.slot.run_alive);
-    alive.take(task.active as usize).map(move |(key, live)| {
-        let slot = SlotRef::new(task.row.id.clone(), key.clone());
-        let since = live.run.as_ref().map_or(live.slot.since, |run| run.dispatched_at);
-        Holder { run: RunId { slot, number: live.slot.last_run }, permits, since }
-    })
+fn waiter(id: &WorkflowId, queue: &Queue, position: &Position, since: Timestamp) -> Waiter {
+    Waiter {
+        slot: SlotRef::new(id.clone(), position.key.clone()),
+        permits: 1,
+        priority: position.priority.0,
+        since,
+        behind: (queue.len() as u64).saturating_sub(1),
+    }
 }

@@ -42,22 +42,16 @@ impl Core {
         let schedules = resolve(&schedules);
         let mut faulty = if keyed { self.define_jobs(all) } else { BTreeMap::new() };
         for (id, workflow) in all {
-            let repooled = self.is_repooled(id, workflow);
-            if repooled {
-                self.leave_pools(id);
-            }
             let changed = self.define_one(id, workflow, None);
             if changed {
                 self.follow_definition(id);
-            }
-            if repooled {
-                self.join_pools(id);
             }
             let schedule = schedules
                 .get(id)
                 .cloned()
                 .map_or_else(|| Err(no_times(workflow)), |resolved| resolved.map_err(|problem| problem.to_string()));
             let rekeyed = keyed && self.rekey(id, faulty.remove(id));
+            self.agree_on_terms(id);
             let rescheduled = self.reschedule(id, schedule);
             if changed || rekeyed || rescheduled {
                 self.wake_all(id);
@@ -65,17 +59,10 @@ impl Core {
         }
     }
 
-    /// Whether a definition takes other permits than the one before it.
-    fn is_repooled(&self, id: &WorkflowId, workflow: &Workflow) -> bool {
-        let before = self.tasks.get(id).filter(|task| task.row.present);
-        before.is_none_or(|before| before.row.definition.pools != workflow.pools)
-    }
-
     /// Takes one more definition, or another of one that is there: that of an event schedule, on a person's word.
     pub(crate) fn define_alone(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, by: &str) {
-        self.leave_pools(id);
         let changed = self.define_one(id, workflow, Some(by));
-        self.join_pools(id);
+        self.agree_on_terms(id);
         self.reschedule(id, Err(no_times(workflow)));
         if changed {
             self.follow_definition(id);
@@ -93,11 +80,10 @@ impl Core {
         if self.tasks.get(id).is_some_and(|task| task.row.definition.keys.events().is_some()) {
             self.abort_pending(id, Abort::Deleted, by);
         }
-        self.leave_pools(id);
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.row.present = false;
         task.jobs = None;
-        self.join_pools(id);
+        self.agree_on_terms(id);
         self.listen_to_facts(id);
         self.record_workflow(id, WorkflowEvent::Removed { by: by.map(str::to_owned) });
         self.wake_all(id);
@@ -202,7 +188,7 @@ impl Core {
         let keys: Vec<SlotKey> = task.slots.keys().cloned().collect();
         keys.into_iter().for_each(|key| self.wake(SlotRef::new(id.clone(), key)));
         self.to_plan.insert(id.clone());
-        self.to_dispatch.insert(id.clone());
+        self.permits.wake(id);
         self.arm_firing(id);
     }
 }

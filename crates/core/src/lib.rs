@@ -26,10 +26,9 @@ mod firing;
 mod gate;
 mod jobs;
 mod memory;
-mod offers;
 mod parents;
+mod permits;
 mod plan;
-mod pools;
 mod port;
 mod probes;
 mod programs;
@@ -58,15 +57,14 @@ pub use port::{
 
 pub use backfills::LARGEST_BACKFILL;
 pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter};
-pub use pools::POOL_PATIENCE;
+pub use permits::POOL_PATIENCE;
 pub use runs::jitter_seed;
 
 use dirty::Dirty;
 use facts::{Listeners, Named};
 use jobs::Jobs;
 use memory::{Live, Task};
-use offers::Offers;
-use pools::Pools;
+use permits::Permits;
 use probes::Probes;
 use programs::Program;
 use relations::Relations;
@@ -91,18 +89,13 @@ pub struct Core {
     upstream: Upstream,
     jobs: Jobs,
     relations: Relations,
-    offers: Offers,
+    permits: Permits,
     /// Slots to be looked at.
     dirty: Dirty,
     /// Questions that are to be asked again, by the workflow of a slot that waits for the answer.
     to_ask: BTreeMap<WorkflowId, BTreeSet<Probe>>,
     /// Workflows whose schedule may have new times.
     to_plan: BTreeSet<WorkflowId>,
-    /// Workflows that may have a free place and a queued slot.
-    to_dispatch: BTreeSet<WorkflowId>,
-    pools: Pools,
-    /// Workflows whose queued slots only the limit on all runs holds back, longest first.
-    starved: VecDeque<WorkflowId>,
     /// Who waits for which facts.
     listeners: Listeners,
     /// Programs, with the runs that constraints count.
@@ -111,8 +104,6 @@ pub struct Core {
     to_admit: BTreeSet<WorkflowId>,
     /// All backfills: a name is taken once.
     backfills: BTreeMap<BackfillId, Backfill>,
-    /// Live runs of all workflows.
-    running: u32,
     turn: Turn,
 }
 
@@ -157,6 +148,7 @@ impl Core {
     #[must_use]
     pub fn new(config: Config) -> Core {
         Core {
+            permits: Permits::new(config.max_running),
             config,
             now: Timestamp::UNIX_EPOCH,
             ticked: Timestamp::UNIX_EPOCH,
@@ -168,18 +160,13 @@ impl Core {
             upstream: Upstream::default(),
             jobs: Jobs::default(),
             relations: Relations::default(),
-            offers: Offers::default(),
             dirty: Dirty::default(),
             to_ask: BTreeMap::new(),
             to_plan: BTreeSet::new(),
-            to_dispatch: BTreeSet::new(),
-            pools: Pools::default(),
-            starved: VecDeque::new(),
             listeners: Listeners::default(),
             programs: BTreeMap::new(),
             to_admit: BTreeSet::new(),
             backfills: BTreeMap::new(),
-            running: 0,
             turn: Turn::default(),
         }
     }
@@ -197,7 +184,7 @@ impl Core {
             Input::ProbeAnswered { probe, answer } => self.probe_answered(&probe, answer),
             Input::RunReported { run, report } => self.run_reported(&run, report),
             Input::Asked { token, by, ask } => self.asked(token, by, ask),
-            Input::Offered { worker, offer } => self.offered(worker, offer),
+            Input::Offered { worker, offer } => self.permits.offered(worker, offer),
             Input::Related { relation, answer } => self.related(relation, answer),
             Input::Recalled { recall, rows } => self.recalled(recall, rows),
         }
@@ -224,7 +211,7 @@ impl Core {
             self.timers.shift(jump, |timer| match timer {
                 Timer::Probe(_) | Timer::Run(_) => true,
                 Timer::Slot(slot) => deferred(slot),
-                Timer::Plan(_) | Timer::Line(_) | Timer::Fire(_) => false,
+                Timer::Plan(_) | Timer::Fire(_) => false,
             });
         }
     }
@@ -260,18 +247,14 @@ impl Core {
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         let due = self.next_wake().is_some_and(|at| at <= now);
-        due || !(self.dirty.is_empty()
-            && self.to_plan.is_empty()
-            && self.to_ask.is_empty()
-            && self.to_dispatch.is_empty()
-            && self.to_admit.is_empty())
-            || (!self.starved.is_empty() && self.running < self.config.max_running)
+        due || !(self.dirty.is_empty() && self.to_plan.is_empty() && self.to_ask.is_empty() && self.to_admit.is_empty())
+            || self.permits.is_due()
     }
 
     /// When time alone will give it something to do.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
-        self.timers.next()
+        self.timers.next().into_iter().chain(self.permits.next_wake()).min()
     }
 
     /// How many slots are in memory: live ones, between turns.
@@ -283,7 +266,7 @@ impl Core {
     /// How many runs are alive.
     #[must_use]
     pub fn live_runs(&self) -> u32 {
-        self.running
+        self.permits.running()
     }
 
     fn evict(&mut self, id: &SlotRef) {

@@ -1,6 +1,5 @@
 //! What is kept in memory of a workflow and of a slot.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,7 +11,6 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Run, Slot, SlotKey, SlotState, Subject, WorkflowId};
 
 use crate::constraints::LinePlace;
-use crate::pools::Rank;
 
 /// A workflow: its row, and what is derived from it and its live slots.
 pub(crate) struct Task {
@@ -24,16 +22,6 @@ pub(crate) struct Task {
     pub(crate) jobs: Option<Result<(), String>>,
     /// The schedule that opens its jobs.
     pub(crate) feed: Option<CronSchedule>,
-    /// Queued slots in the order in which they go.
-    pub(crate) queue: BTreeSet<Place>,
-    /// Live runs.
-    pub(crate) active: u32,
-    /// Where it stands in the lines of its pools.
-    pub(crate) rank: Option<Rank>,
-    /// Since when the slot that it stands there with is queued.
-    pub(crate) queued_at: Option<Timestamp>,
-    /// Whether it is in the line for the limit on all runs.
-    pub(crate) starved: bool,
     /// Its backfills that are paused, and who paused them.
     pub(crate) pauses: BTreeMap<BackfillId, String>,
     /// What its trigger waits for among facts.
@@ -43,10 +31,6 @@ pub(crate) struct Task {
     /// The program among whose runs its own count.
     pub(crate) program: WorkflowId,
 }
-
-/// A place in the queue of a workflow: the largest priority goes first, then of slots by time the oldest, and of jobs the
-/// one that was queued first.
-pub(crate) type Place = (Reverse<i32>, u64, SlotKey);
 
 /// A slot in memory: live, or recalled for this turn.
 pub(crate) struct Live {
@@ -88,12 +72,6 @@ fn not_begun(start: Timestamp) -> String {
     format!("its workflow starts later, at {start}, and nobody asked for it: rerun it to have it go all the same")
 }
 
-/// The place of a queued slot.
-pub(crate) fn place(slot: &Slot, key: &SlotKey) -> Place {
-    let order = if key.job().is_some() { slot.last_event } else { 0 };
-    (Reverse(slot.priority), order, key.clone())
-}
-
 impl Task {
     pub(crate) fn new(row: WorkflowRow) -> Task {
         Task {
@@ -105,11 +83,6 @@ impl Task {
             jobs: None,
             feed: None,
             slots: BTreeMap::new(),
-            queue: BTreeSet::new(),
-            active: 0,
-            rank: None,
-            queued_at: None,
-            starved: false,
             pauses: BTreeMap::new(),
         }
     }

@@ -56,6 +56,19 @@ impl Default for Config {
 /// Which workflows a tick is about; none means all.
 pub type Only = Option<Arc<BTreeSet<WorkflowId>>>;
 
+/// Whether a tick is about a workflow.
+pub(crate) fn allows(only: &Only, id: &WorkflowId) -> bool {
+    only.as_ref().is_none_or(|only| only.contains(id))
+}
+
+/// Takes out of a set the workflows that a tick is about.
+pub(crate) fn take_allowed(set: &mut BTreeSet<WorkflowId>, only: &Only) -> BTreeSet<WorkflowId> {
+    let Some(only) = only else { return std::mem::take(set) };
+    let taken = set.intersection(only).cloned().collect();
+    set.retain(|id| !only.contains(id));
+    taken
+}
+
 /// What happened.
 #[derive(Debug, Clone)]
 pub enum Input {

@@ -8,7 +8,7 @@ use kelos_model::workflow::LastRun;
 use kelos_model::{BackfillId, EventRecord, Run, RunId, RunState, SlotRef, SlotState, WorkflowId, slot};
 
 use crate::constraints::line_place;
-use crate::memory::{Live, place};
+use crate::memory::Live;
 use crate::timers::Timer;
 use crate::{Core, WORKER};
 
@@ -66,23 +66,8 @@ impl Core {
                 self.dirty.insert_held(task.program.clone(), line_place(after, id.clone()));
             }
         }
-        let was_alive = before.is_some_and(|slot| slot.run_alive);
-        if was_alive != after.run_alive {
-            let change = |count: u32| if after.run_alive { count + 1 } else { count.saturating_sub(1) };
-            task.active = change(task.active);
-            self.running = change(self.running);
-            self.pools.hold(&id.workflow, &task.row.definition.pools, task.active);
-            self.to_dispatch.insert(id.workflow.clone());
-        }
-        if let Some(before) = before.filter(|slot| slot.state == SlotState::Queued) {
-            task.queue.remove(&place(before, &id.key));
-            self.to_dispatch.insert(id.workflow.clone());
-        }
-        if task.is_in_line(after) {
-            task.queue.insert(place(after, &id.key));
-            self.to_dispatch.insert(id.workflow.clone());
-        }
-        if was_alive != after.run_alive {
+        self.permits.follow(id, before, after, task.is_in_line(after));
+        if before.is_some_and(|slot| slot.run_alive) != after.run_alive {
             self.watch_run(id, after.run_alive);
         }
         if before.is_some_and(|before| before.priority != after.priority) {
@@ -91,7 +76,7 @@ impl Core {
         if before.is_some_and(|before| before.requested != after.requested) {
             // It may have been left alone until somebody asked for it.
             self.wake(id.clone());
-            self.to_dispatch.insert(id.workflow.clone());
+            self.permits.wake(&id.workflow);
         }
         if let Some(before) = before.filter(|before| before.state == after.state) {
             if before.backfill != after.backfill && after.state.is_idle() {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kelos_model::trigger::Waker;
 use kelos_model::{RunId, SlotRef, SlotState};
 
-use crate::memory::{Live, Task, place};
+use crate::memory::{Live, Task};
 use crate::timers::Timer;
 use crate::{Command, Config, Core, Restored, WORKER};
 
@@ -30,7 +30,7 @@ impl Core {
             core.restore_slot(&id, slot);
         }
         for id in core.tasks.keys().cloned().collect::<Vec<_>>() {
-            core.join_pools(&id);
+            core.agree_on_terms(&id);
             core.listen_to_facts(&id);
         }
         for run in restored.runs {
@@ -49,13 +49,7 @@ impl Core {
     fn restore_slot(&mut self, id: &SlotRef, slot: kelos_model::Slot) {
         let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
         let live = Live::new(slot);
-        if live.slot.run_alive {
-            task.active += 1;
-            self.running += 1;
-        }
-        if task.is_in_line(&live.slot) {
-            task.queue.insert(place(&live.slot, &id.key));
-        }
+        self.permits.follow(id, None, &live.slot, task.is_in_line(&live.slot));
         let alive = live.slot.run_alive;
         let slot = live.slot.clone();
         task.slots.insert(id.key.clone(), live);

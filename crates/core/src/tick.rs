@@ -1,10 +1,10 @@
 //! A tick: fire timers, plan, look, dispatch, until nothing more can happen at this moment.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use kelos_model::{Recall, SlotRef, WorkflowId};
 
-use crate::dispatch::allows;
+use crate::port::{allows, take_allowed};
 use crate::timers::Timer;
 use crate::{Command, Core, Only};
 
@@ -45,7 +45,7 @@ impl Core {
             self.to_plan.extend(self.tasks.keys().cloned());
             self.ask_all_probes(only);
         }
-        let to_plan = take(&mut self.to_plan, only);
+        let to_plan = take_allowed(&mut self.to_plan, only);
         to_plan.iter().for_each(|id| self.arm_firing(id));
         self.fire_due();
         let planned = share(most, to_plan.len());
@@ -83,8 +83,7 @@ impl Core {
             return;
         }
         self.ticked = self.now;
-        let woken = take(&mut self.to_dispatch, only);
-        self.dispatch(&woken, only);
+        self.dispatch(only);
     }
 
     /// Whether the store is asked for something that may have to go first.
@@ -120,7 +119,6 @@ impl Core {
                         self.to_ask.entry(workflow).or_default().insert(probe);
                     }
                 }
-                Timer::Line(id) => self.mark_pools_of(&id),
             }
         }
     }
@@ -161,11 +159,4 @@ impl Core {
             self.command(Command::Recall(Recall::Slots(wanted.into_iter().collect())));
         }
     }
-}
-
-fn take(set: &mut BTreeSet<WorkflowId>, only: &Only) -> BTreeSet<WorkflowId> {
-    let Some(only) = only else { return std::mem::take(set) };
-    let taken = set.intersection(only).cloned().collect();
-    set.retain(|id| !only.contains(id));
-    taken
 }

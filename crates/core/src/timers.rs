@@ -19,8 +19,6 @@ pub(crate) enum Timer {
     Run(SlotRef),
     /// A probe is due to be asked again.
     Probe(Probe),
-    /// A workflow at the front of its lines has waited long.
-    Line(WorkflowId),
 }
 
 /// One moment for each timer.

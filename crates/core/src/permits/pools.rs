@@ -13,8 +13,13 @@ use kelos_model::{PoolId, PoolUse, SlotKey, WorkflowId};
 /// Who has been queued for so long, and is first in the line of each of its pools, keeps what comes free in any of them.
 pub const POOL_PATIENCE: SignedDuration = SignedDuration::from_hours(1);
 
-/// The place of a workflow in all lines that it stands in: by the slot that goes next, priority first, then the oldest.
-pub(crate) type Rank = (Reverse<i32>, SlotKey, WorkflowId);
+/// The position of a workflow in all lines that it waits in: by the slot that goes next, priority first, then the oldest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LinePosition {
+    pub(crate) priority: Reverse<i32>,
+    pub(crate) key: SlotKey,
+    pub(crate) workflow: WorkflowId,
+}
 
 /// All pools that are named or held.
 #[derive(Default)]
@@ -35,7 +40,7 @@ pub(crate) struct Pool {
     holders: BTreeMap<WorkflowId, u64>,
     /// What they hold together.
     held: u64,
-    line: BTreeSet<Rank>,
+    line: BTreeSet<LinePosition>,
 }
 
 impl Pool {
@@ -60,7 +65,7 @@ impl Pool {
     }
 
     /// Who waits, first to go first.
-    pub(crate) fn line(&self) -> &BTreeSet<Rank> {
+    pub(crate) fn line(&self) -> &BTreeSet<LinePosition> {
         &self.line
     }
 
@@ -119,7 +124,7 @@ impl Pools {
     }
 
     /// Moves a workflow to another place in its lines, or out of them.
-    pub(crate) fn stand(&mut self, uses: &[PoolUse], before: Option<&Rank>, now: Option<&Rank>) {
+    pub(crate) fn stand(&mut self, uses: &[PoolUse], before: Option<&LinePosition>, now: Option<&LinePosition>) {
         for one in uses {
             let Some(pool) = self.by_id.get_mut(&one.pool) else { continue };
             if let Some(before) = before {
@@ -177,7 +182,7 @@ fn count_down<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
 pub(crate) struct Sweep {
     /// Permits that those further behind may take; none where somebody in front keeps all that comes free.
     left: BTreeMap<PoolId, u64>,
-    last: Option<Rank>,
+    last: Option<LinePosition>,
 }
 
 /// What somebody in line can do.
@@ -204,7 +209,7 @@ impl Sweep {
     }
 
     /// The next in line that has not had its turn: only where something is left does anybody have one.
-    pub(crate) fn next(&mut self, pools: &Pools) -> Option<Rank> {
+    pub(crate) fn next(&mut self, pools: &Pools) -> Option<LinePosition> {
         let from = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let open = self.left.iter().filter(|(_, left)| **left > 0);
         let firsts = open.filter_map(|(id, _)| pools.get(id)?.line.range((from, Bound::Unbounded)).next());

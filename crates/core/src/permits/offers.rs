@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos_model::{SlotRef, WorkflowId};
 
-use crate::{Core, Offer};
+use crate::Offer;
 
 /// What all workers would do now.
 #[derive(Default)]
@@ -15,13 +15,14 @@ pub(crate) struct Offers {
 }
 
 /// A worker that takes a job.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Taker {
     pub(crate) worker: Arc<str>,
     pub(crate) attempts: Option<u32>,
 }
 
 impl Offers {
-    fn forget(&mut self, worker: &Arc<str>) {
+    pub(crate) fn forget(&mut self, worker: &Arc<str>) {
         let Some(offer) = self.by_worker.remove(worker) else { return };
         for id in &offer.workflows {
             if let Some(workers) = self.by_workflow.get_mut(id) {
@@ -33,7 +34,7 @@ impl Offers {
         }
     }
 
-    fn note(&mut self, worker: Arc<str>, offer: Offer) {
+    pub(crate) fn note(&mut self, worker: Arc<str>, offer: Offer) {
         for id in &offer.workflows {
             self.by_workflow.entry(id.clone()).or_default().insert(worker.clone());
         }
@@ -74,15 +75,5 @@ impl Offers {
         let offer = self.by_worker.get_mut(&worker)?;
         offer.free -= 1;
         Some(Taker { worker, attempts })
-    }
-}
-
-impl Core {
-    /// Takes what a worker offers now for all that it offers.
-    pub(crate) fn offered(&mut self, worker: Arc<str>, offer: Option<Offer>) {
-        self.offers.forget(&worker);
-        let Some(offer) = offer else { return };
-        self.to_dispatch.extend(offer.workflows.iter().filter(|id| self.tasks.contains_key(*id)).cloned());
-        self.offers.note(worker, offer);
     }
 }

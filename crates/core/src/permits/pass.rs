@@ -1,0 +1,309 @@
+//! One pass over those who wait: everybody who can go is given all that its run needs.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kelos_model::{PoolUse, SlotRef, WorkflowId};
+
+use super::pools::{LinePosition, POOL_PATIENCE, Standing, Sweep};
+use super::queue::{Position, Queue};
+use super::{Grant, IsReady, Permits};
+use crate::Only;
+use crate::port::{allows, take_allowed};
+
+pub(super) struct Pass<'a> {
+    permits: &'a mut Permits,
+    now: Timestamp,
+    only: &'a Only,
+    is_ready: IsReady<'a>,
+    grants: Vec<Grant>,
+}
+
+impl<'a> Pass<'a> {
+    pub(super) fn new(permits: &'a mut Permits, now: Timestamp, only: &'a Only, is_ready: IsReady<'a>) -> Self {
+        Pass { permits, now, only, is_ready, grants: Vec::new() }
+    }
+
+    /// Gives what is free: first to those that the limit on all runs held back, in turn, then to those that something woke.
+    pub(super) fn run(mut self) -> Vec<Grant> {
+        let woken = take_allowed(&mut self.permits.woken, self.only);
+        for id in &woken {
+            if self.line_up(id) {
+                self.mark_pools_of(id);
+            }
+        }
+        // A workflow whose run just ended comes after those that have been waiting for its place.
+        self.serve_starved();
+        for id in &woken {
+            self.serve_queue(id);
+        }
+        self.serve_workers(&woken);
+        self.serve_lines();
+        self.grants
+    }
+
+    /// Gives places that became free to the workflows that the limit on all runs held back, in turn.
+    fn serve_starved(&mut self) {
+        let mut waiting = std::mem::take(&mut self.permits.starved);
+        while self.permits.has_place() {
+            let next = waiting.iter().position(|id| allows(self.only, id));
+            let Some(id) = next.and_then(|next| waiting.remove(next)) else { break };
+            let Some(queue) = self.permits.queues.get_mut(&id) else { continue };
+            queue.is_starved = false;
+            match (queue.terms.pools.is_empty(), queue.terms.by_workers) {
+                (false, _) => self.take_turn(&id),
+                (true, true) => self.serve_workers(&BTreeSet::from([id])),
+                (true, false) => self.serve_queue(&id),
+            }
+        }
+        // Those that still wait come before those that had a turn and want another.
+        waiting.append(&mut self.permits.starved);
+        self.permits.starved = waiting;
+    }
+
+    /// Gives what the concurrency of a workflow without pools allows.
+    fn serve_queue(&mut self, id: &WorkflowId) {
+        let free = self.permits.limit.saturating_sub(self.permits.running);
+        let plain = |queue: &&Queue| queue.terms.pools.is_empty() && !queue.terms.by_workers;
+        let Some(queue) = self.permits.queues.get(id).filter(plain) else { return };
+        // One more than there is room for tells whether the limit on all runs holds anything back.
+        let most = self.places(id, queue).min(free.saturating_add(1)) as usize;
+        let going: Vec<Position> = self.going(id, queue).take(most).cloned().collect();
+        let is_starved = going.len() > free as usize;
+        for position in going.into_iter().take(free as usize) {
+            self.give(id, &position);
+        }
+        if is_starved {
+            self.starve(id);
+        }
+    }
+
+    /// Gives jobs to the workers that offer to do them: across workflows by priority, then the one that was queued first.
+    fn serve_workers(&mut self, woken: &BTreeSet<WorkflowId>) {
+        // They wait in no line, so whatever woke others may be what they wait for.
+        let named = self.permits.offers.named().filter(|job| allows(self.only, &job.workflow));
+        for job in named.cloned().collect::<Vec<SlotRef>>() {
+            if let Some(position) = self.position_of_named(&job) {
+                self.give(&job.workflow, &position);
+                self.line_up(&job.workflow);
+                self.mark_pools_of(&job.workflow);
+            }
+        }
+        let mut heads: BTreeSet<(Position, WorkflowId)> = woken.iter().filter_map(|id| self.head(id)).collect();
+        while let Some((position, id)) = heads.pop_first() {
+            if !self.permits.has_place() {
+                self.starve(&id);
+                continue;
+            }
+            self.give(&id, &position);
+            heads.extend(self.head(&id).filter(|(next, _)| *next != position));
+        }
+    }
+
+    /// The job of a workflow without pools that goes next to a worker.
+    fn head(&self, id: &WorkflowId) -> Option<(Position, WorkflowId)> {
+        let queue =
+            self.permits.queues.get(id).filter(|queue| queue.terms.pools.is_empty() && queue.terms.by_workers)?;
+        Some((self.next(id, queue)?.clone(), id.clone()))
+    }
+
+    /// The position of a job that a worker asks for by name, where it is queued, and its workflow and its pools have room for
+    /// it: a worker that waits for one job overtakes the lines.
+    fn position_of_named(&self, job: &SlotRef) -> Option<Position> {
+        let queue = self.permits.queues.get(&job.workflow)?;
+        let is_free = queue.terms.by_workers && queue.is_open() && queue.active() < queue.terms.concurrency;
+        if !is_free || !self.permits.has_place() || !self.permits.pools.have_room(&queue.terms.pools) {
+            return None;
+        }
+        self.going(&job.workflow, queue).find(|position| position.key == job.key).cloned()
+    }
+
+    /// Sweeps the lines of pools that something changed for, until nobody goes any more: a start can leave a waiter short in
+    /// more pools than before, which releases what it had reserved, even for those further in front.
+    fn serve_lines(&mut self) {
+        let mut put_off = BTreeSet::new();
+        loop {
+            let changed = self.permits.pools.take_changed();
+            if changed.is_empty() {
+                break;
+            }
+            let mut sweep = Sweep::of(&self.permits.pools, changed);
+            while let Some(position) = sweep.next(&self.permits.pools) {
+                if allows(self.only, &position.workflow) {
+                    self.serve(&position, &mut sweep, true);
+                } else {
+                    put_off.insert(position.workflow);
+                }
+            }
+        }
+        // They wait for a pass that is about them, and until then are in nobody's way.
+        for id in &put_off {
+            self.mark_pools_of(id);
+        }
+    }
+
+    /// Gives a place to a workflow with pools whose turn it is, if those before it in its lines leave it the permits.
+    fn take_turn(&mut self, id: &WorkflowId) {
+        let Some(queue) = self.permits.queues.get(id) else { return };
+        let uses = queue.terms.pools.clone();
+        let mut sweep = Sweep::of(&self.permits.pools, uses.iter().map(|one| one.pool.clone()).collect());
+        while let Some(position) = sweep.next(&self.permits.pools) {
+            if allows(self.only, &position.workflow) {
+                self.serve(&position, &mut sweep, position.workflow == *id);
+            }
+            let own = self.permits.queues.get(id).and_then(|queue| queue.in_line.as_ref());
+            if own.is_none_or(|(own, _)| *own <= position) {
+                break;
+            }
+        }
+        // It may have kept from others what it could not use.
+        self.permits.pools.mark(&uses);
+    }
+
+    /// The turn of a workflow in line: it goes, or reserves permits, or lets others pass.
+    fn serve(&mut self, position: &LinePosition, sweep: &mut Sweep, may_start: bool) {
+        let Some(queue) = self.permits.queues.get(&position.workflow) else { return };
+        let uses = queue.terms.pools.clone();
+        if !self.permits.pools.are_large_enough(&uses) {
+            return;
+        }
+        match sweep.standing(&uses) {
+            Standing::Fits => {
+                sweep.keep(&uses);
+                if may_start {
+                    self.start_or_starve(&position.workflow);
+                }
+            }
+            Standing::Short(pools) => self.wait_in_line(position, &uses, pools, sweep),
+        }
+    }
+
+    fn wait_in_line(&mut self, position: &LinePosition, uses: &[PoolUse], short: usize, sweep: &mut Sweep) {
+        let patient_until = self.patient_until(position, uses);
+        if patient_until.is_some_and(|until| until <= self.now) {
+            return sweep.keep(uses);
+        }
+        if let Some(until) = patient_until {
+            // What it keeps from then on may leave others short in more pools, and they let others pass.
+            self.set_patience(&position.workflow, Some(until));
+        }
+        // What it would keep in one pool would lie idle for as long as the others have too little.
+        if short == 1 {
+            sweep.keep_short(uses);
+        }
+    }
+
+    fn start_or_starve(&mut self, id: &WorkflowId) {
+        if !self.permits.has_place() {
+            return self.starve(id);
+        }
+        let next = self.permits.queues.get(id).and_then(|queue| self.next(id, queue)).cloned();
+        if let Some(next) = next {
+            self.give(id, &next);
+            self.line_up(id);
+            self.mark_pools_of(id);
+        }
+    }
+
+    /// When a workflow that is first in all its lines becomes starved: from then on all permits it needs are reserved, so that
+    /// those who wait for one pool alone can't overtake it for ever.
+    fn patient_until(&self, position: &LinePosition, uses: &[PoolUse]) -> Option<Timestamp> {
+        let (_, since) = self.permits.queues.get(&position.workflow)?.in_line.as_ref()?;
+        let is_first = uses.iter().all(|one| self.is_first(position, one));
+        is_first.then(|| since.checked_add(POOL_PATIENCE).ok()).flatten()
+    }
+
+    fn is_first(&self, position: &LinePosition, one: &PoolUse) -> bool {
+        let pools = &self.permits.pools;
+        let could_ever_go = |other: &&LinePosition| {
+            let queue = self.permits.queues.get(&other.workflow);
+            queue.is_some_and(|queue| pools.are_large_enough(&queue.terms.pools))
+        };
+        pools.get(&one.pool).and_then(|pool| pool.line().iter().find(could_ever_go)) == Some(position)
+    }
+
+    /// Moves a workflow to where the slot that goes next belongs in its lines. Says whether anything is new about that: the
+    /// position, or since when it waits.
+    fn line_up(&mut self, id: &WorkflowId) -> bool {
+        let Some(queue) = self.permits.queues.get(id).filter(|queue| !queue.terms.pools.is_empty()) else {
+            return false;
+        };
+        let next = self.next(id, queue).cloned();
+        let Some(queue) = self.permits.queues.get_mut(id) else { return false };
+        let since = next.as_ref().and_then(|next| queue.since(next));
+        let now = next.zip(since).map(|(next, since)| {
+            (LinePosition { priority: next.priority, key: next.key, workflow: id.clone() }, since)
+        });
+        if now == queue.in_line {
+            return false;
+        }
+        let before = std::mem::replace(&mut queue.in_line, now);
+        let position = |one: &Option<(LinePosition, Timestamp)>| one.as_ref().map(|(position, _)| position.clone());
+        let (before, now) = (position(&before), position(&queue.in_line));
+        self.permits.pools.stand(&queue.terms.pools, before.as_ref(), now.as_ref());
+        self.set_patience(id, None);
+        true
+    }
+
+    fn set_patience(&mut self, id: &WorkflowId, until: Option<Timestamp>) {
+        let Some(queue) = self.permits.queues.get_mut(id) else { return };
+        let before = std::mem::replace(&mut queue.patient_until, until);
+        if let Some(before) = before {
+            self.permits.patience.remove(&(before, id.clone()));
+        }
+        self.permits.patience.extend(until.map(|until| (until, id.clone())));
+    }
+
+    /// Has the lines swept that a workflow waits in.
+    fn mark_pools_of(&mut self, id: &WorkflowId) {
+        if let Some(queue) = self.permits.queues.get(id) {
+            self.permits.pools.mark(&queue.terms.pools);
+        }
+    }
+
+    fn starve(&mut self, id: &WorkflowId) {
+        let Some(queue) = self.permits.queues.get_mut(id) else { return };
+        if !std::mem::replace(&mut queue.is_starved, true) {
+            self.permits.starved.push_back(id.clone());
+        }
+    }
+
+    /// Gives a slot its permits: to a worker, where workers run its jobs and one offers to.
+    fn give(&mut self, id: &WorkflowId, position: &Position) {
+        let slot = SlotRef::new(id.clone(), position.key.clone());
+        let Some(queue) = self.permits.queues.get_mut(id) else { return };
+        let mut taker = None;
+        if queue.terms.by_workers {
+            taker = self.permits.offers.take(&slot);
+            if taker.is_none() {
+                return;
+            }
+        }
+        queue.remove(position);
+        debug_assert!(!queue.alive().any(|key| *key == slot.key), "a slot with a live run is not ready");
+        if queue.begin(&slot.key) {
+            self.permits.running += 1;
+            self.permits.pools.hold(id, &queue.terms.pools, queue.active());
+        }
+        self.grants.push(Grant { slot, taker });
+    }
+
+    /// The queued slots of a workflow that may go, in the order in which they do.
+    fn going<'q>(&'q self, id: &'q WorkflowId, queue: &'q Queue) -> impl Iterator<Item = &'q Position> {
+        queue.waiting().map(|(position, _)| position).filter(|position| (self.is_ready)(id, &position.key))
+    }
+
+    /// The slot of a workflow that goes next, as long as there is a place for it.
+    fn next<'q>(&'q self, id: &'q WorkflowId, queue: &'q Queue) -> Option<&'q Position> {
+        self.going(id, queue).next().filter(|_| self.places(id, queue) > 0)
+    }
+
+    /// How many more runs its concurrency allows a workflow, and its workers offer.
+    fn places(&self, id: &WorkflowId, queue: &Queue) -> u32 {
+        if !queue.is_open() {
+            return 0;
+        }
+        let allowed = queue.terms.concurrency.saturating_sub(queue.active());
+        if queue.terms.by_workers { allowed.min(self.permits.offers.free_for(id)) } else { allowed }
+    }
+}

@@ -1,0 +1,133 @@
+//! The queued slots of one workflow, its live runs, and the terms on which its slots run.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kelos_model::{PoolUse, Slot, SlotKey, WorkflowId};
+
+use super::pools::LinePosition;
+
+/// A position in the queue of a workflow: the largest priority goes first, then of slots by time the oldest, and of jobs the
+/// one that was queued first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) priority: Reverse<i32>,
+    /// The log position of what queued a job; 0 for slots by time.
+    order: u64,
+    pub(crate) key: SlotKey,
+}
+
+impl Position {
+    /// The position of a slot once it is queued.
+    pub(crate) fn of(slot: &Slot, key: &SlotKey) -> Position {
+        let order = if key.job().is_some() { slot.last_event } else { 0 };
+        Position { priority: Reverse(slot.priority), order, key: key.clone() }
+    }
+}
+
+/// What a definition, its pauses and its workers mean to the runs of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Terms {
+    /// Runs at a time.
+    pub(crate) concurrency: u32,
+    /// The permits of pools that each run takes.
+    pub(crate) pools: Vec<PoolUse>,
+    /// Whether the workflow is defined: only then do its sizes of pools count.
+    pub(crate) is_present: bool,
+    /// Whether it is paused.
+    pub(crate) is_paused: bool,
+    /// Whether workers run its jobs.
+    pub(crate) by_workers: bool,
+}
+
+/// What is known of a workflow.
+#[derive(Default)]
+pub(crate) struct Queue {
+    pub(super) terms: Terms,
+    /// Queued slots in the order in which they go, and since when each is queued.
+    waiting: BTreeMap<Position, Timestamp>,
+    /// Slots with a live run.
+    alive: BTreeSet<SlotKey>,
+    /// Its position in the lines of its pools, and since when the slot that it has there is queued.
+    pub(super) in_line: Option<(LinePosition, Timestamp)>,
+    /// When it becomes starved in the lines of its pools.
+    pub(super) patient_until: Option<Timestamp>,
+    /// Whether it waits for the limit on all runs.
+    pub(super) is_starved: bool,
+}
+
+impl Queue {
+    /// Puts a slot into the queue.
+    pub(super) fn insert(&mut self, position: Position, since: Timestamp) {
+        self.waiting.insert(position, since);
+    }
+
+    /// Takes a slot out of the queue. Says whether it was there.
+    pub(super) fn remove(&mut self, position: &Position) -> bool {
+        self.waiting.remove(position).is_some()
+    }
+
+    /// Since when a slot is queued; none where it isn't.
+    pub(super) fn since(&self, position: &Position) -> Option<Timestamp> {
+        self.waiting.get(position).copied()
+    }
+
+    /// Counts the run of a slot. Says whether it was not counted yet.
+    pub(super) fn begin(&mut self, key: &SlotKey) -> bool {
+        self.alive.insert(key.clone())
+    }
+
+    /// Counts the run of a slot no more. Says whether it was counted.
+    pub(super) fn end(&mut self, key: &SlotKey) -> bool {
+        self.alive.remove(key)
+    }
+
+    /// Its live runs.
+    pub(crate) fn active(&self) -> u32 {
+        u32::try_from(self.alive.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The slots with live runs.
+    pub(crate) fn alive(&self) -> impl Iterator<Item = &SlotKey> {
+        self.alive.iter()
+    }
+
+    /// Runs at a time.
+    pub(crate) fn concurrency(&self) -> u32 {
+        self.terms.concurrency
+    }
+
+    /// The permits of a pool that a run takes; none where it takes none.
+    pub(crate) fn permits(&self, pool: &kelos_model::PoolId) -> Option<u32> {
+        self.terms.pools.iter().find(|one| one.pool == *pool).map(|one| one.permits)
+    }
+
+    /// Whether its slots may go as far as its definition and its pauses are concerned.
+    pub(crate) fn is_open(&self) -> bool {
+        self.terms.is_present && !self.terms.is_paused
+    }
+
+    /// How many slots are queued.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The queued slots in order, and since when each is queued.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (&Position, Timestamp)> {
+        self.waiting.iter().map(|(position, since)| (position, *since))
+    }
+
+    /// How many slots go before a position.
+    pub(crate) fn ahead(&self, position: &Position) -> usize {
+        self.waiting.range(..position).count()
+    }
+
+    /// How many slots go before a position in a line of pools.
+    pub(crate) fn ahead_in_line(&self, id: &WorkflowId, other: &LinePosition) -> usize {
+        let goes_first = |position: &&Position| {
+            (position.priority, &position.key, id) < (other.priority, &other.key, &other.workflow)
+        };
+        self.waiting.keys().take_while(goes_first).count()
+    }
+}

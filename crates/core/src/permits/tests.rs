@@ -1,0 +1,234 @@
+use jiff::SignedDuration;
+use kelos_model::event::{Origin, SlotEvent};
+use kelos_model::{PoolUse, SlotState, slot};
+
+use super::*;
+
+/// Permits beside the slots that they are given to.
+struct World {
+    permits: Permits,
+    slots: BTreeMap<SlotRef, Slot>,
+    now: Timestamp,
+}
+
+impl World {
+    fn new(limit: u32) -> World {
+        World { permits: Permits::new(limit), slots: BTreeMap::new(), now: Timestamp::UNIX_EPOCH }
+    }
+
+    fn agree(&mut self, id: &str, concurrency: u32, pools: &[(&str, u32, u32)]) {
+        let pools = pools
+            .iter()
+            .map(|(pool, permits, size)| PoolUse { pool: pool.parse().unwrap(), permits: *permits, size: *size })
+            .collect();
+        let terms = Terms { concurrency, pools, is_present: true, is_paused: false, by_workers: false };
+        self.permits.agree(&id.parse().unwrap(), terms);
+    }
+
+    fn name(id: &str, hour: i64) -> SlotRef {
+        let at = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(hour);
+        SlotRef::at(id.parse().unwrap(), at)
+    }
+
+    /// Puts a slot into a state, with or without a live run.
+    fn put(&mut self, id: &SlotRef, state: SlotState, run_alive: bool) {
+        let before = self.slots.get(id).cloned();
+        let after = Slot { state, run_alive, since: self.now, ..before.clone().expect("a slot that was queued") };
+        self.permits.follow(id, before.as_ref(), &after, state == SlotState::Queued);
+        self.slots.insert(id.clone(), after);
+    }
+
+    /// Queues a slot.
+    fn queue(&mut self, id: &str, hour: i64, priority: i32) {
+        let slot = World::name(id, hour);
+        let planned = SlotEvent::planned(Origin::Schedule, priority);
+        let planned = slot::apply(None, &planned, self.now, 1).expect("an event that can happen");
+        self.slots.insert(slot.clone(), planned);
+        self.put(&slot, SlotState::Queued, false);
+    }
+
+    fn dispatch(&mut self, slot: &SlotRef) {
+        self.put(slot, SlotState::Dispatched, true);
+    }
+
+    fn end(&mut self, id: &str, hour: i64) {
+        self.put(&World::name(id, hour), SlotState::Succeeded, false);
+    }
+
+    /// Grants, dispatches who was granted, and says who that was: workflow and hour.
+    fn grant(&mut self) -> Vec<String> {
+        let grants = self.permits.grant(self.now, &None, &|_, _| true);
+        let mut told = Vec::new();
+        for Grant { slot, .. } in grants {
+            let hour = slot.key.time().unwrap().as_second() / 3600;
+            told.push(format!("{}@{hour}", slot.workflow));
+            self.dispatch(&slot);
+        }
+        assert!(!self.permits.is_due() || self.permits.woken.is_empty(), "a pass leaves nothing to do");
+        told
+    }
+}
+
+#[test]
+fn the_oldest_go_first_as_many_as_the_concurrency_allows() {
+    let mut world = World::new(100);
+    world.agree("a", 2, &[]);
+    for hour in [3, 1, 2] {
+        world.queue("a", hour, 0);
+    }
+    assert_eq!(world.grant(), ["a@1", "a@2"]);
+    assert!(world.grant().is_empty());
+    world.end("a", 2);
+    assert_eq!(world.grant(), ["a@3"]);
+}
+
+#[test]
+fn a_larger_priority_goes_first() {
+    let mut world = World::new(100);
+    world.agree("a", 1, &[]);
+    world.queue("a", 1, 0);
+    world.queue("a", 2, 5);
+    assert_eq!(world.grant(), ["a@2"]);
+}
+
+#[test]
+fn workflows_that_the_limit_on_all_runs_holds_back_take_turns() {
+    let mut world = World::new(1);
+    world.agree("a", 10, &[]);
+    world.agree("b", 10, &[]);
+    for hour in [1, 2] {
+        world.queue("a", hour, 0);
+        world.queue("b", hour, 0);
+    }
+    assert_eq!(world.grant(), ["a@1"]);
+    for (done, next) in [(("a", 1), "a@2"), (("a", 2), "b@1"), (("b", 1), "b@2")] {
+        world.end(done.0, done.1);
+        assert_eq!(world.grant(), [next]);
+    }
+}
+
+#[test]
+fn a_run_takes_the_permits_of_all_its_pools_or_none() {
+    let mut world = World::new(100);
+    world.agree("both", 10, &[("x", 1, 1), ("y", 1, 1)]);
+    world.agree("one", 10, &[("x", 1, 1)]);
+    world.queue("one", 1, 0);
+    assert_eq!(world.grant(), ["one@1"]);
+    world.queue("both", 2, 0);
+    world.queue("one", 3, 0);
+    assert!(world.grant().is_empty());
+    world.end("one", 1);
+    assert_eq!(world.grant(), ["both@2"]);
+    world.end("both", 2);
+    assert_eq!(world.grant(), ["one@3"]);
+}
+
+#[test]
+fn a_run_of_a_removed_workflow_holds_its_permits() {
+    let mut world = World::new(100);
+    world.agree("a", 1, &[("x", 1, 1)]);
+    world.queue("a", 1, 0);
+    assert_eq!(world.grant(), ["a@1"]);
+    let before = world.permits.queue(&"a".parse().unwrap()).unwrap().terms.clone();
+    world.permits.agree(&"a".parse().unwrap(), Terms { is_present: false, ..before });
+    world.agree("b", 1, &[("x", 1, 1)]);
+    world.queue("b", 1, 0);
+    assert!(world.grant().is_empty());
+    world.end("a", 1);
+    assert_eq!(world.grant(), ["b@1"]);
+}
+
+#[test]
+fn a_paused_workflow_gets_nothing_until_it_goes_on() {
+    let mut world = World::new(100);
+    world.agree("a", 1, &[]);
+    world.queue("a", 1, 0);
+    let terms = world.permits.queue(&"a".parse().unwrap()).unwrap().terms.clone();
+    world.permits.agree(&"a".parse().unwrap(), Terms { is_paused: true, ..terms.clone() });
+    assert!(world.grant().is_empty());
+    world.permits.agree(&"a".parse().unwrap(), terms);
+    assert_eq!(world.grant(), ["a@1"]);
+}
+
+#[test]
+fn whoever_waits_long_at_the_front_of_all_lines_is_not_overtaken_for_ever() {
+    let mut world = World::new(100);
+    world.agree("all", 1, &[("x", 2, 2), ("y", 2, 2)]);
+    world.agree("x", 2, &[("x", 1, 2)]);
+    world.agree("y", 2, &[("y", 1, 2)]);
+    for (id, hour) in [("x", 1), ("y", 1)] {
+        world.queue(id, hour, 0);
+    }
+    world.grant();
+    world.queue("all", 0, 9);
+    world.queue("x", 2, 0);
+    // Short in two pools: it keeps nothing yet, and is passed.
+    assert_eq!(world.grant(), ["x@2"]);
+    let until = world.permits.next_wake().expect("a moment at which its patience ends");
+    assert_eq!(until, world.now + POOL_PATIENCE);
+    world.now = until;
+    world.queue("y", 2, 0);
+    assert!(world.grant().is_empty(), "all is kept for who waits longest");
+    for (id, hour) in [("x", 1), ("x", 2), ("y", 1)] {
+        world.end(id, hour);
+    }
+    assert_eq!(world.grant(), ["all@0"]);
+}
+
+/// Random queues and ends: no limit is ever passed, and in the end everybody went.
+#[test]
+fn no_limit_is_passed_and_nobody_is_forgotten() {
+    for seed in 0..200_u64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut draw = move |most: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % most
+        };
+        let mut world = World::new(1 + draw(5) as u32);
+        let sizes = [1 + draw(3) as u32, 1 + draw(3) as u32];
+        let workflows = ["a", "b", "c", "d"];
+        let mut uses: BTreeMap<&str, Vec<(&str, u32, u32)>> = BTreeMap::new();
+        for id in workflows {
+            let mut pools = Vec::new();
+            for (pool, size) in ["x", "y"].into_iter().zip(sizes) {
+                if draw(2) == 0 {
+                    pools.push((pool, 1 + draw(size.into()) as u32, size));
+                }
+            }
+            world.agree(id, 1 + draw(3) as u32, &pools);
+            uses.insert(id, pools);
+        }
+        let mut alive = Vec::new();
+        let (mut queued, mut went) = (0, 0);
+        for hour in 0..400 {
+            world.now += SignedDuration::from_mins(draw(30) as i64);
+            if hour < 200 && draw(3) > 0 {
+                world.queue(workflows[draw(4) as usize], hour, draw(3) as i32);
+                queued += 1;
+            }
+            if !alive.is_empty() && (hour >= 200 || draw(2) == 0) {
+                let slot: SlotRef = alive.swap_remove(draw(alive.len() as u64) as usize);
+                world.put(&slot, SlotState::Succeeded, false);
+            }
+            let grants = world.permits.grant(world.now, &None, &|_, _| true);
+            for Grant { slot, .. } in grants {
+                world.dispatch(&slot);
+                alive.push(slot);
+                went += 1;
+            }
+            assert!(alive.len() <= world.permits.limit() as usize, "seed {seed}");
+            for (pool, size) in ["x", "y"].into_iter().zip(sizes) {
+                let held: u32 = alive
+                    .iter()
+                    .flat_map(|slot| &uses[slot.workflow.as_str()])
+                    .filter(|(name, ..)| *name == pool)
+                    .map(|(_, permits, _)| permits)
+                    .sum();
+                assert!(held <= size, "seed {seed}: {held} of {size} permits of {pool}");
+            }
+        }
+        assert_eq!(went, queued, "seed {seed}");
+    }
+}
