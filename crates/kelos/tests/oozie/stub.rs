@@ -135,6 +135,10 @@ impl Stub {
     async fn talk(self, mut stream: TcpStream) {
         let mut got = Vec::new();
         while let Some(request) = next_request(&mut stream, &mut got).await {
+            // A task that is aborted may go on for a moment.
+            if self.serving.lock().unwrap().is_none() {
+                return;
+            }
             let Some(answer) = self.answer(request).await else { return };
             if stream.write_all(answer.as_bytes()).await.is_err() {
                 return;
