@@ -224,10 +224,8 @@ impl Core {
         let queue = self.permits.queue(&slot.workflow);
         let queued = live.filter(|live| live.slot.state == SlotState::Queued);
         let position = queued.map(|live| Position::of(&live.slot, &slot.key));
-        let held =
-            live.and_then(|live| live.line.as_ref()).map(|(program, _, place)| self.ahead_in_line(program, place));
         let ahead = queue.zip(position).map_or(0, |(queue, position)| queue.ahead(&position));
-        let ahead = held.unwrap_or(ahead);
+        let ahead = self.programs.ahead(slot).unwrap_or(ahead);
         Inspection {
             next_look: live.and_then(|live| self.next_look(slot, &live.wakers)),
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
@@ -236,7 +234,7 @@ impl Core {
             pools: self.places_in_pools(slot),
             dormant: task.dormant(&slot.key),
             finishing: self.finishing(slot),
-            program_runs: self.program_runs(&slot.workflow),
+            program_runs: self.programs.runs(&slot.workflow),
             no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
             workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,
         }

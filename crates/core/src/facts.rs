@@ -158,11 +158,9 @@ impl Core {
         if state(self) == Some(SlotState::Waiting) {
             self.look(slot);
         }
-        if state(self) == Some(SlotState::Held)
-            && let Some(program) = self.tasks.get(&slot.workflow).map(|task| task.program.clone())
-        {
+        if state(self) == Some(SlotState::Held) {
             self.wake(slot.clone());
-            self.judge_program(&program, slot);
+            self.judge_program(&self.programs.of(&slot.workflow).clone(), slot);
         }
     }
 

@@ -65,15 +65,14 @@ impl Core {
     /// with the next turn.
     pub(crate) fn fire_due(&mut self) {
         let mut passed = self.timers.firings(self.now);
-        let program = |core: &Core, id: &WorkflowId| core.tasks.get(id).map(|task| task.program.clone());
-        let programs: BTreeSet<_> = passed.iter().filter_map(|(_, id)| program(self, id)).collect();
+        let programs: BTreeSet<_> = passed.iter().map(|(_, id)| self.programs.of(id)).collect();
         let most = share(MOST_MISSED, programs.len());
         while let Some((_, id)) = passed.pop_first() {
-            let Some(program) = program(self, &id) else {
+            if !self.tasks.contains_key(&id) {
                 self.timers.clear(&Timer::Fire(id));
                 continue;
-            };
-            let fired = self.turn.fired.entry(program).or_default();
+            }
+            let fired = self.turn.fired.entry(self.programs.of(&id).clone()).or_default();
             if *fired >= most {
                 continue;
             }

@@ -66,7 +66,7 @@ use jobs::Jobs;
 use memory::{Live, Task};
 use permits::Permits;
 use probes::Probes;
-use programs::Program;
+use programs::Programs;
 use relations::Relations;
 use timers::{Timer, Timers};
 use upstream::Upstream;
@@ -99,9 +99,7 @@ pub struct Core {
     /// Who waits for which facts.
     listeners: Listeners,
     /// Programs, with the runs that constraints count.
-    programs: BTreeMap<WorkflowId, Program>,
-    /// Programs that may have room for a slot that waits for that.
-    to_admit: BTreeSet<WorkflowId>,
+    programs: Programs,
     /// All backfills: a name is taken once.
     backfills: BTreeMap<BackfillId, Backfill>,
     turn: Turn,
@@ -164,8 +162,7 @@ impl Core {
             to_ask: BTreeMap::new(),
             to_plan: BTreeSet::new(),
             listeners: Listeners::default(),
-            programs: BTreeMap::new(),
-            to_admit: BTreeSet::new(),
+            programs: Programs::default(),
             backfills: BTreeMap::new(),
             turn: Turn::default(),
         }
@@ -247,7 +244,7 @@ impl Core {
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         let due = self.next_wake().is_some_and(|at| at <= now);
-        due || !(self.dirty.is_empty() && self.to_plan.is_empty() && self.to_ask.is_empty() && self.to_admit.is_empty())
+        due || !(self.dirty.is_empty() && self.to_plan.is_empty() && self.to_ask.is_empty() && self.programs.is_idle())
             || self.permits.is_due()
     }
 

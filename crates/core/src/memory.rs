@@ -8,9 +8,7 @@ use kelos_model::time::format_short;
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::trigger::Waker;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{BackfillId, Run, Slot, SlotKey, SlotState, Subject, WorkflowId};
-
-use crate::constraints::LinePlace;
+use kelos_model::{BackfillId, Run, Slot, SlotKey, SlotState, Subject};
 
 /// A workflow: its row, and what is derived from it and its live slots.
 pub(crate) struct Task {
@@ -28,8 +26,6 @@ pub(crate) struct Task {
     pub(crate) subjects: BTreeSet<Subject>,
     /// The slot of an event schedule that collects, while there is one.
     pub(crate) collecting: Option<SlotKey>,
-    /// The program among whose runs its own count.
-    pub(crate) program: WorkflowId,
 }
 
 /// A slot in memory: live, or recalled for this turn.
@@ -47,22 +43,11 @@ pub(crate) struct Live {
     pub(crate) attempts: Option<u32>,
     /// Why the executor put off the start, and how often it did.
     pub(crate) deferred: Option<(String, u32)>,
-    /// Where it stands among those that wait for fewer runs of a program: of which, and below how many.
-    pub(crate) line: Option<(WorkflowId, u32, LinePlace)>,
 }
 
 impl Live {
     pub(crate) fn new(slot: Slot) -> Live {
-        Live {
-            slot,
-            wakers: Vec::new(),
-            run: None,
-            valid: false,
-            worker: None,
-            attempts: None,
-            deferred: None,
-            line: None,
-        }
+        Live { slot, wakers: Vec::new(), run: None, valid: false, worker: None, attempts: None, deferred: None }
     }
 }
 
@@ -75,7 +60,6 @@ fn not_begun(start: Timestamp) -> String {
 impl Task {
     pub(crate) fn new(row: WorkflowRow) -> Task {
         Task {
-            program: row.definition.program().clone(),
             subjects: BTreeSet::new(),
             collecting: None,
             row,

@@ -7,8 +7,8 @@ use kelos_model::trigger::Waker;
 use kelos_model::workflow::LastRun;
 use kelos_model::{BackfillId, EventRecord, Run, RunId, RunState, SlotRef, SlotState, WorkflowId, slot};
 
-use crate::constraints::line_place;
 use crate::memory::Live;
+use crate::programs::HeldPosition;
 use crate::timers::Timer;
 use crate::{Core, WORKER};
 
@@ -32,7 +32,7 @@ impl Core {
         let Some(after) = slot::apply(before.clone(), &what, self.now, self.seq + 1) else {
             return false;
         };
-        self.keep_before(id, before.as_ref(), &after);
+        self.keep_runs(id, before.as_ref(), &after);
         let Some(task) = self.tasks.get_mut(&id.workflow) else { return false };
         let mut succeeded = None;
         let executor = &task.row.definition.job.executor;
@@ -51,7 +51,8 @@ impl Core {
         if let Some(run) = succeeded {
             self.note_last_run(&id.workflow, run);
         }
-        self.count_run(id, before.as_ref(), &after);
+        let freed = self.programs.follow(id, before.as_ref(), &after);
+        freed.into_iter().for_each(|slot| self.wake(slot));
         self.note_collecting(id, &after);
         self.note_end(id, before.as_ref(), &after);
         self.reindex(id, before.as_ref(), &after);
@@ -59,19 +60,13 @@ impl Core {
     }
 
     fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
-        if let Some(before) = before.filter(|slot| slot.state == SlotState::Held) {
-            let woken = self.dirty.remove_held(&task.program, &line_place(before, id.clone()));
-            if woken && after.state == SlotState::Held {
-                self.dirty.insert_held(task.program.clone(), line_place(after, id.clone()));
-            }
-        }
+        let Some(task) = self.tasks.get(&id.workflow) else { return };
         self.permits.follow(id, before, after, task.is_in_line(after));
         if before.is_some_and(|slot| slot.run_alive) != after.run_alive {
             self.watch_run(id, after.run_alive);
         }
         if before.is_some_and(|before| before.priority != after.priority) {
-            self.move_in_line(id);
+            self.programs.move_in_line(HeldPosition::of(after, id));
         }
         if before.is_some_and(|before| before.requested != after.requested) {
             // It may have been left alone until somebody asked for it.
@@ -95,7 +90,7 @@ impl Core {
             self.note_success(id);
         }
         if after.state != SlotState::Held {
-            self.leave_line(id);
+            self.programs.leave(id);
         }
         match after.state {
             SlotState::Waiting => self.wake(id.clone()),
@@ -127,7 +122,7 @@ impl Core {
     /// Stops listening to whatever can wake a slot.
     pub(crate) fn unsubscribe(&mut self, id: &SlotRef) {
         self.timers.clear(&Timer::Slot(id.clone()));
-        self.leave_line(id);
+        self.programs.leave(id);
         let live = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key));
         for waker in live.map(|live| std::mem::take(&mut live.wakers)).unwrap_or_default() {
             self.unlisten(&waker, id);

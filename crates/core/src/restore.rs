@@ -53,7 +53,7 @@ impl Core {
         let alive = live.slot.run_alive;
         let slot = live.slot.clone();
         task.slots.insert(id.key.clone(), live);
-        self.count_restored(id, &slot);
+        self.programs.follow(id, None, &slot);
         self.note_collecting(id, &slot);
         // The executors are asked at once; this is for the case that the answer gets lost.
         self.watch_run(id, alive);

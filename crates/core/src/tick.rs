@@ -54,7 +54,7 @@ impl Core {
         }
         self.ask_again(most);
         // Who was held before has come further than who waits for its trigger, and goes first.
-        let mut held = Looks::new(most, self.dirty.held().count());
+        let mut held = Looks::new(most, self.programs.woken());
         self.judge_held(only, Some(self.now), &mut held);
         let mut looks = Looks::new(most, self.dirty.workflows().count());
         // Looking can change a state that others look at; each slot changes state a bounded number of times.

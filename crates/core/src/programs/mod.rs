@@ -1,0 +1,211 @@
+//! Programs: all workflows that run the same job, the runs that constraints count, whoever asked for them, and the held slots
+//! that wait for them.
+//!
+//! The scheduler says what becomes of slots ([`Programs::follow`]) and what held slots wait for; [`Programs::next`] says at whose
+//! constraints to look. What constraints say, it does not know.
+
+mod line;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kelos_model::constraint::LastStart;
+use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
+
+pub(crate) use line::{About, HeldPosition};
+
+/// All programs.
+#[derive(Default)]
+pub(crate) struct Programs {
+    by_id: BTreeMap<WorkflowId, Program>,
+    /// The program among whose runs those of a workflow count.
+    of: BTreeMap<WorkflowId, WorkflowId>,
+    /// Held slots that something woke, by program.
+    woken: BTreeMap<WorkflowId, BTreeSet<HeldPosition>>,
+    /// Programs that may have room for a slot that waits for that.
+    to_admit: BTreeSet<WorkflowId>,
+}
+
+/// What is known of a program.
+#[derive(Default)]
+struct Program {
+    /// The workflows: the program itself and the event schedules that run it.
+    members: BTreeSet<WorkflowId>,
+    /// Runs that go on, by the log position of their dispatch.
+    going: BTreeSet<(u64, SlotRef)>,
+    /// Slots that are queued for one.
+    queued: u32,
+    /// Held slots that wait for fewer runs, by the limit that has to be kept.
+    lines: BTreeMap<u32, BTreeSet<HeldPosition>>,
+    /// Where each of them waits.
+    positions: BTreeMap<SlotRef, (u32, HeldPosition)>,
+    /// Held slots that may go once a run ends, sooner than the clock says.
+    awaiting_end: BTreeSet<SlotRef>,
+    /// When its runs changed since the last tick, and how they stood before that.
+    changes: Vec<(Timestamp, Runs)>,
+}
+
+/// What constraints ask of the runs of a program: how many there are, and the start of the last.
+pub(crate) type Runs = (u32, Option<LastStart>);
+
+/// What joining another program leads to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Joined {
+    /// The program that was left, where that was another one.
+    pub(crate) left: Option<WorkflowId>,
+    /// Slots that may go now that the runs of the workflow are not counted there.
+    pub(crate) woken: BTreeSet<SlotRef>,
+}
+
+impl Program {
+    /// Runs that go on, and slots that are queued for one: no limit is passed by those that are about to start.
+    fn runs(&self) -> u32 {
+        u32::try_from(self.going.len()).unwrap_or(u32::MAX).saturating_add(self.queued)
+    }
+
+    fn count(&mut self, id: &SlotRef, slot: &Slot) {
+        self.queued += u32::from(slot.state == SlotState::Queued);
+        if slot.run_alive {
+            self.going.insert((slot.last_run_seq, id.clone()));
+        }
+    }
+
+    fn discount(&mut self, id: &SlotRef, slot: &Slot) {
+        self.queued = self.queued.saturating_sub(u32::from(slot.state == SlotState::Queued));
+        if slot.run_alive {
+            self.going.remove(&(slot.last_run_seq, id.clone()));
+        }
+    }
+}
+
+/// What a slot is among the runs of its program.
+fn counted(slot: &Slot) -> (bool, Option<u64>) {
+    (slot.state == SlotState::Queued, slot.run_alive.then_some(slot.last_run_seq))
+}
+
+impl Programs {
+    /// Counts the slots of a workflow among those of a program from now on.
+    pub(crate) fn join<'a>(
+        &mut self,
+        id: &WorkflowId,
+        program: &WorkflowId,
+        slots: impl Iterator<Item = (SlotRef, &'a Slot)> + Clone,
+    ) -> Joined {
+        let before = self.of.insert(id.clone(), program.clone());
+        if before.as_ref() == Some(program) {
+            return Joined::default();
+        }
+        let mut joined = Joined { left: before.clone(), woken: BTreeSet::new() };
+        if let Some(before) = before {
+            if let Some(left) = self.by_id.get_mut(&before) {
+                left.members.remove(id);
+                for (slot, row) in slots.clone() {
+                    left.discount(&slot, row);
+                    left.leave_line(&slot);
+                }
+                joined.woken = std::mem::take(&mut left.awaiting_end);
+                self.to_admit.insert(before.clone());
+            }
+            self.move_woken(id, &before, program);
+        }
+        let now = self.by_id.entry(program.clone()).or_default();
+        now.members.insert(id.clone());
+        slots.for_each(|(slot, row)| now.count(&slot, row));
+        joined
+    }
+
+    fn move_woken(&mut self, id: &WorkflowId, from: &WorkflowId, to: &WorkflowId) {
+        let Some(line) = self.woken.get_mut(from) else { return };
+        let moved: Vec<HeldPosition> = line.extract_if(.., |position| position.slot.workflow == *id).collect();
+        if line.is_empty() {
+            self.woken.remove(from);
+        }
+        if !moved.is_empty() {
+            self.woken.entry(to.clone()).or_default().extend(moved);
+        }
+    }
+
+    /// The program of a workflow: another one, or itself.
+    pub(crate) fn of<'a>(&'a self, id: &'a WorkflowId) -> &'a WorkflowId {
+        self.of.get(id).unwrap_or(id)
+    }
+
+    fn program(&self, of: &WorkflowId) -> Option<&Program> {
+        self.by_id.get(self.of(of))
+    }
+
+    fn program_mut(&mut self, of: &WorkflowId) -> &mut Program {
+        let program = self.of(of).clone();
+        self.by_id.entry(program).or_default()
+    }
+
+    /// The workflows that run a program.
+    pub(crate) fn members(&self, program: &WorkflowId) -> impl Iterator<Item = &WorkflowId> {
+        self.by_id.get(program).into_iter().flat_map(|program| &program.members)
+    }
+
+    /// Runs of the program of a workflow, as its constraints count them.
+    pub(crate) fn runs(&self, of: &WorkflowId) -> u32 {
+        self.program(of).map_or(0, Program::runs)
+    }
+
+    /// Whether any slot is queued for a run of a program.
+    pub(crate) fn is_about_to_run(&self, program: &WorkflowId) -> bool {
+        self.by_id.get(program).is_some_and(|program| program.queued > 0)
+    }
+
+    /// The latest run of a program that goes on: the log position of its dispatch, and its slot.
+    pub(crate) fn latest_going(&self, program: &WorkflowId) -> Option<&(u64, SlotRef)> {
+        self.by_id.get(program)?.going.last()
+    }
+
+    /// Whether what becomes of a slot changes the runs of its program.
+    pub(crate) fn are_changed_by(before: Option<&Slot>, after: &Slot) -> bool {
+        before.map(counted).unwrap_or_default() != counted(after)
+    }
+
+    /// Notes how the runs of a workflow's program stand before they change. What was before the last tick is forgotten: whose
+    /// time was over by then was ended by it.
+    pub(crate) fn keep_before(&mut self, of: &WorkflowId, now: Timestamp, ticked: Timestamp, runs: Runs) {
+        let program = self.program_mut(of);
+        program.changes.retain(|(changed, _)| *changed > ticked);
+        if program.changes.last().is_none_or(|(changed, _)| *changed != now) {
+            program.changes.push((now, runs));
+        }
+    }
+
+    /// How the runs of a program stood at a moment since the last tick, where they changed after it.
+    pub(crate) fn runs_before(&self, program: &WorkflowId, moment: Timestamp) -> Option<Runs> {
+        let changes = &self.by_id.get(program)?.changes;
+        changes.iter().find(|(changed, _)| *changed > moment).map(|(_, runs)| *runs)
+    }
+
+    /// Follows what became of a slot. Gives the held slots that may go because a run has ended.
+    pub(crate) fn follow(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) -> BTreeSet<SlotRef> {
+        if let Some(before) = before.filter(|slot| slot.state == SlotState::Held) {
+            let was_woken = self.take(&HeldPosition::of(before, id));
+            if was_woken && after.state == SlotState::Held {
+                self.wake(HeldPosition::of(after, id));
+            }
+        }
+        if !Programs::are_changed_by(before, after) {
+            return BTreeSet::new();
+        }
+        let name = self.of(&id.workflow).clone();
+        let program = self.by_id.entry(name.clone()).or_default();
+        let runs = program.runs();
+        if let Some(before) = before {
+            program.discount(id, before);
+        }
+        program.count(id, after);
+        if program.runs() >= runs {
+            return BTreeSet::new();
+        }
+        if !program.lines.is_empty() {
+            self.to_admit.insert(name);
+        }
+        std::mem::take(&mut program.awaiting_end)
+    }
+}
