@@ -73,7 +73,7 @@ impl Turns {
             self.feed(store, now, input, &mut turn)?;
         }
         let events = turn.events.len();
-        let commit = self.commit_of(turn.events);
+        let commit = self.commit_of(now, turn.events);
         if !commit.is_empty() {
             store.commit(self.lease, &commit)?;
         }
@@ -112,9 +112,10 @@ impl Turns {
         Ok(())
     }
 
-    fn commit_of(&mut self, events: Vec<kelos_model::EventRecord>) -> Commit {
+    fn commit_of(&mut self, at: Timestamp, events: Vec<kelos_model::EventRecord>) -> Commit {
         let rows = self.core.rows();
         Commit {
+            at,
             events,
             slots: rows.slots.into_iter().map(|(id, slot)| SlotRow { id, slot }).collect(),
             runs: rows.runs,

@@ -12,6 +12,7 @@ use kelos_model::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::record::{Digest, Recount, TurnRecord};
 use crate::tally::{Columns, Tally};
 
 /// Why a store could not do what was asked. Messages complete "failed to …".
@@ -86,6 +87,8 @@ pub struct Snapshot {
     pub last_seq: u64,
     /// When that event happened.
     pub last_at: Option<Timestamp>,
+    /// The last turn; none before the first.
+    pub last_turn: Option<TurnRecord>,
     /// Every workflow that ever was.
     pub workflows: Vec<WorkflowRow>,
     /// The live slots ([`Slot::is_live`]), in no particular order.
@@ -97,9 +100,11 @@ pub struct Snapshot {
 }
 
 /// One turn: what happened, and the rows as they are after it. Times are kept in whole milliseconds;
-/// what is finer is cut off.
+/// what is finer is cut off. A commit in which there is anything leaves a [`TurnRecord`] in the same transaction.
 #[derive(Debug, Clone, Default)]
 pub struct Commit {
+    /// The moment of the turn.
+    pub at: Timestamp,
     /// The events, in order; the first follows the last of the commit before.
     pub events: Vec<EventRecord>,
     /// The slots that changed, as they are now.
@@ -195,6 +200,16 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// Where the next page starts; none at the end.
     pub next: Option<Cursor>,
+}
+
+impl Page<TurnRecord> {
+    /// The page of these turns, of which one more was read than it may have.
+    pub(crate) fn of_turns(mut rows: Vec<TurnRecord>, limit: usize) -> Self {
+        let full = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| full).map(|turn| turn.turn.to_string());
+        Page { rows, next }
+    }
 }
 
 /// The states of what is pending: it neither runs nor has ended.
@@ -398,6 +413,27 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// When the medium fails.
     fn last_seq(&self) -> Result<u64, StoreError>;
+
+    /// The records of the turns after one, ascending; 0 begins with the first. [`Page::next`] holds the turn to go on from, none
+    /// after the last.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn turns(&self, after: u64, limit: usize) -> Result<Page<TurnRecord>, StoreError>;
+
+    /// The digest that a turn's header and its events make as they are stored now, on that of the turn before. Costs a look at each
+    /// of the events.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError>;
+
+    /// A reader of what is there now, whatever is written from here on. It keeps a store from giving room back, so it is not to be
+    /// kept for long.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn frozen(&self) -> Result<Arc<dyn Reader>, StoreError>;
 
     /// Backfills, newest first.
     ///

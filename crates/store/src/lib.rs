@@ -6,6 +6,7 @@
 pub mod contract;
 mod cursor;
 pub mod memory;
+mod record;
 pub mod sqlite;
 mod tally;
 
@@ -14,5 +15,6 @@ pub use contract::{
     SlotFilter, SlotRow, Snapshot, Store, StoreError,
 };
 pub use memory::{MemoryDisk, MemoryStore};
+pub use record::{Digest, Recount, TurnRecord};
 pub use sqlite::SqliteStore;
 pub use tally::{Columns, Tally};

@@ -39,7 +39,7 @@ impl Entry {
     }
 
     pub(super) fn flush(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
-        let commit = std::mem::take(&mut self.commit);
+        let commit = Commit { at: self.now, ..std::mem::take(&mut self.commit) };
         match self.lease {
             Some(lease) if !commit.is_empty() => store.commit(lease, &commit),
             _ => Ok(()),

@@ -9,12 +9,13 @@ mod pages;
 mod random;
 mod ranges;
 mod rows;
+mod turns;
 mod walk;
 mod world;
 
 use kelos_store::Store;
 
-pub use random::agree;
+pub use random::{agree, history};
 
 /// Where the data of one store is kept.
 pub trait Place {
@@ -56,6 +57,11 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("a name is written once", facts::a_name_is_written_once),
         ("a fact is written with what it leads to", facts::a_fact_is_written_with_what_it_leads_to),
         ("what is collected reads back", facts::what_is_collected_reads_back),
+        ("turns are numbered and chained", turns::turns_are_numbered_and_chained),
+        ("digests tell histories apart", turns::digests_tell_histories_apart),
+        ("a refusal leaves no turn", turns::a_refusal_leaves_no_turn),
+        ("turns go on under the next leader", turns::turns_go_on_under_the_next_leader),
+        ("a frozen reader sees one turn", turns::a_frozen_reader_sees_one_turn),
         ("nonsense is no cursor", pages::nonsense_is_no_cursor),
     ];
     for (name, case) in cases {

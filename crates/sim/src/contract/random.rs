@@ -3,14 +3,15 @@
 use jiff::SignedDuration;
 use kelos_model::Recall;
 use kelos_model::ranges::Range;
+use kelos_model::workflow::{Backfill, BackfillMode, Pause, WorkflowRow};
 use kelos_model::{BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
-use kelos_store::{RunFilter, SlotFilter, Store};
+use kelos_store::{Commit, RunFilter, SlotFilter, Store};
 use serde_json::json;
 
 use super::Place;
 use super::facts::{fact, tell};
 use super::walk::{self, same};
-use super::world::{Draw, World, explanation, hour, lead, named, slot_at};
+use super::world::{Draw, World, explanation, hour, lead, named, slot_at, workflow};
 
 const NAMES: [&str; 4] = ["a", "b", "long name with ümlauts", "d"];
 
@@ -44,10 +45,23 @@ pub fn agree(left: &mut dyn Place, right: &mut dyn Place, seed: u64, turns: usiz
     }
 }
 
+/// Random turns, one after the other: what a store is given that is to be held against another one.
+#[must_use]
+pub fn history(seed: u64, turns: usize) -> Vec<Commit> {
+    let (mut draw, mut world, mut versions) = (Draw::new(seed), World::default(), [0; NAMES.len()]);
+    let turn = |_| {
+        for _ in 0..=draw.below(12) {
+            step(&mut world, &mut draw, &mut versions);
+        }
+        world.take()
+    };
+    (0..turns).map(turn).collect()
+}
+
 fn step(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
     let which = draw.below(NAMES.len());
     let id = slot_at(NAMES[which], draw.below(40) as i64 - 10);
-    match draw.below(30) {
+    match draw.below(32) {
         0 => {
             versions[which] += 1;
             world.define(NAMES[which], versions[which]);
@@ -60,8 +74,34 @@ fn step(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
             let key = (draw.below(2) == 0).then(|| format!("{}", world.next_seq()));
             tell(world, fact(draw.of(&["x", "y"]), key.as_deref(), draw.below(9) as u32));
         }
+        // The file was written anew, and its workflow is as it was but for what people did to it.
+        30 if versions[which] > 0 => {
+            let row = workflow(NAMES[which], versions[which]);
+            world.turn.workflows.push(WorkflowRow { paused: draw.below(2) == 0, ..row });
+            let text = format!("// written {} times", draw.below(3));
+            world.turn.sources.insert(format!("{}.js", NAMES[which]), text.into());
+        }
+        31 if world.met.contains(&named(NAMES[which])) => world.turn.backfills.push(backfill(world, draw, which)),
         3..8 => drop(world.plan(&id)),
         _ => drop(happen(world, draw, &id)),
+    }
+}
+
+fn backfill(world: &World, draw: &mut Draw, which: usize) -> Backfill {
+    let start = draw.below(9) as i64;
+    Backfill {
+        id: BackfillId::new(draw.of(&["b1", "b2", "b3"])).unwrap(),
+        workflow: named(NAMES[which]),
+        range: Range::new(hour(start), hour(start + 5)),
+        mode: draw.of(&[BackfillMode::Missing, BackfillMode::All]),
+        priority: draw.below(5) as i32,
+        by: "me".to_owned(),
+        created_at: world.now(),
+        cancelled_at: (draw.below(4) == 0).then(|| world.now()),
+        slots: draw.below(9) as u32,
+        reason: (draw.below(2) == 0).then(|| "late data".to_owned()),
+        paused: (draw.below(3) == 0).then(|| Pause { at: world.now(), by: "you".to_owned() }),
+        resumed_at: None,
     }
 }
 
@@ -118,7 +158,7 @@ fn compare(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mu
     same(&a.slots, &b.slots, "live slots");
     same(&a.runs, &b.runs, "open runs");
     assert_eq!(a.workflows, b.workflows);
-    assert_eq!((a.last_seq, a.last_at), (b.last_seq, b.last_at));
+    assert_eq!((a.last_seq, a.last_at, a.last_turn), (b.last_seq, b.last_at, b.last_turn));
     compare_recalls(left, right, world, draw);
 
     let (left, right) = (left.reader(), right.reader());
@@ -148,6 +188,7 @@ fn compare(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mu
         same(&walk::events(&*left, name, 10 * limit), &walk::events(&*right, name, 10 * limit), "the log");
     }
     let limit = 1 + draw.below(9);
+    same(&walk::turns(&*left, limit), &walk::turns(&*right, limit), "turns");
     same(&walk::facts(&*left, limit), &walk::facts(&*right, limit), "facts");
     for name in NAMES.map(named) {
         let all = |reader| walk::workflow_events(reader, &name, limit);

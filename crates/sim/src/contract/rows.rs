@@ -159,11 +159,12 @@ fn backfilled(world: &mut World) {
 fn holds(world: &World, store: &mut dyn Store) {
     let reader = store.reader();
     holds_for_reader(world, &*reader);
-    let Snapshot { last_seq, last_at, workflows, mut slots, mut runs, backfills } = store.restore().unwrap();
+    let Snapshot { last_seq, last_at, last_turn, workflows, mut slots, mut runs, backfills } = store.restore().unwrap();
     assert_eq!(backfills.len(), reader.backfills().unwrap().len());
     assert!(backfills.iter().all(|one| reader.backfill(&one.id).unwrap().as_ref() == Some(one)));
     assert_eq!(last_seq, world.events.len() as u64);
     assert_eq!(last_at, world.events.last().map(|record| record.at));
+    assert_eq!(last_turn.map_or(0, |turn| turn.last_event()), last_seq);
     assert_eq!(workflows, reader.workflows().unwrap());
     slots.sort_by(|a, b| a.id.cmp(&b.id));
     let live = world.slots.iter().filter(|(_, slot)| slot.is_live());

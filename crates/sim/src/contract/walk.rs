@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use kelos_model::{EventRecord, Run, WorkflowId};
-use kelos_store::{Page, Reader, RunFilter, SlotFilter, SlotRow, StoreError};
+use kelos_store::{Page, Reader, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
 
 fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, StoreError>) -> Vec<T> {
     let mut rows = Vec::new();
@@ -36,6 +36,11 @@ pub(super) fn events(reader: &dyn Reader, workflow: Option<&WorkflowId>, limit: 
         let after = from.map_or(0, |from| from.parse().expect("a cursor over the log is a position"));
         reader.events(after, workflow, limit)
     })
+}
+
+/// The records of all turns.
+pub(super) fn turns(reader: &dyn Reader, limit: usize) -> Vec<TurnRecord> {
+    walk(limit, |from| reader.turns(from.map_or(0, |from| from.parse().expect("it is the number of a turn")), limit))
 }
 
 /// All facts.

@@ -231,6 +231,7 @@ impl World {
     /// Ends the turn: what is to be committed.
     pub(super) fn take(&mut self) -> Commit {
         let mut commit = std::mem::take(&mut self.turn);
+        commit.at = self.now();
         // A store meets those that a turn defines first, whatever happened to the slots of others before.
         let defined = |name: &WorkflowId| commit.workflows.iter().position(|row| row.id == *name);
         self.met[self.met_before..].sort_by_key(|name| defined(name).unwrap_or(usize::MAX));

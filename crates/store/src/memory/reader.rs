@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
@@ -9,11 +10,12 @@ use kelos_model::{BackfillId, Event, EventRecord, Run, Slot, SlotRef, SlotState,
 use serde_json::Value;
 
 use super::MemoryDisk;
-use super::state::{State, subject};
+use super::state::{State, corrupt, digested, subject};
 use crate::contract::{
     PENDING, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, facts_of, newest_first,
 };
 use crate::cursor::{SlotPlace, parse_seq};
+use crate::record::{Digest, Digesting, Recount, TurnRecord};
 use crate::tally::{Columns, Tallies, Tally};
 
 /// Whether a slot is one of a filter's, its workflow left aside.
@@ -216,6 +218,27 @@ impl Reader for MemoryDisk {
 
     fn last_seq(&self) -> Result<u64, StoreError> {
         Ok(self.state().last_seq())
+    }
+
+    fn turns(&self, after: u64, limit: usize) -> Result<Page<TurnRecord>, StoreError> {
+        let limit = limit.max(1);
+        let state = self.state();
+        let later = state.turns.iter().skip_while(|turn| turn.turn <= after);
+        Ok(Page::of_turns(later.take(limit.saturating_add(1)).copied().collect(), limit))
+    }
+
+    fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {
+        let state = self.state();
+        let inside = |record: &&EventRecord| (turn.first_event..=turn.last_event()).contains(&record.seq);
+        let index = |seq: u64| usize::try_from(seq).unwrap_or(usize::MAX);
+        let events = state.events.get(index(turn.first_event - 1)..).unwrap_or_default().iter().take_while(inside);
+        let missing = (state.last_seq() < turn.last_event()).then(|| state.last_seq() + 1);
+        let counted = digested(Digesting::begin(before, *turn), events).map_err(|error| corrupt(error.to_string()))?;
+        Ok(Recount { digest: counted.digest, missing })
+    }
+
+    fn frozen(&self) -> Result<Arc<dyn Reader>, StoreError> {
+        Ok(Arc::new(MemoryDisk(Arc::new(Mutex::new(self.state().clone())))))
     }
 
     fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::contract::{Commit, DefinedAt, Lease, PastDefinition, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::SlotPlace;
+use crate::record::{self, Digesting, TurnRecord};
 use kelos_model::Recall;
 
 /// A workflow's slots, in the order of the listing.
@@ -19,7 +20,7 @@ pub(super) type Slots = BTreeMap<SlotPlace, (SlotKey, Slot)>;
 pub(super) type Past = BTreeMap<u32, (PastDefinition, Option<Arc<str>>)>;
 
 /// All that there is.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct State {
     epoch: u64,
     /// Until when the lease of the epoch holds; none when nobody holds it.
@@ -32,6 +33,7 @@ pub(super) struct State {
     pub(super) definitions: BTreeMap<WorkflowId, Past>,
     pub(super) runs: BTreeMap<u64, Run>,
     pub(super) events: Vec<EventRecord>,
+    pub(super) turns: Vec<TurnRecord>,
     backfills: BTreeMap<BackfillId, (usize, Backfill)>,
     pub(super) registers: BTreeMap<(String, String), Value>,
     pub(super) facts: BTreeMap<FactKey, u64>,
@@ -83,6 +85,7 @@ impl State {
         }
         follows(self.last_seq(), &commit.events).map_err(corrupt)?;
         self.are_new(&commit.facts).map_err(corrupt)?;
+        self.turns.extend(self.record(lease, commit).map_err(|error| corrupt(error.to_string()))?);
         let defined_at = DefinedAt::of(&commit.events);
         for row in &commit.workflows {
             self.write_workflow(row, defined_at.at(&row.id), commit);
@@ -115,6 +118,15 @@ impl State {
         }
         self.facts.extend(commit.facts.iter().cloned());
         Ok(())
+    }
+
+    /// The record of a turn; none of one in which there is nothing.
+    fn record(&self, lease: Lease, commit: &Commit) -> Result<Option<TurnRecord>, serde_json::Error> {
+        if commit.is_empty() {
+            return Ok(None);
+        }
+        let digesting = Digesting::of_commit(self.turns.last(), self.last_seq(), lease.epoch, commit);
+        digested(digesting, &commit.events).map(Some)
     }
 
     /// Whether these facts have new names; if not, which has not, in words.
@@ -154,6 +166,7 @@ impl State {
         Snapshot {
             last_seq: self.last_seq(),
             last_at: self.events.last().map(|record| record.at),
+            last_turn: self.turns.last().copied(),
             backfills: self.backfills(),
             workflows: self.workflows.values().cloned().collect(),
             slots: (0..self.slots.len()).flat_map(|number| self.rows(number)).filter(live).collect(),
@@ -215,6 +228,19 @@ impl State {
         backfills.sort_by_key(|(place, backfill)| std::cmp::Reverse((backfill.created_at, *place)));
         backfills.into_iter().map(|(_, backfill)| backfill.clone()).collect()
     }
+}
+
+/// The record of a turn with these events.
+pub(super) fn digested<'a>(
+    mut digesting: Digesting,
+    events: impl IntoIterator<Item = &'a EventRecord>,
+) -> Result<TurnRecord, serde_json::Error> {
+    let mut text = Vec::new();
+    for record in events {
+        record::write_body(&mut text, &record.event)?;
+        digesting.event(record, &String::from_utf8_lossy(&text));
+    }
+    Ok(digesting.end())
 }
 
 pub(super) fn corrupt(what: String) -> StoreError {

@@ -37,6 +37,10 @@ impl Sum {
         }
     }
 
+    pub(super) fn bytes(&mut self, value: &[u8]) {
+        self.sized(4, value);
+    }
+
     fn sized(&mut self, kind: u8, bytes: &[u8]) {
         self.add(kind, &(bytes.len() as u64).to_le_bytes());
         self.bytes.extend(bytes);
@@ -54,9 +58,9 @@ impl Sum {
             ValueRef::Null => self.number(None),
             ValueRef::Integer(value) => self.number(Some(value)),
             ValueRef::Text(text) => self.sized(3, text),
-            // No column of ours holds either.
+            // No column of ours holds one.
             ValueRef::Real(value) => self.sized(2, &value.to_le_bytes()),
-            ValueRef::Blob(bytes) => self.sized(4, bytes),
+            ValueRef::Blob(bytes) => self.bytes(bytes),
         }
     }
 
@@ -92,6 +96,13 @@ impl<'a, 'c> Binding<'a, 'c> {
         self.index += 1;
         self.statement.raw_bind_parameter(self.index, value)?;
         self.sum.text(value);
+        Ok(self)
+    }
+
+    pub(super) fn bytes(&mut self, value: &[u8]) -> Result<&mut Self, Fault> {
+        self.index += 1;
+        self.statement.raw_bind_parameter(self.index, value)?;
+        self.sum.bytes(value);
         Ok(self)
     }
 

@@ -19,6 +19,7 @@ mod run_pages;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod verify;
 mod wal;
 mod writer;

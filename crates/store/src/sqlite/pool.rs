@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 use super::fault::Fault;
 use super::open;
@@ -17,20 +17,39 @@ pub(super) struct Pool {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
     names: Mutex<Arc<Names>>,
+    /// The only connection, in a transaction that stays open, where all that is read is to be of one turn.
+    frozen: Option<Arc<Mutex<Connection>>>,
 }
 
 impl Pool {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::default(), names: Mutex::default() }
+        Self { path, idle: Mutex::default(), names: Mutex::default(), frozen: None }
+    }
+
+    /// Another pool of the same data, as it is now.
+    pub(super) fn frozen(&self) -> Result<Self, Fault> {
+        let conn = match &self.frozen {
+            Some(conn) => Arc::clone(conn),
+            None => {
+                let conn = open::reader(&self.path)?;
+                // A transaction begins with what it reads first.
+                conn.execute_batch("BEGIN; SELECT epoch FROM leadership")?;
+                Arc::new(Mutex::new(conn))
+            }
+        };
+        Ok(Self { frozen: Some(conn), ..Self::new(self.path.clone()) })
     }
 
     /// Reads in one transaction, so that all queries see the same turn, with the names of that turn.
-    pub(super) fn read<T>(&self, read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>) -> Result<T, Fault> {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Connection, &Names) -> Result<T, Fault>) -> Result<T, Fault> {
         self.read_alone(|tx| read(tx, &*self.names(tx)?))
     }
 
     /// Reads in one transaction what needs no names.
-    pub(super) fn read_alone<T>(&self, read: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
+    pub(super) fn read_alone<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
+        if let Some(conn) = &self.frozen {
+            return read(&lock(conn));
+        }
         let idle = lock(&self.idle).pop();
         let mut conn = match idle {
             Some(conn) => conn,
@@ -44,7 +63,7 @@ impl Pool {
         outcome
     }
 
-    fn names(&self, tx: &Transaction<'_>) -> Result<Arc<Names>, Fault> {
+    fn names(&self, tx: &Connection) -> Result<Arc<Names>, Fault> {
         let known = Arc::clone(&lock(&self.names));
         let names = Names::read(&known, tx)?;
         if !Arc::ptr_eq(&known, &names) {
@@ -54,7 +73,7 @@ impl Pool {
     }
 }
 
-fn read_with<T>(conn: &mut Connection, read: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
+fn read_with<T>(conn: &mut Connection, read: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
     let tx = conn.transaction()?;
     let outcome = read(&tx)?;
     tx.finish()?;

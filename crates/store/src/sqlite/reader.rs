@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, FactKey, Run, Slot, SlotRef, SlotState, WorkflowId};
-use rusqlite::{CachedStatement, Connection, Params, Row, Transaction, params};
+use rusqlite::{CachedStatement, Connection, Params, Row, params};
 use serde_json::Value;
 
 use super::check;
@@ -20,11 +20,13 @@ use super::rows::{
     read_slot, slot_state,
 };
 use super::run_pages;
+use super::turns;
 use super::verify;
 use crate::contract::{
     PENDING, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of, newest_first,
 };
 use crate::cursor::{beyond_time, parse_seq};
+use crate::record::{Digest, Recount, TurnRecord};
 use crate::tally::{Columns, Tally};
 use kelos_model::Recall;
 
@@ -43,11 +45,7 @@ impl SqliteReader {
         Self { pool: Pool::new(path), place, definitions: Definitions::default(), damage: OnceLock::new() }
     }
 
-    fn read<T>(
-        &self,
-        what: &str,
-        read: impl FnOnce(&Transaction<'_>, &Names) -> Result<T, Fault>,
-    ) -> Result<T, StoreError> {
+    fn read<T>(&self, what: &str, read: impl FnOnce(&Connection, &Names) -> Result<T, Fault>) -> Result<T, StoreError> {
         let outcome = self.pool.read(read).map_err(|fault| fault.tell(&format!("read {what} of"), &self.place));
         if let Err(StoreError::Corrupt { what, .. }) = &outcome {
             let _ = self.damage.set(what.clone());
@@ -70,6 +68,7 @@ impl SqliteReader {
             Ok(Snapshot {
                 last_seq: last,
                 last_at: event(tx, names, last)?.map(|record| record.at),
+                last_turn: turns::last(tx)?,
                 backfills: backfills(tx, names)?,
                 workflows: workflows(tx, &self.definitions)?,
                 slots: counts::live_slots(tx, names)?,
@@ -359,6 +358,20 @@ impl Reader for SqliteReader {
 
     fn last_seq(&self) -> Result<u64, StoreError> {
         self.read("the log", |tx, _| last_seq(tx))
+    }
+
+    fn turns(&self, after: u64, limit: usize) -> Result<Page<TurnRecord>, StoreError> {
+        self.read("the turns", |tx, _| turns::page(tx, after, limit))
+    }
+
+    fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {
+        self.read("the events of a turn", |tx, _| turns::recount(tx, turn, before))
+    }
+
+    fn frozen(&self) -> Result<Arc<dyn Reader>, StoreError> {
+        let pool = self.pool.frozen().map_err(|fault| fault.tell("read", &self.place))?;
+        let (place, definitions, damage) = (Arc::clone(&self.place), Definitions::default(), OnceLock::new());
+        Ok(Arc::new(SqliteReader { pool, place, definitions, damage }))
     }
 
     fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {

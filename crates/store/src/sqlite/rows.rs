@@ -101,7 +101,7 @@ pub(super) fn millis(at: Option<Timestamp>) -> Option<i64> {
     at.map(|at| at.as_millisecond())
 }
 
-fn moment(millis: i64) -> Rowed<Timestamp> {
+pub(super) fn moment(millis: i64) -> Rowed<Timestamp> {
     Timestamp::from_millisecond(millis).map_err(|_| Fault::Damaged(format!("{millis} ms is out of time")))
 }
 

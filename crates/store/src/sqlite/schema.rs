@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::Fault;
-use super::members;
+use super::{members, turns};
 use crate::contract::StoreError;
 
 /// A step from one version to the next.
@@ -25,6 +25,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Sql(include_str!("0007.sql")),
     Step::Sql(include_str!("0008.sql")),
     Step::Code(members::rename),
+    Step::Code(turns::begin),
 ];
 
 /// "Kelo" in the header of the file: it tells our databases from those of other programs.
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     fn version(conn: &Connection) -> u32 {
-        check(conn, 9, "x").unwrap()
+        check(conn, 99, "x").unwrap()
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 mod damage;
 mod old_names;
+mod turns;
 
 use super::SqliteStore;
 use super::schema::{STEPS, migrate};

@@ -16,9 +16,11 @@ use super::fault::Fault;
 use super::leader::{epoch_of, last_seq};
 use super::open::{BUSY, FilePlace};
 use super::rows::{Counted, NAMED, column, counted_of, fnv, millis, mode_name, run_state, slot_state};
+use super::turns;
 use super::wal::{Log, LogEnd};
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError, named_before};
 use crate::cursor::beyond_time;
+use crate::record::{self, Digesting, TurnRecord};
 
 /// The connection that writes, and what it need not ask again.
 #[derive(Debug)]
@@ -144,28 +146,37 @@ impl Writer {
 fn commit_turn(conn: &mut Connection, known: &mut Known, lease: Lease, commit: &Commit) -> Result<(), Fault> {
     // Dropped on the way out of an error, the transaction is rolled back.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    check(&tx, lease, &commit.events)?;
+    let (before, last_event) = check(&tx, lease, &commit.events)?;
     let mut turn = Turn { tx: &tx, known };
     turn.write_workflows(commit)?;
     turn.write_slots(&commit.slots)?;
     turn.write_runs(&commit.runs)?;
-    turn.write_events(&commit.events)?;
+    let mut digesting = Digesting::of_commit(before.as_ref(), last_event, lease.epoch, commit);
+    turn.write_events(&commit.events, &mut digesting)?;
     turn.write_backfills(&commit.backfills)?;
     turn.write_registers(commit)?;
     turn.write_facts(&commit.facts)?;
     turn.write_counts()?;
+    if !commit.is_empty() {
+        turns::write(&tx, &digesting.end(), &mut turn.known.sum)?;
+    }
     tx.commit()?;
     Ok(())
 }
 
-/// The epoch must be in force and the events must follow the log.
-fn check(tx: &Transaction<'_>, lease: Lease, events: &[EventRecord]) -> Result<(), Fault> {
+/// The epoch must be in force and the events must follow the log. Gives the turn and the event before.
+fn check(tx: &Transaction<'_>, lease: Lease, events: &[EventRecord]) -> Result<(Option<TurnRecord>, u64), Fault> {
     let current = epoch_of(tx)?;
     if current != lease.epoch {
         return Err(StoreError::Deposed { held: lease.epoch, current }.into());
     }
-    let last = last_seq(tx)?;
-    crate::contract::follows(last, events).map_err(Fault::Nonsense)
+    let (last, before) = (last_seq(tx)?, turns::last(tx)?);
+    let recorded = before.map_or(0, |before| before.last_event());
+    if recorded != last {
+        return Err(Fault::Damaged(format!("its log ends with event {last}, and its last turn with event {recorded}")));
+    }
+    crate::contract::follows(last, events).map_err(Fault::Nonsense)?;
+    Ok((before, last))
 }
 
 impl Known {
@@ -253,7 +264,8 @@ impl Turn<'_> {
         let mut sources = BTreeMap::new();
         for row in &commit.workflows {
             let number = self.number(&row.id)?;
-            if self.known.versions.get(&number) != Some(&row.version) {
+            // What is kept of a definition is what came with it first, whoever wrote that.
+            if !self.is_defined(number, row.version)? {
                 let file = row.definition.source.file.as_str();
                 let source = match (sources.get(file), commit.sources.get(file)) {
                     (Some(known), _) => Some(*known),
@@ -275,6 +287,15 @@ impl Turn<'_> {
         Ok(())
     }
 
+    /// Whether a definition is kept already.
+    fn is_defined(&self, number: i64, version: u32) -> Result<bool, Fault> {
+        if self.known.versions.get(&number) == Some(&version) {
+            return Ok(true);
+        }
+        let sql = "SELECT 1 FROM definitions WHERE workflow = ?1 AND version = ?2";
+        Ok(self.tx.prepare_cached(sql)?.exists((number, version))?)
+    }
+
     fn write_definition(
         &mut self,
         number: i64,
@@ -283,7 +304,7 @@ impl Turn<'_> {
         source: Option<i64>,
     ) -> Result<(), Fault> {
         let sql = "INSERT INTO definitions (workflow, version, at, definition, source, check_value) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let mut statement = self.tx.prepare_cached(sql)?;
         let definition = serde_json::to_string(&*row.definition)?;
         let mut bound = Binding::new(&mut statement, &mut self.known.sum);
@@ -384,7 +405,7 @@ impl Turn<'_> {
         Ok(bind_course(row.number(column(run.seq))?, run)?.execute()? > 0)
     }
 
-    fn write_events(&mut self, events: &[EventRecord]) -> Result<(), Fault> {
+    fn write_events(&mut self, events: &[EventRecord], digesting: &mut Digesting) -> Result<(), Fault> {
         if events.is_empty() {
             return Ok(());
         }
@@ -399,11 +420,9 @@ impl Turn<'_> {
                 _ => (None, None),
             };
             let Known { text, sum, .. } = &mut *self.known;
-            let body = match &record.event {
-                Event::Slot { what, .. } => json(text, what)?,
-                Event::Workflow { what, .. } => json(text, what)?,
-                other => json(text, other)?,
-            };
+            record::write_body(text, &record.event)?;
+            let body = utf8(text)?;
+            digesting.event(record, body);
             let mut row = Binding::new(&mut insert, sum);
             row.number(column(record.seq))?.number(record.at.as_millisecond())?.number(column(record.previous))?;
             row.number(workflow)?.number(key.map(|key| key.scheduled_at().as_millisecond()))?;
@@ -524,5 +543,9 @@ fn bind_course<'b, 'a, 'c>(row: &'b mut Binding<'a, 'c>, run: &Run) -> Result<&'
 fn json<'t>(text: &'t mut Vec<u8>, value: &impl Serialize) -> Result<&'t str, Fault> {
     text.clear();
     serde_json::to_writer(&mut *text, value)?;
+    utf8(text)
+}
+
+fn utf8(text: &[u8]) -> Result<&str, Fault> {
     from_utf8(text).map_err(|error| Fault::Nonsense(error.to_string()))
 }

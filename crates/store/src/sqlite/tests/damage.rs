@@ -46,8 +46,9 @@ fn backfill(name: &str, workflow: &str) -> Backfill {
 }
 
 /// A turn with something of everything, after the log's `last`.
-fn turn(workflow: &str, last: u64, count: u64) -> Commit {
+pub(super) fn turn(workflow: &str, last: u64, count: u64) -> Commit {
     let mut commit = planning(workflow, last, count);
+    commit.at = moment(5);
     for (index, row) in commit.slots.iter_mut().enumerate() {
         if index % 3 == 1 {
             row.slot.state = [SlotState::Running, SlotState::Succeeded, SlotState::Failed][index / 3 % 3];
@@ -140,6 +141,7 @@ fn read_all(path: &Path) -> Result<String, StoreError> {
     let (events, facts) = (reader.events(0, None, 1000)?.rows, reader.facts(None, 1000)?.rows);
     let known = store.known_facts(&["0", "62", "104", "none"].map(fact_key))?;
     let registers = reader.registers("b", "")?;
+    told += &format!("{:?}\n", reader.turns(0, 1000)?.rows);
     told += &format!("{events:?}\n{facts:?}\n{known:?}\n{registers:?}\n{:?}\n", reader.backfills()?);
     match store.damage(1)?.pop() {
         Some(what) => Err(StoreError::Corrupt { place: String::new(), what }),

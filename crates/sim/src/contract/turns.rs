@@ -1,0 +1,142 @@
+//! Each turn leaves a record, and the records hang together.
+
+use kelos_model::{Outcome, SlotEvent};
+use kelos_store::{Commit, Digest, Lease, Reader, TurnRecord};
+use serde_json::json;
+
+use super::Place;
+use super::walk;
+use super::world::{World, explanation, hour, lead, slot_at};
+
+/// A world with the events of one run in its turn.
+fn ran(world: &mut World, hours: i64) -> Commit {
+    world.run_to(&slot_at("a", hours), Outcome::Succeeded);
+    Commit { at: hour(hours), ..world.take() }
+}
+
+/// Holds the records against each other and against their events; gives them.
+#[track_caller]
+fn chained(reader: &dyn Reader) -> Vec<TurnRecord> {
+    let turns = walk::turns(reader, 2);
+    let mut before: Option<&TurnRecord> = None;
+    for turn in &turns {
+        assert!(turn.follows(before), "{turn:?} after {before:?}");
+        let digest = before.map_or_else(Digest::default, |before| before.digest);
+        let counted = reader.recount(turn, &digest).unwrap();
+        assert_eq!((counted.digest, counted.missing), (turn.digest, None), "{turn:?}");
+        before = Some(turn);
+    }
+    assert_eq!(before.map_or(0, TurnRecord::last_event), reader.last_seq().unwrap());
+    turns
+}
+
+pub(super) fn turns_are_numbered_and_chained(place: &mut dyn Place) {
+    let mut store = place.open();
+    assert_eq!(store.restore().unwrap().last_turn, None);
+    assert_eq!(walk::turns(&*store.reader(), 9), []);
+    let lease = lead(&mut *store);
+    let mut world = World::default();
+    let mut expected = Vec::new();
+    for hours in 0..7 {
+        let mut commit = ran(&mut world, hours);
+        if hours == 4 {
+            // One that has no events is a turn like any other.
+            let set = ("b".to_owned(), "k".to_owned(), Some(json!(1)));
+            store.commit(lease, &Commit { at: hour(4), registers: vec![set], ..Commit::default() }).unwrap();
+            expected.push((5, hour(4), 21, 0));
+            commit.at = hour(4);
+        }
+        store.commit(lease, &commit).unwrap();
+        expected.push((expected.len() as u64 + 1, commit.at, hours as u64 * 5 + 1, 5));
+        store.commit(lease, &Commit { at: hour(9), ..Commit::default() }).unwrap();
+    }
+    let turns = chained(&*store.reader());
+    let told = turns.iter().map(|turn| (turn.turn, turn.at, turn.first_event, turn.events));
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert!(turns.iter().all(|turn| turn.epoch == lease.epoch && turn.body == 1 && !turn.is_opening()));
+    assert_eq!(store.restore().unwrap().last_turn, turns.last().copied());
+    let page = store.reader().turns(6, 1).unwrap();
+    assert_eq!((page.rows, page.next), (vec![turns[6]], Some("7".to_owned())));
+    assert_eq!(store.reader().turns(8, 1).unwrap().rows, []);
+}
+
+/// Two histories that differ in one word of one event, or in nothing but a moment, have other digests from there on.
+pub(super) fn digests_tell_histories_apart(place: &mut dyn Place) {
+    let mut store = place.open();
+    let lease = lead(&mut *store);
+    let mut world = World::default();
+    store.commit(lease, &ran(&mut world, 0)).unwrap();
+    store.commit(lease, &ran(&mut world, 1)).unwrap();
+    let [first, second] = chained(&*store.reader())[..] else { panic!("two turns") };
+    let reader = store.reader();
+    let again = |turn: TurnRecord, before: &Digest| reader.recount(&turn, before).unwrap().digest;
+    assert_eq!(again(second, &first.digest), second.digest);
+    assert_ne!(again(second, &Digest::default()), second.digest);
+    for other in [
+        TurnRecord { turn: 3, ..second },
+        TurnRecord { epoch: second.epoch + 1, ..second },
+        TurnRecord { at: hour(2), ..second },
+        TurnRecord { first_event: 7, ..second },
+        TurnRecord { events: 4, ..second },
+        TurnRecord { body: 2, ..second },
+    ] {
+        assert_ne!(again(other, &first.digest), second.digest, "{other:?}");
+    }
+    let beyond = TurnRecord { events: 9, ..second };
+    assert_eq!(reader.recount(&beyond, &first.digest).unwrap().missing, Some(11));
+}
+
+pub(super) fn a_refusal_leaves_no_turn(place: &mut dyn Place) {
+    let mut store = place.open();
+    let lease = lead(&mut *store);
+    let mut world = World::default();
+    store.commit(lease, &ran(&mut world, 0)).unwrap();
+    let commit = ran(&mut world.clone(), 1);
+    let mut gap = commit.clone();
+    gap.events[0].seq += 1;
+    store.commit(lease, &gap).unwrap_err();
+    store.commit(Lease { epoch: lease.epoch + 1 }, &commit).unwrap_err();
+    assert_eq!(chained(&*store.reader()).len(), 1);
+    store.commit(lease, &commit).unwrap();
+    assert_eq!(chained(&*store.reader()).len(), 2);
+}
+
+pub(super) fn turns_go_on_under_the_next_leader(place: &mut dyn Place) {
+    let mut world = World::default();
+    let mut epochs = Vec::new();
+    for hours in 0..3 {
+        let mut store = place.open();
+        let lease = lead(&mut *store);
+        epochs.push(lease.epoch);
+        store.commit(lease, &ran(&mut world, hours)).unwrap();
+        if hours == 1 {
+            store.release(lease).unwrap();
+            // Whoever was deposed writes none.
+            let late = ran(&mut world.clone(), 9);
+            store.commit(lease, &late).unwrap_err();
+        }
+    }
+    let store = place.open();
+    let turns = chained(&*store.reader());
+    assert!(turns.iter().map(|turn| turn.epoch).eq(epochs));
+}
+
+pub(super) fn a_frozen_reader_sees_one_turn(place: &mut dyn Place) {
+    let mut store = place.open();
+    let lease = lead(&mut *store);
+    let mut world = World::default();
+    store.commit(lease, &ran(&mut world, 0)).unwrap();
+    let frozen = store.reader().frozen().unwrap();
+    let id = slot_at("a", 0);
+    let before = frozen.slot(&id).unwrap();
+    let reopened = SlotEvent::Reopened { by: "me".to_owned(), reason: None, priority: 0, backfill: None };
+    assert!(world.happen(&id, reopened));
+    assert!(world.happen(&id, SlotEvent::TriggerMet { explanation: explanation("ready") }));
+    world.define("later", 1);
+    world.commit(&mut *store, lease);
+    assert_ne!(store.reader().slot(&id).unwrap(), before);
+    assert_eq!(frozen.slot(&id).unwrap(), before);
+    assert_eq!(chained(&*frozen).len(), 1);
+    assert_eq!(frozen.workflows().unwrap(), []);
+    assert_eq!(frozen.frozen().unwrap().last_seq().unwrap(), 5);
+}

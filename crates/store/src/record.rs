@@ -1,0 +1,288 @@
+//! The turn record: what each commit leaves beside its events, so that the whole log hangs together by one chain of digests.
+//!
+//! Every store makes the same digest of the same turns, because what goes into it is said here and nowhere else. The digest of a
+//! turn is SHA-256 over
+//!
+//! 1. the 32 bytes of the digest of the turn before it, zeros before the first;
+//! 2. the header: `turn, epoch, at, first_event, events, body`, each a number;
+//! 3. for each event in its order: `seq, at, previous, workflow, scheduled_at, key, body`, the columns in which a store keeps it.
+//!
+//! A number is the byte 1 and 8 bytes, the lowest first; a text is the byte 3, its length as 8 bytes and its UTF-8; what is not there is
+//! the byte 0. Moments are milliseconds since 1970. A workflow goes in by its name, never by a number that a store gave it. The
+//! body of an event is its JSON: what happened, and where no workflow is named, with its subject.
+//!
+//! This never changes for a version of the body that was ever written: old digests have to come out again.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use kelos_model::{Event, EventRecord};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::contract::Commit;
+use crate::cursor::beyond_time;
+
+/// How the events of a turn are written today.
+pub(crate) const BODY: u32 = 1;
+
+/// Bytes that are gathered before they are hashed.
+const GATHERED: usize = 4096;
+
+/// What a turn and all before it come to.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Reads [`Digest::as_bytes`] back; none where there are more bytes, or fewer.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Digest> {
+        bytes.try_into().ok().map(Digest)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What is kept of a turn beside its events and rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnRecord {
+    /// Its number: from 1, without gaps. An [opening record](TurnRecord::is_opening) may begin with a larger one.
+    pub turn: u64,
+    /// The epoch of the lease under which it was written; 0 in an opening record.
+    pub epoch: u64,
+    /// Its moment.
+    pub at: Timestamp,
+    /// Position of its first event; that of the next event to come where it has none.
+    pub first_event: u64,
+    /// How many events it has.
+    pub events: u64,
+    /// The version of how its events are written.
+    pub body: u32,
+    /// What it and all turns before it come to.
+    pub digest: Digest,
+}
+
+impl TurnRecord {
+    /// Position of the last event by its end; 0 where there is none.
+    #[must_use]
+    pub fn last_event(&self) -> u64 {
+        self.first_event.saturating_add(self.events).saturating_sub(1)
+    }
+
+    /// Whether it comes right after another one, or may come first.
+    #[must_use]
+    pub fn follows(&self, before: Option<&TurnRecord>) -> bool {
+        match before {
+            None => self.first_event == 1 && (self.turn == 1 || self.is_opening()),
+            Some(before) => {
+                let next = (before.turn.saturating_add(1), before.last_event().saturating_add(1));
+                (self.turn, self.first_event) == next && !self.is_opening()
+            }
+        }
+    }
+
+    /// Whether it stands for all that was written before turns were recorded, or that people accepted after damage: the first record
+    /// of a log, with all events up to then.
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        self.epoch == 0
+    }
+}
+
+/// What the events of a turn are as they lie in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recount {
+    /// The digest that they make.
+    pub digest: Digest,
+    /// The first event of the turn that is not there.
+    pub missing: Option<u64>,
+}
+
+/// A digest under way: the header is in it, the events go in one after the other.
+pub(crate) struct Digesting {
+    turn: TurnRecord,
+    hash: Sha256,
+    gathered: Vec<u8>,
+}
+
+impl Digesting {
+    /// Begins the digest of a turn, whose record may have any digest yet.
+    pub(crate) fn begin(before: &Digest, turn: TurnRecord) -> Digesting {
+        let mut hash = Sha256::new();
+        hash.update(before.0);
+        let mut digesting = Digesting { turn, hash, gathered: Vec::with_capacity(2 * GATHERED) };
+        let TurnRecord { turn, epoch, at, first_event, events, body, digest: _ } = turn;
+        for number in [turn, epoch] {
+            digesting.number(number.cast_signed());
+        }
+        digesting.number(at.as_millisecond());
+        for number in [first_event, events, u64::from(body)] {
+            digesting.number(number.cast_signed());
+        }
+        digesting
+    }
+
+    /// Begins the digest of what is to be committed under an epoch, after a turn and the last event of the log.
+    pub(crate) fn of_commit(before: Option<&TurnRecord>, last_event: u64, epoch: u64, commit: &Commit) -> Digesting {
+        let header = TurnRecord {
+            turn: before.map_or(0, |before| before.turn) + 1,
+            epoch,
+            at: Timestamp::from_millisecond(commit.at.as_millisecond()).unwrap_or(commit.at),
+            first_event: last_event + 1,
+            events: commit.events.len() as u64,
+            body: BODY,
+            digest: Digest::default(),
+        };
+        Digesting::begin(&before.map_or_else(Digest::default, |before| before.digest), header)
+    }
+
+    /// Adds an event with its body.
+    pub(crate) fn event(&mut self, record: &EventRecord, body: &str) {
+        let (workflow, key) = match &record.event {
+            Event::Slot { slot, .. } => (Some(slot.workflow.as_str()), Some(&slot.key)),
+            Event::Workflow { workflow, .. } => (Some(workflow.as_str()), None),
+            _ => (None, None),
+        };
+        self.number(record.seq.cast_signed());
+        self.number(record.at.as_millisecond());
+        self.number(record.previous.cast_signed());
+        self.text_if_any(workflow);
+        match key {
+            Some(key) => self.number(key.scheduled_at().as_millisecond()),
+            None => self.nothing(),
+        }
+        self.text_if_any(key.map(beyond_time));
+        self.text_if_any(Some(body));
+    }
+
+    /// Adds a column without a value.
+    pub(crate) fn nothing(&mut self) {
+        self.add(0, &[]);
+    }
+
+    /// Adds a number.
+    pub(crate) fn number(&mut self, value: i64) {
+        self.add(1, &value.to_le_bytes());
+    }
+
+    /// Adds a text.
+    pub(crate) fn text(&mut self, bytes: &[u8]) {
+        self.add(3, &(bytes.len() as u64).to_le_bytes());
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() >= GATHERED {
+            self.hash.update(&self.gathered);
+            self.gathered.clear();
+        }
+    }
+
+    fn text_if_any(&mut self, text: Option<&str>) {
+        match text {
+            Some(text) => self.text(text.as_bytes()),
+            None => self.nothing(),
+        }
+    }
+
+    fn add(&mut self, kind: u8, bytes: &[u8]) {
+        self.gathered.push(kind);
+        self.gathered.extend_from_slice(bytes);
+    }
+
+    /// The record, once all events are in it.
+    pub(crate) fn end(mut self) -> TurnRecord {
+        self.hash.update(&self.gathered);
+        TurnRecord { digest: Digest(self.hash.finalize().into()), ..self.turn }
+    }
+}
+
+/// Writes the body of an event.
+pub(crate) fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), serde_json::Error> {
+    fn write(text: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
+        text.clear();
+        serde_json::to_writer(text, value)
+    }
+    match event {
+        Event::Slot { what, .. } => write(text, what),
+        Event::Workflow { what, .. } => write(text, what),
+        other => write(text, other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::{SlotEvent, SlotRef, WorkflowId};
+
+    use super::*;
+
+    fn moment(millis: i64) -> Timestamp {
+        Timestamp::from_millisecond(millis).unwrap()
+    }
+
+    fn header(events: u64) -> TurnRecord {
+        TurnRecord { turn: 2, epoch: 3, at: moment(-5), first_event: 7, events, body: BODY, digest: Digest::default() }
+    }
+
+    #[test]
+    fn the_digest_of_a_turn_stays_what_it_is() {
+        let slot = SlotRef::at(WorkflowId::new("ü").unwrap(), moment(60_000));
+        let event = Event::Slot { slot, what: SlotEvent::BackoffEnded };
+        let record = EventRecord { seq: 7, at: moment(9), previous: 4, event };
+        let before = Digest([9; 32]);
+        let mut digesting = Digesting::begin(&before, header(1));
+        digesting.event(&record, "{}");
+        let mut bytes = vec![9; 32];
+        for number in [2, 3, -5, 7, 1, 1, 7, 9, 4] {
+            bytes.push(1);
+            bytes.extend(i64::to_le_bytes(number));
+        }
+        bytes.extend([3, 2, 0, 0, 0, 0, 0, 0, 0, 0xc3, 0xbc]);
+        bytes.push(1);
+        bytes.extend(60_000_i64.to_le_bytes());
+        bytes.extend([3, 0, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend([3, 2, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']);
+        let expected: [u8; 32] = Sha256::digest(&bytes).into();
+        let ended = digesting.end();
+        assert_eq!(ended, TurnRecord { digest: Digest(expected), ..header(1) });
+        assert_eq!(ended.last_event(), 7);
+    }
+
+    #[test]
+    fn long_events_go_in_as_short_ones_do() {
+        let long = "x".repeat(3 * GATHERED);
+        let mut digesting = Digesting::begin(&Digest::default(), header(0));
+        let empty = Digesting::begin(&Digest::default(), header(0)).gathered;
+        digesting.text(long.as_bytes());
+        digesting.number(1);
+        let mut bytes = vec![0; 32];
+        bytes.extend(empty);
+        bytes.push(3);
+        bytes.extend((long.len() as u64).to_le_bytes());
+        bytes.extend(long.as_bytes());
+        bytes.extend([1, 1, 0, 0, 0, 0, 0, 0, 0]);
+        let expected: [u8; 32] = Sha256::digest(&bytes).into();
+        assert_eq!(digesting.end().digest, Digest(expected));
+    }
+
+    #[test]
+    fn a_digest_is_shown_in_full() {
+        let digest = Digest::from_bytes(&[0xab; 32]).unwrap();
+        assert_eq!(digest.to_string(), "ab".repeat(32));
+        assert_eq!(Digest::from_bytes(digest.as_bytes()), Some(digest));
+        assert_eq!(Digest::from_bytes(&[1; 31]), None);
+    }
+}
