@@ -1,21 +1,18 @@
 //! What people ask for: rerun, kill, pause, backfill, registers.
 
-use kelos_model::event::{Origin, WorkflowEvent};
-use kelos_model::ranges::Range;
-use kelos_model::{Recall, RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
+use std::collections::BTreeSet;
 
+use kelos_model::event::{Origin, WorkflowEvent};
+use kelos_model::{RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
+
+use crate::past::PastOf;
 use crate::permits::{Position, Queue, WorkersOf};
-use crate::plan::range_recall;
-use crate::{Ask, Command, Core, Done, Input, Inspection, Refusal, Reply};
+use crate::{Ask, Command, Core, Done, Inspection, Refusal, Reply};
 
 impl Core {
-    pub(crate) fn asked(&mut self, token: u64, by: String, ask: Ask) {
+    pub(crate) fn asked<E>(&mut self, token: u64, by: String, ask: Ask, past: PastOf<'_, E>) -> Result<(), E> {
         let ask = self.until_now(ask);
-        if let Some(recall) = self.missing(&ask) {
-            self.turn.parked.push((recall.clone(), Input::Asked { token, by, ask }));
-            self.command(Command::Recall(recall));
-            return;
-        }
+        self.recall_for(&ask, past)?;
         let reply = match ask {
             Ask::Submit(request) => self.submit(&request, &by),
             Ask::Rerun { slot, reason } => self.rerun(&slot, by, reason),
@@ -33,7 +30,7 @@ impl Core {
                 self.prioritise_backfill(&backfill, priority, by, reason)
             }
             Ask::RerunBackfill { backfill, reason } => self.rerun_backfill(&backfill, by, reason),
-            Ask::Tell(facts) => return self.told(token, facts),
+            Ask::Tell(facts) => Ok(self.told(facts, past)?),
             Ask::CreateSchedules(new) => self.create_schedules(new, &by),
             Ask::ChangeSchedule(changed) => self.change_schedule(changed, &by),
             Ask::DeleteSchedules(gone) => self.delete_schedules(&gone, &by),
@@ -49,6 +46,7 @@ impl Core {
             Ask::Capacity => Ok(Done::Capacity(self.capacity())),
         };
         self.command(Command::Reply { token, reply });
+        Ok(())
     }
 
     /// A backfill is about the past: slots whose time has not come are left to the schedule.
@@ -62,33 +60,24 @@ impl Core {
         }
     }
 
-    /// What the store must be asked before this can be answered.
-    fn missing(&self, ask: &Ask) -> Option<Recall> {
+    /// Brings into memory what an ask is about, so that answering it finds every slot, wherever it was.
+    fn recall_for<E>(&mut self, ask: &Ask, past: PastOf<'_, E>) -> Result<(), E> {
         match ask {
             Ask::Rerun { slot, .. }
             | Ask::Kill { slot, .. }
             | Ask::MarkSucceeded { slot, .. }
-            | Ask::Skip { slot, .. } => (!self.is_known(slot)).then(|| Recall::Slots(vec![slot.clone()])),
-            Ask::RerunDownstream(request) => self.missing_downstream(&request.slot),
-            Ask::Submit(request) => self.missing_submitted(request),
-            Ask::Backfill(request) => self.missing_range(&request.workflow, request.range),
-            Ask::RerunBackfill { backfill, .. } => {
-                let row = self.backfills.get(backfill)?;
-                self.missing_range(&row.workflow, row.range)
+            | Ask::Skip { slot, .. } => self.recall([slot.clone()], past),
+            Ask::RerunDownstream(request) => {
+                self.recall_downstream(std::slice::from_ref(&request.slot), &BTreeSet::new(), past)
             }
-            _ => None,
+            Ask::Submit(request) => self.recall_submitted(request, past),
+            Ask::Backfill(request) => self.recall_range(&request.workflow, request.range, past),
+            Ask::RerunBackfill { backfill, .. } => match self.backfills.get(backfill) {
+                Some(row) => self.recall_range(&row.workflow.clone(), row.range, past),
+                None => Ok(()),
+            },
+            _ => Ok(()),
         }
-    }
-
-    fn missing_range(&self, workflow: &WorkflowId, range: Range) -> Option<Recall> {
-        let recall = range_recall(workflow, range);
-        let known = !self.tasks.contains_key(workflow) || self.turn.recalled.contains(&recall);
-        (!known).then_some(recall)
-    }
-
-    /// Whether it is in memory, or certain not to exist.
-    pub(crate) fn is_known(&self, slot: &SlotRef) -> bool {
-        !self.tasks.contains_key(&slot.workflow) || self.live(slot).is_some() || self.turn.absent.contains(slot)
     }
 
     pub(crate) fn check_slot(&self, slot: &SlotRef) -> Result<(), Refusal> {

@@ -9,7 +9,7 @@ use kelos_model::{SlotRef, SlotState};
 /// Where a parent stands, as far as its children care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The store is being asked.
+    /// The past is yet to be read.
     Unknown,
     /// It was never opened.
     Absent,

@@ -5,38 +5,54 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelos_model::{Recall, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{SlotEvent, SlotRef, SlotState, WorkflowId};
 
+use crate::past::PastOf;
 use crate::{Core, Done, DownstreamRequest, Refusal, Reply};
 
 /// Slots that one request may open again: they are all recorded in one turn.
 pub(crate) const LARGEST_DOWNSTREAM: usize = 100_000;
 
-/// Slots that the store is asked for at once at the least. A long chain is then known after few questions.
-const FEWEST_ASKED: usize = 256;
+/// Slots that are read of the past at once at the least. A long chain is then known after few questions.
+const FEWEST_READ: usize = 256;
 
 /// For each workflow: who looks at its slots, and at one that lies how many seconds later.
 type Lookers = BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>;
 
 /// What was found of a slot and all that depends on it.
 #[derive(Default)]
-pub(crate) struct Found {
+struct Found {
     /// Those that exist, the first one first.
-    pub(crate) slots: Vec<SlotRef>,
-    /// Those of which only the store knows whether they exist.
-    pub(crate) unknown: Vec<SlotRef>,
+    slots: Vec<SlotRef>,
+    /// Those of which only the past knows whether they exist.
+    unknown: Vec<SlotRef>,
 }
 
 impl Core {
-    /// What the store must be asked before a slot is opened again with what depends on it.
-    pub(crate) fn missing_downstream(&self, root: &SlotRef) -> Option<Recall> {
-        let unknown = self.downstream(root, &BTreeSet::new()).unknown;
-        (!unknown.is_empty()).then_some(Recall::Slots(unknown))
+    /// Brings slots into memory with all that depends on them. Those that are about to be opened count as there.
+    pub(crate) fn recall_downstream<E>(
+        &mut self,
+        roots: &[SlotRef],
+        opened: &BTreeSet<SlotRef>,
+        past: PastOf<'_, E>,
+    ) -> Result<(), E> {
+        loop {
+            let unknown: BTreeSet<SlotRef> = roots.iter().flat_map(|root| self.follow(root, opened).unknown).collect();
+            if unknown.is_empty() {
+                return Ok(());
+            }
+            self.recall(unknown, past)?;
+        }
+    }
+
+    /// A slot and all that depends on it, as far as they exist, the first one first. They have been recalled.
+    pub(crate) fn downstream(&self, root: &SlotRef) -> Vec<SlotRef> {
+        self.follow(root, &BTreeSet::new()).slots
     }
 
     /// Follows who looks at whom, from a slot on. Through slots that are not known, and whose time has come, it goes
-    /// on as if they existed, as far as is worth one question. Those that are about to be opened count as there.
-    pub(crate) fn downstream(&self, root: &SlotRef, opened: &BTreeSet<SlotRef>) -> Found {
+    /// on as if they existed, as far as is worth one question.
+    fn follow(&self, root: &SlotRef, opened: &BTreeSet<SlotRef>) -> Found {
         let lookers = self.lookers();
         let mut found = Found::default();
         let mut seen = BTreeSet::from([root.clone()]);
@@ -47,7 +63,7 @@ impl Core {
                 let known = self.is_known(&slot);
                 let exists = self.live(&slot).is_some() || slot == *root || opened.contains(&slot);
                 let may_exist = !known && slot.key.scheduled_at() < self.now;
-                if exists || may_exist && found.unknown.len() < found.slots.len().max(FEWEST_ASKED) {
+                if exists || may_exist && found.unknown.len() < found.slots.len().max(FEWEST_READ) {
                     next.extend(self.dependents(&lookers, &slot).filter(|dependent| seen.insert(dependent.clone())));
                 }
                 match (known, exists) {
@@ -85,7 +101,7 @@ impl Core {
 
     pub(crate) fn rerun_downstream(&mut self, request: &DownstreamRequest, by: &str) -> Reply {
         self.check_openable(&request.slot)?;
-        let slots = self.downstream(&request.slot, &BTreeSet::new()).slots;
+        let slots = self.downstream(&request.slot);
         if slots.len() > LARGEST_DOWNSTREAM {
             return Err(Refusal::TooManyDownstream { limit: LARGEST_DOWNSTREAM });
         }

@@ -10,54 +10,21 @@ use kelos_model::{
     Event, Fact, FactKey, Occurrence, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Subject, WorkflowId,
 };
 
+use crate::past::PastOf;
 use crate::plan::TICK;
-use crate::{Command, Core, Done};
-
-/// A fact, with what names it.
-pub(crate) type Named = (Option<FactKey>, Fact);
+use crate::{Core, Done};
 
 /// Who waits for which facts.
 pub(crate) type Listeners = BTreeMap<Subject, BTreeSet<WorkflowId>>;
 
 impl Core {
-    /// Somebody tells facts. They wait where the store has to say first which of them are new.
-    pub(crate) fn told(&mut self, token: u64, facts: Vec<Fact>) {
-        let facts: Vec<Named> = facts.into_iter().map(|fact| (fact.name(), fact)).collect();
-        let names = facts.iter().filter_map(|(name, _)| name.as_ref());
-        let mut unasked: Vec<FactKey> = names.filter(|name| !self.is_looked_up(name)).cloned().collect();
-        if unasked.is_empty() {
-            return self.take_facts(token, facts);
-        }
-        // In order they are found sooner.
-        unasked.sort_unstable();
-        self.turn.parked_facts.push_back((token, facts));
-        self.command(Command::AskFacts(unasked));
-    }
-
-    fn is_looked_up(&self, name: &FactKey) -> bool {
-        self.turn.asked_facts.contains_key(name)
-    }
-
-    /// Takes in what the store knows, and goes on with who told.
-    pub(crate) fn known_facts(&mut self, asked: Vec<FactKey>, known: Vec<FactKey>) {
-        for name in asked {
-            self.turn.asked_facts.entry(name).or_insert(false);
-        }
-        self.turn.asked_facts.extend(known.into_iter().map(|name| (name, true)));
-        while let Some((token, facts)) = self.turn.parked_facts.pop_front() {
-            if facts.iter().any(|(name, _)| name.as_ref().is_some_and(|name| !self.is_looked_up(name))) {
-                return self.turn.parked_facts.push_front((token, facts));
-            }
-            self.take_facts(token, facts);
-        }
-    }
-
-    /// Stores facts, and has those collect them who wait for them.
-    fn take_facts(&mut self, token: u64, facts: Vec<Named>) {
+    /// Stores the facts that are new, and has those collect them who wait for them.
+    pub(crate) fn told<E>(&mut self, facts: Vec<Fact>, past: PastOf<'_, E>) -> Result<Done, E> {
+        let facts: Vec<(Option<FactKey>, Fact)> = facts.into_iter().map(|fact| (fact.name(), fact)).collect();
+        self.turn.past.look_up(facts.iter().filter_map(|(name, _)| name.as_ref()), past)?;
         let (mut new, mut known) = (0, 0);
         for (name, fact) in facts {
-            let told = name.as_ref().and_then(|name| self.turn.asked_facts.get_mut(name));
-            if told.is_some_and(|told| std::mem::replace(told, true)) {
+            if name.as_ref().is_some_and(|name| self.turn.past.tell_fact(name)) {
                 known += 1;
                 continue;
             }
@@ -67,7 +34,7 @@ impl Core {
             self.turn.facts.extend(name.map(|name| (name, seq)));
             self.deliver(&what, Some(seq));
         }
-        self.command(Command::Reply { token, reply: Ok(Done::Told { new, known }) });
+        Ok(Done::Told { new, known })
     }
 
     /// Has everybody collect a fact who waits for it.

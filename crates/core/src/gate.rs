@@ -264,7 +264,7 @@ impl Core {
             Waker::Slot(upstream) => {
                 let state = self.state_since(upstream);
                 if self.upstream.watch(upstream, id, state) {
-                    self.turn.to_recall.insert(upstream.clone());
+                    self.turn.past.want(upstream.clone());
                 }
             }
         }

@@ -67,7 +67,7 @@ impl Jobs {
     fn hear(&mut self, child: &SlotRef, parent: &SlotRef, standing: Standing) -> Heard {
         match self.awaited.get_mut(child) {
             Some(awaited) if awaited.has(parent) => {
-                // What only the store tells of it happened before.
+                // What only the past tells of it happened before.
                 if standing == Standing::Done && awaited.is_known() {
                     awaited.opened_by = Some(parent.clone());
                 }
@@ -207,7 +207,7 @@ impl Core {
             return false;
         }
         if !self.is_known(&job) {
-            self.turn.to_recall.insert(job.clone());
+            self.turn.past.want(job.clone());
             self.jobs.prospects.insert(job, by);
             return false;
         }
@@ -252,7 +252,7 @@ impl Core {
         for parent in parents {
             let state = self.state_since(&parent);
             if self.upstream.watch(&parent, job, state) {
-                self.turn.to_recall.insert(parent);
+                self.turn.past.want(parent);
             } else {
                 awaited.learn(&parent, Standing::of(self.upstream.known(&parent)));
             }

@@ -1,9 +1,9 @@
 //! The scheduler as a deterministic state machine.
 //!
-//! [`Core::step`] takes the time and one input, and says what happened (events, past tense) and what
-//! is to be done (commands). It is total: whatever comes in, it answers. What is *absent*: clock, IO,
-//! async, randomness, `Result`. Cost follows what changed: waiting slots are indexed by what can wake
-//! them, and finished slots are not in memory.
+//! [`Core::step`] takes the time, one input and the past, and says what happened (events, past tense) and what
+//! is to be done (commands). It is total but for a past that can't be read: whatever else comes in, it answers. What is
+//! *absent*: clock, IO, async, randomness. Cost follows what changed: waiting slots are indexed by what can wake
+//! them, and finished slots are not in memory; [`Past`] gives them back for the length of a turn.
 //!
 //! Every change goes through `record`, which applies the event with the model's one `apply` and keeps
 //! all indices in step with it. `clippy.toml` beside the manifest refuses what is absent.
@@ -27,6 +27,7 @@ mod gate;
 mod jobs;
 mod memory;
 mod parents;
+mod past;
 mod permits;
 mod plan;
 mod port;
@@ -43,11 +44,11 @@ mod timers;
 mod upstream;
 mod valid;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, Recall, Run, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, Run, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
@@ -57,13 +58,15 @@ pub use port::{
 
 pub use backfills::LARGEST_BACKFILL;
 pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter};
+pub use past::Past;
 pub use permits::POOL_PATIENCE;
 pub use runs::jitter_seed;
 
 use dirty::Dirty;
-use facts::{Listeners, Named};
+use facts::Listeners;
 use jobs::Jobs;
 use memory::{Live, Task};
+use past::{PastCache, PastOf};
 use permits::Permits;
 use probes::Probes;
 use programs::Programs;
@@ -116,22 +119,9 @@ struct Turn {
     superseded: Vec<WorkflowRow>,
     backfills: BTreeSet<BackfillId>,
     registers: Vec<(String, String, Option<Value>)>,
-    /// Slots that the store gave for this turn only.
-    cold: BTreeSet<SlotRef>,
-    /// Slots that the store was asked for and does not have.
-    absent: BTreeSet<SlotRef>,
-    /// Ranges that the store was asked for, so that all their slots are in memory.
-    recalled: Vec<Recall>,
-    /// Inputs that wait for what the store was asked for.
-    parked: Vec<(Recall, Input)>,
-    /// Upstream slots to ask the store for.
-    to_recall: BTreeSet<SlotRef>,
+    past: PastCache,
     /// Facts with names that were told in this turn, with their log positions.
     facts: Vec<(FactKey, u64)>,
-    /// Facts that the store was asked for, and whether they were told before, in this turn or earlier.
-    asked_facts: BTreeMap<FactKey, bool>,
-    /// Facts, and who told them, that wait for what the store says of them.
-    parked_facts: VecDeque<(u64, Vec<Named>)>,
     /// How many cron times of each program were counted, and at which moment all that had passed were.
     fired: BTreeMap<WorkflowId, usize>,
     fired_until: Option<Timestamp>,
@@ -168,28 +158,36 @@ impl Core {
         }
     }
 
-    /// Takes one input at a moment. A turn is any number of steps; the events of all of them are
-    /// committed together with [`Core::rows`], and [`Core::settle`] ends it.
+    /// Takes one input at a moment, and reads of the past what memory no longer holds. A turn is any number of steps; the
+    /// events of all of them are committed together with [`Core::rows`], and [`Core::settle`] ends it. The past that the steps
+    /// of a turn read is that before the turn.
     ///
-    /// Commands that recall are to be answered within the same turn, by [`Input::Recalled`].
-    pub fn step(&mut self, now: Timestamp, input: Input) -> Step {
+    /// # Errors
+    /// When the past can't be read. The step stopped where it was then: drop this scheduler and restore another.
+    pub fn step<E>(&mut self, now: Timestamp, input: Input, past: &mut dyn Past<Error = E>) -> Result<Step, E> {
         self.follow_clock(now);
         match input {
-            Input::Woke { only, look_again } => self.tick(&only, look_again),
+            Input::Woke { only, look_again } => self.tick(&only, look_again, past)?,
             Input::Definitions { all, deployed } => self.define(all, &deployed),
-            Input::KnownFacts { asked, known } => self.known_facts(asked, known),
             Input::ProbeAnswered { probe, answer } => self.probe_answered(&probe, answer),
             Input::RunReported { run, report } => self.run_reported(&run, report),
-            Input::Asked { token, by, ask } => self.asked(token, by, ask),
+            Input::Asked { token, by, ask } => self.asked(token, by, ask, past)?,
             Input::Offered { worker, offer } => self.permits.offered(worker, offer),
             Input::Related { relation, answer } => self.related(relation, answer),
-            Input::Recalled { recall, rows } => self.recalled(recall, rows),
         }
-        // Together with what made it possible, so that no crash comes between.
-        self.deliver_ends();
-        self.push();
-        self.recall_upstream();
-        std::mem::take(&mut self.turn.step)
+        self.follow_up(past)?;
+        Ok(std::mem::take(&mut self.turn.step))
+    }
+
+    /// Records what follows from an input, together with it, so that no crash comes between.
+    fn follow_up<E>(&mut self, past: PastOf<'_, E>) -> Result<(), E> {
+        loop {
+            self.deliver_ends();
+            self.push();
+            if !self.recall_wanted(past)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Where the clock was put back, waits go on from there: a wait is a span, and would otherwise last
@@ -235,7 +233,7 @@ impl Core {
     /// Ends the turn after its commit: forgets finished slots.
     pub fn settle(&mut self) {
         let turn = std::mem::take(&mut self.turn);
-        for id in turn.slots.iter().chain(&turn.cold) {
+        for id in turn.slots.union(&turn.past.into_recalled()) {
             self.evict(id);
         }
     }

@@ -5,21 +5,22 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::{Recall, SlotEvent, SlotRef, WorkflowId};
+use kelos_model::{SlotEvent, SlotRef, WorkflowId};
 
+use crate::Core;
+use crate::past::PastOf;
 use crate::timers::Timer;
-use crate::{Command, Core, Input};
 
 /// The shortest step of time keys.
 pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
 
 impl Core {
     /// Plans what the window holds and is not planned yet, though no more than so many times, and sets the timer for the next time.
-    pub(crate) fn plan(&mut self, id: &WorkflowId, most: usize) {
-        let Some(task) = self.tasks.get(id) else { return };
-        let Some(schedule) = task.ticks().cloned() else { return };
+    pub(crate) fn plan<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<(), E> {
+        let Some(task) = self.tasks.get(id) else { return Ok(()) };
+        let Some(schedule) = task.ticks().cloned() else { return Ok(()) };
         if !task.row.present || task.row.paused {
-            return;
+            return Ok(());
         }
         let start_time = task.row.definition.start_time.unwrap_or(Timestamp::MIN);
         let window_start = self.now.checked_sub(self.config.planning_window).unwrap_or(Timestamp::MIN);
@@ -30,12 +31,12 @@ impl Core {
             let times: Vec<_> = coming.by_ref().take(left).collect();
             let rest = coming.next();
             let gap = Range::new(gap.start, rest.unwrap_or(gap.end));
-            if !times.is_empty() && !self.plan_gap(id, gap, &times) {
-                return;
+            if !times.is_empty() {
+                self.plan_gap(id, gap, &times, past)?;
             }
             if rest.is_some() {
                 self.to_plan.insert(id.clone());
-                return;
+                return Ok(());
             }
             left -= times.len();
         }
@@ -45,31 +46,29 @@ impl Core {
             Some(next) => self.timers.set(id, Timer::Plan(id.clone()), next + TICK),
             None => self.timers.clear(&Timer::Plan(id.clone())),
         }
+        Ok(())
     }
 
-    /// Plans the times of one gap. Says no where the store must first be asked which slots exist.
-    fn plan_gap(&mut self, id: &WorkflowId, gap: Range, times: &[Timestamp]) -> bool {
-        if self.tasks.get(id).is_some_and(|task| task.feed.is_some()) {
-            return self.feed_gap(id, gap, times);
+    /// Plans those times of one gap of which there are no slots yet.
+    fn plan_gap<E>(&mut self, id: &WorkflowId, gap: Range, times: &[Timestamp], past: PastOf<'_, E>) -> Result<(), E> {
+        let Some(task) = self.tasks.get(id) else { return Ok(()) };
+        if task.feed.is_some() {
+            return self.feed_gap(id, gap, times, past);
         }
-        if !self.have_range(id, gap) {
-            return false;
+        // What lies beyond all that was ever planned needs no look at the past.
+        if task.row.planned.until.is_some_and(|until| until > gap.start) {
+            self.recall_range(id, gap, past)?;
         }
         let slots = self.plan_times(id, times, Origin::Schedule);
         self.cover(id, gap);
         self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots });
-        true
+        Ok(())
     }
 
-    /// Opens the jobs that the times of a gap stand for. Says no where the store must first be asked which of them exist.
-    fn feed_gap(&mut self, id: &WorkflowId, gap: Range, times: &[Timestamp]) -> bool {
+    /// Opens those jobs that the times of a gap stand for and that do not exist yet.
+    fn feed_gap<E>(&mut self, id: &WorkflowId, gap: Range, times: &[Timestamp], past: PastOf<'_, E>) -> Result<(), E> {
         let jobs = self.fed_jobs(id, times);
-        let unknown: Vec<SlotRef> = jobs.iter().filter(|job| !self.is_known(job)).cloned().collect();
-        if !unknown.is_empty() {
-            self.to_plan.insert(id.clone());
-            self.command(Command::Recall(Recall::Slots(unknown)));
-            return false;
-        }
+        self.recall(jobs.iter().cloned(), past)?;
         let mut opened = 0;
         for job in jobs.iter().filter(|job| self.live(job).is_none()).cloned().collect::<Vec<_>>() {
             opened += 1;
@@ -77,7 +76,7 @@ impl Core {
         }
         self.cover(id, gap);
         self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots: opened });
-        true
+        Ok(())
     }
 
     fn fed_jobs(&self, id: &WorkflowId, times: &[Timestamp]) -> BTreeSet<SlotRef> {
@@ -112,57 +111,4 @@ impl Core {
         let Some(at) = slot.key.time() else { return };
         self.cover(&slot.workflow, Range::new(at, at.checked_add(TICK).unwrap_or(Timestamp::MAX)));
     }
-
-    /// Whether all slots of a range that exist are in memory; if not, the store is asked and the
-    /// workflow is planned again once it has answered.
-    fn have_range(&mut self, id: &WorkflowId, range: Range) -> bool {
-        let Some(task) = self.tasks.get(id) else { return false };
-        if task.row.planned.until.is_none_or(|until| until <= range.start) {
-            return true;
-        }
-        let recall = range_recall(id, range);
-        if self.turn.recalled.contains(&recall) {
-            return true;
-        }
-        self.to_plan.insert(id.clone());
-        self.command(Command::Recall(recall));
-        false
-    }
-
-    /// Takes in what the store answered, and goes on with what waited for it.
-    pub(crate) fn recalled(&mut self, recall: Recall, rows: Vec<(SlotRef, kelos_model::Slot)>) {
-        if let Recall::Slots(slots) = &recall {
-            self.turn.absent.extend(slots.iter().cloned());
-        }
-        for (id, slot) in rows {
-            self.turn.absent.remove(&id);
-            self.bring_back(id, slot);
-        }
-        if let Recall::Slots(slots) = &recall {
-            for slot in slots {
-                let state = self.live(slot).map(|live| live.slot.state);
-                self.tell(slot, state);
-            }
-        }
-        self.turn.recalled.push(recall.clone());
-        let parked = std::mem::take(&mut self.turn.parked);
-        let (ready, waiting): (Vec<_>, Vec<_>) = parked.into_iter().partition(|(wanted, _)| *wanted == recall);
-        self.turn.parked = waiting;
-        for (_, input) in ready {
-            if let Input::Asked { token, by, ask } = input {
-                self.asked(token, by, ask);
-            }
-        }
-    }
-
-    /// Puts a slot of the store into memory for this turn, unless it is there, and then newer.
-    fn bring_back(&mut self, id: SlotRef, slot: kelos_model::Slot) {
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
-        task.slots.entry(id.key.clone()).or_insert_with(|| crate::memory::Live::new(slot));
-        self.turn.cold.insert(id);
-    }
-}
-
-pub(crate) fn range_recall(id: &WorkflowId, range: Range) -> Recall {
-    Recall::Range { workflow: id.clone(), start: range.start, end: range.end }
 }

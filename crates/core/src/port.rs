@@ -9,8 +9,8 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
 use kelos_model::{
-    BackfillId, Collected, EventRecord, Fact, FactKey, Probe, ProbeAnswer, Recall, Run, RunId, Slot, SlotRef,
-    SlotState, Workflow, WorkflowId,
+    BackfillId, Collected, EventRecord, Fact, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, SlotState,
+    Workflow, WorkflowId,
 };
 use serde_json::Value;
 
@@ -89,13 +89,6 @@ pub enum Input {
         /// stays until then.
         deployed: BTreeMap<String, Deployment>,
     },
-    /// The store says which of these facts it knows.
-    KnownFacts {
-        /// What was asked.
-        asked: Vec<FactKey>,
-        /// Those of them that were told before.
-        known: Vec<FactKey>,
-    },
     /// The outside world answered.
     ProbeAnswered {
         /// What was asked.
@@ -132,13 +125,6 @@ pub enum Input {
         relation: Relation,
         /// What it said, or in words why it didn't.
         answer: Result<NamedJobs, String>,
-    },
-    /// The store answered.
-    Recalled {
-        /// What was asked.
-        recall: Recall,
-        /// What it has.
-        rows: Vec<(SlotRef, Slot)>,
     },
 }
 
@@ -590,11 +576,6 @@ pub enum Command {
     },
     /// Ask a function of a script which jobs belong together.
     Relate(Relation),
-    /// Ask the store, and feed the answer back at once: the only command that is performed before the commit.
-    Recall(Recall),
-    /// Ask the store which of these facts were told before, and feed the answer back at once: performed before the commit,
-    /// as recalls are.
-    AskFacts(Vec<FactKey>),
     /// Answer somebody who asked.
     Reply {
         /// Theirs.

@@ -45,7 +45,7 @@ impl Core {
         }
         live.slot = after.clone();
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
-        self.turn.absent.remove(id);
+        self.turn.past.exists(id);
         self.turn.slots.insert(id.clone());
         self.log(previous, Event::Slot { slot: id.clone(), what });
         if let Some(run) = succeeded {

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use kelos_model::{Recall, SlotRef};
+use kelos_model::SlotRef;
 
+use crate::past::PastOf;
 use crate::{Core, Done, DownstreamRequest, Reply, SubmitRequest, Submitted};
 
 impl Core {
-    /// What the store must be asked before jobs are submitted.
-    pub(crate) fn missing_submitted(&self, request: &SubmitRequest) -> Option<Recall> {
-        let mut unknown: Vec<SlotRef> = request.jobs.iter().filter(|job| !self.is_known(job)).cloned().collect();
-        if unknown.is_empty() && request.readd {
-            let ended = request.jobs.iter().filter(|job| self.live(job).is_some_and(|live| live.slot.state.is_final()));
-            let opened: BTreeSet<SlotRef> = request.jobs.iter().cloned().collect();
-            unknown = ended.flat_map(|job| self.downstream(job, &opened).unknown).collect();
-            unknown.sort();
-            unknown.dedup();
+    /// Brings jobs into memory that are submitted, and of those that are opened again what depends on them.
+    pub(crate) fn recall_submitted<E>(&mut self, request: &SubmitRequest, past: PastOf<'_, E>) -> Result<(), E> {
+        self.recall(request.jobs.iter().cloned(), past)?;
+        if !request.readd {
+            return Ok(());
         }
-        (!unknown.is_empty()).then_some(Recall::Slots(unknown))
+        let has_ended = |job: &&SlotRef| self.live(job).is_some_and(|live| live.slot.state.is_final());
+        let ended: Vec<SlotRef> = request.jobs.iter().filter(has_ended).cloned().collect();
+        let opened: BTreeSet<SlotRef> = request.jobs.iter().cloned().collect();
+        self.recall_downstream(&ended, &opened, past)
     }
 
     pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &str) -> Reply {
@@ -40,7 +40,7 @@ impl Core {
 
     /// Opens a job again with what depends on it. What runs goes on; what waits looks again anyway.
     fn readd(&mut self, job: &SlotRef, request: &SubmitRequest, by: &str) -> Submitted {
-        let mut tree = self.sort_tree(self.downstream(job, &BTreeSet::new()).slots);
+        let mut tree = self.sort_tree(self.downstream(job));
         tree.killed.clear();
         let descendants = u32::try_from(tree.reopened.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let asked =

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kelos_model::{Recall, SlotRef, WorkflowId};
+use kelos_model::{SlotRef, WorkflowId};
 
+use crate::past::PastOf;
 use crate::port::{allows, take_allowed};
 use crate::timers::Timer;
-use crate::{Command, Core, Only};
+use crate::{Core, Only};
 
 /// How many slots a tick may still look at.
 pub(crate) struct Looks {
@@ -37,7 +38,7 @@ pub(crate) fn share(most: usize, workflows: usize) -> usize {
 }
 
 impl Core {
-    pub(crate) fn tick(&mut self, only: &Only, look_again: bool) {
+    pub(crate) fn tick<E>(&mut self, only: &Only, look_again: bool, past: PastOf<'_, E>) -> Result<(), E> {
         // A step of a server that is stepped by hand is about everything.
         let most = if look_again { usize::MAX } else { self.config.at_once.max(1) };
         self.fire_timers(most);
@@ -50,7 +51,7 @@ impl Core {
         self.fire_due();
         let planned = share(most, to_plan.len());
         for id in to_plan {
-            self.plan(&id, planned);
+            self.plan(&id, planned, past)?;
         }
         self.ask_again(most);
         // Who was held before has come further than who waits for its trigger, and goes first.
@@ -59,37 +60,38 @@ impl Core {
         let mut looks = Looks::new(most, self.dirty.workflows().count());
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
-            loop {
-                let slots = self.take_dirty(only, &mut looks);
-                if slots.is_empty() {
+            self.look_at_dirty(only, &mut looks);
+            // Whoever waits to hear of the past may have to go first.
+            let mut recalled = self.recall_wanted(past)?;
+            if !recalled {
+                self.judge_held(only, None, &mut held);
+                self.deliver_ends();
+                let opened = self.push();
+                recalled = self.recall_wanted(past)?;
+                if !recalled && !opened && !self.may_look(only, &looks) && !self.may_judge(only, &held) {
                     break;
                 }
-                for slot in slots {
-                    self.look(&slot);
-                }
             }
-            if self.awaits_store() {
-                break;
+            if recalled {
+                // A look that only showed what had to be read does not count.
+                looks = Looks::new(most, self.dirty.workflows().count());
             }
-            self.judge_held(only, None, &mut held);
-            self.deliver_ends();
-            if !self.push() && !self.may_look(only, &looks) && !self.may_judge(only, &held) {
-                break;
-            }
-        }
-        self.recall_upstream();
-        // What the store is about to answer may have to go first; the turn ticks again after it.
-        if self.awaits_store() {
-            return;
         }
         self.ticked = self.now;
         self.dispatch(only);
+        Ok(())
     }
 
-    /// Whether the store is asked for something that may have to go first.
-    fn awaits_store(&self) -> bool {
-        let is_recall = |command: &Command| matches!(command, Command::Recall(_));
-        !self.turn.to_recall.is_empty() || self.turn.step.commands.iter().any(is_recall)
+    fn look_at_dirty(&mut self, only: &Only, looks: &mut Looks) {
+        loop {
+            let slots = self.take_dirty(only, looks);
+            if slots.is_empty() {
+                return;
+            }
+            for slot in slots {
+                self.look(&slot);
+            }
+        }
     }
 
     /// Fires the timers whose moment has come, of each workflow its share.
@@ -150,13 +152,5 @@ impl Core {
             taken.extend(of_it);
         }
         taken
-    }
-
-    /// Asks the store for upstream slots that looking came across, all in one question.
-    pub(crate) fn recall_upstream(&mut self) {
-        let wanted = std::mem::take(&mut self.turn.to_recall);
-        if !wanted.is_empty() {
-            self.command(Command::Recall(Recall::Slots(wanted.into_iter().collect())));
-        }
     }
 }

@@ -8,7 +8,7 @@ use kelos_model::{SlotRef, SlotState};
 /// A slot that others look at.
 #[derive(Default)]
 struct Watched {
-    /// Its state, an inner none where it does not exist; an outer none while the store is being asked.
+    /// Its state, an inner none where it does not exist; an outer none until the past has been read.
     known: Option<Option<SlotState>>,
     /// Since when it is in that state.
     since: Option<Timestamp>,

@@ -2,7 +2,7 @@
 //!
 //! Every file in `scenarios/` is one. Lines that start with `> ` are inputs (see `support/script.rs`
 //! for the words), `#` starts a comment, and what follows an input is what came out: events in words,
-//! and after `!` the commands. Run with `KELOS_BLESS=1` to write what comes out now; read the
+//! and after `!` what was read of the past, and the commands. Run with `KELOS_BLESS=1` to write what comes out now; read the
 //! difference before you commit it.
 
 #![allow(clippy::disallowed_methods, reason = "the tests read files; the scheduler does not")]

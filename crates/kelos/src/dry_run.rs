@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Command, Config, Core, Input};
-use kelos_model::Recall;
+use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::trigger::Verdict;
 use kelos_model::{
-    Event, EventRecord, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
+    Event, EventRecord, FactKey, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState, Workflow,
+    WorkflowId,
 };
 
 use crate::rehearsal::stage::{Past, Stage, enabled, ended, first_deployment, from_then_on, resolved};
@@ -176,31 +177,6 @@ impl<'a> World<'a> {
         !self.suppose.without.iter().any(|prefix| uri.starts_with(prefix) || path.starts_with(prefix))
     }
 
-    /// What a store would know of slots that are not in memory.
-    fn recall(&self, recall: &Recall, now: Timestamp) -> Vec<(SlotRef, Slot)> {
-        match recall {
-            Recall::Slots(slots) => {
-                slots.iter().filter_map(|id| Some((id.clone(), Slot::new(self.state_of(id)?, now)))).collect()
-            }
-            Recall::Range { workflow, start, end } => {
-                let slots = self.forecasts.get(workflow).map(|forecast| forecast.slots.range(*start..*end));
-                let slots = slots.into_iter().flatten();
-                let row = |(at, slot): (&Timestamp, &SlotForecast)| {
-                    (SlotRef::at(workflow.clone(), *at), Slot::new(slot.state, now))
-                };
-                slots.map(row).collect()
-            }
-        }
-    }
-
-    fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
-        let at = id.key.time()?;
-        if at >= self.suppose.from {
-            return self.forecasts.get(&id.workflow)?.slots.get(&at).map(|slot| slot.state);
-        }
-        self.past.state_of(id)
-    }
-
     fn note(&mut self, record: EventRecord) {
         let Event::Slot { slot, what } = record.event else {
             return;
@@ -238,24 +214,53 @@ impl<'a> World<'a> {
     }
 }
 
+/// The past as it was played, and before the play as it is supposed.
+struct Played<'a> {
+    from: Timestamp,
+    now: Timestamp,
+    forecasts: &'a BTreeMap<WorkflowId, Forecast>,
+    before: &'a Past,
+}
+
+impl Played<'_> {
+    fn state_of(&self, id: &SlotRef) -> Option<SlotState> {
+        let at = id.key.time()?;
+        if at >= self.from {
+            return self.forecasts.get(&id.workflow)?.slots.get(&at).map(|slot| slot.state);
+        }
+        self.before.state_of(id)
+    }
+}
+
+impl kelos_core::Past for Played<'_> {
+    type Error = Infallible;
+
+    fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        let row = |id: &SlotRef| Some((id.clone(), Slot::new(self.state_of(id)?, self.now)));
+        Ok(ids.iter().filter_map(row).collect())
+    }
+
+    fn range(&mut self, workflow: &WorkflowId, range: Range) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        let forecast = self.forecasts.get(workflow);
+        let slots = forecast.into_iter().flat_map(|forecast| forecast.slots.range(range.start..range.end));
+        Ok(slots.map(|(at, slot)| (SlotRef::at(workflow.clone(), *at), Slot::new(slot.state, self.now))).collect())
+    }
+
+    fn facts(&mut self, _: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {
+        Ok(Vec::new())
+    }
+}
+
 impl Stage for World<'_> {
     type Trouble = Infallible;
 
     fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Infallible> {
         let mut commands = Vec::new();
-        let mut pending: std::collections::VecDeque<Input> = inputs.into();
-        while let Some(input) = pending.pop_front() {
-            let step = self.core.step(now, input);
+        for input in inputs {
+            let mut played = Played { from: self.suppose.from, now, forecasts: &self.forecasts, before: &self.past };
+            let step = self.core.step(now, input, &mut played)?;
             step.events.into_iter().for_each(|event| self.note(event));
-            for command in step.commands {
-                let Command::Recall(recall) = command else {
-                    commands.push(command);
-                    continue;
-                };
-                let rows = self.recall(&recall, now);
-                pending.push_back(Input::Recalled { recall, rows });
-                pending.push_back(Input::Woke { only: None, look_again: false });
-            }
+            commands.extend(step.commands);
         }
         self.core.settle();
         Ok(commands)

@@ -1,16 +1,18 @@
 //! The one law of the loop: step, commit, only then act.
 //!
 //! A turn feeds inputs to the core, commits the events together with the rows that they fold to in one
-//! transaction, and hands out the commands. Nobody performs a command before the commit. A commit
+//! transaction, and hands out the commands. Nobody performs a command before the commit. A read of the past or a commit
 //! that fails ends these turns: drop them and restore, for recovery is the only way back.
 //!
 //! Synchronous, without clock, threads or tasks, so that the engine and the simulator run the same code.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Command, Config, Core, Input, Restored, Step};
+use kelos_core::{Command, Config, Core, Input, Past, Restored};
+use kelos_model::ranges::Range;
+use kelos_model::{FactKey, Recall, Slot, SlotRef, WorkflowId};
 use kelos_store::{Commit, Lease, SlotRow, Store, StoreError};
 
 /// The core and the right to write what it says.
@@ -68,48 +70,19 @@ impl Turns {
         now: Timestamp,
         inputs: impl IntoIterator<Item = Input>,
     ) -> Result<Acted, StoreError> {
-        let mut turn = Step::default();
+        let (mut events, mut commands) = (Vec::new(), Vec::new());
         for input in inputs {
-            self.feed(store, now, input, &mut turn)?;
+            let step = self.core.step(now, input, &mut Stored(store))?;
+            events.extend(step.events);
+            commands.extend(step.commands);
         }
-        let events = turn.events.len();
-        let commit = self.commit_of(now, turn.events);
+        let count = events.len();
+        let commit = self.commit_of(now, events);
         if !commit.is_empty() {
             store.commit(self.lease, &commit)?;
         }
         self.core.settle();
-        Ok(Acted { commands: turn.commands, events })
-    }
-
-    /// Feeds one input, and answers at once what the core asks of the store. A tick goes on after
-    /// such an answer, because it may have been what the tick waited for.
-    fn feed(&mut self, store: &mut dyn Store, now: Timestamp, input: Input, turn: &mut Step) -> Result<(), StoreError> {
-        let mut pending = VecDeque::from([input]);
-        while let Some(input) = pending.pop_front() {
-            let tick_again = match &input {
-                Input::Woke { only, .. } => Some(Input::Woke { only: only.clone(), look_again: false }),
-                _ => None,
-            };
-            let step = self.core.step(now, input);
-            turn.events.extend(step.events);
-            let mut recalled = false;
-            for command in step.commands {
-                match command {
-                    Command::Recall(recall) => {
-                        let rows = store.recall(&recall)?.into_iter().map(|row| (row.id, row.slot)).collect();
-                        pending.push_back(Input::Recalled { recall, rows });
-                        recalled = true;
-                    }
-                    Command::AskFacts(asked) => {
-                        let known = store.known_facts(&asked)?;
-                        pending.push_back(Input::KnownFacts { asked, known });
-                    }
-                    other => turn.commands.push(other),
-                }
-            }
-            pending.extend(tick_again.filter(|_| recalled));
-        }
-        Ok(())
+        Ok(Acted { commands, events: count })
     }
 
     fn commit_of(&mut self, at: Timestamp, events: Vec<kelos_model::EventRecord>) -> Commit {
@@ -137,5 +110,30 @@ impl Turns {
     #[must_use]
     pub fn lease(&self) -> Lease {
         self.lease
+    }
+}
+
+/// The past as a store has it.
+struct Stored<'a>(&'a mut dyn Store);
+
+impl Stored<'_> {
+    fn recall(&mut self, recall: &Recall) -> Result<Vec<(SlotRef, Slot)>, StoreError> {
+        Ok(self.0.recall(recall)?.into_iter().map(|row| (row.id, row.slot)).collect())
+    }
+}
+
+impl Past for Stored<'_> {
+    type Error = StoreError;
+
+    fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, StoreError> {
+        self.recall(&Recall::Slots(ids.to_vec()))
+    }
+
+    fn range(&mut self, workflow: &WorkflowId, range: Range) -> Result<Vec<(SlotRef, Slot)>, StoreError> {
+        self.recall(&Recall::Range { workflow: workflow.clone(), start: range.start, end: range.end })
+    }
+
+    fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
+        self.0.known_facts(names)
     }
 }

@@ -1,4 +1,4 @@
-//! What the scheduler asks of its own past.
+//! What a store is asked about the past of a scheduler.
 
 use jiff::Timestamp;
 

@@ -413,7 +413,7 @@ impl Drive {
                     let wait = self.rng.between(1, slow);
                     self.after(wait, Action::Relate(relation));
                 }
-                Command::Recall(_) | Command::AskFacts(_) | Command::Reply { .. } => {}
+                Command::Reply { .. } => {}
             }
         }
     }

@@ -69,3 +69,33 @@ impl Store for FaultyStore {
         self.inner.reader()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use kelos::turn::Turns;
+    use kelos_core::{Ask, Input};
+    use kelos_model::SlotRef;
+
+    use super::*;
+    use crate::workload::Workload;
+
+    #[test]
+    fn a_read_of_the_past_that_fails_ends_the_turn_with_the_error_of_the_store() {
+        let workload = Workload::new(1);
+        let (disk, now) = (MemoryDisk::new(), workload.start);
+        let mut store = FaultyStore::on(&disk, 0, 0);
+        let lease = store.lease("simulated", now, 10_000).unwrap().unwrap();
+        let (mut turns, _) = Turns::restore(workload.config.clone(), &mut store, lease, now).unwrap();
+        let all = workload.definitions[0].1.clone();
+        let slot = SlotRef::at(all[0].id.clone(), now);
+        turns.turn(&mut store, now, [Input::Definitions { all, deployed: BTreeMap::new() }]).unwrap();
+        store.per_mille = 1000;
+        let ask = Ask::Kill { slot, reason: None };
+        let failed = turns.turn(&mut store, now, [Input::Asked { token: 0, by: "somebody".to_owned(), ask }]);
+        let is_of_the_read =
+            |error: StoreError| matches!(error, StoreError::Medium { doing, .. } if doing == "recall slots");
+        assert!(failed.is_err_and(is_of_the_read));
+    }
+}

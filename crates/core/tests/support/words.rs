@@ -46,10 +46,21 @@ impl Words {
         }
     }
 
-    pub(crate) fn step(&self, step: &Step) -> Vec<String> {
+    pub(crate) fn step(&self, reads: &[Recall], step: &Step) -> Vec<String> {
         let events = step.events.iter().map(|record| self.event(record)).filter(|line| !line.text.is_empty());
+        let reads = reads.iter().map(|recall| self.read(recall));
         let commands = step.commands.iter().map(|command| self.command(command));
-        self.gather(events.chain(commands).collect())
+        self.gather(events.chain(reads).chain(commands).collect())
+    }
+
+    fn read(&self, recall: &Recall) -> Line {
+        let text = match recall {
+            Recall::Slots(slots) => slots.iter().map(|slot| self.slot(slot)).collect::<Vec<_>>().join(", "),
+            Recall::Range { workflow, start, end } => {
+                format!("{workflow} from {} to {}", self.time(*start), self.time(*end))
+            }
+        };
+        Line { slot: None, mark: "! ", text: format!("recall {text}") }
     }
 
     /// Draws together what is said of many slots of a workflow in a row.
@@ -216,13 +227,6 @@ impl Words {
             Command::CancelRun { run, external_id, .. } => {
                 about(run, format!("cancel @#{}{}", run.number, named(external_id)))
             }
-            Command::Recall(Recall::Slots(slots)) => {
-                plain(format!("recall {}", slots.iter().map(|slot| self.slot(slot)).collect::<Vec<_>>().join(", ")))
-            }
-            Command::Recall(Recall::Range { workflow, start, end }) => {
-                plain(format!("recall {workflow} from {} to {}", self.time(*start), self.time(*end)))
-            }
-            Command::AskFacts(names) => plain(format!("ask for {} facts", names.len())),
             Command::Reply { reply, .. } => plain(self.reply(reply)),
         }
     }

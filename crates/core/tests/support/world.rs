@@ -1,12 +1,14 @@
 //! The scheduler in tiny surroundings: a store in memory, and executors that confirm each start at once.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Ask, Command, Config, Core, Deployment, Input, Restored, Step};
+use kelos_core::{Ask, Command, Config, Core, Deployment, Input, Past, Restored, Step};
 use kelos_model::event::Event;
 use kelos_model::jobs::Relation;
+use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot};
@@ -22,6 +24,8 @@ pub(crate) struct Disk {
     workflows: BTreeMap<WorkflowId, WorkflowRow>,
     pub(crate) backfills: BTreeMap<BackfillId, Backfill>,
     facts: BTreeMap<FactKey, u64>,
+    /// What was read of it in the turn that is going on.
+    reads: Vec<Recall>,
 }
 
 /// A scheduler and what it lives in.
@@ -76,7 +80,7 @@ impl World {
                 inputs.push(Input::Woke { only: only.clone().flatten(), look_again: false });
             }
             let acted = self.commit(inputs);
-            lines.extend(Words { day: self.day }.step(&acted));
+            lines.extend(self.tell(&acted));
             inputs = self.started(&acted.commands);
             if inputs.is_empty() {
                 return lines;
@@ -105,14 +109,22 @@ impl World {
     /// Takes a turn without a tick: what is reported between two steps of a server that is stepped by hand.
     pub(crate) fn note(&mut self, input: Input) -> Vec<String> {
         let acted = self.commit(vec![input]);
-        Words { day: self.day }.step(&acted)
+        self.tell(&acted)
+    }
+
+    /// What a turn read and led to, in words.
+    fn tell(&mut self, acted: &Step) -> Vec<String> {
+        let reads = std::mem::take(&mut self.disk.reads);
+        Words { day: self.day }.step(&reads, acted)
     }
 
     /// Feeds a turn's inputs and commits what they led to.
     fn commit(&mut self, inputs: Vec<Input>) -> Step {
         let mut turn = Step::default();
         for input in inputs {
-            self.feed(input, &mut turn);
+            let Ok(step) = self.core.step(self.now, input, &mut self.disk);
+            turn.events.extend(step.events);
+            turn.commands.extend(step.commands);
         }
         let rows = self.core.rows();
         for record in &turn.events {
@@ -127,34 +139,6 @@ impl World {
         self.disk.backfills.extend(rows.backfills.into_iter().map(|row| (row.id.clone(), row)));
         self.core.settle();
         turn
-    }
-
-    /// Feeds one input, answering at once what the store is asked; a tick goes on after such an answer.
-    fn feed(&mut self, input: Input, turn: &mut Step) {
-        let mut pending = VecDeque::from([input]);
-        while let Some(input) = pending.pop_front() {
-            let tick_again = match &input {
-                Input::Woke { only, .. } => Some(Input::Woke { only: only.clone(), look_again: false }),
-                _ => None,
-            };
-            let step = self.core.step(self.now, input);
-            turn.events.extend(step.events);
-            let mut recalled = false;
-            for command in step.commands {
-                if let Command::Recall(recall) = &command {
-                    let rows = self.disk.recall(recall);
-                    pending.push_back(Input::Recalled { recall: recall.clone(), rows });
-                    recalled = true;
-                }
-                if let Command::AskFacts(asked) = &command {
-                    let known = asked.iter().filter(|name| self.disk.facts.contains_key(name)).cloned().collect();
-                    pending.push_back(Input::KnownFacts { asked: asked.clone(), known });
-                    continue;
-                }
-                turn.commands.push(command);
-            }
-            pending.extend(tick_again.filter(|_| recalled));
-        }
     }
 
     /// Asks for something.
@@ -193,7 +177,7 @@ impl World {
         };
         let (core, commands) = Core::restore(self.config.clone(), restored, self.now);
         self.core = core;
-        Words { day: self.day }.step(&Step { events: Vec::new(), commands })
+        self.tell(&Step { events: Vec::new(), commands })
     }
 }
 
@@ -214,18 +198,29 @@ impl Disk {
         }
     }
 
-    fn recall(&self, recall: &Recall) -> Vec<(SlotRef, Slot)> {
-        let wanted = |id: &SlotRef| match recall {
-            Recall::Slots(slots) => slots.contains(id),
-            Recall::Range { workflow, start, end } => {
-                let at = id.key.scheduled_at();
-                id.workflow == *workflow && *start <= at && at < *end
-            }
-        };
+    fn read(&self, wanted: impl Fn(&SlotRef) -> bool) -> Vec<(SlotRef, Slot)> {
         self.slots.iter().filter(|(id, _)| wanted(id)).map(|(id, slot)| (id.clone(), slot.clone())).collect()
     }
 
     fn live(&self) -> Vec<(SlotRef, Slot)> {
         self.slots.iter().filter(|(_, slot)| slot.is_live()).map(|(id, slot)| (id.clone(), slot.clone())).collect()
+    }
+}
+
+impl Past for Disk {
+    type Error = Infallible;
+
+    fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        self.reads.push(Recall::Slots(ids.to_vec()));
+        Ok(self.read(|id| ids.contains(id)))
+    }
+
+    fn range(&mut self, workflow: &WorkflowId, range: Range) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        self.reads.push(Recall::Range { workflow: workflow.clone(), start: range.start, end: range.end });
+        Ok(self.read(|id| id.workflow == *workflow && range.contains(id.key.scheduled_at())))
+    }
+
+    fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {
+        Ok(names.iter().filter(|name| self.facts.contains_key(name)).cloned().collect())
     }
 }

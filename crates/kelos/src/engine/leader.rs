@@ -394,7 +394,6 @@ impl Leader {
                     });
                 }
                 Command::Reply { token, reply } => replies.extend(self.replies.remove(&token).zip(Some(reply))),
-                Command::Recall(_) | Command::AskFacts(_) => unreachable!("turns answer recalls themselves"),
             }
         }
         if !probes.is_empty() {

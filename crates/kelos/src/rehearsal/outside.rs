@@ -185,7 +185,7 @@ impl Stage for Outside<'_> {
                 let answer = self.functions.related(&relation);
                 Ok(vec![Input::Related { relation, answer }])
             }
-            Command::CheckRun { .. } | Command::Recall(_) | Command::AskFacts(_) => Ok(Vec::new()),
+            Command::CheckRun { .. } => Ok(Vec::new()),
         }
     }
 }
