@@ -55,7 +55,7 @@ pub(crate) fn folders(dir: &Path, defaults: Option<&Path>) -> Folders {
 }
 
 /// Whether there is a folder, as far as its file system tells in time.
-fn is_folder(path: &Path) -> bool {
+pub(crate) fn is_folder(path: &Path) -> bool {
     let path = path.to_owned();
     kelos::script::answered(move || std::fs::metadata(path)).is_ok_and(|meta| meta.is_dir())
 }

@@ -64,7 +64,7 @@ fn named(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if is_project(path) {
         list(path, false, &mut files)?;
         list(&path.join("workflows"), false, &mut files)?;
-        if path.join("tests").is_dir() {
+        if folder::is_folder(&path.join("tests")) {
             list(&path.join("tests"), true, &mut files)?;
         }
     } else {
@@ -77,17 +77,16 @@ fn named(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// Adds the test files of a folder, and of those in it; hidden ones and links are left out.
 fn list(folder: &Path, deep: bool, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::usage(format!("list {}: {error}", folder.display()));
-    for entry in std::fs::read_dir(folder).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let (kind, name) = (entry.file_type().map_err(fail)?, entry.file_name());
-        let name = name.to_string_lossy();
+    let listed = folder.to_owned();
+    for (path, kind) in kelos::script::answered(move || entries_of(&listed)).map_err(fail)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with('.') {
             continue;
         }
         if kind.is_dir() && deep {
-            list(&entry.path(), deep, files)?;
+            list(&path, deep, files)?;
         } else if !kind.is_dir() && name.ends_with(TEST_FILE) {
-            files.push(entry.path());
+            files.push(path);
         }
         if files.len() > MOST_FILES {
             return Err(Failure::usage(format!("list {}: there are more than {MOST_FILES} tests", folder.display())));
@@ -96,8 +95,13 @@ fn list(folder: &Path, deep: bool, files: &mut Vec<PathBuf>) -> Result<(), Failu
     Ok(())
 }
 
+/// What is in a folder; links are not followed.
+fn entries_of(folder: &Path) -> std::io::Result<Vec<(PathBuf, std::fs::FileType)>> {
+    std::fs::read_dir(folder)?.map(|entry| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))).collect()
+}
+
 fn is_project(dir: &Path) -> bool {
-    dir.join("workflows").is_dir()
+    folder::is_folder(&dir.join("workflows"))
 }
 
 /// A test file with its project: the nearest folder above it that has a folder `workflows`.

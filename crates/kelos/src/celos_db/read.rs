@@ -41,7 +41,7 @@ impl Database {
         let mut database = Database { root: root.to_owned(), index: Index::new(), troubles: Vec::new() };
         let entries = sorted(root).map_err(|cause| CelosDbError::io("read", root, cause))?;
         let mut looks_like_one = false;
-        for entry in entries {
+        for (entry, kind) in entries {
             let name = entry.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
             match name.as_str() {
                 STATE => database.index_folders(&entry, |places, path| places.states.push(path)),
@@ -49,7 +49,7 @@ impl Database {
                 PAUSED => database.index_pauses(&entry),
                 REGISTER => {}
                 name if OURS.contains(&name) => continue,
-                _ if has_days(&entry) => database.index_old(entry),
+                _ if has_days(&entry, kind) => database.index_old(entry),
                 _ => {
                     database.trouble(&entry, "Celos keeps nothing under this name: left alone");
                     continue;
@@ -103,17 +103,17 @@ impl Database {
     pub fn registers(&mut self) -> Registers {
         let mut registers = BTreeMap::new();
         let root = self.root.join(REGISTER);
-        if !root.is_dir() {
+        if kind_of(&root).is_ok_and(|kind| kind != Kind::Folder) {
             return registers;
         }
-        for bucket in self.list(&root) {
+        for (bucket, kind) in self.list(&root) {
             // An empty name of a bucket puts its files right here.
-            if bucket.is_file() {
+            if kind == Kind::File {
                 self.register("", &bucket, &mut registers);
                 continue;
             }
             let Some(name) = self.name(&bucket) else { continue };
-            for file in self.list(&bucket) {
+            for (file, _) in self.list(&bucket) {
                 self.register(&name, &file, &mut registers);
             }
         }
@@ -145,8 +145,8 @@ impl Database {
     }
 
     fn index_folders(&mut self, folder: &Path, put: impl Fn(&mut Places, PathBuf)) {
-        for path in self.list(folder) {
-            if !path.is_dir() {
+        for (path, kind) in self.list(folder) {
+            if kind != Kind::Folder {
                 self.trouble(&path, "expected a folder named like a workflow: left alone");
             } else if let Some(id) = self.id(&path) {
                 put(self.index.entry(id).or_default(), path);
@@ -155,7 +155,7 @@ impl Database {
     }
 
     fn index_pauses(&mut self, folder: &Path) {
-        for path in self.list(folder) {
+        for (path, _) in self.list(folder) {
             if let Some(id) = self.id(&path) {
                 self.index.entry(id).or_default().paused = true;
             }
@@ -191,14 +191,14 @@ impl Database {
     /// The files of a workflow's folder of days, by the time that their path says.
     fn times(&mut self, folder: &Path) -> Vec<(Timestamp, PathBuf)> {
         let mut times = Vec::new();
-        for day in self.list(folder) {
-            if !day.is_dir() {
+        for (day, kind) in self.list(folder) {
+            if kind != Kind::Folder {
                 self.trouble(&day, "expected a folder of a day, such as 2015-09-13: left alone");
                 continue;
             }
-            for file in self.list(&day) {
+            for (file, kind) in self.list(&day) {
                 match time_of(&day, &file) {
-                    Some(time) if file.is_file() => times.push((time, file)),
+                    Some(time) if kind == Kind::File => times.push((time, file)),
                     _ => self.trouble(&file, "expected a file named like a time, such as 13:40:00.000Z: left alone"),
                 }
             }
@@ -206,7 +206,7 @@ impl Database {
         times
     }
 
-    fn list(&mut self, folder: &Path) -> Vec<PathBuf> {
+    fn list(&mut self, folder: &Path) -> Vec<(PathBuf, Kind)> {
         sorted(folder).unwrap_or_else(|error| {
             self.trouble(folder, &format!("it can't be read ({error}): what is in it was left out"));
             Vec::new()
@@ -219,16 +219,49 @@ impl Database {
     }
 }
 
-fn sorted(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
-    paths.sort();
-    Ok(paths)
+/// What a name in a folder stands for, at the end of all links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Folder,
+    File,
+    Other,
+}
+
+impl Kind {
+    fn at(path: &Path) -> Kind {
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => Kind::Folder,
+            Ok(meta) if meta.is_file() => Kind::File,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// What a name stands for; an error where its file system does not answer in time.
+fn kind_of(path: &Path) -> std::io::Result<Kind> {
+    let path = path.to_owned();
+    kelos_script::answered(move || Ok(Kind::at(&path)))
+}
+
+/// What is in a folder, in the order of the names; an error also where its file system does not answer in time.
+fn sorted(folder: &Path) -> std::io::Result<Vec<(PathBuf, Kind)>> {
+    let folder = folder.to_owned();
+    kelos_script::answered(move || {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            let kind = Kind::at(&path);
+            entries.push((path, kind));
+        }
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(entries)
+    })
 }
 
 /// Whether a folder holds folders of days, and so is a workflow's.
-fn has_days(path: &Path) -> bool {
-    let is_day = |path: &PathBuf| path.is_dir() && day_of(path).is_some();
-    path.is_dir() && sorted(path).is_ok_and(|entries| entries.iter().any(is_day))
+fn has_days(path: &Path, kind: Kind) -> bool {
+    let is_day = |(path, kind): &(PathBuf, Kind)| *kind == Kind::Folder && day_of(path).is_some();
+    kind == Kind::Folder && sorted(path).is_ok_and(|entries| entries.iter().any(is_day))
 }
 
 fn day_of(path: &Path) -> Option<&str> {

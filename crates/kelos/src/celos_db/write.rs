@@ -102,8 +102,9 @@ impl Tree {
     /// # Errors
     /// When it can't be read, or is no folder.
     pub fn is_empty(&self) -> Result<bool, CelosDbError> {
-        match fs::read_dir(&self.root) {
-            Ok(mut entries) => Ok(entries.next().is_none()),
+        let root = self.root.clone();
+        match kelos_script::answered(move || Ok(fs::read_dir(root)?.next().is_none())) {
+            Ok(is_empty) => Ok(is_empty),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
             Err(error) => Err(CelosDbError::io("read", &self.root, error)),
         }
