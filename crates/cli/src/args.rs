@@ -132,7 +132,7 @@ commands! {
     Import(import::ImportArgs) => import::run,
     /// Write the state for another scheduler, so that it can go on; while no server runs
     Export(export::ExportArgs) => export::run,
-    /// Hold what is stored against its check values; after damage, or to go on with an old backup, take it as it is
+    /// Hold what is stored against itself: turns, log, slots, check values; after damage, or to go on with an old backup, take it as it is
     Verify(verify::VerifyArgs) => verify::run,
     /// Run beside a live Celos without acting, and say slot by slot where the two disagree
     Shadow(shadow::ShadowArgs) => shadow::run,

@@ -23,6 +23,19 @@ pub(crate) fn key(text: &str) -> Result<String, String> {
     }
 }
 
+/// A count with its thousands apart: `1,234`.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut written = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            written.push(',');
+        }
+        written.push(digit);
+    }
+    written
+}
+
 /// Reads `90s`, `15m`, `36h`, `7d` or `2w`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
     let expected = || format!("{text:?} is not a duration: expected a form such as 90s, 15m, 36h, 7d or 2w");

@@ -1,8 +1,9 @@
-//! `kelos verify`: what is stored, held against its check values, and taken as it is where people say so.
+//! `kelos verify`: what is stored, held against itself and its check values, and taken as it is where people say so.
 
 use jiff::Timestamp;
-use kelos::store::SqliteStore;
-use serde_json::json;
+use kelos::store::{SqliteStore, Store};
+use kelos::verify::{Disagreement, Verified, verify};
+use serde_json::{Value, json};
 
 use crate::data::{self, Place};
 use crate::failure::{DAMAGED, Failure};
@@ -20,7 +21,7 @@ pub(crate) struct VerifyArgs {
     form: Form,
 }
 
-/// Damage that is named.
+/// Damage and disagreements that are named.
 const NAMED: usize = 100;
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
@@ -33,32 +34,65 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
     if args.accept && SqliteStore::is_led(&database, Timestamp::now()) {
         return Err(data.in_use("accept what is there"));
     }
-    let mut store = SqliteStore::open(&database).map_err(|error| Failure::of_store(&error))?;
+    let opened = if args.accept { SqliteStore::open(&database) } else { SqliteStore::look(&database) };
+    let mut store = opened.map_err(|error| Failure::of_store(&error))?;
     if args.accept {
         let accepted = store.accept().map_err(|error| Failure::of_store(&error))?;
         accepted.ok_or_else(|| data.in_use("accept what is there"))?;
     }
     let damage = store.damage(NAMED).map_err(|error| Failure::of_store(&error))?;
+    let verified = verify(&*store.reader(), NAMED).map_err(|error| Failure::of_store(&error))?;
+    let sound = damage.is_empty() && (args.accept || verified.disagreements.is_empty());
     if args.form.json {
-        text::json(&json!({ "accepted": args.accept, "damage": damage }));
+        text::json(&written(args, &damage, &verified));
     } else {
-        print(args, &damage, &database.display().to_string());
+        print(args, &damage, &verified, sound, &database.display().to_string());
     }
-    Ok(if damage.is_empty() { 0 } else { DAMAGED })
+    Ok(if sound { 0 } else { DAMAGED })
 }
 
-fn print(args: &VerifyArgs, damage: &[String], database: &str) {
-    for what in damage {
-        text::line(what);
-    }
-    text::line(match (damage.len(), args.accept) {
-        (0, false) => format!("{database} agrees with its check values, and nothing is missing that was committed"),
-        (0, true) => format!("{database} is taken as it is; a server goes on with it"),
-        (_, false) => {
+fn written(args: &VerifyArgs, damage: &[String], verified: &Verified) -> Value {
+    let place = |one: &Disagreement| {
+        let slot = one.slot.as_ref().map(ToString::to_string);
+        json!({ "turn": one.turn, "event": one.event, "slot": slot, "what": one.what })
+    };
+    let Verified { turns, events, slots, disagreements } = verified;
+    json!({
+        "accepted": args.accept,
+        "turns": turns,
+        "events": events,
+        "slots": slots,
+        "damage": damage,
+        "disagreements": disagreements.iter().map(place).collect::<Vec<_>>(),
+    })
+}
+
+fn print(args: &VerifyArgs, damage: &[String], verified: &Verified, sound: bool, database: &str) {
+    damage.iter().for_each(text::line);
+    verified.disagreements.iter().map(ToString::to_string).for_each(text::line);
+    text::line(gone_through(verified));
+    text::line(match (sound, args.accept) {
+        (true, false) => format!("{database} agrees with its check values, and nothing is missing that was committed"),
+        (true, true) => format!("{database} is taken as it is; a server goes on with it"),
+        (false, false) => {
             format!(
                 "{database} is damaged; put a backup in its place, or go on with what is there: kelos verify --accept"
             )
         }
-        (_, true) => format!("{database} can't be taken as it is: put a backup in its place"),
+        (false, true) => format!("{database} can't be taken as it is: put a backup in its place"),
     });
+}
+
+/// What was looked at, and what came of it.
+fn gone_through(verified: &Verified) -> String {
+    let counted =
+        |count: u64, one: &str| format!("{} {one}{}", text::grouped(count), if count == 1 { "" } else { "s" });
+    let (turns, events) = (counted(verified.turns, "turn"), counted(verified.events, "event"));
+    let slots = counted(verified.slots, "slot");
+    match verified.disagreements.len() {
+        0 => format!("{turns}, {events}, {slots}: all agree"),
+        NAMED.. => format!("{turns}, {events}; {slots} agree with the log, and {NAMED} things or more do not agree"),
+        1 => format!("{turns}, {events}; {slots} agree with the log, and one thing does not agree"),
+        count => format!("{turns}, {events}; {slots} agree with the log, and {count} things do not agree"),
+    }
 }

@@ -29,6 +29,7 @@ pub mod sources;
 pub mod stolos;
 pub mod stuck;
 pub mod turn;
+pub mod verify;
 pub mod why;
 pub mod workers;
 

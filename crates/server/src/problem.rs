@@ -126,7 +126,7 @@ impl From<StoreError> for Problem {
             StoreError::Medium { .. } | StoreError::Deposed { .. } => {
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", detail)
             }
-            StoreError::TooNew { .. } | StoreError::Corrupt { .. } => {
+            StoreError::TooNew { .. } | StoreError::TooOld { .. } | StoreError::Corrupt { .. } => {
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "store-unreadable", detail)
             }
         }

@@ -38,6 +38,18 @@ pub enum StoreError {
         /// The newest version this program knows.
         known: u32,
     },
+    /// The data was written by an older version of the program, and is only to be read. Nothing was touched.
+    #[error(
+        "read {place}: its schema is version {found}, this program reads version {known}; a server brings it up to date at its start"
+    )]
+    TooOld {
+        /// Where the data is.
+        place: String,
+        /// The version found there.
+        found: u32,
+        /// The version that this program reads.
+        known: u32,
+    },
     /// The data contradicts itself.
     #[error("read {place}: {what}")]
     Corrupt {

@@ -175,6 +175,9 @@ impl Leadership {
     /// compared.
     pub(super) fn missing(&mut self, conn: &Connection, log: &mut Log) -> Result<Option<String>, Fault> {
         let held = self.lock.is_some();
+        if !held && !self.path.exists() {
+            return Ok(None);
+        }
         if !self.try_lock()? {
             return Ok(None);
         }

@@ -61,6 +61,19 @@ impl SqliteStore {
         Ok(Self { place, writer: Writer::new(conn, path), leadership, reader })
     }
 
+    /// Opens the file to be looked at, and nothing else: it is not made, not brought up to date, and what is to be written fails.
+    ///
+    /// # Errors
+    /// When the file can't be read, is not a database of ours, or was written by a newer or an older program.
+    pub fn look(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let place: Arc<str> = path.display().to_string().into();
+        let conn = open::up_to_date(path).map_err(|fault| fault.tell("open", &place))?;
+        let (leadership, reader) =
+            (Leadership::of(lock_path(path)), SqliteReader::new(path.to_owned(), Arc::clone(&place)));
+        Ok(Self { place, writer: Writer::new(conn, path), leadership, reader: Arc::new(reader) })
+    }
+
     /// Whether a process leads on the data in this file.
     #[must_use]
     pub fn is_led(path: &Path, now: Timestamp) -> bool {

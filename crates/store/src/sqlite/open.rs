@@ -66,6 +66,17 @@ pub(super) fn writer(path: &Path, leadership: &mut Leadership) -> Result<Connect
     Ok(conn)
 }
 
+/// A connection that only reads, to a database that is as this program writes it.
+pub(super) fn up_to_date(path: &Path) -> Result<Connection, Fault> {
+    let place = path.display().to_string();
+    let known = u32::try_from(schema::STEPS.len()).unwrap_or(u32::MAX);
+    let conn = reader(path)?;
+    match schema::check(&conn, known, &place)? {
+        found if found == known => Ok(conn),
+        found => Err(StoreError::TooOld { place, found, known }.into()),
+    }
+}
+
 /// A connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;

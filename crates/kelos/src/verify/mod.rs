@@ -1,0 +1,227 @@
+//! What is stored, held against itself: turns against their events, and the fold of the log against the slots.
+//!
+//! The log is gone through once, from its beginning, a page at a time. In memory are only the slots of which events are to come.
+
+mod fold;
+
+use std::fmt;
+
+use kelos_model::{EventRecord, SlotRef};
+use kelos_store::{Digest, Page, Reader, SlotFilter, StoreError, TurnRecord};
+
+use fold::Fold;
+
+/// Events and turns that are read at a time.
+const AT_ONCE: usize = 1_000;
+
+/// What was gone through, and what does not agree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Turns that were looked at.
+    pub turns: u64,
+    /// Their events.
+    pub events: u64,
+    /// Slots to which the log folds as they are in the table.
+    pub slots: u64,
+    /// What does not agree; no more than were asked for.
+    pub disagreements: Vec<Disagreement>,
+}
+
+/// Something that does not agree, and where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Disagreement {
+    /// In which turn.
+    pub turn: Option<u64>,
+    /// At which position of the log.
+    pub event: Option<u64>,
+    /// About which slot.
+    pub slot: Option<SlotRef>,
+    /// What differs, in words.
+    pub what: String,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let turn = self.turn.map(|turn| format!("turn {turn}"));
+        let event = self.event.map(|event| format!("event {event}"));
+        let places: Vec<String> =
+            [turn, event, self.slot.as_ref().map(SlotRef::to_string)].into_iter().flatten().collect();
+        match places.is_empty() {
+            true => f.write_str(&self.what),
+            false => write!(f, "{}: {}", places.join(", "), self.what),
+        }
+    }
+}
+
+/// Goes through everything that a store has now, while others may go on to write; names so many disagreements at the most.
+///
+/// # Errors
+/// When the medium fails. What can't be read because it is damaged is a disagreement.
+pub fn verify(reader: &dyn Reader, limit: usize) -> Result<Verified, StoreError> {
+    let reader = &*reader.frozen()?;
+    let mut walk = Walk { reader, limit, fold: Some(Fold::new(reader)), verified: Verified::default() };
+    let last = walk.turns()?;
+    walk.end(last)?;
+    Ok(walk.verified)
+}
+
+/// What was read, or in words what is damaged.
+fn read<T>(outcome: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
+    match outcome {
+        Ok(read) => Ok(Ok(read)),
+        Err(StoreError::Corrupt { what, .. }) => Ok(Err(what)),
+        Err(other) => Err(other),
+    }
+}
+
+/// On the way through the log.
+struct Walk<'a> {
+    reader: &'a dyn Reader,
+    limit: usize,
+    /// None once an event can't be read.
+    fold: Option<Fold<'a>>,
+    verified: Verified,
+}
+
+impl Walk<'_> {
+    fn tell(&mut self, disagreement: Disagreement) {
+        if self.verified.disagreements.len() < self.limit {
+            self.verified.disagreements.push(disagreement);
+        }
+    }
+
+    /// Goes through all turns; gives the last one.
+    fn turns(&mut self) -> Result<Option<TurnRecord>, StoreError> {
+        let mut before: Option<TurnRecord> = None;
+        loop {
+            let after = before.map_or(0, |before| before.turn);
+            let Page { rows, next } = match read(self.reader.turns(after, AT_ONCE))? {
+                Ok(page) => page,
+                Err(what) => {
+                    self.tell(Disagreement { what, ..Disagreement::default() });
+                    return Ok(before);
+                }
+            };
+            for turn in rows {
+                self.turn(&turn, before.as_ref())?;
+                before = Some(turn);
+            }
+            if next.is_none() {
+                return Ok(before);
+            }
+        }
+    }
+
+    fn turn(&mut self, turn: &TurnRecord, before: Option<&TurnRecord>) -> Result<(), StoreError> {
+        self.verified.turns += 1;
+        self.verified.events += turn.events;
+        let at = |what: String| Disagreement { turn: Some(turn.turn), what, ..Disagreement::default() };
+        if !turn.follows(before) {
+            self.tell(at(out_of_order(turn, before)));
+        }
+        let digest = before.map_or_else(Digest::default, |before| before.digest);
+        match read(self.reader.recount(turn, &digest))? {
+            Err(what) => self.tell(at(what)),
+            Ok(counted) => match counted.missing {
+                Some(event) => self.tell(Disagreement { event: Some(event), ..at("it is missing".to_owned()) }),
+                None if counted.digest != turn.digest => self.tell(at(changed(turn))),
+                None => {}
+            },
+        }
+        self.fold_turn(turn)
+    }
+
+    /// Folds the events of a turn.
+    fn fold_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
+        let mut after = turn.first_event - 1;
+        while after < turn.last_event() {
+            let Some(fold) = &mut self.fold else { return Ok(()) };
+            let limit = usize::try_from(turn.last_event() - after).unwrap_or(AT_ONCE).min(AT_ONCE);
+            let mut found = Vec::new();
+            match read(self.reader.events(after, None, limit))? {
+                Ok(page) => {
+                    for record in &page.rows {
+                        found.extend(fold.take(record, turn)?);
+                    }
+                }
+                Err(what) => {
+                    self.fold = None;
+                    let what = format!("{what}; slots are not compared from here on");
+                    found.push(Disagreement { turn: Some(turn.turn), what, ..Disagreement::default() });
+                }
+            }
+            found.into_iter().for_each(|disagreement| self.tell(disagreement));
+            after += limit as u64;
+        }
+        Ok(())
+    }
+
+    /// What there is beyond the turns, and beside the fold.
+    fn end(&mut self, last: Option<TurnRecord>) -> Result<(), StoreError> {
+        let recorded = last.map_or(0, |turn| turn.last_event());
+        let last_event = self.reader.last_seq()?;
+        if last_event > recorded {
+            let what = format!("no turn has it, nor the events from number {} on", recorded + 1);
+            self.tell(Disagreement { event: Some(last_event), what, ..Disagreement::default() });
+        }
+        let Some(fold) = self.fold.take() else { return Ok(()) };
+        self.verified.slots = fold.agreed();
+        let known = fold.known();
+        for disagreement in fold.end() {
+            self.tell(disagreement);
+        }
+        let counted = self.reader.slot_counts(&SlotFilter::default())?.values().sum::<u64>();
+        if counted == known { Ok(()) } else { self.strangers() }
+    }
+
+    /// Names the slots of which the log knows nothing.
+    fn strangers(&mut self) -> Result<(), StoreError> {
+        let mut from = None;
+        loop {
+            let page = self.reader.slots(&SlotFilter::default(), from.as_deref(), AT_ONCE);
+            let Page { rows, next } = match read(page)? {
+                Ok(page) => page,
+                Err(_) => return Ok(()),
+            };
+            for row in rows {
+                let last = read(self.reader.events(row.slot.last_event.saturating_sub(1), None, 1))?;
+                let about = |record: &EventRecord| fold::slot_of(record) == Some(&row.id);
+                if last.is_ok_and(|page| !page.rows.iter().any(about)) {
+                    let what = "the table has it, and the log knows nothing of it".to_owned();
+                    self.tell(Disagreement { slot: Some(row.id), what, ..Disagreement::default() });
+                }
+            }
+            from = next;
+            if from.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Why a turn can't come after another one, in words.
+fn out_of_order(turn: &TurnRecord, before: Option<&TurnRecord>) -> String {
+    let (number, last) = before.map_or((0, 0), |before| (before.turn, before.last_event()));
+    if turn.turn != number + 1 && !turn.is_opening() {
+        return match turn.turn - number {
+            2 => format!("turn {} before it is missing", number + 1),
+            _ => format!("turns {} to {} before it are missing", number + 1, turn.turn - 1),
+        };
+    }
+    if turn.is_opening() && before.is_some() {
+        return "it stands for all that was before, and is not the first".to_owned();
+    }
+    format!("it begins with event {}, and event {last} is the last one before it", turn.first_event)
+}
+
+fn changed(turn: &TurnRecord) -> String {
+    match turn.events {
+        0 => "it does not agree with its digest".to_owned(),
+        1 => format!("it does not agree with its digest: event {} is not what it was", turn.first_event),
+        _ => format!(
+            "it does not agree with its digest: one of the events {} to {} is not what it was",
+            turn.first_event,
+            turn.last_event()
+        ),
+    }
+}
