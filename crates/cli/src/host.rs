@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use kelos::core::Ask;
-use kelos::model::{SlotRef, WorkflowId};
 use kelos::script::{AppsSource, Folders};
 use kelos::sources::Watch;
 use kelos::store::SqliteStore;
@@ -188,12 +186,8 @@ impl Host {
                 Ok(Status::Damaged { reason }) => return Role::Damaged(reason),
                 _ => {}
             }
-            // The engine answers in order: once it has, the scripts that were loaded before are known.
-            if let Ok(nobody) = WorkflowId::new("-") {
-                let anything = Ask::Inspect(SlotRef::at(nobody, jiff::Timestamp::UNIX_EPOCH));
-                let asked = self.node.handle().ask("up", anything);
-                let _ = tokio::time::timeout(Duration::from_secs(10), asked).await;
-            }
+            // The scripts that were loaded before are known then.
+            let _ = tokio::time::timeout(Duration::from_secs(10), self.node.handle().settled()).await;
             Role::Leader
         })
     }

@@ -187,6 +187,22 @@ async fn an_engine_by_itself_goes_on_after_each_report() {
 }
 
 #[tokio::test]
+async fn what_was_sent_before_is_committed_once_the_engine_has_settled() {
+    let executor = Held::default();
+    let disk = MemoryDisk::new();
+    for pace in [Pace::ByItself, Pace::Stepped] {
+        let store = Box::new(MemoryStore::on(&disk));
+        let name = format!("{pace:?}").to_lowercase();
+        let handle = start(store, &executor, pace, vec![hourly(&name, Trigger::Always)]);
+        handle.settled().await.unwrap();
+        assert!(handle.reader().workflow(&named(&name)).unwrap().is_some(), "{pace:?}");
+        handle.settled().await.expect("with nothing to commit, too");
+        handle.stop().await;
+        assert!(matches!(handle.settled().await, Err(AskError::NoAnswer(_))));
+    }
+}
+
+#[tokio::test]
 async fn people_are_answered_after_the_commit_and_refused_with_a_reason() {
     let executor = Held::default();
     let handle = start(Box::new(MemoryStore::new()), &executor, Pace::Stepped, vec![hourly("a", Trigger::Always)]);

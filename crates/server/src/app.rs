@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos::core::{Ask, Done};
 use kelos::executor::Reports;
-use kelos::model::{Probe, ProbeAnswer, SlotRef, WorkflowId};
+use kelos::model::{Probe, ProbeAnswer};
 use kelos::prober::Prober;
 use kelos::store::{Reader, StoreError};
 use kelos::{AskError, Handle, Node, core};
@@ -149,12 +149,7 @@ impl App {
 
     /// Waits until the engine has taken in, and committed, everything that was sent to it before.
     pub(crate) async fn settle(&self) -> Result<(), AskError> {
-        // The engine answers in order, after the commit; what it is asked for does not matter.
-        let Ok(nobody) = WorkflowId::new("-") else {
-            return Ok(());
-        };
-        let anything = SlotRef::at(nobody, jiff::Timestamp::UNIX_EPOCH);
-        self.ask("server", core::Ask::Inspect(anything)).await.map(|_| ())
+        self.handle().settled().await
     }
 
     /// Looks at the outside world now, past whatever the engine knows about it.

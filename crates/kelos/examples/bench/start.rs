@@ -5,12 +5,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use kelos::core::Ask;
-use kelos::model::SlotRef;
 
 use crate::fill::{self, History};
 use crate::latency::{self, Bench};
-use crate::support::{Outcome, Wanted, folder, load, millis, name, resident_mb};
+use crate::support::{Outcome, Wanted, folder, load, millis, resident_mb};
 
 const ROUNDS: usize = 5;
 
@@ -52,9 +50,7 @@ pub(crate) fn one(path: &str) -> Outcome {
     let rows = engine.handle.reader().workflows()?;
     let defined = rows.into_iter().map(|row| (*row.definition).clone());
     engine.define(defined.collect());
-    // It answers in order: once it has, the definitions are in.
-    let anything = Ask::Inspect(SlotRef::at(name("-"), Timestamp::UNIX_EPOCH));
-    engine.runtime.block_on(engine.handle.ask("bench", anything))?;
+    engine.runtime.block_on(engine.handle.settled())?;
     println!(
         "  leads after {:.0} ms; definitions taken in and everything looked at after {:.0} ms; {:.0} MB resident",
         millis(leads),

@@ -136,6 +136,19 @@ impl Handle {
         finished.await.map_err(|_| self.silence())
     }
 
+    /// Waits until all that was sent to the engine before is taken in and committed.
+    ///
+    /// # Errors
+    /// When this engine does not lead, or does not answer.
+    pub async fn settled(&self) -> Result<(), AskError> {
+        if self.status() == Status::Standby {
+            return Err(AskError::Standby);
+        }
+        let (done, committed) = oneshot::channel();
+        self.post(Message::Barrier(done))?;
+        committed.await.map_err(|_| self.silence())
+    }
+
     /// Gives the engine its definitions, all of them. A project whose texts, or else definitions, are not those that it had
     /// before is deployed anew, and its event schedules are made what they are here.
     ///

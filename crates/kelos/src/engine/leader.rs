@@ -65,6 +65,8 @@ enum Left {
 #[derive(Default)]
 struct Batch {
     inputs: Vec<Input>,
+    /// Those who wait until what came before them is committed.
+    barriers: Vec<oneshot::Sender<()>>,
     stop: Option<oneshot::Sender<()>>,
     defined: bool,
     /// Whether anything has come that should not wait, which is all but reports of starts.
@@ -232,6 +234,9 @@ impl Leader {
                 batch.inputs.insert(0, Input::Definitions { all, deployed: self.deployed()? });
             }
             self.take_turn(&mut turns, batch.inputs)?;
+            for barrier in batch.barriers {
+                let _ = barrier.send(());
+            }
             if let Some(done) = batch.stop {
                 return Ok(Some(done));
             }
@@ -327,6 +332,7 @@ impl Leader {
                 batch.defined = true;
                 self.definitions = Some(definitions);
             }
+            Message::Barrier(done) => batch.barriers.push(done),
             Message::Stop(done) => batch.stop = Some(done),
         }
     }

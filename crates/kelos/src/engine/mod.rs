@@ -107,8 +107,18 @@ pub struct Definitions {
 
 pub(crate) enum Message {
     Input(Input),
-    Ask { by: String, ask: Ask, reply: oneshot::Sender<Reply> },
-    Step { at: Timestamp, only: Only, done: oneshot::Sender<()> },
+    Ask {
+        by: String,
+        ask: Ask,
+        reply: oneshot::Sender<Reply>,
+    },
+    Step {
+        at: Timestamp,
+        only: Only,
+        done: oneshot::Sender<()>,
+    },
+    /// Answered after the commit of the turn that takes it, and with it all that was sent before.
+    Barrier(oneshot::Sender<()>),
     Definitions(Definitions),
     Stop(oneshot::Sender<()>),
 }

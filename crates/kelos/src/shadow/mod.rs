@@ -188,8 +188,7 @@ impl Shadow {
     async fn reload(&self) -> Result<(), ShadowError> {
         let (scripts, handle) = (self.scripts.clone(), self.handle.clone());
         let _ = tokio::task::spawn_blocking(move || scripts.reload(&handle)).await;
-        let Ok(nobody) = WorkflowId::new("-") else { return Ok(()) };
-        self.ask(Ask::Inspect(SlotRef::at(nobody, Timestamp::UNIX_EPOCH))).await
+        Ok(self.handle.settled().await?)
     }
 
     /// Does here what people did there.

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use kelos_core::{Ask, Input};
+use kelos_core::Input;
 use kelos_model::run::Report;
-use kelos_model::{Outcome, RunId, SlotRef, WorkflowId};
+use kelos_model::{Outcome, RunId, WorkflowId};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Notify, watch};
 
 use super::state::{Cancelled, Entry, Place, State};
 use super::{Answer, Roll, Seen, Word, verdict};
-use crate::engine::{AskError, Handle, Status};
+use crate::engine::{Handle, Status};
 use crate::executor::{Executor, Reports, Start, run_ref};
 use crate::local::{Launcher, LocalError, gone, unique};
 
@@ -261,11 +261,10 @@ impl Inner {
 
     /// Waits until what was reported is committed; false where it was not.
     async fn settle(&self) -> bool {
-        let Some(engine) = self.engine.get() else { return true };
-        // The engine answers in order, after the commit; what it is asked for does not matter, nor what it says.
-        let Ok(nobody) = WorkflowId::new("-") else { return true };
-        let answer = engine.ask("desk", Ask::Inspect(SlotRef::at(nobody, jiff::Timestamp::UNIX_EPOCH))).await;
-        matches!(answer, Ok(_) | Err(AskError::Refused(_)))
+        match self.engine.get() {
+            Some(engine) => engine.settled().await.is_ok(),
+            None => true,
+        }
     }
 
     /// The workflows whose jobs are done by workers that take all.

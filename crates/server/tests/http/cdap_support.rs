@@ -12,7 +12,7 @@ use kelos::core::{Ask, Deployment, Input};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::model::run::Report;
 use kelos::model::workflow::{Keys, Program};
-use kelos::model::{Fact, Job, Occurrence, Outcome, RunId, Slot, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos::model::{Fact, Job, Occurrence, Outcome, RunId, Slot, SlotState, Workflow, WorkflowId};
 use kelos::store::{MemoryStore, RunFilter, SlotFilter, Store};
 use kelos::{Node, NodeConfig, Status};
 use kelos_server::{App, router};
@@ -100,8 +100,7 @@ impl Cdap {
     /// Waits until the engine has taken in all that came before, and all that follows from it at this moment.
     pub(crate) async fn settle(&self) {
         for _ in 0..3 {
-            let anything = SlotRef::at(WorkflowId::new("-").unwrap(), Timestamp::UNIX_EPOCH);
-            let _ = self.node.handle().ask("test", Ask::Inspect(anything)).await;
+            let _ = self.node.handle().settled().await;
         }
     }
 
