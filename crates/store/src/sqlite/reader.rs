@@ -375,7 +375,7 @@ impl Reader for SqliteReader {
     }
 
     fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {
-        self.read("the backfills", |tx, names| backfills(tx, names))
+        self.read("the backfills", backfills)
     }
 
     fn backfill(&self, id: &BackfillId) -> Result<Option<Backfill>, StoreError> {
