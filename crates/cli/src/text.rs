@@ -114,6 +114,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn thousands_stand_apart() {
+        let counts = [0, 999, 1_000, 12_345, 1_234_567];
+        assert_eq!(counts.map(grouped), ["0", "999", "1,000", "12,345", "1,234,567"]);
+    }
+
+    #[test]
     fn a_shell_takes_quoted_words_as_they_are() {
         assert_eq!(quoted("totals-é.2"), "totals-é.2");
         assert_eq!(quoted("it's $(here)"), r"'it'\''s $(here)'");

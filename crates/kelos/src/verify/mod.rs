@@ -114,7 +114,7 @@ impl Walk<'_> {
 
     fn turn(&mut self, turn: &TurnRecord, before: Option<&TurnRecord>) -> Result<(), StoreError> {
         self.verified.turns += 1;
-        self.verified.events += turn.events;
+        self.verified.events = self.verified.events.saturating_add(turn.events);
         let at = |what: String| Disagreement { turn: Some(turn.turn), what, ..Disagreement::default() };
         if !turn.follows(before) {
             self.tell(at(out_of_order(turn, before)));
@@ -133,16 +133,17 @@ impl Walk<'_> {
 
     /// Folds the events of a turn.
     fn fold_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
-        let mut after = turn.first_event - 1;
+        let mut after = turn.first_event.saturating_sub(1);
         while after < turn.last_event() {
             let Some(fold) = &mut self.fold else { return Ok(()) };
             let limit = usize::try_from(turn.last_event() - after).unwrap_or(AT_ONCE).min(AT_ONCE);
-            let mut found = Vec::new();
+            let (mut found, mut log_ends) = (Vec::new(), true);
             match read(self.reader.events(after, None, limit))? {
                 Ok(page) => {
                     for record in &page.rows {
                         found.extend(fold.take(record, turn)?);
                     }
+                    log_ends = page.next.is_none();
                 }
                 Err(what) => {
                     self.fold = None;
@@ -151,6 +152,9 @@ impl Walk<'_> {
                 }
             }
             found.into_iter().for_each(|disagreement| self.tell(disagreement));
+            if log_ends {
+                return Ok(());
+            }
             after += limit as u64;
         }
         Ok(())

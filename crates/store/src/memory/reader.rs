@@ -231,7 +231,8 @@ impl Reader for MemoryDisk {
         let state = self.state();
         let inside = |record: &&EventRecord| (turn.first_event..=turn.last_event()).contains(&record.seq);
         let index = |seq: u64| usize::try_from(seq).unwrap_or(usize::MAX);
-        let events = state.events.get(index(turn.first_event - 1)..).unwrap_or_default().iter().take_while(inside);
+        let events =
+            state.events.get(index(turn.first_event.saturating_sub(1))..).unwrap_or_default().iter().take_while(inside);
         let missing = (state.last_seq() < turn.last_event()).then(|| state.last_seq() + 1);
         let counted = digested(Digesting::begin(before, *turn), events).map_err(|error| corrupt(error.to_string()))?;
         Ok(Recount { digest: counted.digest, missing })
