@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::facts::{Collected, Tally};
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::{Evaluation, Explanation, Facts, TriggerKind, Waker, evaluate};
-use kelos_model::{Answer, Probe, ProbeAnswer, SlotEvent, SlotRef, SlotState, Subject, WorkflowId};
+use kelos_model::trigger::{Evaluation, Facts, Waker, evaluate};
+use kelos_model::{
+    Answer, Finding, Probe, ProbeAnswer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState, Subject, WorkflowId,
+};
 
 use crate::Core;
 use crate::memory::Task;
@@ -106,15 +108,14 @@ impl Core {
     }
 
     /// Why a slot goes whatever its trigger says now; none where that decides.
-    fn needs_no_trigger(&self, id: &SlotRef) -> Option<Explanation> {
+    fn needs_no_trigger(&self, id: &SlotRef) -> Option<Reason> {
         let collected = self.live(id)?.slot.collected.as_ref().filter(|_| self.is_moment(id))?;
-        let text = match (&collected.asked, collected.met) {
-            (Some(_), _) => "Somebody had it go",
-            (None, true) => "Its trigger was met before",
+        let finding = match (&collected.asked, collected.met) {
+            (Some(_), _) => Finding::FiredByHand,
+            (None, true) => Finding::MetBefore,
             (None, false) => return None,
         };
-        let (kind, answer, text) = (TriggerKind::Asked, Answer::Met, text.to_owned());
-        Some(Explanation { kind, answer, text, evidence: None, nested: Vec::new() })
+        Some(Reason::leaf(ReasonKind::Asked, Answer::Met, finding))
     }
 
     /// Whether constraints are to be looked at before a slot may go.
@@ -128,22 +129,21 @@ impl Core {
     }
 
     /// Looks at the trigger of a job whose parents have succeeded.
-    pub(crate) fn look_beyond_parents(&mut self, id: &SlotRef, parents: Explanation) {
+    pub(crate) fn look_beyond_parents(&mut self, id: &SlotRef, parents: Reason) {
         let Some(Evaluation { explanation, wakers }) = self.evaluate(id, None) else { return };
-        if explanation.kind == TriggerKind::Always {
+        if explanation.kind == ReasonKind::Always {
             return self.decide(id, parents, wakers);
         }
-        let both = Explanation {
-            kind: TriggerKind::And,
+        let both = Reason {
+            kind: ReasonKind::And,
             answer: explanation.answer,
-            text: "Its parents and its trigger".to_owned(),
-            evidence: None,
+            finding: Finding::ParentsAndTrigger,
             nested: vec![parents, explanation],
         };
         self.decide(id, both, wakers);
     }
 
-    fn decide(&mut self, id: &SlotRef, explanation: Explanation, wakers: Vec<Waker>) {
+    fn decide(&mut self, id: &SlotRef, explanation: Reason, wakers: Vec<Waker>) {
         match explanation.answer {
             Answer::Met if self.is_constrained(id) => {
                 self.record(id, SlotEvent::Held { explanation });
@@ -182,7 +182,7 @@ impl Core {
         Some(evaluate(&definition.trigger, &id.workflow, &KeyValues::of(&definition.keys, &id.key), &view))
     }
 
-    pub(crate) fn keep_waiting(&mut self, id: &SlotRef, explanation: Explanation, wakers: Vec<Waker>) {
+    pub(crate) fn keep_waiting(&mut self, id: &SlotRef, explanation: Reason, wakers: Vec<Waker>) {
         let expiry = self.expiry(id);
         // A question that is on its way is answered first: a slot that is ready never expires.
         let mut pending = explanation.is_pending();

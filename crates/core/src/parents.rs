@@ -1,62 +1,54 @@
-//! What a job waits for, in words.
+//! What a job waits for.
 
-use kelos_model::Answer;
-use kelos_model::SlotRef;
-use kelos_model::trigger::{Evidence, Explanation, TriggerKind};
+use kelos_model::reason::Blockage;
+use kelos_model::{Answer, Finding, Reason, ReasonKind, SlotRef};
 
 use crate::awaited::{Awaited, AwaitedGroup, Standing};
 
-/// Parents of a group that an explanation names; of the others there is a number.
+/// Parents of a group that a reason names; of the others there is a number.
 const NAMED: usize = 5;
 
-/// What a job waits for, in words. Counts are left out where they would make each step of a parent a new line of the log.
-pub(crate) fn explained(awaited: &Awaited) -> Explanation {
+/// What a job waits for. How many parents of a group have succeeded is left out: it would make each step of a parent a new line
+/// of the log.
+pub(crate) fn explained(awaited: &Awaited) -> Reason {
     let groups = awaited.groups();
     let is_met = awaited.is_met();
-    let text = match (is_met, awaited.way()) {
-        (true, _) if groups.is_empty() => "it has no parents".to_owned(),
-        (true, _) => "its parents have succeeded".to_owned(),
-        (false, Some(way)) => format!("it waits for its parents{}", by_way(groups, way)),
-        (false, None) => format!("it is blocked: {}", blocked(groups)),
+    let finding = match (is_met, awaited.way()) {
+        (true, _) if groups.is_empty() => Finding::NoParents,
+        (true, _) => Finding::ParentsSucceeded,
+        (false, Some(way)) => {
+            // The name of the only group says nothing.
+            let group = groups.get(way).filter(|_| groups.len() > 1);
+            Finding::ParentsAwaited { group: group.map(|group| group.name.clone()) }
+        }
+        (false, None) => Finding::ParentsBlocked { by: blockage(groups) },
     };
-    Explanation {
-        kind: TriggerKind::Parents,
-        answer: if is_met { Answer::Met } else { Answer::NotYet },
-        text,
-        evidence: None,
+    Reason {
+        kind: ReasonKind::Parents,
+        answer: answer_of(is_met),
+        finding,
         nested: groups.iter().enumerate().map(|(at, group)| explained_group(awaited, at, group)).collect(),
     }
 }
 
 /// Why no group can be met.
-fn blocked(groups: &[AwaitedGroup]) -> &'static str {
+fn blockage(groups: &[AwaitedGroup]) -> Blockage {
     let is_hopeless = |group: &AwaitedGroup| !group.unwritable.is_empty();
     if groups.iter().all(is_hopeless) {
-        "it waits for jobs that can't be named"
+        Blockage::Unnamed
     } else if groups.iter().any(is_hopeless) {
-        "parents ended without success, or can't be named"
+        Blockage::EndedOrUnnamed
     } else {
-        "parents ended without success"
+        Blockage::Ended
     }
 }
 
-/// Which of several groups is meant.
-fn by_way(groups: &[AwaitedGroup], way: usize) -> String {
-    match groups.get(way) {
-        Some(group) if groups.len() > 1 => format!(" of group {}", group.name),
-        _ => String::new(),
-    }
-}
-
-fn explained_group(awaited: &Awaited, at: usize, group: &AwaitedGroup) -> Explanation {
-    let is_met = group.missing == 0;
-    let parents = if group.total == 1 { "1 parent".to_owned() } else { format!("{} parents", group.total) };
-    let succeeded = if is_met { "succeeded" } else { "must succeed" };
-    // The name of the only group says nothing.
-    let text = match (awaited.groups().len(), group.dead) {
-        (0 | 1, _) => format!("{parents} {succeeded}"),
-        (_, 0) => format!("group {}: {parents} {succeeded}", group.name),
-        (_, _) => format!("group {} is blocked: {parents} {succeeded}", group.name),
+fn explained_group(awaited: &Awaited, at: usize, group: &AwaitedGroup) -> Reason {
+    let has_others = awaited.groups().len() > 1;
+    let finding = Finding::ParentGroup {
+        group: has_others.then(|| group.name.clone()),
+        parents: group.total as u64,
+        blocked: has_others && group.dead > 0,
     };
     // Who blocks it comes first.
     let rank = |standing: Standing| match standing {
@@ -67,33 +59,26 @@ fn explained_group(awaited: &Awaited, at: usize, group: &AwaitedGroup) -> Explan
     };
     let mut named: Vec<_> = awaited.of_group(at).filter(|(_, standing)| *standing != Standing::Done).collect();
     named.sort_by_key(|(_, standing)| rank(*standing));
-    let nested = named.into_iter().take(NAMED).map(|(slot, standing)| Explanation {
-        kind: TriggerKind::Job,
-        answer: Answer::NotYet,
-        text: told(slot, standing),
-        evidence: Some(Evidence::Slot { slot: slot.clone(), state: standing.state() }),
-        nested: Vec::new(),
-    });
-    let unwritable = group.unwritable.iter().take(NAMED).map(|one| Explanation {
-        kind: TriggerKind::Job,
-        answer: Answer::NotYet,
-        text: format!("it waits for {one}"),
-        evidence: None,
-        nested: Vec::new(),
-    });
-    Explanation {
-        kind: TriggerKind::Group,
-        answer: if is_met { Answer::Met } else { Answer::NotYet },
-        text,
-        evidence: None,
+    let leaf = |finding| Reason::leaf(ReasonKind::Job, Answer::NotYet, finding);
+    let nested = named.into_iter().take(NAMED).map(|(slot, standing)| leaf(parent(slot, standing)));
+    let unwritable = group.unwritable.iter().take(NAMED).map(|one| leaf(Finding::from(one)));
+    Reason {
+        kind: ReasonKind::Group,
+        answer: answer_of(group.missing == 0),
+        finding,
         nested: unwritable.chain(nested).collect(),
     }
 }
 
-fn told(slot: &SlotRef, standing: Standing) -> String {
-    match standing {
-        Standing::Dead(state) => format!("{} {state}", slot.short()),
-        Standing::Absent => format!("{} was never opened", slot.short()),
-        _ => format!("{} has not succeeded yet", slot.short()),
+fn answer_of(is_met: bool) -> Answer {
+    if is_met { Answer::Met } else { Answer::NotYet }
+}
+
+fn parent(slot: &SlotRef, standing: Standing) -> Finding {
+    let slot = slot.clone();
+    match (standing, standing.state()) {
+        (_, Some(state)) => Finding::ParentIs { slot, state, paused: false },
+        (Standing::Absent, None) => Finding::ParentMissing { slot },
+        (_, None) => Finding::ParentAsked { slot },
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::trigger::{Verdict, Waker};
+use kelos_model::trigger::Waker;
 use kelos_model::{Probe, ProbeAnswer, SlotRef, WorkflowId};
 
 use crate::timers::Timer;
@@ -121,12 +121,22 @@ impl Core {
         stale
     }
 
+    /// The answers to the questions among these.
+    pub(crate) fn answers_to(&self, wakers: &[Waker]) -> Vec<(Probe, ProbeAnswer)> {
+        let answered = |waker: &Waker| match waker {
+            Waker::Probe(probe) => Some((probe.clone(), self.probes.answer(probe)?)),
+            Waker::At(_) | Waker::Slot(_) => None,
+        };
+        wakers.iter().filter_map(answered).collect()
+    }
+
     /// Notes an answer, whether it was asked for or pushed, and wakes those to whom it is news.
     pub(crate) fn probe_answered(&mut self, probe: &Probe, answer: ProbeAnswer) {
         let looks = self.probes.asked.get(probe).map_or(0, |asking| asking.looks);
         let next_look = self.config.next_look(self.now, looks);
         let Some(asking) = self.probes.asked.get_mut(probe) else { return };
-        let news = asking.answer.as_ref().is_none_or(|before| is_news(before, &answer));
+        // What was seen beside that is told to those who ask; it wakes nobody.
+        let news = asking.answer.as_ref().is_none_or(|before| before.verdict != answer.verdict);
         asking.as_of = if asking.in_flight { asking.sent_at } else { self.now };
         asking.in_flight = false;
         asking.looks = asking.looks.saturating_add(1);
@@ -138,12 +148,6 @@ impl Core {
             self.timers.set(&slot.workflow, Timer::Probe(probe.clone()), at);
         }
     }
-}
-
-/// Whether an answer says something else than the one before. What was seen is worth telling, as in "2 of 3 files are
-/// there"; the many ways in which a server says that it is down are not.
-fn is_news(before: &ProbeAnswer, answer: &ProbeAnswer) -> bool {
-    before.verdict != answer.verdict || (answer.verdict == Verdict::No && before.detail != answer.detail)
 }
 
 impl crate::Config {

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::jobs::{Direction, NamedJobs, Parents, Relation};
 use kelos_model::run::Report;
-use kelos_model::trigger::{Evidence, Explanation, TriggerKind, Waker};
-use kelos_model::{Answer, Outcome, RunId, SlotRef, SlotState};
+use kelos_model::trigger::Waker;
+use kelos_model::{Answer, Finding, Outcome, Reason, ReasonKind, RunId, SlotRef, SlotState};
 
 use crate::timers::Timer;
 use crate::{Command, Core};
@@ -218,18 +218,12 @@ impl Core {
 
     /// A job waits for what functions say of its parents.
     pub(crate) fn wait_for_functions(&mut self, id: &SlotRef, known: Knowledge) {
-        let (text, evidence, again) = match known {
+        let (finding, again) = match known {
             Knowledge::Whole => return,
-            Knowledge::Asked => ("its workflow's functions are asked what it waits for".to_owned(), true, None),
-            Knowledge::Failed(why, at) => (format!("what it waits for can't be asked: {why}"), false, Some(at)),
+            Knowledge::Asked => (Finding::ParentsAsked, None),
+            Knowledge::Failed(message, at) => (Finding::ParentsUnknown { message }, Some(at)),
         };
-        let explanation = Explanation {
-            kind: TriggerKind::Parents,
-            answer: Answer::NotYet,
-            text,
-            evidence: evidence.then_some(Evidence::Asked),
-            nested: Vec::new(),
-        };
+        let explanation = Reason::leaf(ReasonKind::Parents, Answer::NotYet, finding);
         self.keep_waiting(id, explanation, again.map(Waker::At).into_iter().collect());
     }
 }

@@ -1,8 +1,8 @@
 //! Whether a job is worth running: what its workflow lists, or a function of a script says.
 
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::{Evidence, Explanation, TriggerKind, Verdict};
-use kelos_model::{Answer, Probe, SlotRef};
+use kelos_model::trigger::Verdict;
+use kelos_model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef};
 
 use crate::Core;
 
@@ -18,40 +18,25 @@ impl Core {
         if valid.is_listed(values.identifiers()) {
             return Some(Validity::Yes);
         }
-        let Some(function) = &valid.function else { return Some(Validity::No(no_value(valid))) };
+        let Some(function) = &valid.function else {
+            let finding = Finding::NotListed { values: valid.values.clone() };
+            return Some(Validity::No(Reason::leaf(ReasonKind::Valid, Answer::Never, finding)));
+        };
         let probe = Probe::Function { function: function.clone(), workflow: id.workflow.clone(), key: id.key.clone() };
         Some(self.said_of_validity(probe))
     }
 
     fn said_of_validity(&self, probe: Probe) -> Validity {
-        let leaf = |answer, text, evidence| Explanation {
-            kind: TriggerKind::Valid,
-            answer,
-            text,
-            evidence: Some(evidence),
-            nested: Vec::new(),
-        };
+        let leaf = |answer, finding| Reason::leaf(ReasonKind::Valid, answer, finding);
         let Some(said) = self.probes.answer(&probe) else {
-            let text = "its workflow is asked whether the job is valid".to_owned();
-            return Validity::NotKnown(leaf(Answer::NotYet, text, Evidence::Asked), probe);
+            return Validity::NotKnown(leaf(Answer::NotYet, Finding::ProbeAsked { probe: probe.clone() }), probe);
         };
-        let evidence = |probe: &Probe| Evidence::Probe {
-            probe: probe.clone(),
-            verdict: said.verdict,
-            detail: said.detail.clone(),
-            looked_at: said.at,
-        };
-        match said.verdict {
+        let (verdict, detail, looked_at) = (said.verdict, said.detail, said.at);
+        let finding = Finding::ProbeAnswered { probe: probe.clone(), verdict, detail, looked_at };
+        match verdict {
             Verdict::Yes => Validity::Yes,
-            Verdict::No | Verdict::Never => {
-                let text = "the job is not valid: the function of its workflow says so".to_owned();
-                Validity::No(leaf(Answer::Never, text, evidence(&probe)))
-            }
-            Verdict::Failed => {
-                let text = format!("whether the job is valid can't be asked: {}", said.detail);
-                let explanation = leaf(Answer::NotYet, text, evidence(&probe));
-                Validity::NotKnown(explanation, probe)
-            }
+            Verdict::No | Verdict::Never => Validity::No(leaf(Answer::Never, finding)),
+            Verdict::Failed => Validity::NotKnown(leaf(Answer::NotYet, finding), probe),
         }
     }
 
@@ -65,19 +50,6 @@ impl Core {
 /// Whether a job is worth running.
 pub(crate) enum Validity {
     Yes,
-    No(Explanation),
-    NotKnown(Explanation, Probe),
-}
-
-fn no_value(valid: &kelos_model::jobs::Validity) -> Explanation {
-    let lists = valid.values.iter().map(|(name, values)| format!("{name} to be one of {}", values.join(", ")));
-    let lists: Vec<String> = lists.collect();
-    let expected = if lists.is_empty() { "nothing is".to_owned() } else { format!("expected {}", lists.join(", or ")) };
-    Explanation {
-        kind: TriggerKind::Valid,
-        answer: Answer::Never,
-        text: format!("the job is not valid: {expected}"),
-        evidence: None,
-        nested: Vec::new(),
-    }
+    No(Reason),
+    NotKnown(Reason, Probe),
 }

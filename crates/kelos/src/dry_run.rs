@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Command, Config, Core, Input};
 use kelos_model::ranges::Range;
+use kelos_model::reason;
 use kelos_model::run::Report;
 use kelos_model::trigger::Verdict;
 use kelos_model::{
@@ -193,7 +194,7 @@ impl<'a> World<'a> {
             return;
         };
         if let SlotEvent::Looked { explanation } | SlotEvent::Expired { explanation, .. } = &what {
-            before.waits_for = explanation.blockers();
+            before.waits_for = reason::words::blockers(explanation);
         }
         let Some(state) = before.state.after(&what).filter(|state| *state != before.state) else {
             return;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_core::{Ask, Done, Inspection};
 use kelos_model::event::{Event, Origin};
+use kelos_model::reason;
 use kelos_model::time::{CronSchedule, ScheduleProblem, text};
-use kelos_model::trigger::TriggerKind;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Answer, EventRecord, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, slot};
+use kelos_model::{Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, slot};
 use kelos_store::{Reader, StoreError};
 use serde::Serialize;
 
@@ -41,11 +41,11 @@ pub struct Why {
     /// The event that put it into that state.
     pub decision: Option<EventRecord>,
     /// The trigger's tree as it was last found to answer, with each leaf's evidence.
-    pub trigger: Option<Explanation>,
+    pub trigger: Option<Reason>,
     /// When that was found.
     pub found_at: Option<Timestamp>,
     /// What its constraints were last found to see, since it last began to wait.
-    pub constraints: Option<Explanation>,
+    pub constraints: Option<Reason>,
     /// When that was found.
     pub constraints_at: Option<Timestamp>,
     /// When it expires, if it still waits then; only of what collects facts for an event schedule.
@@ -153,7 +153,7 @@ impl Why {
     /// does not grow with every step of each.
     fn look_at_parents(&mut self, reader: &dyn Reader, history: &[EventRecord]) -> Result<(), StoreError> {
         let Some((slot, _)) = fold(history).filter(|(slot, _)| slot.state == SlotState::Waiting) else { return Ok(()) };
-        let said = self.trigger.iter().flat_map(parents::part).flat_map(Explanation::blockers).collect::<Vec<_>>();
+        let said = self.trigger.iter().flat_map(parents::part).flat_map(reason::words::blockers).collect::<Vec<_>>();
         let own = self.blockers.iter().filter(|blocker| !said.contains(blocker)).cloned();
         let mut blockers: Vec<String> = own.collect();
         if let Some(part) = self.trigger.as_mut().and_then(parents::part_mut) {
@@ -189,8 +189,9 @@ pub fn account(
     let folded = fold(&history);
     let slot = folded.as_ref().map(|(slot, _)| slot);
     let progress = definition.zip(slot).and_then(|(definition, slot)| progress(definition, id, slot, &history, at));
-    let (trigger, found_at) = progress.or_else(|| last_explanation(&history)).unzip();
-    let (constraints, constraints_at) = constraints::last(&history).unzip();
+    let now = |told| up_to_date(told, slot, &history, at, inspection);
+    let (trigger, found_at) = progress.or_else(|| last_explanation(&history)).map(now).unzip();
+    let (constraints, constraints_at) = constraints::last(&history).map(now).unzip();
     let runs = runs.into_iter().filter(|run| run.dispatched_at <= at).collect();
     let mut why = Why {
         slot: id.clone(),
@@ -225,7 +226,7 @@ fn progress(
     slot: &Slot,
     history: &[EventRecord],
     at: Timestamp,
-) -> Option<(Explanation, Timestamp)> {
+) -> Option<(Reason, Timestamp)> {
     let looked = history.iter().rev().take_while(|record| !begins(record)).any(|record| explanation(record).is_some());
     let collected = slot.collected.as_deref();
     let goes_anyway = collected.is_some_and(|collected| collected.asked.is_some() || collected.met);
@@ -234,6 +235,25 @@ fn progress(
     }
     let at = if slot.state.is_final() { slot.since } else { at };
     Some((schedules::progress(definition, id, collected, at), at))
+}
+
+/// What was found, and when, with what a look would count otherwise by now: such a look leaves no line in the log.
+fn up_to_date(
+    (told, found_at): (Reason, Timestamp),
+    slot: Option<&Slot>,
+    history: &[EventRecord],
+    at: Timestamp,
+    inspection: Option<&Inspection>,
+) -> (Reason, Timestamp) {
+    let Some(slot) = slot.filter(|_| told.answer == Answer::NotYet) else { return (told, found_at) };
+    let moment = if slot.state.is_final() { slot.since } else { at };
+    let answers = inspection.map_or(&[][..], |inspection| &inspection.answers);
+    let counted = told.clone().as_of(moment, slot.collected.as_deref());
+    let counts = |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Collected { .. }, .. });
+    let counted_at = history.iter().rev().find(counts).filter(|_| counted != told).map(|record| record.at);
+    let seen = counted.clone().with_answers(answers);
+    let seen_at = answers.iter().map(|(_, answer)| answer.at).max().filter(|_| seen != counted);
+    (seen, [Some(found_at), counted_at, seen_at].into_iter().flatten().max().unwrap_or(found_at))
 }
 
 /// Whether a slot begins to wait with an event.
@@ -257,15 +277,15 @@ fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
 }
 
 /// The latest trigger tree; that it was met before is told only where nothing else is known.
-fn last_explanation(history: &[EventRecord]) -> Option<(Explanation, Timestamp)> {
+fn last_explanation(history: &[EventRecord]) -> Option<(Reason, Timestamp)> {
     let told = history.iter().rev().filter_map(|record| Some((explanation(record)?, record.at)));
-    let told: Vec<_> = told.filter(|(told, _)| told.kind != TriggerKind::Constraints).collect();
-    let whole = told.iter().find(|(told, _)| told.kind != TriggerKind::Asked).or(told.first());
+    let told: Vec<_> = told.filter(|(told, _)| told.kind != ReasonKind::Constraints).collect();
+    let whole = told.iter().find(|(told, _)| told.kind != ReasonKind::Asked).or(told.first());
     whole.map(|(told, at)| ((*told).clone(), *at))
 }
 
 /// The tree that an event tells of: that of a trigger, or of constraints.
-fn explanation(record: &EventRecord) -> Option<&Explanation> {
+fn explanation(record: &EventRecord) -> Option<&Reason> {
     let Event::Slot { what, .. } = &record.event else { return None };
     match what {
         SlotEvent::Looked { explanation }
@@ -478,7 +498,7 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
             let rest = rest(why);
             format!("{} since {since}, when it was imported from {from}, where it was {there}{rest}", slot.state)
         }
-        SlotEvent::Skipped { explanation } if explanation.kind == TriggerKind::Constraints => {
+        SlotEvent::Skipped { explanation } if explanation.kind == ReasonKind::Constraints => {
             format!("skipped at {since} by {}", ends::skipped(explanation))
         }
         SlotEvent::Skipped { explanation } => format!("skipped at {since}: {}", never_words(explanation)),
@@ -524,7 +544,7 @@ fn reason_words(reason: Option<&str>) -> String {
     reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
 }
 
-fn never_words(explanation: &Explanation) -> String {
+fn never_words(explanation: &Reason) -> String {
     let deepest = explanation.nested.iter().find(|nested| nested.answer == Answer::Never);
-    deepest.map_or_else(|| explanation.text.clone(), never_words)
+    deepest.map_or_else(|| reason::words::text(explanation), never_words)
 }

@@ -10,9 +10,9 @@ use crate::facts::{Fact, Occurrence};
 use crate::id::{BackfillId, WorkflowId};
 use crate::key::SlotRef;
 use crate::ranges::Range;
+use crate::reason::Reason;
 use crate::run::Outcome;
 use crate::slot::SlotState;
-use crate::trigger::Explanation;
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,22 +149,22 @@ pub enum SlotEvent {
     /// Its trigger was looked at and gave a new answer somewhere in its tree; not met.
     Looked {
         /// Every node's answer and evidence.
-        explanation: Explanation,
+        explanation: Reason,
     },
     /// Its trigger was met; it is queued.
     TriggerMet {
         /// Every node's answer and evidence.
-        explanation: Explanation,
+        explanation: Reason,
     },
     /// Its trigger was met; its constraints decide now.
     Held {
         /// Every node's answer and evidence.
-        explanation: Explanation,
+        explanation: Reason,
     },
     /// Its constraints are met; it is queued.
     ConstraintsMet {
         /// Every constraint's answer and evidence.
-        explanation: Explanation,
+        explanation: Reason,
     },
     /// What its event schedule had pending was ended.
     Aborted {
@@ -179,12 +179,12 @@ pub enum SlotEvent {
         /// The limit, in seconds after the scheduled time; of what collects facts, rounded down, after it came to be.
         timeout_seconds: u64,
         /// The last answers.
-        explanation: Explanation,
+        explanation: Reason,
     },
     /// Its trigger will never be met.
     Skipped {
         /// Every node's answer and evidence.
-        explanation: Explanation,
+        explanation: Reason,
     },
     /// The intent to run it was stored.
     Dispatched {

@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 use kelos_model::event::{Event, Origin};
 use kelos_model::function::FunctionRef;
-use kelos_model::trigger::{Conditions, Evidence, Explanation, FileSystem, PathCheck, TriggerKind, Verdict};
+use kelos_model::reason::UnknownFinding;
+use kelos_model::trigger::{Conditions, FileSystem, PathCheck, Verdict};
 use kelos_model::{
-    Answer, BackfillId, EventRecord, Outcome, Probe, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowId,
+    Answer, BackfillId, EventRecord, Finding, Outcome, Probe, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef,
+    SlotState, Trigger, WorkflowId,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -85,38 +87,46 @@ fn probe() -> impl Strategy<Value = Probe> {
     ]
 }
 
-fn evidence() -> impl Strategy<Value = Evidence> {
+fn finding() -> BoxedStrategy<Finding> {
     let verdict = prop::sample::select(vec![Verdict::Yes, Verdict::No, Verdict::Never, Verdict::Failed]);
-    let state = prop::option::of(prop::sample::select(SlotState::ALL.to_vec()));
+    let state = prop::sample::select(SlotState::ALL.to_vec());
+    let data = prop::collection::vec(("[a-b]{1,4}", any::<i64>()), 0..3)
+        .prop_map(|fields| fields.into_iter().map(|(name, value)| (name, value.into())).collect());
     prop_oneof![
-        Just(Evidence::Asked),
-        (moment(), moment()).prop_map(|(now, until)| Evidence::Clock { now, until }),
-        (slot(), state).prop_map(|(slot, state)| Evidence::Slot { slot, state }),
-        (probe(), verdict, text(), moment()).prop_map(|(probe, verdict, detail, looked_at)| Evidence::Probe {
+        Just(Finding::AllOf),
+        any::<i64>().prop_map(|seconds| Finding::Offset { seconds }),
+        (moment(), moment()).prop_map(|(now, until)| Finding::DelayUntil { now, until }),
+        slot().prop_map(|slot| Finding::UpstreamMissing { slot }),
+        (slot(), state).prop_map(|(slot, state)| Finding::UpstreamIs { slot, state }),
+        probe().prop_map(|probe| Finding::ProbeAsked { probe }),
+        (probe(), verdict, text(), moment()).prop_map(|(probe, verdict, detail, looked_at)| Finding::ProbeAnswered {
             probe,
             verdict,
             detail,
             looked_at
         }),
+        ("new-[a-z]{1,8}", data).prop_map(|(code, data)| Finding::Unknown(UnknownFinding { code, data })),
     ]
+    .boxed()
 }
 
-fn kind() -> impl Strategy<Value = TriggerKind> {
-    use TriggerKind::{Always, And, Delay, Function, HdfsPath, LocalPath, Not, Offset, Or, Success};
-    prop::sample::select(vec![Always, And, Or, Not, Offset, Delay, Success, HdfsPath, LocalPath, Function])
+fn kind() -> impl Strategy<Value = ReasonKind> {
+    use ReasonKind::{Always, And, Delay, Function, HdfsPath, LocalPath, Not, Offset, Or, Other, Success};
+    let known = vec![Always, And, Or, Not, Offset, Delay, Success, HdfsPath, LocalPath, Function];
+    prop::sample::select([known, vec![Other("of-a-newer-version".to_owned())]].concat())
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
     prop::sample::select(vec![Answer::Met, Answer::NotYet, Answer::Never])
 }
 
-fn explanation() -> impl Strategy<Value = Explanation> {
-    let leaf = (kind(), answer(), text(), prop::option::of(evidence()))
-        .prop_map(|(kind, answer, text, evidence)| Explanation { kind, answer, text, evidence, nested: Vec::new() });
+fn explanation() -> BoxedStrategy<Reason> {
+    let leaf = (kind(), answer(), finding()).prop_map(|(kind, answer, finding)| Reason::leaf(kind, answer, finding));
     leaf.prop_recursive(4, 24, 4, |inner| {
-        (kind(), answer(), text(), prop::collection::vec(inner, 0..4))
-            .prop_map(|(kind, answer, text, nested)| Explanation { kind, answer, text, evidence: None, nested })
+        (kind(), answer(), finding(), prop::collection::vec(inner, 0..4))
+            .prop_map(|(kind, answer, finding, nested)| Reason { kind, answer, finding, nested })
     })
+    .boxed()
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -199,10 +209,10 @@ proptest! {
     }
 
     #[test]
-    fn explanations_survive_with_their_digest(explanation in explanation()) {
+    fn reasons_survive_with_their_digest(explanation in explanation()) {
         survives(&explanation)?;
         let json = serde_json::to_string(&explanation).unwrap();
-        let back: Explanation = serde_json::from_str(&json).unwrap();
+        let back: Reason = serde_json::from_str(&json).unwrap();
         prop_assert_eq!(back.digest(), explanation.digest());
         prop_assert_ne!(explanation.digest(), 0, "0 means that nothing was said yet");
     }

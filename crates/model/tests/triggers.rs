@@ -10,9 +10,10 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use kelos_model::facts::Tally;
 use kelos_model::function::FunctionRef;
+use kelos_model::reason::words;
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evaluation, Facts, FileSystem, PathCheck, Verdict, Waker, evaluate};
-use kelos_model::{Answer, Explanation, Probe, ProbeAnswer, SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
+use kelos_model::{Answer, Probe, ProbeAnswer, Reason, SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
 
 use support::expect;
 
@@ -94,12 +95,12 @@ fn ask(trigger: &Trigger, facts: &Known) -> Evaluation {
     evaluate(trigger, &id("mine"), &KeyValues::at("2016-01-01T04:00Z".parse().unwrap()), facts)
 }
 
-fn explain(trigger: &Trigger) -> Explanation {
+fn explain(trigger: &Trigger) -> Reason {
     ask(trigger, &known()).explanation
 }
 
 fn texts(trigger: &Trigger, facts: &Known) -> String {
-    ask(trigger, facts).explanation.text
+    words::text(&ask(trigger, facts).explanation)
 }
 
 const LEAVES: [&str; 5] = ["met", "not-yet", "never", "failed", "asked"];
@@ -109,7 +110,7 @@ fn leaf(name: &str) -> Trigger {
 }
 
 /// An answer, with a question mark where it may be another one in truth.
-fn word(explanation: &Explanation) -> String {
+fn word(explanation: &Reason) -> String {
     let answer = serde_json::to_value(explanation.answer).unwrap();
     let mark = if explanation.is_uncertain() { "?" } else { "" };
     answer.as_str().unwrap().to_owned() + mark
@@ -212,9 +213,9 @@ fn an_offset_shifts_the_slot_and_not_the_clock() {
         assert_eq!(wakers, [Waker::Probe(Probe::path(format!("hdfs://n/in/{hour}")))]);
     }
     let shifted = offset(3600, Trigger::Delay { seconds: 60 });
-    assert_eq!(explain(&shifted).nested[0].text, "Delayed until 2016-01-01T05:01:00.000Z");
+    assert_eq!(words::text(&explain(&shifted).nested[0]), "Delayed until 2016-01-01T05:01:00.000Z");
     let twice = offset(3600, offset(-3600, hourly));
-    assert_eq!(explain(&twice).nested[0].nested[0].text, "HDFS path hdfs://n/in/04 is not ready");
+    assert_eq!(words::text(&explain(&twice).nested[0].nested[0]), "HDFS path hdfs://n/in/04 is not ready");
 }
 
 #[test]
@@ -234,7 +235,7 @@ fn success_asks_for_the_slot_of_the_same_time() {
         let (answer, word) =
             if state == SlotState::Succeeded { (Answer::Met, "is ready") } else { (Answer::NotYet, "is not ready") };
         assert_eq!((explanation.answer, explanation.is_uncertain()), (answer, false), "{state}");
-        assert_eq!(explanation.text, format!("Workflow slot up@2016-01-01T04:00Z {word}"));
+        assert_eq!(words::text(&explanation), format!("Workflow slot up@2016-01-01T04:00Z {word}"));
         assert_eq!(wakers, [Waker::Slot(upstream.clone())], "success can be taken back by a rerun");
     }
 }
@@ -275,7 +276,7 @@ fn all_leaves_are_asked_and_wake() {
 
 #[test]
 fn blockers_are_the_leaves_in_the_way() {
-    let say = |trigger: &Trigger| explain(trigger).blockers();
+    let say = |trigger: &Trigger| words::blockers(&explain(trigger));
     assert_eq!(say(&and([leaf("met"), leaf("not-yet")])), ["HDFS path hdfs://n/not-yet is not ready"]);
     assert_eq!(say(&leaf("met")), [""; 0]);
     assert_eq!(say(&not(leaf("met"))), ["HDFS path hdfs://n/met is ready (must not be so)"]);

@@ -9,10 +9,9 @@ use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::retry::scramble;
 use kelos_model::slot::apply;
-use kelos_model::trigger::TriggerKind;
 use kelos_model::{
-    Answer, Event, EventRecord, Explanation, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState,
-    WorkflowId,
+    Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
+    SlotState, WorkflowId,
 };
 use kelos_store::{Commit, Lease, RunFilter, SlotFilter, SlotRow, SqliteStore, Store};
 
@@ -48,9 +47,9 @@ struct Going {
     run: Option<Run>,
 }
 
-fn ready() -> Explanation {
-    let text = "Delay satisfied at 2015-09-13T13:40:00.000Z".to_owned();
-    Explanation { kind: TriggerKind::Delay, answer: Answer::Met, text, evidence: None, nested: Vec::new() }
+fn ready() -> Reason {
+    let until = moment(1_442_151_600_000);
+    Reason::leaf(ReasonKind::Delay, Answer::Met, Finding::DelayUntil { now: until, until })
 }
 
 fn moment(millis: i64) -> Timestamp {

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use kelos_core::{Capacity, Command, Done, Inspection, PoolState, Reply, Step, Submitted, Waiter};
 use kelos_model::event::{BackfillEvent, Event, Origin};
 use kelos_model::jobs::Direction;
+use kelos_model::reason::words;
 use kelos_model::time::format_short;
 use kelos_model::{
-    EventRecord, Explanation, Occurrence, Outcome, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent,
+    EventRecord, Occurrence, Outcome, Reason, Recall, RunId, SlotEvent, SlotKey, SlotRef, WorkflowEvent,
 };
 use serde_json::Value;
 
@@ -273,8 +274,10 @@ impl Words {
             format!("; takes {} of {}; {} ahead there", one.permits, self.pool(&one.state), one.ahead)
         };
         let pools: String = found.pools.iter().map(place).collect();
+        let details = found.answers.iter().map(|(_, answer)| &answer.detail).filter(|detail| !detail.is_empty());
+        let seen: String = details.map(|detail| format!(", sees {detail}")).collect();
         format!(
-            "next look {next}, {} ahead, {} active{full}{dormant}{finishing}{worker}{pools}",
+            "next look {next}, {} ahead, {} active{full}{dormant}{finishing}{worker}{seen}{pools}",
             found.ahead, found.active
         )
     }
@@ -316,9 +319,9 @@ fn ended(outcome: &Outcome) -> String {
     }
 }
 
-fn blockers(explanation: &Explanation) -> String {
-    match explanation.blockers() {
-        none if none.is_empty() => explanation.text.clone(),
+fn blockers(explanation: &Reason) -> String {
+    match words::blockers(explanation) {
+        none if none.is_empty() => words::text(explanation),
         some => some.join("; "),
     }
 }

@@ -7,11 +7,10 @@ use kelos::model::event::Origin;
 use kelos::model::ranges::{Range, RangeSet};
 use kelos::model::retry::scramble;
 use kelos::model::time::schedule::Schedule;
-use kelos::model::trigger::TriggerKind;
 use kelos::model::workflow::{Keys, Moments, Planned, WorkflowRow};
 use kelos::model::{
-    Answer, Event, EventRecord, Explanation, Outcome as Ended, Run, RunId, Slot, SlotEvent, SlotRef, SlotState,
-    Workflow,
+    Answer, Event, EventRecord, Finding, Outcome as Ended, Reason, ReasonKind, Run, RunId, Slot, SlotEvent, SlotRef,
+    SlotState, Workflow,
 };
 use kelos::store::{Commit, SlotRow, Store};
 
@@ -131,13 +130,7 @@ impl Scribe {
 
     /// Planned, met, dispatched, started.
     fn begin(&mut self, id: &SlotRef, at: Timestamp) -> u64 {
-        let explanation = Explanation {
-            kind: TriggerKind::Always,
-            answer: Answer::Met,
-            text: "Always ready".to_owned(),
-            evidence: None,
-            nested: Vec::new(),
-        };
+        let explanation = Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always);
         let planned = SlotEvent::planned(Origin::Schedule, 0);
         let started = SlotEvent::Started { run: 1, external_id: "4711".to_owned() };
         let events =

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos::model::event::Origin;
 use kelos::model::time::{Firing, Zone};
-use kelos::model::trigger::TriggerKind;
 use kelos::model::workflow::{EventKeys, Job, Keys, Moments, Planned, Program, WorkflowRow};
 use kelos::model::{
-    Answer, Collected, Constraint, Event, EventRecord, Explanation, Fact, Gate, Occurrence, Outcome, Run, RunId, Slot,
-    SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
+    Answer, Collected, Constraint, Event, EventRecord, Fact, Finding, Gate, Occurrence, Outcome, Reason, ReasonKind,
+    Run, RunId, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
 use kelos::store::{Commit, SlotRow, SqliteStore, Store};
 use serde_json::Map;
@@ -115,10 +114,6 @@ pub(crate) fn fill(path: &Path, schedules: usize, now: Timestamp) -> Answered<i6
     Ok(slots)
 }
 
-fn said(kind: TriggerKind, answer: Answer, text: &str, nested: Vec<Explanation>) -> Explanation {
-    Explanation { kind, answer, text: text.to_owned(), evidence: None, nested }
-}
-
 /// Writes one slot after the other.
 struct Scribe {
     seq: u64,
@@ -143,13 +138,19 @@ impl Scribe {
         let mut collected = Collected::new(at);
         collected.add(&what);
         collected.met = true;
-        let met = said(TriggerKind::Fired, Answer::Met, "it came", Vec::new());
+        let met = Reason::leaf(ReasonKind::Fired, Answer::Met, Finding::MetBefore);
         let mut last = self.happened(&slot, at, 0, SlotEvent::planned(Origin::Fact, 0));
         last = self.happened(&slot, at, last, SlotEvent::Collected { what, fact: None });
         last = self.happened(&slot, at, last, SlotEvent::Held { explanation: met });
         let is_aborted = at.as_second() / 60 % 2 == 0;
-        let gate = |answer| said(TriggerKind::Concurrency, answer, "1 run of P goes on", Vec::new());
-        let all = |answer| said(TriggerKind::Constraints, answer, "Constraints", vec![gate(answer)]);
+        let runs = Finding::RunsCounted { program: program_id(number / EACH), active: 1, limit: 1 };
+        let gate = |answer| Reason::leaf(ReasonKind::Concurrency, answer, runs.clone());
+        let all = |answer| Reason {
+            kind: ReasonKind::Constraints,
+            answer,
+            finding: Finding::Constraints,
+            nested: vec![gate(answer)],
+        };
         if is_aborted {
             last = self.happened(&slot, at, last, SlotEvent::Skipped { explanation: all(Answer::Never) });
             let own = Slot { last_event: last, collected: Some(collected.into()), ..Slot::new(SlotState::Skipped, at) };

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use kelos_model::event::Event;
-use kelos_model::trigger::{Evidence, TriggerKind, Verdict};
-use kelos_model::{Answer, Explanation, SlotEvent, SlotRef, SlotState};
+use kelos_model::reason::{Evidence, words};
+use kelos_model::trigger::Verdict;
+use kelos_model::{Answer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState};
 use kelos_store::{Reader, StoreError};
 
 use super::life::{Life, Phase};
@@ -51,8 +52,8 @@ pub(super) fn of(
         }
         (None, Some((_, explanation))) => {
             let worst = if waits_for_parents(explanation) { relation.worst(reader, &life.slot)? } else { None };
-            Ok(worst
-                .map_or_else(|| blocking(explanation, moment), |(parent, others)| of_parent(parent, others, moment)))
+            let now = || (*explanation).clone().as_of(until, Some(&life.collected()));
+            Ok(worst.map_or_else(|| blocking(&now(), moment), |(parent, others)| of_parent(parent, others, moment)))
         }
         (None, None) => Ok(Cause::words(until, "to be looked at")),
     }
@@ -69,7 +70,7 @@ struct Looks<'a> {
     relation: &'a Relation,
     slot: &'a SlotRef,
     began: Timestamp,
-    said: Vec<(Timestamp, &'a Explanation)>,
+    said: Vec<(Timestamp, &'a Reason)>,
 }
 
 impl<'a> Looks<'a> {
@@ -82,7 +83,7 @@ impl<'a> Looks<'a> {
     }
 
     /// The tree that let the slot go.
-    fn met(&self) -> Option<&'a Explanation> {
+    fn met(&self) -> Option<&'a Reason> {
         self.said.last().map(|(_, said)| *said).filter(|said| said.answer == Answer::Met)
     }
 
@@ -90,19 +91,19 @@ impl<'a> Looks<'a> {
     fn last_to_come(
         &self,
         reader: &dyn Reader,
-        node: &Explanation,
+        node: &Reason,
         place: &mut Vec<usize>,
         to: Moment,
     ) -> Result<Cause, StoreError> {
         match node.kind {
-            TriggerKind::And | TriggerKind::Or | TriggerKind::Offset if !node.nested.is_empty() => {
+            ReasonKind::And | ReasonKind::Or | ReasonKind::Offset if !node.nested.is_empty() => {
                 let mut found: Option<Cause> = None;
                 for (index, nested) in node.nested.iter().enumerate().filter(|(_, nested)| nested.answer == Answer::Met)
                 {
                     place.push(index);
                     let cause = self.last_to_come(reader, nested, place, to)?;
                     place.pop();
-                    let earlier_counts = node.kind == TriggerKind::Or;
+                    let earlier_counts = node.kind == ReasonKind::Or;
                     if found
                         .as_ref()
                         .is_none_or(|found| (cause.at < found.at) == earlier_counts && cause.at != found.at)
@@ -112,8 +113,8 @@ impl<'a> Looks<'a> {
                 }
                 Ok(found.unwrap_or_else(|| self.turned(place)))
             }
-            TriggerKind::Always => Ok(Cause::words(self.began, "")),
-            TriggerKind::Parents => Ok(match self.relation.last(reader, self.slot, to)? {
+            ReasonKind::Always => Ok(Cause::words(self.began, "")),
+            ReasonKind::Parents => Ok(match self.relation.last(reader, self.slot, to)? {
                 Some((parent, moment)) => {
                     Cause { slot: Some((parent, moment)), ..Cause::words(moment.at, "its parents") }
                 }
@@ -123,9 +124,9 @@ impl<'a> Looks<'a> {
         }
     }
 
-    fn leaf(&self, reader: &dyn Reader, leaf: &Explanation, place: &[usize], to: Moment) -> Result<Cause, StoreError> {
-        Ok(match &leaf.evidence {
-            Some(Evidence::Clock { until, .. }) => Cause { at: *until, ..self.turned(place) },
+    fn leaf(&self, reader: &dyn Reader, leaf: &Reason, place: &[usize], to: Moment) -> Result<Cause, StoreError> {
+        Ok(match leaf.evidence() {
+            Some(Evidence::Clock { until, .. }) => Cause { at: until, ..self.turned(place) },
             Some(Evidence::Slot { slot, .. }) => match succeeded(reader, slot, to)? {
                 Some(moment) => Cause { at: moment.at, slot: Some((slot.clone(), moment)), ..self.turned(place) },
                 None => self.turned(place),
@@ -140,7 +141,7 @@ impl<'a> Looks<'a> {
         for (index, (moment, said)) in self.said.iter().enumerate().rev() {
             match node_at(said, place) {
                 Some(node) if node.answer == Answer::Met => at = if index == 0 { self.began } else { *moment },
-                Some(node) => return Cause::words(at, &node.text),
+                Some(node) => return Cause::words(at, &words::text(node)),
                 None => break,
             }
         }
@@ -148,11 +149,11 @@ impl<'a> Looks<'a> {
     }
 }
 
-fn node_at<'a>(tree: &'a Explanation, place: &[usize]) -> Option<&'a Explanation> {
+fn node_at<'a>(tree: &'a Reason, place: &[usize]) -> Option<&'a Reason> {
     place.iter().try_fold(tree, |node, index| node.nested.get(*index))
 }
 
-fn explanation(event: &SlotEvent) -> Option<&Explanation> {
+fn explanation(event: &SlotEvent) -> Option<&Reason> {
     match event {
         SlotEvent::Looked { explanation }
         | SlotEvent::TriggerMet { explanation }
@@ -181,10 +182,10 @@ pub(super) fn succeeded(reader: &dyn Reader, slot: &SlotRef, to: Moment) -> Resu
 }
 
 /// Whether a job waits for its parents.
-fn waits_for_parents(explanation: &Explanation) -> bool {
+fn waits_for_parents(explanation: &Reason) -> bool {
     match explanation.kind {
-        TriggerKind::Parents => explanation.answer != Answer::Met,
-        TriggerKind::And => explanation.nested.first().is_some_and(waits_for_parents),
+        ReasonKind::Parents => explanation.answer != Answer::Met,
+        ReasonKind::And => explanation.nested.first().is_some_and(waits_for_parents),
         _ => false,
     }
 }
@@ -200,33 +201,34 @@ fn of_parent(parent: SlotRef, others: usize, to: Moment) -> Cause {
 }
 
 /// What stands in the way of a slot whose trigger is not met.
-fn blocking(explanation: &Explanation, to: Moment) -> Cause {
+fn blocking(explanation: &Reason, to: Moment) -> Cause {
     let leaf = heaviest(explanation);
-    let besides = explanation.blockers().into_iter().filter(|words| *words != leaf.text).collect();
-    let slot = match &leaf.evidence {
-        Some(Evidence::Slot { slot, .. }) if matches!(leaf.kind, TriggerKind::Success | TriggerKind::Job) => {
+    let own = words::text(leaf);
+    let besides = words::blockers(explanation).into_iter().filter(|words| *words != own).collect();
+    let slot = match leaf.evidence() {
+        Some(Evidence::Slot { slot, .. }) if matches!(leaf.kind, ReasonKind::Success | ReasonKind::Job) => {
             Some((slot.clone(), to))
         }
         _ => None,
     };
-    Cause { at: to.at, words: leaf.text.clone(), slot, besides }
+    Cause { at: to.at, words: own, slot, besides }
 }
 
 /// The node that stands in the way the most: of several that must be met, the worst; of several that may be, the least
 /// bad. What can't be told from what is nested is a node of its own.
-fn heaviest(node: &Explanation) -> &Explanation {
+fn heaviest(node: &Reason) -> &Reason {
     let unmet = node.nested.iter().filter(|nested| nested.answer != Answer::Met).map(heaviest);
     let found = match node.kind {
-        TriggerKind::And | TriggerKind::Offset => unmet.max_by_key(|leaf| weight(leaf)),
-        TriggerKind::Or => unmet.min_by_key(|leaf| weight(leaf)),
+        ReasonKind::And | ReasonKind::Offset => unmet.max_by_key(|leaf| weight(leaf)),
+        ReasonKind::Or => unmet.min_by_key(|leaf| weight(leaf)),
         _ => None,
     };
     found.unwrap_or(node)
 }
 
 /// How bad it is that a leaf is not met: what needs a person is worse than what goes on, and that than the clock.
-fn weight(leaf: &Explanation) -> u8 {
-    match &leaf.evidence {
+fn weight(leaf: &Reason) -> u8 {
+    match leaf.evidence() {
         _ if leaf.answer == Answer::Never => 6,
         Some(Evidence::Slot { state: Some(state), .. }) if state.is_final() => 5,
         Some(Evidence::Slot { state: None, .. }) => 4,

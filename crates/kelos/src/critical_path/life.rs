@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_model::event::{Event, Origin};
-use kelos_model::{EventRecord, Outcome, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Collected, EventRecord, Outcome, SlotEvent, SlotRef, SlotState};
 use kelos_store::{Reader, StoreError};
 
 /// A slot in one state for a while.
@@ -54,6 +54,17 @@ impl Life {
         }
         let state = phases.last().map_or(begins, |phase| phase.state);
         Some(Life { slot: slot.clone(), state, opened, opened_words, events, phases })
+    }
+
+    /// What it has collected.
+    pub(super) fn collected(&self) -> Collected {
+        let mut collected = Collected::new(self.opened);
+        for (_, event) in &self.events {
+            if let SlotEvent::Collected { what, .. } = event {
+                collected.add(what);
+            }
+        }
+        collected
     }
 
     /// When it ended, if it has.

@@ -1,8 +1,10 @@
 use std::collections::BTreeMap;
 
 use kelos_model::event::{Event, Origin};
-use kelos_model::trigger::{Evidence, TriggerKind, Verdict};
-use kelos_model::{Answer, EventRecord, Explanation, Outcome, Probe, Slot, SlotEvent, WorkflowId, slot};
+use kelos_model::trigger::Verdict;
+use kelos_model::{
+    Answer, EventRecord, Finding, Outcome, Probe, Reason, ReasonKind, Slot, SlotEvent, WorkflowId, slot,
+};
 use kelos_store::{Commit, MemoryStore, SlotRow, Store};
 
 use super::*;
@@ -37,7 +39,7 @@ impl Log {
         self.happen(at, slot, SlotEvent::planned(Origin::Schedule, 0))
     }
 
-    fn look(&mut self, at: i64, slot: &str, explanation: Explanation) -> &mut Log {
+    fn look(&mut self, at: i64, slot: &str, explanation: Reason) -> &mut Log {
         let what = match explanation.answer {
             Answer::Met => SlotEvent::TriggerMet { explanation },
             _ => SlotEvent::Looked { explanation },
@@ -85,50 +87,44 @@ fn assert_covers(path: &CriticalPath) {
     assert_eq!(sum, path.millis());
 }
 
-fn leaf(kind: TriggerKind, answer: Answer, text: &str, evidence: Evidence) -> Explanation {
-    Explanation { kind, answer, text: text.to_owned(), evidence: Some(evidence), nested: Vec::new() }
-}
-
 fn answer(is_met: bool) -> Answer {
     if is_met { Answer::Met } else { Answer::NotYet }
 }
 
-fn file(at: i64, is_there: bool) -> Explanation {
+fn file(at: i64, is_there: bool) -> Reason {
     let verdict = if is_there { Verdict::Yes } else { Verdict::No };
-    let text = if is_there { "File /in is ready" } else { "File /in is not ready" };
-    let evidence = Evidence::Probe { probe: Probe::path("/in"), verdict, detail: String::new(), looked_at: minute(at) };
-    leaf(TriggerKind::LocalPath, answer(is_there), text, evidence)
+    let (probe, looked_at) = (Probe::path("/in"), minute(at));
+    let finding = Finding::ProbeAnswered { probe, verdict, detail: String::new(), looked_at };
+    Reason::leaf(ReasonKind::LocalPath, answer(is_there), finding)
 }
 
-fn success(of: &str, state: Option<SlotState>) -> Explanation {
-    let is_met = state == Some(SlotState::Succeeded);
-    let text = format!("Workflow slot {of} {}", if is_met { "is ready" } else { "is not ready" });
-    leaf(TriggerKind::Success, answer(is_met), &text, Evidence::Slot { slot: id(of), state })
+fn success(of: &str, state: Option<SlotState>) -> Reason {
+    let slot = id(of);
+    let finding = match state {
+        Some(state) => Finding::UpstreamIs { slot, state },
+        None => Finding::UpstreamMissing { slot },
+    };
+    Reason::leaf(ReasonKind::Success, answer(state == Some(SlotState::Succeeded)), finding)
 }
 
-fn clock(at: i64, until: i64) -> Explanation {
-    let evidence = Evidence::Clock { now: minute(at), until: minute(until) };
-    leaf(TriggerKind::Delay, answer(at > until), &format!("Delayed until {until}"), evidence)
+fn clock(at: i64, until: i64) -> Reason {
+    let finding = Finding::DelayUntil { now: minute(at), until: minute(until) };
+    Reason::leaf(ReasonKind::Delay, answer(at > until), finding)
 }
 
-fn tree(kind: TriggerKind, nested: Vec<Explanation>) -> Explanation {
-    let met = |nested: &Explanation| nested.answer == Answer::Met;
-    let is_met = if kind == TriggerKind::Or { nested.iter().any(met) } else { nested.iter().all(met) };
-    Explanation { kind, answer: answer(is_met), text: String::new(), evidence: None, nested }
+fn tree(kind: ReasonKind, nested: Vec<Reason>) -> Reason {
+    let met = |nested: &Reason| nested.answer == Answer::Met;
+    let is_met = if kind == ReasonKind::Or { nested.iter().any(met) } else { nested.iter().all(met) };
+    let finding = if kind == ReasonKind::Or { Finding::AnyOf } else { Finding::AllOf };
+    Reason { kind, answer: answer(is_met), finding, nested }
 }
 
-fn and(nested: Vec<Explanation>) -> Explanation {
-    tree(TriggerKind::And, nested)
+fn and(nested: Vec<Reason>) -> Reason {
+    tree(ReasonKind::And, nested)
 }
 
-fn always() -> Explanation {
-    Explanation {
-        kind: TriggerKind::Always,
-        answer: Answer::Met,
-        text: String::new(),
-        evidence: None,
-        nested: Vec::new(),
-    }
+fn always() -> Reason {
+    Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always)
 }
 
 #[test]
@@ -160,7 +156,7 @@ fn of_what_must_be_there_the_last_counts_and_of_what_may_be_the_first() {
     log.done(5, "a", 1).done(9, "b", 1);
     let both = || vec![success("a", ready), success("b", ready), clock(10, 7)];
     log.plan(0, "all").look(10, "all", and(both())).start(10, "all", 1).done(11, "all", 1);
-    log.plan(0, "one").look(10, "one", tree(TriggerKind::Or, both())).start(10, "one", 1).done(11, "one", 1);
+    log.plan(0, "one").look(10, "one", tree(ReasonKind::Or, both())).start(10, "one", 1).done(11, "one", 1);
     let names = |told: &[String]| told.iter().map(|line| line[..3].to_owned()).collect::<Vec<_>>();
     assert_eq!(names(&log.path("all", 20).1), ["b: ", "all"]);
     assert_eq!(names(&log.path("one", 20).1), ["a: ", "one"]);
@@ -170,7 +166,7 @@ fn of_what_must_be_there_the_last_counts_and_of_what_may_be_the_first() {
 fn an_offset_leads_to_the_slot_that_it_looks_at() {
     let mut log = Log::default();
     log.plan(0, "up").look(0, "up", always()).start(0, "up", 1).done(9, "up", 1);
-    let later = tree(TriggerKind::Offset, vec![success("up", Some(SlotState::Succeeded))]);
+    let later = tree(ReasonKind::Offset, vec![success("up", Some(SlotState::Succeeded))]);
     log.plan(2, "w").look(9, "w", and(vec![always(), later])).start(9, "w", 1).done(10, "w", 1);
     let told = ["up: planned; ran 9 min (run 1)", "w: waited 7 min for up@1970-01-01T00:00Z; ran 1 min (run 1)"];
     assert_eq!(log.path("w", 20).1, told);
@@ -186,7 +182,9 @@ fn the_clock_and_a_path_that_came_are_told_as_waits() {
     let mut log = Log::default();
     log.plan(0, "w").look(0, "w", and(vec![clock(0, 3), file(0, true)]));
     log.look(4, "w", and(vec![clock(4, 3), file(4, true)])).start(4, "w", 1).done(7, "w", 1);
-    let told = ["w: planned; waited 3 min: Delayed until 3; waited 1 min: to be looked at; ran 3 min (run 1)"];
+    let told = [
+        "w: planned; waited 3 min: Delayed until 1970-01-01T00:03:00.000Z; waited 1 min: to be looked at; ran 3 min (run 1)",
+    ];
     assert_eq!(log.path("w", 9).1, told);
 }
 

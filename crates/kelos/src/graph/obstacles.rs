@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_model::trigger::{Evidence, TriggerKind};
+use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Answer, Explanation, SlotRef, SlotState};
+use kelos_model::{Answer, Reason, ReasonKind, SlotRef, SlotState};
 use kelos_store::{Reader, StoreError};
 
 use crate::why::{self, Why};
@@ -229,12 +229,11 @@ impl Way<'_> {
     }
 
     /// The leaves of a trigger that were found to be in the way.
-    fn leaves(&mut self, node: &Explanation) -> Result<(), StoreError> {
-        match (node.answer, node.kind) {
+    fn leaves(&mut self, node: &Reason) -> Result<(), StoreError> {
+        match (node.answer, &node.kind) {
             (Answer::Met, _) => {}
-            (_, TriggerKind::Not) if !node.is_uncertain() => {
-                let inner = node.nested.first().map_or(&node.text, |inner| &inner.text);
-                self.add(ObstacleKind::Trigger, format!("{inner} (must not be so)"));
+            (_, ReasonKind::Not) if !node.is_uncertain() => {
+                self.add(ObstacleKind::Trigger, words::unwanted(node.nested.first().unwrap_or(node)));
             }
             _ if !node.nested.is_empty() => {
                 for nested in &node.nested {
@@ -246,11 +245,11 @@ impl Way<'_> {
         Ok(())
     }
 
-    fn leaf(&mut self, leaf: &Explanation) -> Result<(), StoreError> {
+    fn leaf(&mut self, leaf: &Reason) -> Result<(), StoreError> {
         // The account says more of an outage than the leaf does: since when it lasts.
-        let words =
-            self.why.blockers.iter().find(|blocker| blocker.starts_with(&leaf.text)).unwrap_or(&leaf.text).clone();
-        match &leaf.evidence {
+        let own = words::text(leaf);
+        let words = self.why.blockers.iter().find(|blocker| blocker.starts_with(&own)).cloned().unwrap_or(own);
+        match leaf.evidence() {
             Some(Evidence::Slot { slot, .. }) => self.slot(slot.clone())?,
             Some(Evidence::Clock { .. }) => self.add(ObstacleKind::Clock, words),
             Some(Evidence::Probe { .. }) => self.add(ObstacleKind::Outside, words),

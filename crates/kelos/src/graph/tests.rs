@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use kelos_model::time::{Cron, CronSchedule, parse_instant};
-use kelos_model::trigger::{Evidence, TriggerKind, Verdict};
+use kelos_model::trigger::Verdict;
 use kelos_model::workflow::{About, Job, Keys, Moments, Planned, Workflow};
-use kelos_model::{Answer, Event, EventRecord, Explanation, Probe, SlotEvent, Trigger, slot};
+use kelos_model::{Answer, Event, EventRecord, Finding, Probe, Reason, ReasonKind, SlotEvent, Trigger, slot};
 use kelos_store::{Commit, MemoryStore, SlotRow, Store};
 
 use super::*;
@@ -69,7 +69,7 @@ impl World {
     }
 
     /// A waiting noon slot, whose trigger gave this answer.
-    fn waiting(self, name: &str, explanation: Explanation) -> World {
+    fn waiting(self, name: &str, explanation: Reason) -> World {
         let mut world = self.slot(name, SlotState::Waiting);
         world.happen(name, SlotEvent::Looked { explanation });
         world
@@ -97,24 +97,19 @@ impl World {
     }
 }
 
-fn leaf(kind: TriggerKind, text: &str, evidence: Evidence) -> Explanation {
-    Explanation { kind, answer: Answer::NotYet, text: text.to_owned(), evidence: Some(evidence), nested: Vec::new() }
+fn looked_at(name: &str) -> Reason {
+    let finding = Finding::UpstreamIs { slot: noon(name), state: SlotState::Waiting };
+    Reason::leaf(ReasonKind::Success, Answer::NotYet, finding)
 }
 
-fn looked_at(name: &str) -> Explanation {
-    let evidence = Evidence::Slot { slot: noon(name), state: Some(SlotState::Waiting) };
-    leaf(TriggerKind::Success, &format!("Workflow slot {} is not ready", noon(name).short()), evidence)
+fn and(nested: Vec<Reason>) -> Reason {
+    Reason { kind: ReasonKind::And, answer: Answer::NotYet, finding: Finding::AllOf, nested }
 }
 
-fn and(nested: Vec<Explanation>) -> Explanation {
-    let text = "Not all nested triggers are ready".to_owned();
-    Explanation { kind: TriggerKind::And, answer: Answer::NotYet, text, evidence: None, nested }
-}
-
-fn path(uri: &str) -> Explanation {
-    let probe = Probe::path(uri);
-    let evidence = Evidence::Probe { probe, verdict: Verdict::No, detail: String::new(), looked_at: at(NOON) };
-    leaf(TriggerKind::LocalPath, &format!("File {uri} is not ready"), evidence)
+fn path(uri: &str) -> Reason {
+    let (probe, verdict, detail, looked_at) = (Probe::path(uri), Verdict::No, String::new(), at(NOON));
+    let finding = Finding::ProbeAnswered { probe, verdict, detail, looked_at };
+    Reason::leaf(ReasonKind::LocalPath, Answer::NotYet, finding)
 }
 
 /// The graph as lines: nodes, then edges.

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use kelos_model::event::{Abort, Event};
+use kelos_model::reason;
 use kelos_model::time::text;
-use kelos_model::trigger::TriggerKind;
 use kelos_model::{
-    Collected, EventRecord, Explanation, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
+    Collected, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
 };
 use kelos_store::{Page, Reader, SlotFilter, SlotRow, StoreError};
 
@@ -31,7 +31,7 @@ pub struct Decision {
     /// Facts that came once the trigger was met, and opened no slot of their own.
     pub absorbed: u32,
     /// What the trigger or the constraints said.
-    pub explanation: Option<Explanation>,
+    pub explanation: Option<Reason>,
 }
 
 /// What kind of decision something is.
@@ -173,7 +173,7 @@ struct Settled<'a> {
     record: Option<&'a EventRecord>,
     kind: Kind,
     text: String,
-    explanation: Option<Explanation>,
+    explanation: Option<Reason>,
 }
 
 /// Of a slot whose newest events are these, newest first.
@@ -217,7 +217,7 @@ fn unsettled<'a>(newest: Option<&'a EventRecord>, slot: &Slot) -> Settled<'a> {
 
 fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
     let Event::Slot { what, .. } = &record.event else { return None };
-    let settled = |kind, text, explanation: Option<&Explanation>| Settled {
+    let settled = |kind, text, explanation: Option<&Reason>| Settled {
         record: Some(record),
         kind,
         text,
@@ -233,14 +233,16 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
         SlotEvent::MarkedSucceeded { by, reason } => {
             settled(Kind::Skipped, format!("marked as succeeded by {by}{}", reason_words(reason.as_deref())), None)
         }
-        SlotEvent::Skipped { explanation } if explanation.kind == TriggerKind::Constraints => {
+        SlotEvent::Skipped { explanation } if explanation.kind == ReasonKind::Constraints => {
             let text = format!("a constraint was not met: {}", words::unmet(explanation));
             settled(Kind::Aborted, text, Some(explanation))
         }
-        SlotEvent::Skipped { explanation } => settled(Kind::Skipped, explanation.text.clone(), Some(explanation)),
+        SlotEvent::Skipped { explanation } => {
+            settled(Kind::Skipped, reason::words::text(explanation), Some(explanation))
+        }
         SlotEvent::Expired { timeout_seconds, explanation } => {
             let lacking = match explanation.kind {
-                TriggerKind::Constraints => words::unmet(explanation),
+                ReasonKind::Constraints => words::unmet(explanation),
                 _ => words::waits_for(explanation),
             };
             settled(Kind::Expired, format!("waited more than {timeout_seconds} s: {lacking}"), Some(explanation))

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Event;
 use kelos_model::time::{Firing, Zone, text};
-use kelos_model::trigger::TriggerKind;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
-    Collected, EventRecord, Explanation, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
+    Collected, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
 };
 use kelos_store::{Reader, RunFilter, SlotFilter, StoreError};
 
@@ -49,7 +48,7 @@ pub struct Pending {
     /// What it waits for: `3 of 4 partitions of purchases`.
     pub text: String,
     /// What its trigger says, where it waits; what its constraints say, where it is held.
-    pub explanation: Option<Explanation>,
+    pub explanation: Option<Reason>,
     /// When it is over if nothing changes.
     pub expires: Option<Timestamp>,
     /// What it has collected.
@@ -100,7 +99,9 @@ fn one_pending(
         SlotState::Waiting if definition.trigger.is_of_facts() => {
             Some(progress(definition, &id, slot.collected.as_deref(), now))
         }
-        SlotState::Waiting | SlotState::Held => last_said(reader, &id, slot.state)?,
+        SlotState::Waiting | SlotState::Held => {
+            last_said(reader, &id, slot.state)?.map(|said| said.as_of(now, slot.collected.as_deref()))
+        }
         _ => None,
     };
     let text = match (slot.state, &explanation) {
@@ -130,10 +131,10 @@ fn one_pending(
 const LOOKED_AT: [usize; 2] = [10, 1000];
 
 /// What the trigger of a slot that waits, or the constraints of one that is held, were last found to say.
-fn last_said(reader: &dyn Reader, id: &SlotRef, state: SlotState) -> Result<Option<Explanation>, StoreError> {
+fn last_said(reader: &dyn Reader, id: &SlotRef, state: SlotState) -> Result<Option<Reason>, StoreError> {
     let said = |record: EventRecord| match record.event {
         Event::Slot { what: SlotEvent::Looked { explanation }, .. } => {
-            let of_constraints = explanation.kind == TriggerKind::Constraints;
+            let of_constraints = explanation.kind == ReasonKind::Constraints;
             (of_constraints == (state == SlotState::Held)).then_some(explanation)
         }
         _ => None,

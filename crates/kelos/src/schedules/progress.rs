@@ -4,9 +4,9 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::facts::{Collected, Tally};
 use kelos_model::template::KeyValues;
-use kelos_model::trigger::{Explanation, Facts, evaluate};
+use kelos_model::trigger::{Facts, evaluate};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Probe, ProbeAnswer, Slot, SlotRef, SlotState, Subject, Trigger, Workflow};
+use kelos_model::{Probe, ProbeAnswer, Reason, Slot, SlotRef, SlotState, Subject, Trigger, Workflow};
 
 /// What is known of a slot that collects: nothing of other slots and of the outside.
 struct Seen<'a> {
@@ -35,7 +35,7 @@ impl Facts for Seen<'_> {
 /// What the trigger of a slot says to what the slot collected: `3 of 4 partitions of ds`. Leaves that ask for more than facts
 /// are not known here.
 #[must_use]
-pub fn progress(workflow: &Workflow, slot: &SlotRef, collected: Option<&Collected>, now: Timestamp) -> Explanation {
+pub fn progress(workflow: &Workflow, slot: &SlotRef, collected: Option<&Collected>, now: Timestamp) -> Reason {
     let key = KeyValues::of(&workflow.keys, &slot.key);
     evaluate(&workflow.trigger, &workflow.id, &key, &Seen { now, collected }).explanation
 }

@@ -1,7 +1,8 @@
 //! What slots of event schedules collected, in words.
 
 use kelos_model::facts::Tally;
-use kelos_model::{Answer, Collected, Explanation, Subject};
+use kelos_model::reason::words::{blockers, text};
+use kelos_model::{Answer, Collected, Reason, Subject};
 
 /// What was collected, a line for each subject: `4 partitions of purchases`, `signal go, 3 times`.
 #[must_use]
@@ -20,16 +21,16 @@ fn tallied(subject: &Subject, tally: &Tally) -> String {
 }
 
 /// The constraints that a slot was last found to fail, in words.
-pub(super) fn unmet(explanation: &Explanation) -> String {
+pub(super) fn unmet(explanation: &Reason) -> String {
     let unmet: Vec<_> = explanation.nested.iter().filter(|one| one.answer != Answer::Met).collect();
     let never: Vec<_> = unmet.iter().filter(|one| one.answer == Answer::Never).copied().collect();
     let told = if never.is_empty() { unmet } else { never };
-    let texts: Vec<&str> = told.iter().map(|one| one.text.as_str()).collect();
-    if texts.is_empty() { explanation.text.clone() } else { texts.join("; ") }
+    let texts: Vec<String> = told.into_iter().map(text).collect();
+    if texts.is_empty() { text(explanation) } else { texts.join("; ") }
 }
 
 /// What a trigger still waits for, in words.
-pub(super) fn waits_for(explanation: &Explanation) -> String {
-    let blockers = explanation.blockers();
-    if blockers.is_empty() { explanation.text.clone() } else { blockers.join("; ") }
+pub(super) fn waits_for(explanation: &Reason) -> String {
+    let blockers = blockers(explanation);
+    if blockers.is_empty() { text(explanation) } else { blockers.join("; ") }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
-use kelos_model::trigger::Evidence;
+use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Explanation, SlotRef, SlotState, Trigger, WorkflowId};
+use kelos_model::{Reason, SlotRef, SlotState, Trigger, WorkflowId};
 use kelos_store::{Reader, SlotFilter, SlotRow, StoreError};
 
 use super::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, TOLD, UNKNOWN, usual};
@@ -80,14 +80,14 @@ fn reason(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<String,
         return Ok(why.headline);
     }
     let slots = why.trigger.iter().flat_map(slots_looked_at).collect::<Vec<_>>();
-    let words = |blocker: &String| {
+    let told = |blocker: &String| {
         let upstream = slots.iter().find(|(text, _)| text == blocker).and_then(|(_, id)| reader.slot(id).transpose());
         Ok(match upstream.transpose()? {
             Some(upstream) => format!("{blocker}: it {}", stands(upstream.state)),
             None => blocker.clone(),
         })
     };
-    Ok(why.blockers.iter().map(words).collect::<Result<Vec<_>, StoreError>>()?.join("; "))
+    Ok(why.blockers.iter().map(told).collect::<Result<Vec<_>, StoreError>>()?.join("; "))
 }
 
 /// How a slot stands that another waits for, after "it".
@@ -101,9 +101,9 @@ fn stands(state: SlotState) -> String {
 }
 
 /// The slots that the leaves of a trigger look at, each with the words of its leaf.
-fn slots_looked_at(explanation: &Explanation) -> Vec<(&str, &SlotRef)> {
-    match &explanation.evidence {
-        Some(Evidence::Slot { slot, .. }) => vec![(explanation.text.as_str(), slot)],
+fn slots_looked_at(explanation: &Reason) -> Vec<(String, &SlotRef)> {
+    match explanation.evidence() {
+        Some(Evidence::Slot { slot, .. }) => vec![(words::text(explanation), slot)],
         _ => explanation.nested.iter().flat_map(slots_looked_at).collect(),
     }
 }

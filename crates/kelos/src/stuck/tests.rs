@@ -4,11 +4,11 @@ use std::sync::Arc;
 use jiff::ToSpan;
 use kelos_model::event::Origin;
 use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::trigger::{Evidence, TriggerKind, Verdict};
+use kelos_model::trigger::Verdict;
 use kelos_model::workflow::{About, EventKeys, Job, Keys, Moments, Planned, Properties, Source, WorkflowRow};
 use kelos_model::{
-    Answer, Event, EventRecord, Explanation, Occurrence, Outcome, Probe, RetryPolicy, Run, RunId, RunState, Slot,
-    SlotEvent, Trigger, Workflow, WorkflowId, slot,
+    Answer, Event, EventRecord, Finding, Occurrence, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run, RunId,
+    RunState, Slot, SlotEvent, Trigger, Workflow, WorkflowId, slot,
 };
 use kelos_store::{Commit, Lease, MemoryStore, SlotRow, Store};
 
@@ -133,11 +133,10 @@ fn run_after(run: Option<Run>, id: &SlotRef, slot: &Slot, moment: Timestamp, wha
     }
 }
 
-fn missing(looked_at: Timestamp) -> Explanation {
-    let probe = Probe::path("hdfs://n/in");
-    let evidence = Some(Evidence::Probe { probe, verdict: Verdict::No, detail: String::new(), looked_at });
-    let text = "HDFS path hdfs://n/in is not ready".to_owned();
-    Explanation { kind: TriggerKind::HdfsPath, answer: Answer::NotYet, text, evidence, nested: Vec::new() }
+fn missing(looked_at: Timestamp) -> Reason {
+    let (probe, verdict, detail) = (Probe::path("hdfs://n/in"), Verdict::No, String::new());
+    let finding = Finding::ProbeAnswered { probe, verdict, detail, looked_at };
+    Reason::leaf(ReasonKind::HdfsPath, Answer::NotYet, finding)
 }
 
 fn failure() -> Outcome {

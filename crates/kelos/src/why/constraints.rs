@@ -2,24 +2,24 @@
 
 use jiff::Timestamp;
 use kelos_core::Inspection;
-use kelos_model::trigger::TriggerKind;
-use kelos_model::{EventRecord, Explanation};
+use kelos_model::reason::words;
+use kelos_model::{EventRecord, Reason, ReasonKind};
 
 use super::{begins, explanation};
 
 /// What constraints were last found to see, since the slot last began to wait.
-pub(super) fn last(history: &[EventRecord]) -> Option<(Explanation, Timestamp)> {
+pub(super) fn last(history: &[EventRecord]) -> Option<(Reason, Timestamp)> {
     let since = history.iter().rev().take_while(|record| !begins(record));
     let mut told = since.filter_map(|record| Some((explanation(record)?, record.at)));
-    told.find(|(told, _)| told.kind == TriggerKind::Constraints).map(|(told, at)| (told.clone(), at))
+    told.find(|(told, _)| told.kind == ReasonKind::Constraints).map(|(told, at)| (told.clone(), at))
 }
 
 /// What holds a slot.
-pub(super) fn blockers(constraints: Option<&Explanation>, inspection: Option<&Inspection>) -> Vec<String> {
+pub(super) fn blockers(constraints: Option<&Reason>, inspection: Option<&Inspection>) -> Vec<String> {
     let Some(constraints) = constraints else {
         return vec!["its constraints have not been looked at yet".to_owned()];
     };
-    let mut blockers = constraints.blockers();
+    let mut blockers = words::blockers(constraints);
     match inspection.map_or(0, |inspection| inspection.ahead) {
         0 => {}
         1 => blockers.push("1 slot that is held for fewer runs goes first".to_owned()),

@@ -1,25 +1,25 @@
 //! How a slot that waited for facts or constraints came to its end, in words; and who had one go.
 
 use kelos_model::event::{Abort, Event};
+use kelos_model::reason::words;
 use kelos_model::time::text;
-use kelos_model::trigger::TriggerKind;
-use kelos_model::{Answer, EventRecord, Explanation, Slot, SlotEvent};
+use kelos_model::{Answer, EventRecord, Reason, ReasonKind, Slot, SlotEvent};
 
 use super::{Why, reason_words};
 
 /// Why a slot expired, and what was lost with it.
-pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Explanation) -> String {
+pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reason) -> String {
     // It may have been looked at as one that waits for its trigger, and was held.
     let held = why.constraints.as_ref().filter(|_| last.answer == Answer::Met);
     let last = held.unwrap_or(last);
-    let lacked = last.blockers().join("; ");
+    let lacked = words::blockers(last).join("; ");
     let Some(collected) = slot.collected.as_ref().filter(|_| why.expires.is_some()) else {
-        let held = if last.kind == TriggerKind::Constraints { format!(", held: {lacked}") } else { String::new() };
+        let held = if last.kind == ReasonKind::Constraints { format!(", held: {lacked}") } else { String::new() };
         return format!(": it still waited {timeout_seconds} s after its time{held}");
     };
     let lasted = text::took(collected.since, slot.since);
     match last.kind {
-        TriggerKind::Constraints => format!(", {lasted} after it began to collect, while it was held: {lacked}"),
+        ReasonKind::Constraints => format!(", {lasted} after it began to collect, while it was held: {lacked}"),
         _ => format!(", {lasted} after it began to collect, and what it had is lost: {lacked}"),
     }
 }
@@ -33,17 +33,17 @@ pub(super) fn aborted(cause: Abort, by: Option<&str>, why: &Why) -> String {
     };
     let who = by.map_or_else(|| format!("when its schedule was {done}"), |by| format!("when {by} {done} its schedule"));
     let lacked = match (&why.constraints, &why.trigger) {
-        (Some(held), _) if held.answer != Answer::Met => held.blockers(),
-        (_, Some(trigger)) => trigger.blockers(),
+        (Some(held), _) if held.answer != Answer::Met => words::blockers(held),
+        (_, Some(trigger)) => words::blockers(trigger),
         _ => Vec::new(),
     };
     if lacked.is_empty() { who } else { format!("{who}; until then: {}", lacked.join("; ")) }
 }
 
 /// Which constraints ended a slot, and what they saw.
-pub(super) fn skipped(constraints: &Explanation) -> String {
+pub(super) fn skipped(constraints: &Reason) -> String {
     let ended = constraints.nested.iter().filter(|one| one.answer == Answer::Never);
-    let seen: Vec<&str> = ended.map(|one| one.text.as_str()).collect();
+    let seen: Vec<String> = ended.map(words::text).collect();
     let noun = if seen.len() == 1 { "a constraint" } else { "constraints" };
     format!("{noun}: {}", seen.join("; "))
 }

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_model::jobs::{Unwritable, told};
+use kelos_model::jobs::told;
+use kelos_model::reason::words;
 use kelos_model::time::text;
-use kelos_model::trigger::{Evidence, TriggerKind};
-use kelos_model::{Answer, Explanation, Run, SlotRef, SlotState};
+use kelos_model::{Answer, Finding, Reason, ReasonKind, Run, SlotRef, SlotState};
 use kelos_store::{Reader, StoreError};
 
 use crate::jobs::{self, Jobs, Relative, RelativeGroup};
@@ -20,19 +20,19 @@ const LEAVES: usize = 20;
 const MOST_LOOKED_AT: usize = 2000;
 
 /// The same to be brought up to date.
-pub(super) fn part_mut(trigger: &mut Explanation) -> Option<&mut Explanation> {
+pub(super) fn part_mut(trigger: &mut Reason) -> Option<&mut Reason> {
     match trigger.kind {
-        TriggerKind::Parents => Some(trigger),
-        TriggerKind::And => trigger.nested.first_mut().and_then(part_mut),
+        ReasonKind::Parents => Some(trigger),
+        ReasonKind::And => trigger.nested.first_mut().and_then(part_mut),
         _ => None,
     }
 }
 
 /// The part of a trigger's tree that is about parents.
-pub(super) fn part(trigger: &Explanation) -> Option<&Explanation> {
+pub(super) fn part(trigger: &Reason) -> Option<&Reason> {
     match trigger.kind {
-        TriggerKind::Parents => Some(trigger),
-        TriggerKind::And => trigger.nested.first().and_then(part),
+        ReasonKind::Parents => Some(trigger),
+        ReasonKind::And => trigger.nested.first().and_then(part),
         _ => None,
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn blockers(
     reader: &dyn Reader,
     job: &SlotRef,
     now: Timestamp,
-    part: &mut Explanation,
+    part: &mut Reason,
 ) -> Result<Vec<String>, StoreError> {
     let all = Jobs::read(reader)?;
     if let Some(fault) = all.faulty.get(&job.workflow) {
@@ -50,49 +50,42 @@ pub(super) fn blockers(
     }
     if !all.knows_parents(job) {
         // Functions know them, which are not asked for this: what the scheduler last found has to do.
-        return Ok(part.blockers());
+        return Ok(words::blockers(part));
     }
     let groups = jobs::parents(&all, reader, job)?;
     let told = Told { jobs: &all, reader, now };
     let several = groups.len() > 1;
-    *part = tree(&all, &groups, std::mem::take(&mut part.text));
+    *part = tree(&all, &groups, part);
     groups.iter().map(|group| told.group(group, several)).collect()
 }
 
 /// The part of a trigger's tree that is about parents, as they stand now: those that have not succeeded, the worst first.
-fn tree(jobs: &Jobs, groups: &[RelativeGroup], text: String) -> Explanation {
-    let leaf = |one: &&Relative| Explanation {
-        kind: TriggerKind::Job,
-        answer: Answer::NotYet,
-        text: match one.state {
-            None => format!("{} was never opened", one.job.short()),
-            Some(state) if state.is_final() => format!("{} {state}", one.job.short()),
-            Some(_) => format!("{} has not succeeded yet{}", one.job.short(), pause_words(jobs, one)),
-        },
-        evidence: Some(Evidence::Slot { slot: one.job.clone(), state: one.state }),
-        nested: Vec::new(),
-    };
-    let nameless = |one: &Unwritable| Explanation {
-        kind: TriggerKind::Job,
-        answer: Answer::NotYet,
-        text: format!("it waits for {one}"),
-        evidence: None,
-        nested: Vec::new(),
+fn tree(jobs: &Jobs, groups: &[RelativeGroup], part: &Reason) -> Reason {
+    let leaf = |finding| Reason::leaf(ReasonKind::Job, Answer::NotYet, finding);
+    let parent = |one: &Relative| {
+        let slot = one.job.clone();
+        leaf(match one.state {
+            None => Finding::ParentMissing { slot },
+            Some(state) => Finding::ParentIs { slot, state, paused: jobs.is_paused(&one.job, one.state) },
+        })
     };
     let group = |group: &RelativeGroup| {
         let missing = missing(jobs, group);
-        let name = if groups.len() > 1 { format!("group {}: ", group.name) } else { String::new() };
         let is_met = missing.is_empty() && group.unwritable.is_empty();
-        Explanation {
-            kind: TriggerKind::Group,
+        let nameless = group.unwritable.iter().map(|one| leaf(Finding::from(one)));
+        Reason {
+            kind: ReasonKind::Group,
             answer: if is_met { Answer::Met } else { Answer::NotYet },
-            text: format!("{name}{} of {} have succeeded", group.succeeded(), group.total()),
-            evidence: None,
-            nested: group.unwritable.iter().map(nameless).chain(missing.iter().map(leaf)).take(LEAVES).collect(),
+            finding: Finding::GroupProgress {
+                group: (groups.len() > 1).then(|| group.name.clone()),
+                succeeded: group.succeeded() as u64,
+                total: group.total() as u64,
+            },
+            nested: nameless.chain(missing.into_iter().map(parent)).take(LEAVES).collect(),
         }
     };
-    let nested = groups.iter().map(group).collect();
-    Explanation { kind: TriggerKind::Parents, answer: Answer::NotYet, text, evidence: None, nested }
+    let (finding, nested) = (part.finding.clone(), groups.iter().map(group).collect());
+    Reason { kind: ReasonKind::Parents, answer: Answer::NotYet, finding, nested }
 }
 
 /// The jobs of a group that have not succeeded, the worst first.

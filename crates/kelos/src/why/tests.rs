@@ -152,7 +152,10 @@ fn what_collects_says_how_far_it_has_come_now_and_then() {
         "waiting since 2026-11-21T10:00Z, when the first fact came: 1 of 4 partitions of ds; expires at 2026-11-22T10:00Z",
     );
     let why = world.why(&slot("10:00:00"), None);
-    assert_eq!((why.trigger.unwrap().text, why.found_at), ("3 of 4 partitions of ds".to_owned(), Some(at("10:10:00"))));
+    assert_eq!(
+        (reason::words::text(&why.trigger.unwrap()), why.found_at),
+        ("3 of 4 partitions of ds".to_owned(), Some(at("10:10:00")))
+    );
 }
 
 #[test]
@@ -165,8 +168,8 @@ fn what_is_held_says_by_what_and_until_when() {
     world.at("22:00:00").said("10:00:00", "11:00:00", held);
     let why = world.why(&slot("10:00:00"), None);
     assert_eq!(why.state, Some(SlotState::Dispatched));
-    assert_eq!(why.constraints.unwrap().text, "All constraints are met");
-    assert_eq!(why.trigger.unwrap().text, "1 of 1 partitions of ds");
+    assert_eq!(reason::words::text(&why.constraints.unwrap()), "All constraints are met");
+    assert_eq!(reason::words::text(&why.trigger.unwrap()), "1 of 1 partitions of ds");
 }
 
 #[test]
@@ -227,7 +230,7 @@ fn what_a_person_fired_and_what_is_tried_again() {
     let mut world = World::of(schedule(partitions(4), vec![night()]));
     world.fire("s", true);
     let first = world.why(&slot("10:00:00"), None);
-    assert_eq!(first.trigger.unwrap().text, "Somebody had it go");
+    assert_eq!(reason::words::text(&first.trigger.unwrap()), "Somebody had it go");
     world.fire("s", false);
     let id = SlotRef::at(name("s"), at("10:00:00.001"));
     let held = "held since 2026-11-21T10:00Z: The window 22:00-06:00 UTC is closed, and opens at 2026-11-21T22:00Z; \

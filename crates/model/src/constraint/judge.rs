@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Constraint, Gate, Otherwise, Window};
 use crate::id::WorkflowId;
-use crate::time::text::format_short;
-use crate::trigger::{Answer, Evidence, Explanation, TriggerKind};
+use crate::reason::{Finding, Reason, ReasonKind};
+use crate::trigger::Answer;
 
 /// What constraints look at.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub struct LastStart {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// Every constraint's answer, in order.
-    pub explanation: Explanation,
+    pub explanation: Reason,
     /// When the clock alone may change the answer.
     pub wake: Option<Timestamp>,
     /// Where nothing but the number of runs has it wait: the answer may change once there are fewer than this.
@@ -64,20 +64,14 @@ pub fn judge(constraints: &[Constraint], world: &Circumstances<'_>) -> Judgement
     let limits: Option<Vec<u32>> = waiting.iter().map(|look| look.limit).collect();
     let room_below = limits.and_then(|limits| limits.into_iter().min());
     let until_end = waiting.iter().any(|look| look.until_end);
-    let text = match answer {
-        Answer::Met => "All constraints are met",
-        Answer::NotYet => "Constraints have it wait",
-        Answer::Never => "A constraint that is not met ends it",
-    };
     let nested = looks.into_iter().map(|look| look.explain(answer)).collect();
-    let explanation =
-        Explanation { kind: TriggerKind::Constraints, answer, text: text.to_owned(), evidence: None, nested };
+    let explanation = Reason { kind: ReasonKind::Constraints, answer, finding: Finding::Constraints, nested };
     Judgement { explanation, wake, room_below, until_end }
 }
 
 /// What one constraint sees.
 struct Look {
-    kind: TriggerKind,
+    kind: ReasonKind,
     otherwise: Otherwise,
     met: bool,
     until: Option<Timestamp>,
@@ -85,14 +79,13 @@ struct Look {
     limit: Option<u32>,
     /// Whether a run that goes on is what it looks at.
     until_end: bool,
-    now: Timestamp,
-    text: String,
+    finding: Finding,
 }
 
 impl Look {
     fn at(constraint: &Constraint, world: &Circumstances<'_>) -> Look {
         let otherwise = if world.again { Otherwise::Wait } else { constraint.otherwise };
-        let (kind, met, until, text) = match &constraint.gate {
+        let (kind, met, until, finding) = match &constraint.gate {
             Gate::Concurrency(limit) => concurrency(*limit, world),
             Gate::Delay(millis) => delay(*millis, world),
             Gate::Window(window) => in_window(window, world.now),
@@ -100,64 +93,49 @@ impl Look {
         };
         let limit = if let Gate::Concurrency(limit) = constraint.gate { Some(limit) } else { None };
         let goes_on = world.last_start.is_some_and(|last| !last.over);
-        let until_end = goes_on && kind == TriggerKind::SinceLastRun;
-        Look { kind, otherwise, met, until, limit, until_end, now: world.now, text }
+        let until_end = goes_on && kind == ReasonKind::SinceLastRun;
+        Look { kind, otherwise, met, until, limit, until_end, finding }
     }
 
-    fn explain(self, all: Answer) -> Explanation {
+    fn explain(self, all: Answer) -> Reason {
         let answer = match (self.met, self.otherwise) {
             (true, _) => Answer::Met,
             (false, Otherwise::Abort) if all == Answer::Never => Answer::Never,
             (false, _) => Answer::NotYet,
         };
-        let evidence = self.until.map(|until| Evidence::Clock { now: self.now, until });
-        Explanation { kind: self.kind, answer, text: self.text, evidence, nested: Vec::new() }
+        Reason::leaf(self.kind, answer, self.finding)
     }
 }
 
-type Seen = (TriggerKind, bool, Option<Timestamp>, String);
+type Seen = (ReasonKind, bool, Option<Timestamp>, Finding);
 
 fn concurrency(limit: u32, world: &Circumstances<'_>) -> Seen {
-    let (active, program) = (world.active, world.program);
-    let going = match active {
-        0 => format!("No run of {program} goes on"),
-        1 => format!("A run of {program} goes on"),
-        more => format!("{more} runs of {program} go on"),
-    };
-    let text =
-        if limit == 1 { format!("{going}, one at a time may") } else { format!("{going}, {limit} at a time may") };
-    (TriggerKind::Concurrency, active < limit, None, text)
+    let active = world.active;
+    let finding = Finding::RunsCounted { program: world.program.clone(), active, limit };
+    (ReasonKind::Concurrency, active < limit, None, finding)
 }
 
 fn delay(millis: u64, world: &Circumstances<'_>) -> Seen {
-    let until = later(world.created, millis);
-    let text = format!("It is to wait until {}", format_short(until));
-    (TriggerKind::Delay, world.now >= until, Some(until), text)
+    let (now, until) = (world.now, later(world.created, millis));
+    (ReasonKind::Delay, now >= until, Some(until), Finding::NotBefore { now, until })
 }
 
 fn in_window(window: &Window, now: Timestamp) -> Seen {
-    if window.is_open(now) {
-        return (TriggerKind::Window, true, None, format!("The window {window} is open"));
-    }
-    let opens = window.opens_after(now);
-    let when = opens.map_or_else(|| "never".to_owned(), |at| format!("at {}", format_short(at)));
-    (TriggerKind::Window, false, opens, format!("The window {window} is closed, and opens {when}"))
+    let is_open = window.is_open(now);
+    let (window, opens_at) = (window.clone(), if is_open { None } else { window.opens_after(now) });
+    let finding =
+        if is_open { Finding::WindowOpen { window } } else { Finding::WindowClosed { window, now, opens_at } };
+    (ReasonKind::Window, is_open, opens_at, finding)
 }
 
 fn since_last_run(millis: u64, world: &Circumstances<'_>) -> Seen {
-    let program = world.program;
+    let (program, now) = (world.program.clone(), world.now);
     let Some(last) = world.last_start else {
-        return (TriggerKind::SinceLastRun, true, None, format!("No run of {program} has succeeded yet"));
+        return (ReasonKind::SinceLastRun, true, None, Finding::NoLastRun { program });
     };
     let until = later(last.at, millis);
-    let run = if last.over {
-        format!("The last successful run of {program}")
-    } else {
-        format!("A run of {program} that goes on")
-    };
-    let (started, next) = (format_short(last.at), format_short(until));
-    let text = format!("{run} was started at {started}, the next may go at {next}");
-    (TriggerKind::SinceLastRun, world.now >= until, Some(until), text)
+    let finding = Finding::LastRun { program, started_at: last.at, over: last.over, now, until };
+    (ReasonKind::SinceLastRun, now >= until, Some(until), finding)
 }
 
 fn later(at: Timestamp, millis: u64) -> Timestamp {

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::path::plain;
-use super::{Answer, Evidence, Explanation, FileSystem, PathCheck, Probe, ProbeAnswer, Trigger, TriggerKind, Verdict};
-use crate::facts::{Subject, Tally};
+use super::{Answer, FileSystem, PathCheck, Probe, ProbeAnswer, Trigger, Verdict};
+use crate::facts::{Occurrence, Subject, Tally};
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
 use crate::key::SlotRef;
+use crate::reason::{Finding, Reason, ReasonKind};
 use crate::slot::SlotState;
 use crate::template::KeyValues;
-use crate::time::{Firing, text};
+use crate::time::Firing;
 
 /// What is known when a trigger is asked. An outer none means "not known yet": the question is then
 /// among the wakers, and the answer is not-yet.
@@ -42,7 +42,7 @@ pub enum Waker {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// The answer of every node.
-    pub explanation: Explanation,
+    pub explanation: Reason,
     /// What can change it; all leaves are asked, as the explanation shows them all.
     pub wakers: Vec<Waker>,
 }
@@ -62,9 +62,9 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    fn ask(&mut self, trigger: &Trigger, key: &KeyValues) -> Explanation {
+    fn ask(&mut self, trigger: &Trigger, key: &KeyValues) -> Reason {
         match trigger {
-            Trigger::Always => leaf(TriggerKind::Always, Answer::Met, "Always ready".into(), None),
+            Trigger::Always => Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always),
             Trigger::And { triggers } => self.all(triggers, key),
             Trigger::Or { triggers } => self.any(triggers, key),
             Trigger::Not { trigger } => self.not(trigger, key),
@@ -77,182 +77,162 @@ impl Asking<'_> {
             Trigger::Partitions { dataset, count } => self.partitions(dataset, *count),
             Trigger::Ended { program, states } => self.ended(program, states),
             Trigger::Fired { firing } => self.fired(firing),
-            Trigger::Signal { name } => {
-                self.once(TriggerKind::Signal, &Subject::Signal(name.clone()), &format!("signal {name}"))
-            }
+            Trigger::Signal { name } => self.signal(name),
         }
     }
 
-    fn partitions(&self, dataset: &Arc<str>, wanted: u32) -> Explanation {
+    fn partitions(&self, dataset: &Arc<str>, want: u32) -> Reason {
         let tally = self.facts.collected(&Subject::Partitions(dataset.clone()));
-        let (facts, count) = tally.map_or((0, 0), |tally| (tally.facts, tally.count));
+        let (facts, have) = tally.map_or((0, 0), |tally| (tally.facts, tally.count));
         // A fact may tell of no partitions at all; one has to come.
-        let met = facts > 0 && count >= u64::from(wanted);
-        let text = format!("{count} of {wanted} partitions of {dataset}");
-        leaf(TriggerKind::Partitions, answer_of(met), text, None)
+        let met = facts > 0 && have >= u64::from(want);
+        let finding = Finding::PartitionsCounted { dataset: dataset.clone(), have, want };
+        Reason::leaf(ReasonKind::Partitions, answer_of(met), finding)
     }
 
-    fn ended(&self, program: &WorkflowId, states: &[SlotState]) -> Explanation {
-        let subject = |state: &SlotState| Subject::Ended(program.clone(), *state);
-        let seen = states.iter().find_map(|state| self.facts.collected(&subject(state))?.first.clone());
-        let wanted = states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(" or ");
-        let text = match &seen {
-            Some(first) => first.to_string(),
-            None => format!("No run of {program} has {wanted} yet"),
-        };
-        leaf(TriggerKind::Ended, answer_of(seen.is_some()), text, None)
+    fn ended(&self, program: &WorkflowId, states: &[SlotState]) -> Reason {
+        let came = states.iter().find_map(|state| self.first(&Subject::Ended(program.clone(), *state)));
+        let awaited = || Finding::RunAwaited { program: program.clone(), states: states.to_vec() };
+        once(ReasonKind::Ended, came, awaited)
     }
 
-    fn fired(&self, firing: &Firing) -> Explanation {
-        self.once(TriggerKind::Fired, &Subject::Fired(firing.name()), &firing.name())
+    fn fired(&self, firing: &Firing) -> Reason {
+        let cron = firing.name();
+        once(ReasonKind::Fired, self.first(&Subject::Fired(cron.clone())), || Finding::TimeAwaited { cron })
     }
 
-    /// Something that has to come once.
-    fn once(&self, kind: TriggerKind, subject: &Subject, what: &str) -> Explanation {
-        let first = self.facts.collected(subject).and_then(|tally| tally.first.as_ref());
-        let text = first.map_or_else(|| format!("{what} has not come yet"), ToString::to_string);
-        leaf(kind, answer_of(first.is_some()), text, None)
+    fn signal(&self, name: &Arc<str>) -> Reason {
+        let awaited = || Finding::SignalAwaited { name: name.clone() };
+        once(ReasonKind::Signal, self.first(&Subject::Signal(name.clone())), awaited)
     }
 
-    fn all(&mut self, triggers: &[Trigger], key: &KeyValues) -> Explanation {
+    /// The first that came of something.
+    fn first(&self, subject: &Subject) -> Option<&Occurrence> {
+        self.facts.collected(subject)?.first.as_deref()
+    }
+
+    fn all(&mut self, triggers: &[Trigger], key: &KeyValues) -> Reason {
         let nested: Vec<_> = triggers.iter().map(|trigger| self.ask(trigger, key)).collect();
         // The worst answer decides: one "never" settles it, one "not yet" delays it.
         let answer = nested.iter().map(|one| one.answer).max().unwrap_or(Answer::Met);
-        let text =
-            if answer == Answer::Met { "All nested triggers are ready" } else { "Not all nested triggers are ready" };
-        node(TriggerKind::And, answer, text.into(), nested)
+        Reason { kind: ReasonKind::And, answer, finding: Finding::AllOf, nested }
     }
 
-    fn any(&mut self, triggers: &[Trigger], key: &KeyValues) -> Explanation {
+    fn any(&mut self, triggers: &[Trigger], key: &KeyValues) -> Reason {
         let nested: Vec<_> = triggers.iter().map(|trigger| self.ask(trigger, key)).collect();
         // An empty one stays not-yet: Celos keeps such a slot waiting until its timeout.
         let answer = nested.iter().map(|one| one.answer).min().unwrap_or(Answer::NotYet);
-        let text = if answer == Answer::Met {
-            "One or more nested triggers are ready"
-        } else {
-            "None of the nested triggers are ready"
-        };
-        node(TriggerKind::Or, answer, text.into(), nested)
+        Reason { kind: ReasonKind::Or, answer, finding: Finding::AnyOf, nested }
     }
 
-    fn not(&mut self, trigger: &Trigger, key: &KeyValues) -> Explanation {
+    fn not(&mut self, trigger: &Trigger, key: &KeyValues) -> Reason {
         let inner = self.ask(trigger, key);
-        let (answer, text) = match inner.answer {
-            Answer::Met => (Answer::NotYet, "Not ready, nested trigger is ready"),
+        let answer = match inner.answer {
+            Answer::Met => Answer::NotYet,
             // While a question is on its way its negation is not known either.
-            Answer::NotYet if inner.is_uncertain() => (Answer::NotYet, "Not ready, nested trigger is not known"),
-            Answer::NotYet | Answer::Never => (Answer::Met, "Ready, nested trigger isn't ready"),
+            Answer::NotYet if inner.is_uncertain() => Answer::NotYet,
+            Answer::NotYet | Answer::Never => Answer::Met,
         };
-        node(TriggerKind::Not, answer, text.into(), vec![inner])
+        Reason { kind: ReasonKind::Not, answer, finding: Finding::NoneOf, nested: vec![inner] }
     }
 
-    fn offset(&mut self, seconds: i64, trigger: &Trigger, key: &KeyValues) -> Explanation {
+    fn offset(&mut self, seconds: i64, trigger: &Trigger, key: &KeyValues) -> Reason {
         let Some(shifted) = key.offset(seconds) else {
-            return leaf(
-                TriggerKind::Offset,
-                Answer::Never,
-                format!("Time ends before an offset of {seconds} seconds"),
-                None,
-            );
+            return Reason::leaf(ReasonKind::Offset, Answer::Never, Finding::OffsetBeyondTime { seconds });
         };
         let inner = self.ask(trigger, &shifted);
-        let word = if inner.answer == Answer::Met { "ready" } else { "not ready" };
-        let text = format!("Nested trigger offset by {seconds} seconds {word}");
-        node(TriggerKind::Offset, inner.answer, text, vec![inner])
+        let (answer, finding) = (inner.answer, Finding::Offset { seconds });
+        Reason { kind: ReasonKind::Offset, answer, finding, nested: vec![inner] }
     }
 
-    fn delay(&mut self, seconds: i64, key: &KeyValues) -> Explanation {
-        let until = key.time().map(|time| time.checked_add(SignedDuration::from_secs(seconds)));
-        let Some(until) = until else {
-            return leaf(TriggerKind::Delay, Answer::Never, "A job id without a day has no time".into(), None);
-        };
-        let Ok(until) = until else {
-            return leaf(
-                TriggerKind::Delay,
-                Answer::Never,
-                format!("Time ends before a delay of {seconds} seconds"),
-                None,
-            );
+    fn delay(&mut self, seconds: i64, key: &KeyValues) -> Reason {
+        let never = |finding| Reason::leaf(ReasonKind::Delay, Answer::Never, finding);
+        let Some(time) = key.time() else { return never(Finding::NoDay) };
+        let Ok(until) = time.checked_add(SignedDuration::from_secs(seconds)) else {
+            return never(Finding::DelayBeyondTime { seconds });
         };
         let now = self.facts.now();
-        let evidence = Some(Evidence::Clock { now, until });
-        if now > until {
-            return leaf(
-                TriggerKind::Delay,
-                Answer::Met,
-                format!("Ready since {}", text::format_full(until)),
-                evidence,
-            );
+        if now <= until {
+            self.wakers.push(Waker::At(just_after(until)));
         }
-        self.wakers.push(Waker::At(just_after(until)));
-        leaf(TriggerKind::Delay, Answer::NotYet, format!("Delayed until {}", text::format_full(until)), evidence)
+        Reason::leaf(ReasonKind::Delay, answer_of(now > until), Finding::DelayUntil { now, until })
     }
 
-    fn success(&mut self, workflow: &WorkflowId, key: &KeyValues) -> Explanation {
+    fn success(&mut self, workflow: &WorkflowId, key: &KeyValues) -> Reason {
         // A job that names a day looks at the slots of that day; any other at the job of the same id.
         let slot = match key.time() {
             Some(time) => SlotRef::at(workflow.clone(), time),
             None => SlotRef::new(workflow.clone(), key.key().clone()),
         };
-        self.other(TriggerKind::Success, slot)
+        self.other(ReasonKind::Success, slot)
     }
 
-    fn job(&mut self, workflow: &WorkflowId, job: &str, key: &KeyValues) -> Explanation {
+    fn job(&mut self, workflow: &WorkflowId, job: &str, key: &KeyValues) -> Reason {
         let id = key.fill(job);
         if id.is_empty() {
-            return leaf(TriggerKind::Job, Answer::Never, format!("No job of {workflow} has an empty id"), None);
+            let finding = Finding::EmptyJobId { workflow: workflow.clone() };
+            return Reason::leaf(ReasonKind::Job, Answer::Never, finding);
         }
-        self.other(TriggerKind::Job, SlotRef::job(workflow.clone(), (*id).into()))
+        self.other(ReasonKind::Job, SlotRef::job(workflow.clone(), (*id).into()))
     }
 
     /// Another slot is to have succeeded.
-    fn other(&mut self, kind: TriggerKind, slot: SlotRef) -> Explanation {
+    fn other(&mut self, kind: ReasonKind, slot: SlotRef) -> Reason {
         let known = self.facts.slot(&slot);
-        let succeeded = known == Some(Some(SlotState::Succeeded));
-        let (answer, word) = if succeeded { (Answer::Met, "is ready") } else { (Answer::NotYet, "is not ready") };
-        let text = format!("Workflow slot {} {word}", slot.short());
-        let evidence = known.map_or(Evidence::Asked, |state| Evidence::Slot { slot: slot.clone(), state });
-        self.wakers.push(Waker::Slot(slot));
-        leaf(kind, answer, text, Some(evidence))
-    }
-
-    fn path(&mut self, check: &PathCheck, key: &KeyValues) -> Explanation {
-        let (uri, conditions) = (check.uri(key), check.conditions(key));
-        let (kind, mut subject) = match check.system {
-            FileSystem::Hdfs if uri.starts_with("file:///") => {
-                (TriggerKind::HdfsPath, format!("HDFS path file://{}", plain(&uri)))
-            }
-            FileSystem::Hdfs => (TriggerKind::HdfsPath, format!("HDFS path {uri}")),
-            FileSystem::Local => (TriggerKind::LocalPath, format!("File {}", plain(&uri))),
-            FileSystem::Any => (TriggerKind::Path, format!("Path {uri}")),
+        self.wakers.push(Waker::Slot(slot.clone()));
+        let finding = match known {
+            None => Finding::UpstreamAsked { slot },
+            Some(None) => Finding::UpstreamMissing { slot },
+            Some(Some(state)) => Finding::UpstreamIs { slot, state },
         };
-        if !conditions.is_empty() {
-            subject = format!("{subject} ({conditions})");
-        }
-        self.probe(kind, Probe::Path { uri, conditions }, &subject)
+        Reason::leaf(kind, answer_of(known == Some(Some(SlotState::Succeeded))), finding)
     }
 
-    fn function(&mut self, function: &FunctionRef, key: &KeyValues) -> Explanation {
-        let subject = format!("Function of {}", function.file);
+    fn path(&mut self, check: &PathCheck, key: &KeyValues) -> Reason {
+        let kind = match check.system {
+            FileSystem::Hdfs => ReasonKind::HdfsPath,
+            FileSystem::Local => ReasonKind::LocalPath,
+            FileSystem::Any => ReasonKind::Path,
+        };
+        self.probe(kind, Probe::Path { uri: check.uri(key), conditions: check.conditions(key) })
+    }
+
+    fn function(&mut self, function: &FunctionRef, key: &KeyValues) -> Reason {
         let probe =
             Probe::Function { function: function.clone(), workflow: self.workflow.clone(), key: key.key().clone() };
-        self.probe(TriggerKind::Function, probe, &subject)
+        self.probe(ReasonKind::Function, probe)
     }
 
-    fn probe(&mut self, kind: TriggerKind, probe: Probe, subject: &str) -> Explanation {
+    fn probe(&mut self, kind: ReasonKind, probe: Probe) -> Reason {
         self.wakers.push(Waker::Probe(probe.clone()));
-        let Some(answer) = self.facts.probe(&probe) else {
-            return leaf(kind, Answer::NotYet, format!("{subject} is not ready"), Some(Evidence::Asked));
+        let Some(ProbeAnswer { verdict, detail, at: looked_at }) = self.facts.probe(&probe) else {
+            return Reason::leaf(kind, Answer::NotYet, Finding::ProbeAsked { probe });
         };
-        let (said, text) = match answer.verdict {
-            Verdict::Yes => (Answer::Met, format!("{subject} is ready")),
-            Verdict::No if answer.detail.is_empty() => (Answer::NotYet, format!("{subject} is not ready")),
-            Verdict::No => (Answer::NotYet, format!("{subject} is not ready: {}", answer.detail)),
-            Verdict::Never => (Answer::Never, format!("{subject} will never be ready")),
-            Verdict::Failed => (Answer::NotYet, format!("{subject} can't be checked: {}", answer.detail)),
+        let answer = match verdict {
+            Verdict::Yes => Answer::Met,
+            Verdict::No | Verdict::Failed => Answer::NotYet,
+            Verdict::Never => Answer::Never,
         };
-        let ProbeAnswer { verdict, detail, at: looked_at } = answer;
-        leaf(kind, said, text, Some(Evidence::Probe { probe, verdict, detail, looked_at }))
+        Reason::leaf(kind, answer, Finding::ProbeAnswered { probe, verdict, detail, looked_at })
+    }
+}
+
+/// Something that has to come once.
+fn once(kind: ReasonKind, came: Option<&Occurrence>, awaited: impl FnOnce() -> Finding) -> Reason {
+    Reason::leaf(kind, answer_of(came.is_some()), came.map_or_else(awaited, found))
+}
+
+/// What came, without what came with it.
+fn found(what: &Occurrence) -> Finding {
+    match what {
+        Occurrence::Partitions { dataset, count, .. } => {
+            Finding::PartitionsCounted { dataset: dataset.clone(), have: u64::from(*count), want: 1 }
+        }
+        Occurrence::Ended { program, state, run, .. } => {
+            Finding::RunEnded { program: program.clone(), state: *state, run: run.clone() }
+        }
+        Occurrence::Fired { cron, time } => Finding::TimeFired { cron: cron.clone(), time: *time },
+        Occurrence::Signal { name, .. } => Finding::SignalGiven { name: name.clone() },
     }
 }
 
@@ -264,12 +244,4 @@ fn answer_of(met: bool) -> Answer {
 #[must_use]
 pub(crate) fn just_after(at: Timestamp) -> Timestamp {
     at.checked_add(SignedDuration::from_millis(1)).unwrap_or(Timestamp::MAX)
-}
-
-fn leaf(kind: TriggerKind, answer: Answer, text: String, evidence: Option<Evidence>) -> Explanation {
-    Explanation { kind, answer, text, evidence, nested: Vec::new() }
-}
-
-fn node(kind: TriggerKind, answer: Answer, text: String, nested: Vec<Explanation>) -> Explanation {
-    Explanation { kind, answer, text, evidence: None, nested }
 }

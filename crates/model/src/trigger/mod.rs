@@ -2,7 +2,6 @@
 
 mod certain;
 mod evaluate;
-mod explain;
 mod path;
 mod without;
 
@@ -14,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use certain::SLOWED;
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
-pub use explain::{Evidence, Explanation, TriggerKind};
-pub use path::{Conditions, FileSystem, PathCheck};
+pub use path::{Conditions, FileSystem, PathCheck, plain};
 
 use crate::facts::{Collected, Subject};
 use crate::function::FunctionRef;

@@ -174,7 +174,8 @@ fn normal(path: &str) -> String {
 }
 
 /// The path of a URI of this machine's files, as people write it.
-pub(super) fn plain(uri: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn plain(uri: &str) -> Cow<'_, str> {
     let path = uri.strip_prefix("file://").or_else(|| uri.strip_prefix("file:"));
     path.map_or(Cow::Borrowed(uri), |path| path.replace("%25", "%").into())
 }

@@ -8,8 +8,7 @@ use std::{env, fs};
 
 use jiff::Timestamp;
 use kelos_model::event::{Abort, Origin};
-use kelos_model::trigger::{Explanation, TriggerKind};
-use kelos_model::{Answer, BackfillId, Occurrence, Outcome, SlotEvent, SlotState};
+use kelos_model::{Answer, BackfillId, Finding, Occurrence, Outcome, Reason, ReasonKind, SlotEvent, SlotState};
 
 /// Compares with a file in `snapshots/`; `KELOS_BLESS=1` writes it.
 pub(crate) fn expect(name: &str, found: &str) {
@@ -21,9 +20,9 @@ pub(crate) fn expect(name: &str, found: &str) {
     assert!(expected == found, "{} differs from what came out:\n{found}", path.display());
 }
 
-/// An explanation without depth.
-pub(crate) fn because(answer: Answer) -> Explanation {
-    Explanation { kind: TriggerKind::Always, answer, text: "because".to_owned(), evidence: None, nested: Vec::new() }
+/// A reason without depth.
+pub(crate) fn because(answer: Answer) -> Reason {
+    Reason::leaf(ReasonKind::Always, answer, Finding::Always)
 }
 
 /// One event of each kind, about a run of the given number where it is about a run.

@@ -11,6 +11,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos::job::{Filled, Functions, filled};
+use kelos::model::reason;
 use kelos::model::time::format_full;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{EventRecord, Slot, SlotRef, SlotState};
@@ -219,8 +220,9 @@ impl Found {
     /// Whether something is in the way that the tree does not tell: a trigger of one leaf has said it.
     fn says_more(&self) -> bool {
         let blockers = &self.why.blockers;
-        let trigger = self.why.trigger.as_ref().is_some_and(|trigger| *blockers == [trigger.text.clone()]);
-        let said = trigger || self.why.constraints.as_ref().is_some_and(|seen| *blockers == seen.blockers());
+        let trigger = self.why.trigger.as_ref().is_some_and(|trigger| *blockers == [reason::words::text(trigger)]);
+        let said =
+            trigger || self.why.constraints.as_ref().is_some_and(|seen| *blockers == reason::words::blockers(seen));
         !blockers.is_empty() && !said && !self.why.is_told()
     }
 

@@ -1,8 +1,11 @@
 //! A trigger as a tree: as it is defined, and as it answered.
 
+use std::borrow::Cow;
+
+use kelos::model::reason::{self, Evidence};
 use kelos::model::time::format_full;
-use kelos::model::trigger::{Evidence, TriggerKind, Verdict};
-use kelos::model::{Answer, Explanation, Trigger};
+use kelos::model::trigger::Verdict;
+use kelos::model::{Answer, Reason, ReasonKind, Trigger};
 use maud::{Markup, html};
 
 use super::page::{slot_href, workflow_href};
@@ -28,11 +31,11 @@ fn defined_node(trigger: &Trigger) -> Markup {
 }
 
 /// Every node's answer with what its leaves read.
-pub(super) fn answered(explanation: &Explanation) -> Markup {
+pub(super) fn answered(explanation: &Reason) -> Markup {
     html! { ul.tree { (answered_node(explanation)) } }
 }
 
-fn answered_node(node: &Explanation) -> Markup {
+fn answered_node(node: &Reason) -> Markup {
     let (class, mark, meaning) = match node.answer {
         Answer::Met => ("good", "✓", "met"),
         Answer::NotYet => ("waits", "…", "not yet met"),
@@ -50,41 +53,42 @@ fn answered_node(node: &Explanation) -> Markup {
 }
 
 /// The words of a node repeat those of its leaves, so where there are leaves only their connection is told.
-fn said(node: &Explanation) -> &str {
+fn said(node: &Reason) -> Cow<'static, str> {
     match node.kind {
-        TriggerKind::And if !node.nested.is_empty() => "all of",
-        TriggerKind::Or if !node.nested.is_empty() => "one of",
-        TriggerKind::Not if !node.nested.is_empty() => "not",
-        _ => &node.text,
+        ReasonKind::And if !node.nested.is_empty() => "all of".into(),
+        ReasonKind::Or if !node.nested.is_empty() => "one of".into(),
+        ReasonKind::Not if !node.nested.is_empty() => "not".into(),
+        _ => reason::words::text(node).into(),
     }
 }
 
 /// What a leaf read.
-fn evidence(node: &Explanation) -> Markup {
-    match &node.evidence {
+fn evidence(node: &Reason) -> Markup {
+    let text = reason::words::text(node);
+    match node.evidence() {
         None => html! {},
         Some(Evidence::Asked) => html! { span.evidence { "asked, no answer yet" } },
         Some(Evidence::Clock { now, until }) => html! {
             span.evidence {
-                @if !node.text.contains(&format_full(*until)) && !node.text.contains(&words::moment(*until)) { "until " (words::moment(*until)) ", " }
-                "looked at " (words::moment(*now))
+                @if !text.contains(&format_full(until)) && !text.contains(&words::moment(until)) { "until " (words::moment(until)) ", " }
+                "looked at " (words::moment(now))
             }
         },
         Some(Evidence::Slot { slot, state }) => html! {
             span.evidence {
                 a href=(slot_href(slot)) { (slot.short()) } " is "
-                @match state { Some(state) => (badge(*state)), None => "not there" }
+                @match state { Some(state) => (badge(state)), None => "not there" }
             }
         },
         Some(Evidence::Probe { probe, verdict, detail, looked_at }) => {
-            let (class, verdict) = verdict_words(*verdict, node.kind == TriggerKind::Function);
+            let (class, verdict) = verdict_words(verdict, node.kind == ReasonKind::Function);
             let probe = probe.to_string();
             html! {
                 span.evidence {
-                    @if node.kind != TriggerKind::Function && !node.text.contains(&probe) { (probe) " " }
+                    @if node.kind != ReasonKind::Function && !text.contains(&probe) { (probe) " " }
                     span .(class) { (verdict) }
-                    @if !detail.is_empty() && !node.text.contains(detail) { ": " (detail) }
-                    ", looked at " (words::moment(*looked_at))
+                    @if !detail.is_empty() && !text.contains(detail) { ": " (detail) }
+                    ", looked at " (words::moment(looked_at))
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kelos::model::workflow::WorkflowRow;
-use kelos::model::{Answer, Explanation, SlotState, Trigger, WorkflowId};
+use kelos::model::{Answer, Reason, SlotState, Trigger, WorkflowId};
 use kelos::store::{Reader, SlotFilter, SlotRow, StoreError};
 use kelos::why;
 use maud::{Markup, html};
@@ -17,15 +17,15 @@ use super::words;
 const ASKED: usize = 100;
 
 /// What slots wait for, whatever their time is, and the workflow whose success it is, if any.
-type Reason = (String, Option<WorkflowId>);
+type Wait = (String, Option<WorkflowId>);
 
 /// How many slots in a state wait for the same.
-type Reasons = BTreeMap<(SlotState, String, Option<WorkflowId>), usize>;
+type Counted = BTreeMap<(SlotState, String, Option<WorkflowId>), usize>;
 
 /// What slots wait for.
 #[derive(Default)]
 pub(super) struct Waits {
-    reasons: Reasons,
+    reasons: Counted,
     /// Whether there are more live slots than were asked.
     is_partial: bool,
 }
@@ -35,7 +35,7 @@ pub(super) fn read(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Re
     let states = SlotState::ALL.into_iter().filter(|state| !state.is_final() && *state != SlotState::Running).collect();
     let filter = SlotFilter { workflow: Some(row.id.clone()), states, ..SlotFilter::default() };
     let page = reader.slots(&filter, None, ASKED)?;
-    let mut reasons = Reasons::new();
+    let mut reasons = Counted::new();
     for slot in &page.rows {
         let state = slot.slot.state;
         let found = match state {
@@ -51,7 +51,7 @@ pub(super) fn read(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Re
 }
 
 /// What a slot waits for by its trigger, or else in its own words.
-fn asked(reader: &dyn Reader, row: &WorkflowRow, slot: &SlotRow, now: Timestamp) -> Result<Vec<Reason>, StoreError> {
+fn asked(reader: &dyn Reader, row: &WorkflowRow, slot: &SlotRow, now: Timestamp) -> Result<Vec<Wait>, StoreError> {
     let why = why::read(reader, &slot.id, now, true, None)?;
     let open = why.trigger.as_ref().filter(|_| slot.slot.state == SlotState::Waiting);
     let mut found = Vec::new();
@@ -60,7 +60,7 @@ fn asked(reader: &dyn Reader, row: &WorkflowRow, slot: &SlotRow, now: Timestamp)
 }
 
 /// The leaves that are not met, as the definition has them: so that slots of different times agree.
-fn in_the_way(trigger: &Trigger, open: &Explanation, found: &mut Vec<Reason>) {
+fn in_the_way(trigger: &Trigger, open: &Reason, found: &mut Vec<Wait>) {
     if open.answer != Answer::NotYet {
         return;
     }

@@ -3,9 +3,8 @@
 use kelos_model::Recall;
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
-use kelos_model::trigger::Evidence;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause};
-use kelos_model::{BackfillId, Event, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent};
+use kelos_model::{BackfillId, Event, Finding, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent};
 use kelos_store::{Reader, RunFilter, SlotFilter, Snapshot, Store, StoreError};
 use serde_json::{Value, json};
 
@@ -79,7 +78,7 @@ fn live_slots(world: &mut World, name: &str, from: i64) {
     let id = |hours: i64| slot_at(name, from + hours);
     let mut looked = explanation("waits");
     looked.nested.push(explanation("deep"));
-    looked.evidence = Some(Evidence::Clock { now: hour(1), until: hour(2) });
+    looked.finding = Finding::DelayUntil { now: hour(1), until: hour(2) };
     world.plan(&id(0));
     world.happen(&id(0), SlotEvent::Looked { explanation: looked.clone() });
     world.plan(&id(1));

@@ -7,11 +7,10 @@ use jiff::Timestamp;
 use kelos_model::retry::scramble;
 use kelos_model::slot::apply;
 use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::trigger::TriggerKind;
 use kelos_model::workflow::{Job, Moments, Planned, Source, Workflow, WorkflowRow};
 use kelos_model::{
-    Answer, Event, EventRecord, Explanation, Outcome, RetryPolicy, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
-    Trigger, WorkflowEvent, WorkflowId,
+    Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, RetryPolicy, Run, RunId, RunState, Slot,
+    SlotEvent, SlotRef, Trigger, WorkflowEvent, WorkflowId,
 };
 use kelos_store::{Commit, Lease, SlotRow, Store};
 
@@ -79,14 +78,9 @@ pub(super) fn slot_at(name: &str, hours: i64) -> SlotRef {
 
 /// What a trigger said.
 #[must_use]
-pub(super) fn explanation(text: &str) -> Explanation {
-    Explanation {
-        kind: TriggerKind::Always,
-        answer: Answer::Met,
-        text: text.to_owned(),
-        evidence: None,
-        nested: Vec::new(),
-    }
+pub(super) fn explanation(text: &str) -> Reason {
+    let finding = Finding::Text { text: text.to_owned(), about: None };
+    Reason::leaf(ReasonKind::Always, Answer::Met, finding)
 }
 
 /// A definition.

@@ -9,10 +9,9 @@ use kelos_model::constraint::{Circumstances, Constraint, LastStart, judge};
 use kelos_model::event::{Event, WorkflowEvent};
 use kelos_model::facts::ENDS;
 use kelos_model::ranges::Range;
-use kelos_model::trigger::{Explanation, TriggerKind};
 use kelos_model::{
-    Answer, EventRecord, Fact, FactKey, Gate, Occurrence, Otherwise, Run, Slot, SlotEvent, SlotRef, SlotState, Subject,
-    Workflow, WorkflowId, slot,
+    Answer, EventRecord, Fact, FactKey, Gate, Occurrence, Otherwise, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef,
+    SlotState, Subject, Workflow, WorkflowId, slot,
 };
 use kelos_store::{MemoryDisk, MemoryStore, Reader, Store};
 use serde_json::{Map, Value};
@@ -248,7 +247,7 @@ impl Watch {
                 self.judge_constraints(id, record.at)?;
                 self.judge_timeout(id, record.at)?;
             }
-            SlotEvent::Skipped { explanation } if explanation.kind == TriggerKind::Constraints => {
+            SlotEvent::Skipped { explanation } if explanation.kind == ReasonKind::Constraints => {
                 self.judge_skipped(id, explanation)?;
             }
             _ => {}
@@ -406,7 +405,7 @@ impl Watch {
     }
 
     /// What a constraint ends names it, and has not run before.
-    fn judge_skipped(&self, id: &SlotRef, explanation: &Explanation) -> Result<(), String> {
+    fn judge_skipped(&self, id: &SlotRef, explanation: &Reason) -> Result<(), String> {
         let constraints = self.workflows.get(&id.workflow).map(|seen| &seen.definition.constraints[..]);
         let both = explanation.nested.iter().zip(constraints.unwrap_or_default());
         let mut ending = both.filter(|(said, one)| said.answer == Answer::Never && one.otherwise == Otherwise::Abort);

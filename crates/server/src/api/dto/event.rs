@@ -212,10 +212,8 @@ fn cause_name(cause: Abort) -> &'static str {
 }
 
 fn of_slot(what: SlotEvent) -> EventDto {
-    let explained = |event, explanation: kelos::model::Explanation| EventDto {
-        explanation: Some(explanation.into()),
-        ..named(event)
-    };
+    let explained =
+        |event, explanation: kelos::model::Reason| EventDto { explanation: Some(explanation.into()), ..named(event) };
     match what {
         SlotEvent::Planned { origin, priority, backfill, by, reason } => EventDto {
             by,

@@ -1,7 +1,8 @@
 //! Triggers and their explanations on the wire.
 
-use kelos::model::trigger::{Conditions, Evidence, FileSystem, TriggerKind, Verdict};
-use kelos::model::{Answer, Explanation, Trigger};
+use kelos::model::reason::{Evidence, words};
+use kelos::model::trigger::{Conditions, FileSystem, Verdict};
+use kelos::model::{Answer, Reason, ReasonKind, Trigger};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,7 +15,7 @@ pub(crate) struct TriggerDto {
     /// `always`, `and`, `or`, `not`, `offset`, `delay`, `success`, `job`, `hdfs-path`, `local-path`, `path`, `function`,
     /// `partitions`, `ended`, `fired` or `signal`.
     #[serde(rename = "type")]
-    kind: &'static str,
+    kind: String,
     /// Of `offset` and `delay`.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
@@ -86,54 +87,54 @@ impl From<&Conditions> for ConditionsDto {
 }
 
 impl TriggerDto {
-    pub(super) fn kind(&self) -> &'static str {
-        self.kind
+    pub(super) fn kind(&self) -> &str {
+        &self.kind
     }
 }
 
 impl From<&Trigger> for TriggerDto {
     fn from(trigger: &Trigger) -> TriggerDto {
         let nested = trigger.nested().iter().map(TriggerDto::from).collect();
-        let of = |kind: TriggerKind| TriggerDto { kind: kind_name(kind), ..TriggerDto::default() };
+        let of = |kind: ReasonKind| TriggerDto { kind: kind.as_str().to_owned(), ..TriggerDto::default() };
         let own = match trigger {
-            Trigger::Always => of(TriggerKind::Always),
-            Trigger::And { .. } => of(TriggerKind::And),
-            Trigger::Or { .. } => of(TriggerKind::Or),
-            Trigger::Not { .. } => of(TriggerKind::Not),
-            Trigger::Offset { seconds, .. } => TriggerDto { seconds: Some(*seconds), ..of(TriggerKind::Offset) },
-            Trigger::Delay { seconds } => TriggerDto { seconds: Some(*seconds), ..of(TriggerKind::Delay) },
+            Trigger::Always => of(ReasonKind::Always),
+            Trigger::And { .. } => of(ReasonKind::And),
+            Trigger::Or { .. } => of(ReasonKind::Or),
+            Trigger::Not { .. } => of(ReasonKind::Not),
+            Trigger::Offset { seconds, .. } => TriggerDto { seconds: Some(*seconds), ..of(ReasonKind::Offset) },
+            Trigger::Delay { seconds } => TriggerDto { seconds: Some(*seconds), ..of(ReasonKind::Delay) },
             Trigger::Success { workflow } => {
-                TriggerDto { workflow: Some(workflow.to_string()), ..of(TriggerKind::Success) }
+                TriggerDto { workflow: Some(workflow.to_string()), ..of(ReasonKind::Success) }
             }
             Trigger::Job { workflow, job } => {
-                TriggerDto { workflow: Some(workflow.to_string()), job: Some(job.clone()), ..of(TriggerKind::Job) }
+                TriggerDto { workflow: Some(workflow.to_string()), job: Some(job.clone()), ..of(ReasonKind::Job) }
             }
             Trigger::Path(check) => {
                 let kind = match check.system {
-                    FileSystem::Hdfs => TriggerKind::HdfsPath,
-                    FileSystem::Local => TriggerKind::LocalPath,
-                    FileSystem::Any => TriggerKind::Path,
+                    FileSystem::Hdfs => ReasonKind::HdfsPath,
+                    FileSystem::Local => ReasonKind::LocalPath,
+                    FileSystem::Any => ReasonKind::Path,
                 };
                 let conditions = Some(ConditionsDto::from(&check.conditions)).filter(|_| !check.conditions.is_empty());
                 let (path, base) = (Some(check.path.clone()), Some(check.base.clone()));
                 TriggerDto { path, base, conditions, ..of(kind) }
             }
             Trigger::Partitions { dataset, count } => {
-                TriggerDto { dataset: Some(dataset.to_string()), count: Some(*count), ..of(TriggerKind::Partitions) }
+                TriggerDto { dataset: Some(dataset.to_string()), count: Some(*count), ..of(ReasonKind::Partitions) }
             }
             Trigger::Ended { program, states } => TriggerDto {
                 workflow: Some(program.to_string()),
                 states: states.iter().map(|state| state.as_str()).collect(),
-                ..of(TriggerKind::Ended)
+                ..of(ReasonKind::Ended)
             },
             Trigger::Fired { firing } => TriggerDto {
                 cron: Some(firing.text().to_owned()),
                 zone: Some(firing.zone().name().to_owned()),
-                ..of(TriggerKind::Fired)
+                ..of(ReasonKind::Fired)
             },
-            Trigger::Signal { name } => TriggerDto { signal: Some(name.to_string()), ..of(TriggerKind::Signal) },
+            Trigger::Signal { name } => TriggerDto { signal: Some(name.to_string()), ..of(ReasonKind::Signal) },
             Trigger::Function { function } => {
-                TriggerDto { file: Some(function.file.clone()), ..of(TriggerKind::Function) }
+                TriggerDto { file: Some(function.file.clone()), ..of(ReasonKind::Function) }
             }
         };
         TriggerDto { nested, ..own }
@@ -146,7 +147,9 @@ impl From<&Trigger> for TriggerDto {
 pub(crate) struct ExplanationDto {
     /// The kind of trigger, as in a definition.
     #[serde(rename = "type")]
-    kind: &'static str,
+    kind: String,
+    /// What was found, for programs: the code stays the same while the words may get better.
+    code: String,
     /// `met`, `not-yet` or `never`.
     answer: &'static str,
     /// The answer in words.
@@ -198,24 +201,25 @@ pub(crate) struct EvidenceDto {
     looked_at: Option<Instant>,
 }
 
-impl From<Explanation> for ExplanationDto {
-    fn from(explanation: Explanation) -> ExplanationDto {
+impl From<Reason> for ExplanationDto {
+    fn from(explanation: Reason) -> ExplanationDto {
         ExplanationDto {
-            kind: kind_name(explanation.kind),
+            kind: explanation.kind.as_str().to_owned(),
+            code: explanation.finding.code().to_owned(),
             answer: match explanation.answer {
                 Answer::Met => "met",
                 Answer::NotYet => "not-yet",
                 Answer::Never => "never",
             },
-            text: explanation.text,
-            evidence: explanation.evidence.map(EvidenceDto::from),
+            text: words::text(&explanation),
+            evidence: explanation.evidence().map(EvidenceDto::from),
             nested: explanation.nested.into_iter().map(ExplanationDto::from).collect(),
         }
     }
 }
 
-impl From<Evidence> for EvidenceDto {
-    fn from(evidence: Evidence) -> EvidenceDto {
+impl From<Evidence<'_>> for EvidenceDto {
+    fn from(evidence: Evidence<'_>) -> EvidenceDto {
         match evidence {
             Evidence::Clock { now, until } => EvidenceDto {
                 read: "clock",
@@ -235,7 +239,7 @@ impl From<Evidence> for EvidenceDto {
                 read: "probe",
                 probe: Some(probe.to_string()),
                 verdict: Some(verdict_name(verdict)),
-                detail: Some(detail).filter(|detail| !detail.is_empty()),
+                detail: Some(detail.to_owned()).filter(|detail| !detail.is_empty()),
                 looked_at: Some(looked_at.into()),
                 ..EvidenceDto::default()
             },
@@ -250,34 +254,5 @@ fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::No => "no",
         Verdict::Never => "never",
         Verdict::Failed => "failed",
-    }
-}
-
-fn kind_name(kind: TriggerKind) -> &'static str {
-    match kind {
-        TriggerKind::Always => "always",
-        TriggerKind::And => "and",
-        TriggerKind::Or => "or",
-        TriggerKind::Not => "not",
-        TriggerKind::Offset => "offset",
-        TriggerKind::Delay => "delay",
-        TriggerKind::Success => "success",
-        TriggerKind::HdfsPath => "hdfs-path",
-        TriggerKind::LocalPath => "local-path",
-        TriggerKind::Path => "path",
-        TriggerKind::Function => "function",
-        TriggerKind::Job => "job",
-        TriggerKind::Parents => "parents",
-        TriggerKind::Group => "group",
-        TriggerKind::Valid => "valid",
-        TriggerKind::Partitions => "partitions",
-        TriggerKind::Ended => "ended",
-        TriggerKind::Fired => "fired",
-        TriggerKind::Signal => "signal",
-        TriggerKind::Asked => "asked",
-        TriggerKind::Constraints => "constraints",
-        TriggerKind::Concurrency => "concurrency",
-        TriggerKind::Window => "window",
-        TriggerKind::SinceLastRun => "since-last-run",
     }
 }

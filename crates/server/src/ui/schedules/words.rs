@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kelos::model::time::text::span;
-use kelos::model::{Answer, Constraint, Explanation, Gate, Occurrence, Otherwise, SlotRef, Trigger, WorkflowId};
+use kelos::model::{Answer, Constraint, Gate, Occurrence, Otherwise, Reason, SlotRef, Trigger, WorkflowId};
 use kelos::schedules::share;
 use kelos::store::{Reader, StoreError};
 use maud::{Markup, html};
@@ -118,7 +118,7 @@ fn slot_of(run: &str) -> Option<SlotRef> {
 }
 
 /// Every constraint with what it saw.
-pub(in crate::ui) fn gates(seen: &Explanation) -> Markup {
+pub(in crate::ui) fn gates(seen: &Reason) -> Markup {
     html! {
         @for one in &seen.nested { (crate::ui::tree::answered(one)) }
     }

@@ -1,8 +1,9 @@
 //! What a slot reads and what its job is given.
 
 use kelos::job::Filled;
-use kelos::model::trigger::{Evidence, Verdict};
-use kelos::model::{Explanation, Probe};
+use kelos::model::reason::Evidence;
+use kelos::model::trigger::Verdict;
+use kelos::model::{Probe, Reason};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -10,7 +11,7 @@ use crate::secrets;
 use crate::ui::words;
 
 /// The paths that a trigger was last found to look at, each once, with what was found.
-pub(super) fn paths(trigger: Option<&Explanation>) -> Markup {
+pub(super) fn paths(trigger: Option<&Reason>) -> Markup {
     let mut found = Vec::new();
     trigger.into_iter().for_each(|trigger| collect(trigger, &mut found));
     html! {
@@ -37,8 +38,8 @@ struct Leaf {
     looked_at: jiff::Timestamp,
 }
 
-fn collect(node: &Explanation, found: &mut Vec<Leaf>) {
-    if let Some(Evidence::Probe { probe: Probe::Path { uri, .. }, verdict, looked_at, .. }) = &node.evidence {
+fn collect(node: &Reason, found: &mut Vec<Leaf>) {
+    if let Some(Evidence::Probe { probe: Probe::Path { uri, .. }, verdict, looked_at, .. }) = node.evidence() {
         let (class, mark, word) = match verdict {
             Verdict::Yes => ("good", "✓", "there"),
             Verdict::No => ("waits", "…", "not there, or not as it should be"),
@@ -46,7 +47,7 @@ fn collect(node: &Explanation, found: &mut Vec<Leaf>) {
             Verdict::Failed => ("bad", "?", "could not look"),
         };
         if found.iter().all(|leaf| leaf.uri != *uri) {
-            found.push(Leaf { uri: uri.clone(), class, mark, word, looked_at: *looked_at });
+            found.push(Leaf { uri: uri.clone(), class, mark, word, looked_at });
         }
     }
     node.nested.iter().for_each(|nested| collect(nested, found));

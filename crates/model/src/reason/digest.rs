@@ -1,0 +1,198 @@
+//! A number for what a reason says. It is stored with each slot that waits, so it has to be the same in every version: it is made
+//! of codes and of what they are about, never of words, of what was counted, of when somebody looked, or of what others said.
+
+use jiff::Timestamp;
+
+use super::{Finding, Reason};
+use crate::id::WorkflowId;
+use crate::key::SlotRef;
+use crate::slot::SlotState;
+use crate::trigger::{Answer, Conditions, Probe, Verdict};
+
+impl Reason {
+    /// A digest of what it says, whenever it was asked: another digest is worth a new line in the log. Never 0.
+    #[must_use]
+    pub fn digest(&self) -> u32 {
+        let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+        digest.reason(self);
+        ((digest.0 ^ (digest.0 >> 32)) as u32).max(1)
+    }
+}
+
+/// FNV-1a, 64 bits.
+struct Digest(u64);
+
+/// Ends a part: no text has this byte.
+const END: u8 = 0xff;
+
+impl Digest {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain(&[END]) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn number(&mut self, number: i64) {
+        self.bytes(&number.to_le_bytes());
+    }
+
+    fn moment(&mut self, at: Timestamp) {
+        self.number(at.as_millisecond());
+    }
+
+    fn flag(&mut self, flag: bool) {
+        self.bytes(&[u8::from(flag)]);
+    }
+
+    fn workflow(&mut self, id: &WorkflowId) {
+        self.text(id.as_str());
+    }
+
+    fn slot(&mut self, slot: &SlotRef) {
+        self.workflow(&slot.workflow);
+        self.text(&slot.key.to_string());
+    }
+
+    /// Which live state another slot is in is no news; how it has ended is.
+    fn state(&mut self, state: SlotState) {
+        self.text(if state.is_final() { state.as_str() } else { "live" });
+    }
+
+    fn group(&mut self, group: Option<&str>) {
+        self.text(group.unwrap_or_default());
+    }
+
+    fn reason(&mut self, reason: &Reason) {
+        self.text(reason.kind.as_str());
+        self.text(match reason.answer {
+            Answer::Met => "met",
+            Answer::NotYet => "not-yet",
+            Answer::Never => "never",
+        });
+        self.finding(&reason.finding);
+        self.text("(");
+        reason.nested.iter().for_each(|nested| self.reason(nested));
+        self.text(")");
+    }
+
+    /// The code, and what names the question: what the definition says of it counts, what was seen doesn't.
+    fn finding(&mut self, finding: &Finding) {
+        self.text(finding.code());
+        match finding {
+            Finding::Offset { seconds }
+            | Finding::OffsetBeyondTime { seconds }
+            | Finding::DelayBeyondTime { seconds } => self.number(*seconds),
+            Finding::DelayUntil { until, .. } | Finding::NotBefore { until, .. } => self.moment(*until),
+            Finding::UpstreamAsked { slot }
+            | Finding::UpstreamMissing { slot }
+            | Finding::ParentAsked { slot }
+            | Finding::ParentMissing { slot } => self.slot(slot),
+            Finding::UpstreamIs { slot, state } | Finding::ParentIs { slot, state, .. } => {
+                self.slot(slot);
+                self.state(*state);
+            }
+            Finding::EmptyJobId { workflow } => self.workflow(workflow),
+            Finding::ProbeAsked { probe } => self.probe(probe),
+            Finding::ProbeAnswered { probe, verdict, .. } => {
+                self.probe(probe);
+                self.text(match verdict {
+                    Verdict::Yes => "yes",
+                    Verdict::No => "no",
+                    Verdict::Never => "never",
+                    Verdict::Failed => "failed",
+                });
+            }
+            Finding::PartitionsCounted { dataset, want, .. } => {
+                self.text(dataset);
+                self.number(i64::from(*want));
+            }
+            Finding::RunAwaited { program, states } => {
+                self.workflow(program);
+                states.iter().for_each(|state| self.state(*state));
+            }
+            Finding::RunEnded { program, state, .. } => {
+                self.workflow(program);
+                self.state(*state);
+            }
+            Finding::TimeAwaited { cron: name }
+            | Finding::TimeFired { cron: name, .. }
+            | Finding::SignalAwaited { name }
+            | Finding::SignalGiven { name } => self.text(name),
+            Finding::ParentsAwaited { group } | Finding::GroupProgress { group, .. } => self.group(group.as_deref()),
+            Finding::ParentsBlocked { by } => self.text(by.as_str()),
+            Finding::ParentGroup { group, blocked, .. } => {
+                self.group(group.as_deref());
+                self.flag(*blocked);
+            }
+            Finding::ParentsUnnamed { workflow, group, .. } => {
+                self.workflow(workflow);
+                self.text(group);
+            }
+            Finding::NotListed { values } => {
+                for (name, listed) in values {
+                    self.text(name);
+                    listed.iter().for_each(|value| self.text(value));
+                }
+            }
+            Finding::RunsCounted { program, limit, .. } => {
+                self.workflow(program);
+                self.number(i64::from(*limit));
+            }
+            Finding::WindowOpen { window } | Finding::WindowClosed { window, .. } => {
+                self.text(window.start());
+                self.text(window.end());
+                self.text(window.zone().name());
+            }
+            Finding::NoLastRun { program } => self.workflow(program),
+            // A run has no other name here than the moment of its start.
+            Finding::LastRun { program, started_at, over, until, .. } => {
+                self.workflow(program);
+                self.moment(*started_at);
+                self.flag(*over);
+                self.moment(*until);
+            }
+            Finding::Text { text, about } => {
+                self.text(text);
+                about.iter().for_each(|about| self.finding(about));
+            }
+            Finding::Always
+            | Finding::AllOf
+            | Finding::AnyOf
+            | Finding::NoneOf
+            | Finding::NoDay
+            | Finding::FiredByHand
+            | Finding::MetBefore
+            | Finding::ParentsAndTrigger
+            | Finding::NoParents
+            | Finding::ParentsSucceeded
+            | Finding::ParentsAsked
+            | Finding::ParentsUnknown { .. }
+            | Finding::Constraints
+            | Finding::Asked
+            | Finding::Unknown(_) => {}
+        }
+    }
+
+    fn probe(&mut self, probe: &Probe) {
+        match probe {
+            Probe::Path { uri, conditions } => {
+                self.text(uri);
+                self.conditions(conditions);
+            }
+            // A file that was edited asks the same. Of several functions of a file their places in the tree tell.
+            Probe::Function { function, .. } => self.text(&function.file),
+        }
+    }
+
+    fn conditions(&mut self, conditions: &Conditions) {
+        let Conditions { glob, min_count, min_bytes, min_age_seconds } = conditions;
+        self.group(glob.as_deref());
+        self.number(min_count.map_or(-1, i64::from));
+        self.number(min_bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)));
+        self.number(min_age_seconds.map_or(-1, i64::from));
+    }
+}

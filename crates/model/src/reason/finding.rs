@@ -1,0 +1,434 @@
+//! What a node of a reason found: a code that is kept for ever, and data.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Evidence;
+use crate::constraint::Window;
+use crate::id::WorkflowId;
+use crate::jobs::Unwritable;
+use crate::key::SlotRef;
+use crate::slot::SlotState;
+use crate::trigger::{Probe, Verdict};
+
+/// What was found. Stored events have the codes, so they and the names of fields stay as they are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "code", rename_all = "kebab-case")]
+pub enum Finding {
+    /// There is nothing to wait for.
+    Always,
+    /// All that is nested has to be met.
+    AllOf,
+    /// One of what is nested has to be met.
+    AnyOf,
+    /// What is nested must not be met.
+    NoneOf,
+    /// What is nested was asked about the slot that lies so many seconds later.
+    Offset {
+        /// Seconds into the future, or into the past where negative.
+        seconds: i64,
+    },
+    /// The slot that lies so many seconds later would lie beyond the end of time.
+    OffsetBeyondTime {
+        /// Seconds into the future, or into the past where negative.
+        seconds: i64,
+    },
+    /// A moment that a slot's time and a delay make.
+    DelayUntil {
+        /// What the clock said.
+        now: Timestamp,
+        /// The moment.
+        until: Timestamp,
+    },
+    /// A delay that leads beyond the end of time.
+    DelayBeyondTime {
+        /// Its seconds.
+        seconds: i64,
+    },
+    /// A job whose id names no day has no time to count from.
+    NoDay,
+    /// The store is being asked for another slot.
+    UpstreamAsked {
+        /// Which.
+        slot: SlotRef,
+    },
+    /// Another slot does not exist.
+    UpstreamMissing {
+        /// Which.
+        slot: SlotRef,
+    },
+    /// Another slot has a state.
+    UpstreamIs {
+        /// Which.
+        slot: SlotRef,
+        /// Its state.
+        state: SlotState,
+    },
+    /// A template gave an empty job id.
+    EmptyJobId {
+        /// Whose job it would be.
+        workflow: WorkflowId,
+    },
+    /// The outside world is being asked.
+    ProbeAsked {
+        /// What.
+        probe: Probe,
+    },
+    /// The outside world answered, or could not be asked.
+    ProbeAnswered {
+        /// What was asked.
+        probe: Probe,
+        /// What it said.
+        verdict: Verdict,
+        /// What was seen, or why it failed, in the words of whoever answered.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        detail: String,
+        /// When it was looked at.
+        looked_at: Timestamp,
+    },
+    /// So many new partitions of a dataset were told of.
+    PartitionsCounted {
+        /// The dataset.
+        dataset: Arc<str>,
+        /// How many there are.
+        have: u64,
+        /// How many there have to be.
+        want: u32,
+    },
+    /// No run of a program has ended in one of these states yet.
+    RunAwaited {
+        /// Whose run.
+        program: WorkflowId,
+        /// The states.
+        states: Vec<SlotState>,
+    },
+    /// A run of a program has ended.
+    RunEnded {
+        /// Whose run.
+        program: WorkflowId,
+        /// How.
+        state: SlotState,
+        /// What names the run, where that was told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<String>,
+    },
+    /// No time of a cron expression has passed yet.
+    TimeAwaited {
+        /// Its name.
+        cron: Arc<str>,
+    },
+    /// A time of a cron expression has passed.
+    TimeFired {
+        /// Its name.
+        cron: Arc<str>,
+        /// The time.
+        time: Timestamp,
+    },
+    /// A signal was not given yet.
+    SignalAwaited {
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// A signal was given.
+    SignalGiven {
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// Somebody had it go without its trigger.
+    FiredByHand,
+    /// Its trigger was met before, and stays so.
+    MetBefore,
+    /// The parents of a job and its trigger, which are nested.
+    ParentsAndTrigger,
+    /// A job has no parents.
+    NoParents,
+    /// The parents of a job have succeeded.
+    ParentsSucceeded,
+    /// A job waits for its parents.
+    ParentsAwaited {
+        /// The group that can be met first, where there are several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<Arc<str>>,
+    },
+    /// No group of a job's parents can be met.
+    ParentsBlocked {
+        /// By what.
+        by: Blockage,
+    },
+    /// Functions are being asked what a job waits for.
+    ParentsAsked,
+    /// Functions could not say what a job waits for.
+    ParentsUnknown {
+        /// Why, in the script's words.
+        message: String,
+    },
+    /// A group of parents.
+    ParentGroup {
+        /// Its name, where there are several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<Arc<str>>,
+        /// How many jobs are in it.
+        parents: u64,
+        /// Whether one of several groups has a parent that ended without success.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        blocked: bool,
+    },
+    /// How many of a group of parents have succeeded, counted when somebody looked.
+    GroupProgress {
+        /// Its name, where there are several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<Arc<str>>,
+        /// How many have.
+        succeeded: u64,
+        /// How many jobs are in it.
+        total: u64,
+    },
+    /// The store is being asked for a parent.
+    ParentAsked {
+        /// Which.
+        slot: SlotRef,
+    },
+    /// A parent was never opened.
+    ParentMissing {
+        /// Which.
+        slot: SlotRef,
+    },
+    /// A parent has a state other than success.
+    ParentIs {
+        /// Which.
+        slot: SlotRef,
+        /// Its state.
+        state: SlotState,
+        /// Whether it stays there because its workflow is paused.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        paused: bool,
+    },
+    /// Parents whose ids can't be written.
+    ParentsUnnamed {
+        /// Whose jobs.
+        workflow: WorkflowId,
+        /// The group by which they are parents.
+        group: Arc<str>,
+        /// How many.
+        count: u64,
+        /// Why, in words.
+        why: Arc<str>,
+    },
+    /// None of a job's identifiers has a value that its workflow lists.
+    NotListed {
+        /// The listed values, by identifier.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        values: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    },
+    /// The constraints of a workflow, which are nested.
+    Constraints,
+    /// So many runs of a program go on.
+    RunsCounted {
+        /// Whose.
+        program: WorkflowId,
+        /// How many.
+        active: u32,
+        /// How many may.
+        limit: u32,
+    },
+    /// A moment before which a slot may not go.
+    NotBefore {
+        /// What the clock said.
+        now: Timestamp,
+        /// The moment.
+        until: Timestamp,
+    },
+    /// A window of the day is open.
+    WindowOpen {
+        /// Which.
+        window: Window,
+    },
+    /// A window of the day is closed.
+    WindowClosed {
+        /// Which.
+        window: Window,
+        /// What the clock said.
+        now: Timestamp,
+        /// When it opens next; none where it doesn't in the days to come.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opens_at: Option<Timestamp>,
+    },
+    /// No run of a program has succeeded yet.
+    NoLastRun {
+        /// Whose.
+        program: WorkflowId,
+    },
+    /// The last run of a program that succeeded, or may yet.
+    LastRun {
+        /// Whose.
+        program: WorkflowId,
+        /// When it was started, which says which it is.
+        started_at: Timestamp,
+        /// Whether it has ended.
+        over: bool,
+        /// What the clock said.
+        now: Timestamp,
+        /// When the next may go.
+        until: Timestamp,
+    },
+    /// A sentence of a log of before, when sentences were stored.
+    Text {
+        /// The sentence.
+        text: String,
+        /// What it rests on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        about: Option<Box<Finding>>,
+    },
+    /// A question of a log of before, of which only that it was on its way was stored.
+    Asked,
+    /// A finding of a newer version.
+    #[serde(untagged)]
+    Unknown(UnknownFinding),
+}
+
+/// Why none of a job's groups of parents can be met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Blockage {
+    /// Each group has parents that can't be named.
+    Unnamed,
+    /// Some have parents that can't be named, the others parents that ended without success.
+    EndedOrUnnamed,
+    /// Each has parents that ended without success.
+    Ended,
+}
+
+impl Blockage {
+    /// Its name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Blockage::Unnamed => "unnamed",
+            Blockage::EndedOrUnnamed => "ended-or-unnamed",
+            Blockage::Ended => "ended",
+        }
+    }
+}
+
+/// A finding whose code is not known here, as it was written: it is kept as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UnknownFinding {
+    /// Its code.
+    pub code: String,
+    /// Its data.
+    #[serde(flatten)]
+    pub data: Map<String, Value>,
+}
+
+/// The code of each finding, once for [`Finding::code`] and for the list of all.
+macro_rules! codes {
+    ($($variant:ident $code:literal,)*) => {
+        impl Finding {
+            /// The codes of all findings that this version knows.
+            pub const CODES: &[&str] = &[$($code),*];
+
+            /// Its code, which stays the same for ever.
+            #[must_use]
+            pub fn code(&self) -> &str {
+                match self {
+                    $(Finding::$variant { .. } => $code,)*
+                    Finding::Unknown(unknown) => &unknown.code,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    Always "always",
+    AllOf "all-of",
+    AnyOf "any-of",
+    NoneOf "none-of",
+    Offset "offset",
+    OffsetBeyondTime "offset-beyond-time",
+    DelayUntil "delay-until",
+    DelayBeyondTime "delay-beyond-time",
+    NoDay "no-day",
+    UpstreamAsked "upstream-asked",
+    UpstreamMissing "upstream-missing",
+    UpstreamIs "upstream-is",
+    EmptyJobId "empty-job-id",
+    ProbeAsked "probe-asked",
+    ProbeAnswered "probe-answered",
+    PartitionsCounted "partitions-counted",
+    RunAwaited "run-awaited",
+    RunEnded "run-ended",
+    TimeAwaited "time-awaited",
+    TimeFired "time-fired",
+    SignalAwaited "signal-awaited",
+    SignalGiven "signal-given",
+    FiredByHand "fired-by-hand",
+    MetBefore "met-before",
+    ParentsAndTrigger "parents-and-trigger",
+    NoParents "no-parents",
+    ParentsSucceeded "parents-succeeded",
+    ParentsAwaited "parents-awaited",
+    ParentsBlocked "parents-blocked",
+    ParentsAsked "parents-asked",
+    ParentsUnknown "parents-unknown",
+    ParentGroup "parent-group",
+    GroupProgress "group-progress",
+    ParentAsked "parent-asked",
+    ParentMissing "parent-missing",
+    ParentIs "parent-is",
+    ParentsUnnamed "parents-unnamed",
+    NotListed "not-listed",
+    Constraints "constraints",
+    RunsCounted "runs-counted",
+    NotBefore "not-before",
+    WindowOpen "window-open",
+    WindowClosed "window-closed",
+    NoLastRun "no-last-run",
+    LastRun "last-run",
+    Text "text",
+    Asked "asked",
+}
+
+impl From<&Unwritable> for Finding {
+    fn from(one: &Unwritable) -> Finding {
+        Finding::ParentsUnnamed {
+            workflow: one.workflow.clone(),
+            group: one.group.clone(),
+            count: one.count as u64,
+            why: one.why.clone(),
+        }
+    }
+}
+
+impl Finding {
+    /// What it rests on.
+    #[must_use]
+    pub fn evidence(&self) -> Option<Evidence<'_>> {
+        match self {
+            Finding::DelayUntil { now, until }
+            | Finding::NotBefore { now, until }
+            | Finding::LastRun { now, until, .. }
+            | Finding::WindowClosed { now, opens_at: Some(until), .. } => {
+                Some(Evidence::Clock { now: *now, until: *until })
+            }
+            Finding::UpstreamIs { slot, state } | Finding::ParentIs { slot, state, .. } => {
+                Some(Evidence::Slot { slot, state: Some(*state) })
+            }
+            Finding::UpstreamMissing { slot } | Finding::ParentMissing { slot } | Finding::ParentAsked { slot } => {
+                Some(Evidence::Slot { slot, state: None })
+            }
+            Finding::ProbeAnswered { probe, verdict, detail, looked_at } => {
+                Some(Evidence::Probe { probe, verdict: *verdict, detail, looked_at: *looked_at })
+            }
+            Finding::UpstreamAsked { .. } | Finding::ProbeAsked { .. } | Finding::ParentsAsked | Finding::Asked => {
+                Some(Evidence::Asked)
+            }
+            Finding::Text { about, .. } => about.as_deref().and_then(Finding::evidence),
+            _ => None,
+        }
+    }
+}
