@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::{Finding, Reason};
+use super::{Finding, Reason, old};
 use crate::id::WorkflowId;
 use crate::key::SlotRef;
 use crate::slot::SlotState;
@@ -13,23 +13,33 @@ impl Reason {
     /// A digest of what it says, whenever it was asked: another digest is worth a new line in the log. Never 0.
     #[must_use]
     pub fn digest(&self) -> u32 {
-        let mut digest = Digest(0xcbf2_9ce4_8422_2325);
-        digest.reason(self);
-        ((digest.0 ^ (digest.0 >> 32)) as u32).max(1)
+        let hash = if let Finding::Text { .. } = self.finding {
+            old::hash(self, OFFSET)
+        } else {
+            let mut digest = Digest(OFFSET);
+            digest.reason(self);
+            digest.0
+        };
+        ((hash ^ (hash >> 32)) as u32).max(1)
     }
 }
 
 /// FNV-1a, 64 bits.
 struct Digest(u64);
 
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// Ends a part: no text has this byte.
 const END: u8 = 0xff;
 
+/// Takes one byte more into a hash.
+pub(super) fn hashed(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+}
+
 impl Digest {
     fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes.iter().chain(&[END]) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        self.0 = bytes.iter().chain(&[END]).fold(self.0, |hash, byte| hashed(hash, *byte));
     }
 
     fn text(&mut self, text: &str) {

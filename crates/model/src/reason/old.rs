@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Finding, Reason, ReasonKind};
+use super::digest::hashed;
+use super::{Evidence, Finding, Reason, ReasonKind};
 use crate::key::SlotRef;
 use crate::slot::SlotState;
 use crate::trigger::{Answer, Probe, Verdict};
@@ -67,5 +68,75 @@ impl From<StoredEvidence> for Finding {
             }
             StoredEvidence::Asked => Finding::Asked,
         }
+    }
+}
+
+/// Where success stood among what evidence could say.
+const SUCCEEDED: u8 = 24;
+
+/// What a reason of before says, by the sum of before: rows of slots have it, and the fold of the log must agree with them.
+pub(super) fn hash(reason: &Reason, before: u64) -> u64 {
+    let text = if let Finding::Text { text, .. } = &reason.finding { text.as_str() } else { "" };
+    let own = [kind(&reason.kind), answer(reason.answer), evidence(reason), reason.nested.len() as u8];
+    let hash = text.bytes().chain(own).fold(before, hashed);
+    reason.nested.iter().fold(hash, |hash, nested| self::hash(nested, hash))
+}
+
+fn evidence(reason: &Reason) -> u8 {
+    match reason.evidence() {
+        Some(Evidence::Probe { verdict: Verdict::Yes, .. }) => 0,
+        Some(Evidence::Probe { verdict: Verdict::No, .. }) => 1,
+        Some(Evidence::Probe { verdict: Verdict::Never, .. }) => 2,
+        Some(Evidence::Probe { verdict: Verdict::Failed, .. }) => 3,
+        Some(Evidence::Slot { state: None, .. }) => 16,
+        Some(Evidence::Slot { state: Some(state), .. }) => match state {
+            SlotState::Succeeded => SUCCEEDED,
+            SlotState::Failed => SUCCEEDED + 1,
+            SlotState::Expired => SUCCEEDED + 2,
+            SlotState::Skipped => SUCCEEDED + 3,
+            SlotState::Killed => SUCCEEDED + 4,
+            _ => 17,
+        },
+        Some(Evidence::Asked) => 64,
+        Some(Evidence::Clock { .. }) | None => 65,
+    }
+}
+
+fn answer(answer: Answer) -> u8 {
+    match answer {
+        Answer::Met => 0,
+        Answer::NotYet => 1,
+        Answer::Never => 2,
+    }
+}
+
+/// The places that kinds had.
+fn kind(kind: &ReasonKind) -> u8 {
+    match kind {
+        ReasonKind::Always => 0,
+        ReasonKind::And => 1,
+        ReasonKind::Or => 2,
+        ReasonKind::Not => 3,
+        ReasonKind::Offset => 4,
+        ReasonKind::Delay => 5,
+        ReasonKind::Success => 6,
+        ReasonKind::HdfsPath => 7,
+        ReasonKind::LocalPath => 8,
+        ReasonKind::Path => 9,
+        ReasonKind::Function => 10,
+        ReasonKind::Job => 11,
+        ReasonKind::Parents => 12,
+        ReasonKind::Group => 13,
+        ReasonKind::Valid => 14,
+        ReasonKind::Partitions => 15,
+        ReasonKind::Ended => 16,
+        ReasonKind::Fired => 17,
+        ReasonKind::Signal => 18,
+        ReasonKind::Asked => 19,
+        ReasonKind::Constraints => 20,
+        ReasonKind::Concurrency => 21,
+        ReasonKind::Window => 22,
+        ReasonKind::SinceLastRun => 23,
+        ReasonKind::Other(_) => u8::MAX,
     }
 }
