@@ -278,3 +278,22 @@ fn a_moment_at_which_nothing_came_is_no_slot() {
     let mut world = World::of(schedule(partitions(4), Vec::new()));
     world.says("09:00:00", "nothing opened it: its workflow's slots are named by the moments at which they came to be");
 }
+
+#[test]
+fn counts_are_those_of_the_moment_although_looks_leave_no_lines() {
+    let hourly = Schedule::Cron(kelos_model::time::CronSchedule::hourly());
+    let trigger = Trigger::And { triggers: vec![partitions(4), Trigger::Success { workflow: name("up") }] };
+    let keys = Workflow::new(name("s"), hourly, job());
+    let mut world = World::of(Workflow { trigger, start_time: Some(at("11:00:00")), ..keys });
+    let waits = |count: u32| {
+        let up = "Workflow slot up@2026-11-21T11:00Z is not ready";
+        format!("waiting since 2026-11-21T11:00:01Z: {count} of 4 partitions of ds; {up}")
+    };
+    world.at("11:00:01").says("11:00:00", &waits(0));
+    world.at("11:10:00").tell(1).at("11:20:00").tell(2).at("11:30:00").says("11:00:00", &waits(3));
+    world.said("11:00:00", "11:15:00", &waits(1));
+    assert_eq!(world.why(&slot("11:00:00"), None).found_at, Some(at("11:20:00")));
+    let history = world.store.reader().history(&slot("11:00:00")).unwrap();
+    let looked = |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Looked { .. }, .. });
+    assert_eq!(history.iter().filter(looked).count(), 1);
+}
