@@ -84,7 +84,7 @@ struct Answers {
 pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
     let (client, change) = (Client::new(&args.change.door)?, Change { verb: "rerun", to_final: true });
     let doing = format!("rerun {}", args.change.workflow);
-    let mut body = because(args.change.because.reason.as_ref());
+    let mut body = args.change.because.body();
     if args.downstream {
         body["downstream"] = true.into();
         body["dryRun"] = args.dry_run.into();
@@ -109,7 +109,7 @@ pub(crate) fn skip(args: &ChangeArgs) -> Result<u8, Failure> {
 
 pub(crate) fn mark(args: &MarkArgs) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let mut body = because(args.because.reason.as_ref());
+    let mut body = args.because.body();
     body["state"] = match args.state {
         Marked::Succeeded => "succeeded".into(),
     };
@@ -122,15 +122,8 @@ fn change(args: &ChangeArgs, change: &Change) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
     let doing = format!("{} {}", change.verb, args.workflow);
     let keys = chosen(&client, args, change, &doing)?;
-    let answers = ask(&client, &doing, (&args.workflow, &keys), change.verb, &because(args.because.reason.as_ref()))?;
+    let answers = ask(&client, &doing, (&args.workflow, &keys), change.verb, &args.because.body())?;
     Ok(answers.tell(&args.door, change.verb))
-}
-
-fn because(reason: Option<&String>) -> Value {
-    match reason {
-        Some(reason) => json!({ "reason": reason }),
-        None => json!({}),
-    }
 }
 
 /// The slots that were named, or those of the range.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::text;
 
@@ -67,4 +68,11 @@ pub(crate) struct Because {
     /// Why; goes into the history
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+}
+
+impl Because {
+    /// The body of a request that says nothing else.
+    pub(crate) fn body(&self) -> Value {
+        self.reason.as_ref().map_or_else(|| json!({}), |reason| json!({ "reason": reason }))
+    }
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::client::{Client, escape};
 use crate::failure::Failure;
-use crate::options::Door;
+use crate::options::{Because, Door};
 use crate::text as words;
 
 #[derive(clap::Args)]
@@ -12,6 +12,8 @@ pub(crate) struct NamesArgs {
     /// Which workflows
     #[arg(required = true)]
     workflows: Vec<String>,
+    #[command(flatten)]
+    because: Because,
     #[command(flatten)]
     door: Door,
 }
@@ -26,9 +28,9 @@ pub(crate) fn resume(args: &NamesArgs) -> Result<u8, Failure> {
 
 fn each(args: &NamesArgs, verb: &str, past: &str) -> Result<u8, Failure> {
     let client = Client::new(&args.door)?;
-    let mut done = Vec::new();
+    let (mut done, body) = (Vec::new(), args.because.body());
     for id in &args.workflows {
-        let answer = client.post(&format!("{verb} {id}"), &format!("/workflows/{}/{verb}", escape(id)), &json!({}))?;
+        let answer = client.post(&format!("{verb} {id}"), &format!("/workflows/{}/{verb}", escape(id)), &body)?;
         if !args.door.form.json {
             words::line(format!("{id} is {past}"));
         }

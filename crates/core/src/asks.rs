@@ -3,14 +3,26 @@
 use std::collections::BTreeSet;
 
 use kelos_model::event::{Origin, WorkflowEvent};
-use kelos_model::{RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
 
 use crate::past::PastOf;
 use crate::permits::{Position, Queue, WorkersOf};
 use crate::{Ask, Command, Core, Done, Inspection, Refusal, Reply};
 
+/// Who has something done, and why, in their words.
+#[derive(Debug, Clone)]
+pub(crate) struct Mandate {
+    pub(crate) by: Actor,
+    pub(crate) reason: Option<String>,
+}
+
+/// The two halves of a mandate, for an event that may come without one.
+pub(crate) fn split(mandate: Option<&Mandate>) -> (Option<Actor>, Option<String>) {
+    mandate.cloned().map_or((None, None), |Mandate { by, reason }| (Some(by), reason))
+}
+
 impl Core {
-    pub(crate) fn asked<E>(&mut self, token: u64, by: String, ask: Ask, past: PastOf<'_, E>) -> Result<(), E> {
+    pub(crate) fn asked<E>(&mut self, token: u64, by: Actor, ask: Ask, past: PastOf<'_, E>) -> Result<(), E> {
         let ask = self.until_now(ask);
         self.recall_for(&ask, past)?;
         let reply = match ask {
@@ -20,8 +32,8 @@ impl Core {
             Ask::MarkSucceeded { slot, reason } => self.mark_succeeded(&slot, by, reason),
             Ask::Skip { slot, reason } => self.skip(&slot, by, reason),
             Ask::RerunDownstream(request) => self.rerun_downstream(&request, &by),
-            Ask::Pause(id) => self.pause(&id, by),
-            Ask::Resume(id) => self.resume(&id, by),
+            Ask::Pause { workflow, reason } => self.pause(&workflow, &Mandate { by, reason }),
+            Ask::Resume { workflow, reason } => self.resume(&workflow, &Mandate { by, reason }),
             Ask::Backfill(request) => self.backfill(&request, by),
             Ask::CancelBackfill { backfill, reason } => self.cancel_backfill(&backfill, by, reason),
             Ask::PauseBackfill { backfill, reason } => self.pause_backfill(&backfill, by, reason),
@@ -30,16 +42,18 @@ impl Core {
                 self.prioritise_backfill(&backfill, priority, by, reason)
             }
             Ask::RerunBackfill { backfill, reason } => self.rerun_backfill(&backfill, by, reason),
-            Ask::Tell(facts) => Ok(self.told(facts, past)?),
-            Ask::CreateSchedules(new) => self.create_schedules(new, &by),
-            Ask::ChangeSchedule(changed) => self.change_schedule(changed, &by),
-            Ask::DeleteSchedules(gone) => self.delete_schedules(&gone, &by),
-            Ask::Enable(id) => self.enable(&id, by),
-            Ask::Disable(id) => self.disable(&id, by),
-            Ask::EnableChanged { schedules, range } => self.enable_changed(&schedules, range, &by),
+            Ask::Tell(facts) => Ok(self.told(&by, facts, past)?),
+            Ask::CreateSchedules { new, reason } => self.create_schedules(new, &Mandate { by, reason }),
+            Ask::ChangeSchedule { changed, reason } => self.change_schedule(changed, &Mandate { by, reason }),
+            Ask::DeleteSchedules { schedules, reason } => self.delete_schedules(&schedules, &Mandate { by, reason }),
+            Ask::Enable { schedule, reason } => self.enable(&schedule, &Mandate { by, reason }),
+            Ask::Disable { schedule, reason } => self.disable(&schedule, &Mandate { by, reason }),
+            Ask::EnableChanged { schedules, range, reason } => {
+                self.enable_changed(&schedules, range, &Mandate { by, reason })
+            }
             Ask::Fire(request) => self.fire_now(request, by),
-            Ask::SetRegister { bucket, key, value } => {
-                self.record_register(bucket, key, value, by);
+            Ask::SetRegister { bucket, key, value, reason } => {
+                self.record_register(bucket, key, value, Mandate { by, reason });
                 Ok(Done::Plainly)
             }
             Ask::Inspect(slot) => Ok(Done::Inspected(self.inspect(&slot))),
@@ -105,7 +119,7 @@ impl Core {
         no_way.map_or(Ok(()), |why| Err(Refusal::NoJobId(slot.clone(), why)))
     }
 
-    fn rerun(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
+    fn rerun(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Reply {
         self.check_openable(slot)?;
         match self.live(slot).map(|live| live.slot.state) {
             None => self.plan_asked(slot, 0, Some(by), reason),
@@ -126,12 +140,12 @@ impl Core {
     }
 
     /// Opens a slot that somebody asks for. Where the next event says who, this one need not.
-    pub(crate) fn plan_asked(&mut self, slot: &SlotRef, priority: i32, by: Option<String>, reason: Option<String>) {
+    pub(crate) fn plan_asked(&mut self, slot: &SlotRef, priority: i32, by: Option<Actor>, reason: Option<String>) {
         self.record(slot, SlotEvent::Planned { origin: Origin::Request, priority, backfill: None, by, reason });
         self.cover_slot(slot);
     }
 
-    fn kill(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
+    fn kill(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Reply {
         // A time will come by itself, and may be killed before; a job that nobody opens never comes.
         if slot.key.job().is_some() && self.live(slot).is_none() {
             self.check_slot(slot)?;
@@ -142,13 +156,13 @@ impl Core {
         if done { Ok(Done::Plainly) } else { Err(Refusal::AlreadyFinal(slot.clone(), state)) }
     }
 
-    fn skip(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
+    fn skip(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Reply {
         let state = self.see_to(slot)?;
         let done = self.end(slot, SlotEvent::SkippedBy { by, reason });
         if done { Ok(Done::Plainly) } else { Err(Refusal::NotSkippable(slot.clone(), state)) }
     }
 
-    fn mark_succeeded(&mut self, slot: &SlotRef, by: String, reason: Option<String>) -> Reply {
+    fn mark_succeeded(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Reply {
         if let Some(live) = self.live(slot).filter(|live| live.slot.run_alive) {
             return Err(Refusal::RunAlive(slot.clone(), live.slot.last_run));
         }
@@ -179,19 +193,21 @@ impl Core {
         done
     }
 
-    pub(crate) fn pause(&mut self, id: &WorkflowId, by: String) -> Reply {
+    pub(crate) fn pause(&mut self, id: &WorkflowId, mandate: &Mandate) -> Reply {
         if self.set_paused(id, true)? {
-            self.record_workflow(id, WorkflowEvent::Paused { by: by.clone() });
-            self.switched(id, &by);
+            let Mandate { by, reason } = mandate.clone();
+            self.record_workflow(id, WorkflowEvent::Paused { by, reason });
+            self.switched(id, mandate);
             self.wake_all(id);
         }
         Ok(Done::Plainly)
     }
 
-    pub(crate) fn resume(&mut self, id: &WorkflowId, by: String) -> Reply {
+    pub(crate) fn resume(&mut self, id: &WorkflowId, mandate: &Mandate) -> Reply {
         if self.set_paused(id, false)? {
-            self.record_workflow(id, WorkflowEvent::Resumed { by: by.clone() });
-            self.switched(id, &by);
+            let Mandate { by, reason } = mandate.clone();
+            self.record_workflow(id, WorkflowEvent::Resumed { by, reason });
+            self.switched(id, mandate);
             self.wake_all(id);
         }
         Ok(Done::Plainly)

@@ -4,7 +4,7 @@
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause};
-use kelos_model::{BackfillId, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, BackfillId, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::memory::Live;
 use crate::permits::Position;
@@ -14,7 +14,7 @@ use crate::{BackfillRequest, Core, Done, Refusal, Reply};
 pub const LARGEST_BACKFILL: usize = 1_000_000;
 
 impl Core {
-    pub(crate) fn backfill(&mut self, request: &BackfillRequest, by: String) -> Reply {
+    pub(crate) fn backfill(&mut self, request: &BackfillRequest, by: Actor) -> Reply {
         let task = self.tasks.get(&request.workflow).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(request.workflow.clone()))?;
         if self.backfills.contains_key(&request.id) {
@@ -54,7 +54,7 @@ impl Core {
         sorted
     }
 
-    fn open(&mut self, request: &BackfillRequest, sorted: &Sorted, by: String) {
+    fn open(&mut self, request: &BackfillRequest, sorted: &Sorted, by: Actor) {
         let BackfillRequest { id, workflow, range, mode, priority, reason, .. } = request.clone();
         let slots = sorted.touched();
         let row = Backfill {
@@ -93,11 +93,11 @@ impl Core {
             self.reopen_for(row, slot, row.by.clone(), Some(format!("backfill {id}")));
         }
         for slot in &sorted.adopted {
-            self.record(slot, SlotEvent::Prioritised { priority, backfill: id.clone(), by: None });
+            self.record(slot, SlotEvent::Prioritised { priority, backfill: id.clone(), by: None, reason: None });
         }
     }
 
-    fn reopen_for(&mut self, row: &Backfill, slot: &SlotRef, by: String, reason: Option<String>) -> bool {
+    fn reopen_for(&mut self, row: &Backfill, slot: &SlotRef, by: Actor, reason: Option<String>) -> bool {
         let (priority, backfill) = (row.priority, Some(row.id.clone()));
         self.record(slot, SlotEvent::Reopened { by, reason, priority, backfill })
     }
@@ -143,7 +143,7 @@ impl Core {
         mine.map(|(key, _)| SlotRef::new(row.workflow.clone(), key.clone())).collect()
     }
 
-    pub(crate) fn pause_backfill(&mut self, id: &BackfillId, by: String, reason: Option<String>) -> Reply {
+    pub(crate) fn pause_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Reply {
         let mut row = self.standing(id)?;
         if row.paused.is_none() {
             self.going_on(id)?;
@@ -154,7 +154,7 @@ impl Core {
         Ok(Done::Plainly)
     }
 
-    pub(crate) fn resume_backfill(&mut self, id: &BackfillId, by: String, reason: Option<String>) -> Reply {
+    pub(crate) fn resume_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Reply {
         let mut row = self.standing(id)?;
         if row.paused.is_some() {
             row.paused = None;
@@ -186,7 +186,7 @@ impl Core {
         &mut self,
         id: &BackfillId,
         priority: i32,
-        by: String,
+        by: Actor,
         reason: Option<String>,
     ) -> Reply {
         let mut row = self.going_on(id)?;
@@ -195,14 +195,15 @@ impl Core {
         }
         row.priority = priority;
         for slot in self.slots_of(&row, |live| !live.slot.state.is_final()) {
-            self.record(&slot, SlotEvent::Prioritised { priority, backfill: id.clone(), by: Some(by.clone()) });
+            let (backfill, by, reason) = (id.clone(), Some(by.clone()), reason.clone());
+            self.record(&slot, SlotEvent::Prioritised { priority, backfill, by, reason });
         }
         self.change_backfill(row, BackfillEvent::Prioritised { priority, by, reason });
         Ok(Done::Plainly)
     }
 
     /// All slots of its range are in memory for this turn.
-    pub(crate) fn rerun_backfill(&mut self, id: &BackfillId, by: String, reason: Option<String>) -> Reply {
+    pub(crate) fn rerun_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Reply {
         let row = self.standing(id)?;
         let failed = |live: &Live| matches!(live.slot.state, SlotState::Failed | SlotState::Expired);
         let mut reopened = self.slots_of(&row, failed);
@@ -215,7 +216,7 @@ impl Core {
         Ok(Done::Backfill { created: Vec::new(), reopened, adopted: Vec::new(), untouched: 0 })
     }
 
-    pub(crate) fn cancel_backfill(&mut self, id: &BackfillId, by: String, reason: Option<String>) -> Reply {
+    pub(crate) fn cancel_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Reply {
         let mut row = match self.standing(id) {
             Err(Refusal::BackfillCancelled(_)) => return Ok(Done::Plainly),
             other => other?,

@@ -10,6 +10,7 @@ use kelos_model::workflow::{Moments, Planned, WorkflowRow};
 use kelos_model::{SlotKey, SlotRef, Workflow, WorkflowId};
 
 use crate::Core;
+use crate::asks::{Mandate, split};
 use crate::memory::Task;
 use crate::port::Deployment;
 use crate::schedules::differ;
@@ -60,8 +61,8 @@ impl Core {
     }
 
     /// Takes one more definition, or another of one that is there: that of an event schedule, on a person's word.
-    pub(crate) fn define_alone(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, by: &str) {
-        let changed = self.define_one(id, workflow, Some(by));
+    pub(crate) fn define_alone(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, mandate: &Mandate) {
+        let changed = self.define_one(id, workflow, Some(mandate));
         self.agree_on_terms(id);
         self.reschedule(id, Err(no_times(workflow)));
         if changed {
@@ -76,22 +77,23 @@ impl Core {
         self.join_program(id);
     }
 
-    pub(crate) fn remove(&mut self, id: &WorkflowId, by: Option<&str>) {
+    pub(crate) fn remove(&mut self, id: &WorkflowId, mandate: Option<&Mandate>) {
         if self.tasks.get(id).is_some_and(|task| task.row.definition.keys.events().is_some()) {
-            self.abort_pending(id, Abort::Deleted, by);
+            self.abort_pending(id, Abort::Deleted, mandate);
         }
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.row.present = false;
         task.jobs = None;
         self.agree_on_terms(id);
         self.listen_to_facts(id);
-        self.record_workflow(id, WorkflowEvent::Removed { by: by.map(str::to_owned) });
+        let (by, reason) = split(mandate);
+        self.record_workflow(id, WorkflowEvent::Removed { by, reason });
         self.wake_all(id);
     }
 
     /// Says whether anything changed, be it only that the workflow was not loaded before.
-    fn define_one(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, by: Option<&str>) -> bool {
-        let by = by.map(str::to_owned);
+    fn define_one(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, mandate: Option<&Mandate>) -> bool {
+        let (by, reason) = split(mandate);
         let Some(task) = self.tasks.get_mut(id) else {
             let row = WorkflowRow {
                 id: id.clone(),
@@ -104,7 +106,7 @@ impl Core {
             };
             self.tasks.insert(id.clone(), Task::new(row));
             self.redefined(id, true);
-            self.record_workflow(id, WorkflowEvent::Defined { version: 1, by });
+            self.record_workflow(id, WorkflowEvent::Defined { version: 1, by, reason });
             return true;
         };
         let row = &mut task.row;
@@ -131,7 +133,7 @@ impl Core {
         if differs {
             self.redefined(id, is_new);
         }
-        self.record_workflow(id, WorkflowEvent::Defined { version, by });
+        self.record_workflow(id, WorkflowEvent::Defined { version, by, reason });
         true
     }
 

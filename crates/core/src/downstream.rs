@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelos_model::{SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::past::PastOf;
 use crate::{Core, Done, DownstreamRequest, Refusal, Reply};
@@ -99,7 +99,7 @@ impl Core {
         all.filter(|dependent| self.check_slot(dependent).is_ok())
     }
 
-    pub(crate) fn rerun_downstream(&mut self, request: &DownstreamRequest, by: &str) -> Reply {
+    pub(crate) fn rerun_downstream(&mut self, request: &DownstreamRequest, by: &Actor) -> Reply {
         self.check_openable(&request.slot)?;
         let slots = self.downstream(&request.slot);
         if slots.len() > LARGEST_DOWNSTREAM {
@@ -131,17 +131,17 @@ impl Core {
         tree
     }
 
-    pub(crate) fn open_tree(&mut self, tree: &Tree, request: &DownstreamRequest, priority: i32, by: &str) {
+    pub(crate) fn open_tree(&mut self, tree: &Tree, request: &DownstreamRequest, priority: i32, by: &Actor) {
         if let Some(slot) = &tree.created {
-            self.plan_asked(slot, priority, Some(by.to_owned()), request.reason.clone());
+            self.plan_asked(slot, priority, Some(by.clone()), request.reason.clone());
         }
         for slot in tree.reopened.iter().chain(tree.killed.iter().map(|(slot, _)| slot)) {
             let reason = reason_for(slot, request);
             // A queued or held slot found its trigger met by what is about to change, and has to look again.
             if self.live(slot).is_some_and(|live| !live.slot.state.is_final()) {
-                self.end(slot, SlotEvent::Killed { by: by.to_owned(), reason: reason.clone() });
+                self.end(slot, SlotEvent::Killed { by: by.clone(), reason: reason.clone() });
             }
-            self.record(slot, SlotEvent::Reopened { by: by.to_owned(), reason, priority, backfill: None });
+            self.record(slot, SlotEvent::Reopened { by: by.clone(), reason, priority, backfill: None });
         }
     }
 }

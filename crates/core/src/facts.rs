@@ -7,7 +7,7 @@ use kelos_model::arguments::arguments;
 use kelos_model::event::Origin;
 use kelos_model::facts::ENDS;
 use kelos_model::{
-    Event, Fact, FactKey, Occurrence, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Subject, WorkflowId,
+    Actor, Event, Fact, FactKey, Occurrence, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Subject, WorkflowId,
 };
 
 use crate::past::PastOf;
@@ -19,7 +19,7 @@ pub(crate) type Listeners = BTreeMap<Subject, BTreeSet<WorkflowId>>;
 
 impl Core {
     /// Stores the facts that are new, and has those collect them who wait for them.
-    pub(crate) fn told<E>(&mut self, facts: Vec<Fact>, past: PastOf<'_, E>) -> Result<Done, E> {
+    pub(crate) fn told<E>(&mut self, by: &Actor, facts: Vec<Fact>, past: PastOf<'_, E>) -> Result<Done, E> {
         let facts: Vec<(Option<FactKey>, Fact)> = facts.into_iter().map(|fact| (fact.name(), fact)).collect();
         self.turn.past.look_up(facts.iter().filter_map(|(name, _)| name.as_ref()), past)?;
         let (mut new, mut known) = (0, 0);
@@ -30,7 +30,7 @@ impl Core {
             }
             new += 1;
             let what = fact.what.brief();
-            let seq = self.record_event(Event::Fact { fact });
+            let seq = self.record_event(Event::Fact { fact, by: Some(by.clone()) });
             self.turn.facts.extend(name.map(|name| (name, seq)));
             self.deliver(&what, Some(seq));
         }

@@ -8,7 +8,7 @@ use kelos_model::time::format_short;
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::trigger::Waker;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{BackfillId, Run, Slot, SlotKey, SlotState, Subject};
+use kelos_model::{Actor, BackfillId, Run, Slot, SlotKey, SlotState, Subject};
 
 /// A workflow: its row, and what is derived from it and its live slots.
 pub(crate) struct Task {
@@ -21,7 +21,7 @@ pub(crate) struct Task {
     /// The schedule that opens its jobs.
     pub(crate) feed: Option<CronSchedule>,
     /// Its backfills that are paused, and who paused them.
-    pub(crate) pauses: BTreeMap<BackfillId, String>,
+    pub(crate) pauses: BTreeMap<BackfillId, Actor>,
     /// What its trigger waits for among facts.
     pub(crate) subjects: BTreeSet<Subject>,
     /// The slot of an event schedule that collects, while there is one.
@@ -123,7 +123,7 @@ impl Task {
     }
 
     /// The paused backfill that a slot belongs to, and who paused it. What has a run goes on.
-    fn pause_of(&self, slot: &Slot) -> Option<(&BackfillId, &String)> {
+    fn pause_of(&self, slot: &Slot) -> Option<(&BackfillId, &Actor)> {
         let backfill = slot.backfill.as_ref().filter(|_| slot.state.is_idle())?;
         self.pauses.get_key_value(backfill)
     }

@@ -9,7 +9,7 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, BackfillMode, WorkflowRow};
 use kelos_model::{
-    BackfillId, Collected, EventRecord, Fact, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, SlotState,
+    Actor, BackfillId, Collected, EventRecord, Fact, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, SlotState,
     Workflow, WorkflowId,
 };
 use serde_json::Value;
@@ -108,7 +108,7 @@ pub enum Input {
         /// Comes back with the reply.
         token: u64,
         /// Who.
-        by: String,
+        by: Actor,
         /// What.
         ask: Ask,
     },
@@ -189,9 +189,19 @@ pub enum Ask {
     /// Open a slot again, and all that depends on it.
     RerunDownstream(DownstreamRequest),
     /// Leave a workflow alone: no planning, no looking, no dispatching. Runs that go on are recorded.
-    Pause(WorkflowId),
+    Pause {
+        /// Which.
+        workflow: WorkflowId,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
     /// End a pause.
-    Resume(WorkflowId),
+    Resume {
+        /// Which.
+        workflow: WorkflowId,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
     /// Open the slots of a range.
     Backfill(BackfillRequest),
     /// Kill what a backfill has waiting.
@@ -234,21 +244,48 @@ pub enum Ask {
     /// Count facts that somebody tells, in their order.
     Tell(Vec<Fact>),
     /// Create event schedules, disabled unless they say otherwise: all of them or none.
-    CreateSchedules(Vec<Arc<Workflow>>),
+    CreateSchedules {
+        /// Their definitions.
+        new: Vec<Arc<Workflow>>,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
     /// Put another definition in the place of an event schedule's. It stays enabled if it was.
-    ChangeSchedule(Arc<Workflow>),
+    ChangeSchedule {
+        /// The definition.
+        changed: Arc<Workflow>,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
     /// Delete event schedules: all of them or none.
-    DeleteSchedules(Vec<WorkflowId>),
+    DeleteSchedules {
+        /// Which.
+        schedules: Vec<WorkflowId>,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
     /// Enable an event schedule that is disabled.
-    Enable(WorkflowId),
+    Enable {
+        /// Which.
+        schedule: WorkflowId,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
     /// Disable an event schedule that is enabled, and end what it has pending.
-    Disable(WorkflowId),
+    Disable {
+        /// Which.
+        schedule: WorkflowId,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
     /// Enable those of some event schedules that are disabled and were last changed within a range.
     EnableChanged {
         /// Which.
         schedules: Vec<WorkflowId>,
         /// When.
         range: Range,
+        /// Why, in their words.
+        reason: Option<String>,
     },
     /// Have an event schedule or a program go now, without its trigger.
     Fire(FireRequest),
@@ -260,6 +297,8 @@ pub enum Ask {
         key: String,
         /// Its new value.
         value: Option<Value>,
+        /// Why, in their words.
+        reason: Option<String>,
     },
     /// Say what only the scheduler's memory knows about a slot.
     Inspect(SlotRef),

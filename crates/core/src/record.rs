@@ -7,6 +7,7 @@ use kelos_model::trigger::Waker;
 use kelos_model::workflow::LastRun;
 use kelos_model::{BackfillId, EventRecord, Run, RunId, RunState, SlotRef, SlotState, WorkflowId, slot};
 
+use crate::asks::Mandate;
 use crate::memory::Live;
 use crate::programs::HeldPosition;
 use crate::timers::Timer;
@@ -154,10 +155,11 @@ impl Core {
         bucket: String,
         key: String,
         value: Option<serde_json::Value>,
-        by: String,
+        mandate: Mandate,
     ) {
+        let Mandate { by, reason } = mandate;
         self.turn.registers.push((bucket.clone(), key.clone(), value.clone()));
-        self.log(0, Event::Register { bucket, key, value, by: Some(by) });
+        self.log(0, Event::Register { bucket, key, value, by: Some(by), reason });
     }
 }
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use kelos_model::event::Abort;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::Keys;
-use kelos_model::{SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
+use crate::asks::{Mandate, split};
 use crate::port::{DEPLOYMENTS, Deployment, FireRequest};
 use crate::{Core, Done, Refusal, Reply};
 
@@ -39,7 +40,8 @@ impl Core {
         let with_moments = self.projects_with_moments(&all);
         for (project, how) in deployed.iter().filter(|(project, _)| with_moments.contains(*project)) {
             let value = (!how.digest.is_empty()).then(|| serde_json::Value::String(how.digest.clone()));
-            self.record_register(DEPLOYMENTS.to_owned(), project.clone(), value, "deployment".to_owned());
+            let mandate = Mandate { by: Actor::system("deployment"), reason: None };
+            self.record_register(DEPLOYMENTS.to_owned(), project.clone(), value, mandate);
         }
         all
     }
@@ -82,12 +84,12 @@ impl Core {
         Arc::new(bound)
     }
 
-    pub(crate) fn create_schedules(&mut self, new: Vec<Arc<Workflow>>, by: &str) -> Reply {
+    pub(crate) fn create_schedules(&mut self, new: Vec<Arc<Workflow>>, mandate: &Mandate) -> Reply {
         for one in &new {
             self.check_new(one)?;
         }
         for one in new {
-            self.put_schedule(one, by);
+            self.put_schedule(one, mandate);
         }
         Ok(Done::Plainly)
     }
@@ -107,32 +109,32 @@ impl Core {
         there.then_some(()).ok_or_else(none)
     }
 
-    fn put_schedule(&mut self, schedule: Arc<Workflow>, by: &str) {
+    fn put_schedule(&mut self, schedule: Arc<Workflow>, mandate: &Mandate) {
         let id = schedule.id.clone();
         let program = schedule.keys.events().and_then(|events| self.tasks.get(&events.program));
         let programs = program.map(|task| (task.row.id.clone(), task.row.definition.clone())).into_iter().collect();
         let bound = self.bound(schedule, &programs);
-        self.define_alone(&id, &bound, by);
+        self.define_alone(&id, &bound, mandate);
     }
 
-    pub(crate) fn change_schedule(&mut self, changed: Arc<Workflow>, by: &str) -> Reply {
+    pub(crate) fn change_schedule(&mut self, changed: Arc<Workflow>, mandate: &Mandate) -> Reply {
         self.event_schedule(&changed.id)?;
         let Keys::Events(events) = &changed.keys else { return Err(Refusal::NoEventSchedule(changed.id.clone())) };
         self.check_program(&changed.id, &events.program)?;
         let id = changed.id.clone();
         // What it had pending goes, also where the definition is the same: it is as if it were created anew.
-        self.abort_pending(&id, Abort::Changed, Some(by));
-        self.put_schedule(changed, by);
+        self.abort_pending(&id, Abort::Changed, Some(mandate));
+        self.put_schedule(changed, mandate);
         self.touch(&id);
         Ok(Done::Plainly)
     }
 
-    pub(crate) fn delete_schedules(&mut self, gone: &[WorkflowId], by: &str) -> Reply {
+    pub(crate) fn delete_schedules(&mut self, gone: &[WorkflowId], mandate: &Mandate) -> Reply {
         for id in gone {
             self.event_schedule(id)?;
         }
         for id in gone {
-            self.remove(id, Some(by));
+            self.remove(id, Some(mandate));
         }
         Ok(Done::Plainly)
     }
@@ -143,21 +145,21 @@ impl Core {
         task.map(|task| task.row.paused).ok_or_else(|| Refusal::NoEventSchedule(id.clone()))
     }
 
-    pub(crate) fn enable(&mut self, id: &WorkflowId, by: String) -> Reply {
+    pub(crate) fn enable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Reply {
         if !self.event_schedule(id)? {
             return Err(Refusal::AlreadyEnabled(id.clone()));
         }
-        self.resume(id, by)
+        self.resume(id, mandate)
     }
 
-    pub(crate) fn disable(&mut self, id: &WorkflowId, by: String) -> Reply {
+    pub(crate) fn disable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Reply {
         if self.event_schedule(id)? {
             return Err(Refusal::AlreadyDisabled(id.clone()));
         }
-        self.pause(id, by)
+        self.pause(id, mandate)
     }
 
-    pub(crate) fn enable_changed(&mut self, schedules: &[WorkflowId], range: Range, by: &str) -> Reply {
+    pub(crate) fn enable_changed(&mut self, schedules: &[WorkflowId], range: Range, mandate: &Mandate) -> Reply {
         let is_meant = |id: &&WorkflowId| {
             let task = self.tasks.get(*id).filter(|task| task.row.present && task.row.paused);
             let task = task.filter(|task| task.row.definition.keys.events().is_some());
@@ -165,17 +167,17 @@ impl Core {
         };
         let meant: Vec<_> = schedules.iter().filter(is_meant).cloned().collect();
         for id in &meant {
-            self.resume(id, by.to_owned())?;
+            self.resume(id, mandate)?;
         }
         Ok(Done::Enabled(meant))
     }
 
     /// What being enabled or disabled means to an event schedule, beside its being paused or not.
-    pub(crate) fn switched(&mut self, id: &WorkflowId, by: &str) {
+    pub(crate) fn switched(&mut self, id: &WorkflowId, mandate: &Mandate) {
         let Ok(disabled) = self.event_schedule(id) else { return };
         self.touch(id);
         if disabled {
-            self.abort_pending(id, Abort::Disabled, Some(by));
+            self.abort_pending(id, Abort::Disabled, Some(mandate));
         }
     }
 
@@ -190,7 +192,7 @@ impl Core {
 
     /// Ends what an event schedule has not started yet. What runs goes on, and so does what is tried again, unless the
     /// schedule is gone.
-    pub(crate) fn abort_pending(&mut self, id: &WorkflowId, cause: Abort, by: Option<&str>) {
+    pub(crate) fn abort_pending(&mut self, id: &WorkflowId, cause: Abort, mandate: Option<&Mandate>) {
         let Some(task) = self.tasks.get(id) else { return };
         let gone = cause == Abort::Deleted;
         let pending = task.slots.iter().filter(|(_, live)| match live.slot.state {
@@ -200,11 +202,12 @@ impl Core {
         });
         for key in pending.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             let slot = SlotRef::new(id.clone(), key);
-            self.record(&slot, SlotEvent::Aborted { cause, by: by.map(str::to_owned) });
+            let (by, reason) = split(mandate);
+            self.record(&slot, SlotEvent::Aborted { cause, by, reason });
         }
     }
 
-    pub(crate) fn fire_now(&mut self, request: FireRequest, by: String) -> Reply {
+    pub(crate) fn fire_now(&mut self, request: FireRequest, by: Actor) -> Reply {
         let FireRequest { workflow, arguments, unconstrained, reason } = request;
         let task = self.tasks.get(&workflow).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(workflow.clone()))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kelos_model::SlotRef;
+use kelos_model::{Actor, SlotRef};
 
 use crate::past::PastOf;
 use crate::{Core, Done, DownstreamRequest, Reply, SubmitRequest, Submitted};
@@ -20,17 +20,17 @@ impl Core {
         self.recall_downstream(&ended, &opened, past)
     }
 
-    pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &str) -> Reply {
+    pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &Actor) -> Reply {
         for job in &request.jobs {
             self.check_openable(job)?;
         }
         Ok(Done::Submitted(request.jobs.iter().map(|job| self.submit_one(job, request, by)).collect()))
     }
 
-    fn submit_one(&mut self, job: &SlotRef, request: &SubmitRequest, by: &str) -> Submitted {
+    fn submit_one(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> Submitted {
         match self.live(job).map(|live| live.slot.state) {
             None => {
-                self.plan_asked(job, request.priority, Some(by.to_owned()), request.reason.clone());
+                self.plan_asked(job, request.priority, Some(by.clone()), request.reason.clone());
                 Submitted::Opened
             }
             Some(state) if state.is_final() && request.readd => self.readd(job, request, by),
@@ -39,7 +39,7 @@ impl Core {
     }
 
     /// Opens a job again with what depends on it. What runs goes on; what waits looks again anyway.
-    fn readd(&mut self, job: &SlotRef, request: &SubmitRequest, by: &str) -> Submitted {
+    fn readd(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> Submitted {
         let mut tree = self.sort_tree(self.downstream(job));
         tree.killed.clear();
         let descendants = u32::try_from(tree.reopened.len().saturating_sub(1)).unwrap_or(u32::MAX);

@@ -14,7 +14,7 @@ use kelos_core::{Ask, Command, Config, Input, Offer, SubmitRequest};
 use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member, Wanted};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
-use kelos_model::{Outcome, RunId, SlotRef, Workflow, WorkflowId};
+use kelos_model::{Actor, Outcome, RunId, SlotRef, Workflow, WorkflowId};
 use kelos_store::{SqliteStore, Store};
 
 type Done<T> = Result<T, Box<dyn Error>>;
@@ -87,7 +87,7 @@ impl World {
 
     fn submit(&mut self, jobs: Vec<SlotRef>) -> Done<Vec<RunId>> {
         let request = SubmitRequest { jobs, priority: 0, readd: false, reason: None };
-        self.turn(vec![Input::Asked { token: 0, by: "bench".to_owned(), ask: Ask::Submit(request) }])
+        self.turn(vec![Input::Asked { token: 0, by: Actor::person("bench"), ask: Ask::Submit(request) }])
     }
 
     fn started(&mut self, runs: &[RunId]) -> Done<()> {

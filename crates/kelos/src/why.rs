@@ -8,7 +8,9 @@ use kelos_model::event::{Event, Origin};
 use kelos_model::reason;
 use kelos_model::time::{CronSchedule, ScheduleProblem, text};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, slot};
+use kelos_model::{
+    Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, slot,
+};
 use kelos_store::{Reader, StoreError};
 use serde::Serialize;
 
@@ -168,7 +170,8 @@ impl Why {
 
 async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
     // What memory knows is an extra: an engine that is busy or stands by does not hold the answer back.
-    let asked = handle.ask("why", Ask::Inspect(slot.clone()));
+    let by = Actor::system("why");
+    let asked = handle.ask(&by, Ask::Inspect(slot.clone()));
     match tokio::time::timeout(std::time::Duration::from_secs(1), asked).await {
         Ok(Ok(Done::Inspected(inspection))) => Some(inspection),
         _ => None,
@@ -455,7 +458,7 @@ impl Absent<'_> {
 fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
     match what {
         SlotEvent::Planned { origin, by, reason, .. } => {
-            let opened = opened_words(origin, by.as_deref(), reason.as_deref());
+            let opened = opened_words(origin, by.as_ref(), reason.as_deref());
             format!("waiting since {since}{opened}{}{}", rest(why), expires(why))
         }
         SlotEvent::BackoffEnded => format!("waiting since {since}{}", rest(why)),
@@ -491,8 +494,9 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
         SlotEvent::Expired { timeout_seconds, explanation } => {
             format!("expired at {since}{}", ends::expired(slot, why, *timeout_seconds, explanation))
         }
-        SlotEvent::Aborted { cause, by } => {
-            format!("skipped at {since}, {}", ends::aborted(*cause, by.as_deref(), why))
+        SlotEvent::Aborted { cause, by, reason } => {
+            let reason = reason_words(reason.as_deref());
+            format!("skipped at {since}, {}", ends::aborted(*cause, by.as_ref(), &reason, why))
         }
         SlotEvent::Imported { from, there, .. } => {
             let rest = rest(why);
@@ -517,7 +521,7 @@ fn expires(why: &Why) -> String {
 }
 
 /// Which other job, or who, opened one.
-fn opened_words(origin: &Origin, by: Option<&str>, reason: Option<&str>) -> String {
+fn opened_words(origin: &Origin, by: Option<&Actor>, reason: Option<&str>) -> String {
     match origin {
         Origin::Parent(parent) => format!(", when its parent {} had succeeded", parent.short()),
         Origin::Child(child) => format!(", when it was opened for {}", child.short()),

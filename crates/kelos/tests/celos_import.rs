@@ -15,7 +15,7 @@ use kelos::model::slot::apply;
 use kelos::model::time::{CronSchedule, Schedule, parse_instant};
 use kelos::model::workflow::{Job, Keys, Source};
 use kelos::model::{
-    Event, EventRecord, Outcome, RetryPolicy, RunState, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
+    Actor, Event, EventRecord, Outcome, RetryPolicy, RunState, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
 use kelos::store::{MemoryDisk, MemoryStore, Reader, SlotFilter, SqliteStore, Store};
 use kelos::turn::Turns;
@@ -402,10 +402,10 @@ fn what_kelos_did_since_is_kept() {
     take(&mut store, celos.path(), &definitions(&all), &options());
     drop(store);
     let mut scheduler = Scheduler::start(&disk, &all, at(NOW));
-    let ask = |ask| Input::Asked { token: 1, by: "ann".to_owned(), ask };
+    let ask = |ask| Input::Asked { token: 1, by: Actor::person("ann"), ask };
     scheduler.feed(at(NOW), ask(Ask::Rerun { slot: slot("w", "2016-02-10T08:00Z"), reason: None }));
-    scheduler.feed(at(NOW), ask(Ask::Resume(named("w"))));
-    let gone = Ask::SetRegister { bucket: "some bucket".to_owned(), key: "käy".to_owned(), value: None };
+    scheduler.feed(at(NOW), ask(Ask::Resume { workflow: named("w"), reason: None }));
+    let gone = Ask::SetRegister { bucket: "some bucket".to_owned(), key: "käy".to_owned(), value: None, reason: None };
     scheduler.feed(at(NOW), ask(gone));
     scheduler.stop();
     let mut store = MemoryStore::on(&disk);
@@ -498,9 +498,9 @@ fn jobs_with_ids_are_left_out_and_named() {
     let mut scheduler = Scheduler::start(&disk, &[Arc::new(jobs), hourly("w", "oozie")], at(NOW));
     let job = SlotRef::job(named("jobs"), "7".into());
     let request = SubmitRequest { jobs: vec![job], priority: 0, readd: false, reason: None };
-    scheduler.feed(at(NOW), Input::Asked { token: 1, by: "ann".to_owned(), ask: Ask::Submit(request) });
-    let paused = Ask::Pause(named("jobs"));
-    scheduler.feed(at(NOW), Input::Asked { token: 2, by: "ann".to_owned(), ask: paused });
+    scheduler.feed(at(NOW), Input::Asked { token: 1, by: Actor::person("ann"), ask: Ask::Submit(request) });
+    let paused = Ask::Pause { workflow: named("jobs"), reason: None };
+    scheduler.feed(at(NOW), Input::Asked { token: 2, by: Actor::person("ann"), ask: paused });
     scheduler.stop();
     let target = tempfile::tempdir().unwrap();
     let exported = export_to(&mut MemoryStore::on(&disk), target.path(), false).unwrap();

@@ -10,7 +10,7 @@ use kelos::engine::{self, AskError, EngineParts, Handle, Pace, Status};
 use kelos::executor::Executors;
 use kelos::job::NoFunctions;
 use kelos::model::workflow::{EventKeys, Job, Keys, WorkflowRow};
-use kelos::model::{Trigger, Workflow, WorkflowId};
+use kelos::model::{Actor, Trigger, Workflow, WorkflowId};
 use kelos::script::{Folders, Limits};
 use kelos::scripts::ScriptFolder;
 use kelos::storage::{Storage, StorageConfig};
@@ -74,12 +74,12 @@ impl Living {
     /// Loads the files, and waits until the engine has taken them in.
     async fn load(&self) {
         self.scripts.reload(&self.handle);
-        let nobody = self.ask(Ask::Enable(id("nobody"))).await;
+        let nobody = self.ask(Ask::Enable { schedule: id("nobody"), reason: None }).await;
         assert!(matches!(nobody, Err(AskError::Refused(Refusal::NoEventSchedule(_)))), "{nobody:?}");
     }
 
     async fn ask(&self, ask: Ask) -> Result<(), AskError> {
-        self.handle.ask("test", ask).await.map(drop)
+        self.handle.ask(&Actor::person("test"), ask).await.map(drop)
     }
 
     fn row(&self, name: &str) -> Option<WorkflowRow> {
@@ -107,7 +107,11 @@ impl Living {
             trigger: Trigger::Partitions { dataset: "ds".into(), count },
             ..Workflow::keyed(id(name), Keys::Events(Box::new(keys)), Job::new("command", serde_json::Map::new()))
         });
-        let ask = if is_new { Ask::CreateSchedules(vec![schedule]) } else { Ask::ChangeSchedule(schedule) };
+        let ask = if is_new {
+            Ask::CreateSchedules { new: vec![schedule], reason: None }
+        } else {
+            Ask::ChangeSchedule { changed: schedule, reason: None }
+        };
         self.ask(ask).await.unwrap();
     }
 }
@@ -129,7 +133,7 @@ async fn what_people_changed_holds_until_the_file_changes() {
     let living = house.start().await;
     assert_eq!(living.names(), ["shop.s", "shop.wf"]);
     assert!(living.row("shop.s").unwrap().paused);
-    living.ask(Ask::Enable(id("shop.s"))).await.unwrap();
+    living.ask(Ask::Enable { schedule: id("shop.s"), reason: None }).await.unwrap();
     living.change("shop.s", 7, false).await;
     living.change("shop.own", 5, true).await;
     // Another file is no deployment of this one, and neither is a restart.

@@ -12,7 +12,7 @@ use kelos::local::RunSpec;
 use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule};
 use kelos::model::workflow::{EventKeys, Job, Keys, Program};
-use kelos::model::{Outcome, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::model::{Actor, Outcome, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
 use kelos::store::{MemoryStore, SlotFilter};
 use kelos::{Node, NodeConfig};
 use serde_json::{Map, Value, json};
@@ -70,7 +70,7 @@ impl Bench {
         status.wait_for(leads).await.unwrap();
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let request = FireRequest { workflow: named(id), arguments, unconstrained: false, reason: None };
-        match self.node.handle().ask("test", Ask::Fire(request)).await.unwrap() {
+        match self.node.handle().ask(&Actor::person("test"), Ask::Fire(request)).await.unwrap() {
             Done::Fired(slot) => slot,
             other => panic!("expected a slot, not {other:?}"),
         }

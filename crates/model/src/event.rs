@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use std::collections::BTreeMap;
 
+use crate::actor::Actor;
 use crate::facts::{Fact, Occurrence};
 use crate::id::{BackfillId, WorkflowId};
 use crate::key::SlotRef;
@@ -57,6 +58,9 @@ pub enum Event {
     Fact {
         /// What.
         fact: Fact,
+        /// Who told; events of before this was noted say nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// To a register, the small key and value store that scripts read.
     Register {
@@ -69,7 +73,10 @@ pub enum Event {
         value: Option<Value>,
         /// Who asked for it; events of before this was noted say nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<Actor>,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
 }
 
@@ -119,7 +126,7 @@ pub enum SlotEvent {
         backfill: Option<BackfillId>,
         /// Who asked for it, where a person did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<Actor>,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -135,7 +142,7 @@ pub enum SlotEvent {
     /// Somebody has it go without its trigger.
     FiredBy {
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -172,7 +179,10 @@ pub enum SlotEvent {
         cause: Abort,
         /// Who, where a person did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<Actor>,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// It waited too long.
     Expired {
@@ -246,7 +256,7 @@ pub enum SlotEvent {
     /// A person ended it.
     Killed {
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -254,7 +264,7 @@ pub enum SlotEvent {
     /// A person says that what it was for is done; whoever waits for its success may go.
     MarkedSucceeded {
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -262,7 +272,7 @@ pub enum SlotEvent {
     /// A person says that it is not to go.
     SkippedBy {
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -277,7 +287,7 @@ pub enum SlotEvent {
     /// A person or a backfill opened it again.
     Reopened {
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -296,12 +306,15 @@ pub enum SlotEvent {
         backfill: BackfillId,
         /// Who gave the backfill another priority; none where the backfill adopted it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<Actor>,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// A person asked for it while it was live: it goes although its workflow starts later.
     Requested {
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -360,13 +373,19 @@ pub enum WorkflowEvent {
         version: u32,
         /// Who, where a person did and not a file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<Actor>,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Its definition went away; its slots stay as they are.
     Removed {
         /// Who, where a person did and not a file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<Actor>,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Its slots in a range were planned.
     Planned {
@@ -390,12 +409,18 @@ pub enum WorkflowEvent {
     /// A person paused it; an event schedule was disabled.
     Paused {
         /// Who.
-        by: String,
+        by: Actor,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// A person resumed it.
     Resumed {
         /// Who.
-        by: String,
+        by: Actor,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Its slots were taken over from the database of another scheduler.
     Imported {
@@ -423,7 +448,7 @@ pub enum BackfillEvent {
         /// Larger goes first.
         priority: i32,
         /// Who asked.
-        by: String,
+        by: Actor,
         /// How many slots came to be, were reopened, or were live and adopted.
         slots: u32,
         /// Why, in their words.
@@ -433,7 +458,7 @@ pub enum BackfillEvent {
     /// Its waiting and queued slots were killed.
     Cancelled {
         /// Who asked.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -441,7 +466,7 @@ pub enum BackfillEvent {
     /// A person paused it: its slots that have no run are left alone.
     Paused {
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -449,7 +474,7 @@ pub enum BackfillEvent {
     /// A person resumed it.
     Resumed {
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -459,7 +484,7 @@ pub enum BackfillEvent {
         /// Larger goes first.
         priority: i32,
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -469,7 +494,7 @@ pub enum BackfillEvent {
         /// How many there were.
         slots: u32,
         /// Who.
-        by: String,
+        by: Actor,
         /// Why, in their words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,

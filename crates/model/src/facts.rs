@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::actor::Actor;
 use crate::id::WorkflowId;
 use crate::slot::SlotState;
 
@@ -254,7 +255,7 @@ pub struct Asked {
     pub unconstrained: bool,
     /// Who, where that was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub by: Option<Actor>,
 }
 
 impl Collected {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout, clippy::print_stderr)]
 
+pub mod actor;
 pub mod arguments;
 pub mod constraint;
 pub mod event;
@@ -27,6 +28,7 @@ pub mod time;
 pub mod trigger;
 pub mod workflow;
 
+pub use actor::{Actor, ActorKind};
 pub use constraint::{Constraint, Gate, Otherwise};
 pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};
 pub use facts::{Collected, Fact, FactKey, Occurrence, Subject};

@@ -282,7 +282,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
                 collected.again = true;
             }
         }
-        SlotEvent::Prioritised { priority, backfill, by } => {
+        SlotEvent::Prioritised { priority, backfill, by, .. } => {
             slot.priority = *priority;
             slot.backfill = Some(backfill.clone());
             slot.requested = true;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::actor::Actor;
 use crate::constraint::Constraint;
 use crate::function::FunctionRef;
 use crate::id::{BackfillId, PoolId, WorkflowId};
@@ -451,7 +452,7 @@ pub struct Backfill {
     /// Larger goes first.
     pub priority: i32,
     /// Who asked.
-    pub by: String,
+    pub by: Actor,
     /// When.
     pub created_at: Timestamp,
     /// When it was cancelled.
@@ -472,5 +473,5 @@ pub struct Pause {
     /// Since when.
     pub at: Timestamp,
     /// Who asked.
-    pub by: String,
+    pub by: Actor,
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use kelos_model::slot::apply;
-use kelos_model::{Slot, SlotEvent, SlotState};
+use kelos_model::{Actor, Slot, SlotEvent, SlotState};
 use proptest::prelude::*;
 
 use support::{events, expect};
@@ -111,7 +111,7 @@ fn an_imported_slot_is_whole_or_not_at_all() {
 
 #[test]
 fn nothing_is_marked_as_succeeded_while_its_run_is_alive() {
-    let mark = SlotEvent::MarkedSucceeded { by: "ann".to_owned(), reason: None };
+    let mark = SlotEvent::MarkedSucceeded { by: Actor::person("ann"), reason: None };
     let marked = |slot| apply(Some(slot), &mark, Timestamp::UNIX_EPOCH, 2);
     let killed = slot(SlotState::Killed);
     assert_eq!(marked(Slot { run_alive: true, ..killed.clone() }), None);
@@ -120,7 +120,7 @@ fn nothing_is_marked_as_succeeded_while_its_run_is_alive() {
 
 #[test]
 fn the_run_of_a_skipped_slot_still_comes_to_its_end() {
-    let skip = SlotEvent::SkippedBy { by: "ann".to_owned(), reason: None };
+    let skip = SlotEvent::SkippedBy { by: Actor::person("ann"), reason: None };
     let skipped = apply(Some(slot(SlotState::Running)), &skip, Timestamp::UNIX_EPOCH, 2).unwrap();
     assert!(skipped.state == SlotState::Skipped && skipped.is_live());
     let end = SlotEvent::RunEnded { run: 1, outcome: kelos_model::Outcome::Killed };

@@ -18,7 +18,7 @@ use kelos::model::time::schedule::Schedule;
 use kelos::model::time::{Cron, CronSchedule};
 use kelos::model::workflow::{Job, Moments, Planned, WorkflowRow};
 use kelos::model::{
-    Event, EventRecord, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow,
+    Actor, Event, EventRecord, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow,
     WorkflowId,
 };
 use kelos::store::{Columns, Commit, Reader, SlotRow, SqliteStore, Store};
@@ -163,7 +163,7 @@ fn fill(path: &Path, finished: usize) -> Answer {
             seq += 1;
             let slot = SlotRef::at(id(number), ago(hour));
             let (state, what) = match seq % 100 {
-                0 => (SlotState::Killed, SlotEvent::Killed { by: "bench".to_owned(), reason: None }),
+                0 => (SlotState::Killed, SlotEvent::Killed { by: Actor::person("bench"), reason: None }),
                 _ => (SlotState::Succeeded, SlotEvent::Succeeded { run: 1 }),
             };
             let own = Slot { last_event: seq, last_run: 1, last_run_seq: seq, ..Slot::new(state, ago(hour)) };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos::core::{Ask, Done};
 use kelos::executor::Reports;
-use kelos::model::{Probe, ProbeAnswer};
+use kelos::model::{Actor, Probe, ProbeAnswer};
 use kelos::prober::Prober;
 use kelos::store::{Reader, StoreError};
 use kelos::{AskError, Handle, Node, core};
@@ -143,7 +143,7 @@ impl App {
         }
     }
 
-    pub(crate) async fn ask(&self, by: &str, ask: Ask) -> Result<Done, AskError> {
+    pub(crate) async fn ask(&self, by: &Actor, ask: Ask) -> Result<Done, AskError> {
         self.handle().ask(by, ask).await
     }
 

@@ -182,7 +182,7 @@ fn by_project(workflows: &[WorkflowRow]) -> Vec<Group> {
 /// What to ask of the engine so that these groups hold; without any, the file's or those by project.
 pub(crate) fn ask(groups: Option<&Groups>) -> Ask {
     let value = groups.and_then(Groups::value);
-    Ask::SetRegister { bucket: REGISTER.0.to_owned(), key: REGISTER.1.to_owned(), value }
+    Ask::SetRegister { bucket: REGISTER.0.to_owned(), key: REGISTER.1.to_owned(), value, reason: None }
 }
 
 /// Whether an event says that other groups hold.

@@ -7,6 +7,7 @@
 
 mod api;
 mod app;
+mod caller;
 mod cdap;
 mod celos;
 mod groups;

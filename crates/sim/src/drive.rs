@@ -7,7 +7,7 @@ use kelos::turn::Turns;
 use kelos_core::{Ask, Command, DEPLOYMENTS, Input, WORKER};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
-use kelos_model::{Probe, RunId, SlotRef, WorkflowId};
+use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
 use kelos_store::{MemoryDisk, MemoryStore, SlotFilter, Store, StoreError};
 
 use crate::Figures;
@@ -122,7 +122,7 @@ impl Drive {
     fn plan_faults(&mut self) {
         let span = self.workload.end.as_second() - self.workload.start.as_second();
         for (token, (at, ask)) in self.workload.asks.clone().into_iter().enumerate() {
-            self.at(at, Action::Input(Input::Asked { token: token as u64, by: "somebody".to_owned(), ask }));
+            self.at(at, Action::Input(Input::Asked { token: token as u64, by: Actor::person("somebody"), ask }));
         }
         for (at, deed) in self.fleet.agenda().collect::<Vec<_>>() {
             self.at(at, Action::Work(deed));
@@ -337,8 +337,8 @@ impl Drive {
         let later = self.clock() + SignedDuration::from_hours(24);
         let lease = other.lease("another", later, 10_000).map_err(|error| format!("failed to {error}"))?;
         lease.ok_or("a stalled leader could not be overtaken")?;
-        let ask = Ask::SetRegister { bucket: "b".to_owned(), key: "k".to_owned(), value: None };
-        let input = Input::Asked { token: 0, by: "somebody".to_owned(), ask };
+        let ask = Ask::SetRegister { bucket: "b".to_owned(), key: "k".to_owned(), value: None, reason: None };
+        let input = Input::Asked { token: 0, by: Actor::person("somebody"), ask };
         self.store.per_mille = 0;
         let clock = self.clock();
         match self.turns.turn(&mut self.store, clock, [input]) {

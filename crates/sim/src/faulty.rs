@@ -76,7 +76,7 @@ mod tests {
 
     use kelos::turn::Turns;
     use kelos_core::{Ask, Input};
-    use kelos_model::SlotRef;
+    use kelos_model::{Actor, SlotRef};
 
     use super::*;
     use crate::workload::Workload;
@@ -93,7 +93,7 @@ mod tests {
         turns.turn(&mut store, now, [Input::Definitions { all, deployed: BTreeMap::new() }]).unwrap();
         store.per_mille = 1000;
         let ask = Ask::Kill { slot, reason: None };
-        let failed = turns.turn(&mut store, now, [Input::Asked { token: 0, by: "somebody".to_owned(), ask }]);
+        let failed = turns.turn(&mut store, now, [Input::Asked { token: 0, by: Actor::person("somebody"), ask }]);
         let is_of_the_read =
             |error: StoreError| matches!(error, StoreError::Medium { doing, .. } if doing == "recall slots");
         assert!(failed.is_err_and(is_of_the_read));

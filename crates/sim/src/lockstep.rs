@@ -8,7 +8,7 @@ use kelos::turn::Turns;
 use kelos_core::{Ask, Command, Input};
 use kelos_model::run::Report;
 use kelos_model::workflow::Keys;
-use kelos_model::{Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_model::{Actor, Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
 use kelos_store::{MemoryDisk, MemoryStore, SlotFilter, Store};
 
 use crate::past::Past;
@@ -123,8 +123,8 @@ fn redefines_jobs(workload: &Workload) -> bool {
 /// The definitions of files, and those that people make.
 fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Workflow>> {
     let asked = workload.asks.iter_mut().flat_map(|(_, ask)| match ask {
-        Ask::CreateSchedules(new) => &mut new[..],
-        Ask::ChangeSchedule(changed) => std::slice::from_mut(changed),
+        Ask::CreateSchedules { new, .. } => &mut new[..],
+        Ask::ChangeSchedule { changed, .. } => std::slice::from_mut(changed),
         _ => &mut [],
     });
     workload.definitions.iter_mut().flat_map(|(_, all)| all).chain(asked)
@@ -289,7 +289,7 @@ impl Pair {
         }
         // What ends runs is answered at once.
         let is_late = is_late && matches!(ask, Ask::Tell(_));
-        self.tell(Input::Asked { token: 0, by: "somebody".to_owned(), ask }, is_late)
+        self.tell(Input::Asked { token: 0, by: Actor::person("somebody"), ask }, is_late)
     }
 
     fn end(&mut self, run: &RunId, is_late: bool) -> Result<(), String> {

@@ -398,16 +398,16 @@ impl Spec {
 
     fn comply(&mut self, ask: &Ask, now: Timestamp) -> Vec<RunId> {
         match ask {
-            Ask::Pause(id) | Ask::Resume(id) if self.workflows.contains_key(id) => {
-                self.switch(id, matches!(ask, Ask::Pause(_)), now);
+            Ask::Pause { workflow: id, .. } | Ask::Resume { workflow: id, .. } if self.workflows.contains_key(id) => {
+                self.switch(id, matches!(ask, Ask::Pause { .. }), now);
             }
-            Ask::Enable(id) | Ask::Disable(id) if self.is_event_schedule(id) => {
-                self.switch(id, matches!(ask, Ask::Disable(_)), now);
+            Ask::Enable { schedule: id, .. } | Ask::Disable { schedule: id, .. } if self.is_event_schedule(id) => {
+                self.switch(id, matches!(ask, Ask::Disable { .. }), now);
             }
-            Ask::EnableChanged { schedules, range } => self.enable_changed(schedules, *range, now),
-            Ask::CreateSchedules(new) => self.create(new, now),
-            Ask::ChangeSchedule(changed) => self.change(changed, now),
-            Ask::DeleteSchedules(gone) => self.delete(gone, now),
+            Ask::EnableChanged { schedules, range, .. } => self.enable_changed(schedules, *range, now),
+            Ask::CreateSchedules { new, .. } => self.create(new, now),
+            Ask::ChangeSchedule { changed, .. } => self.change(changed, now),
+            Ask::DeleteSchedules { schedules: gone, .. } => self.delete(gone, now),
             Ask::Fire(request) => self.fire_now(request, now),
             Ask::Tell(facts) => self.tell(facts, now),
             Ask::Rerun { slot, .. } if self.has(slot) && !self.apps.is_hopeless(slot) => {

@@ -306,8 +306,8 @@ fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) ->
     let ask = match rng.below(8) {
         0..=2 => Ask::Rerun { slot, reason: None },
         3 | 4 => Ask::Kill { slot, reason: None },
-        5 => Ask::Pause(workflow),
-        6 => Ask::Resume(workflow),
+        5 => Ask::Pause { workflow, reason: None },
+        6 => Ask::Resume { workflow, reason: None },
         _ => Ask::Backfill(BackfillRequest {
             id: BackfillId::new(&format!("b{}", rng.below(1000))).unwrap_or_else(|_| unreachable!("a plain name")),
             workflow,

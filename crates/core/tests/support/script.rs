@@ -70,18 +70,18 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "define" => define(world, &mut words)?,
         "create" => {
             let schedule = workflow(world, &mut words)?;
-            world.ask(Ask::CreateSchedules(vec![schedule]))
+            world.ask(Ask::CreateSchedules { new: vec![schedule], reason: None })
         }
         "change" => {
             let schedule = workflow(world, &mut words)?;
-            world.ask(Ask::ChangeSchedule(schedule))
+            world.ask(Ask::ChangeSchedule { changed: schedule, reason: None })
         }
-        "delete" => world.ask(Ask::DeleteSchedules(words.rest_workflows()?)),
-        "enable" => world.ask(Ask::Enable(words.workflow()?)),
-        "disable" => world.ask(Ask::Disable(words.workflow()?)),
+        "delete" => world.ask(Ask::DeleteSchedules { schedules: words.rest_workflows()?, reason: None }),
+        "enable" => world.ask(Ask::Enable { schedule: words.workflow()?, reason: None }),
+        "disable" => world.ask(Ask::Disable { schedule: words.workflow()?, reason: None }),
         "reenable" => {
             let range = Range::new(words.time(world)?, words.time(world)?);
-            world.ask(Ask::EnableChanged { schedules: words.rest_workflows()?, range })
+            world.ask(Ask::EnableChanged { schedules: words.rest_workflows()?, range, reason: None })
         }
         "fire" => {
             let workflow = words.workflow()?;
@@ -105,8 +105,8 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             world.defined.remove(&words.workflow()?);
             world.define()
         }
-        "pause" => world.ask(Ask::Pause(words.workflow()?)),
-        "resume" => world.ask(Ask::Resume(words.workflow()?)),
+        "pause" => world.ask(Ask::Pause { workflow: words.workflow()?, reason: None }),
+        "resume" => world.ask(Ask::Resume { workflow: words.workflow()?, reason: None }),
         "restart" => world.restart(),
         "restore" => world.restore(),
         "load" => world.define(),

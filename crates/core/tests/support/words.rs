@@ -111,7 +111,9 @@ impl Words {
                 };
                 Line { slot: None, mark, text }
             }
-            Event::Fact { fact } => Line { slot: None, mark, text: format!("{} tells: {}", fact.source, fact.what) },
+            Event::Fact { fact, .. } => {
+                Line { slot: None, mark, text: format!("{} tells: {}", fact.source, fact.what) }
+            }
             Event::Register { bucket, .. } if bucket == kelos_core::DEPLOYMENTS => {
                 Line { slot: None, mark, text: String::new() }
             }
@@ -157,7 +159,7 @@ impl Words {
             SlotEvent::SkippedBy { by, reason } => format!("skipped by {by}{}", because(reason)),
             SlotEvent::RunEnded { run, outcome } => format!("#{run} is gone ({})", ended(outcome)),
             SlotEvent::Reopened { by, priority, .. } => format!("reopened by {by}{}", weight(*priority)),
-            SlotEvent::Prioritised { priority, backfill, by: None } => {
+            SlotEvent::Prioritised { priority, backfill, by: None, .. } => {
                 format!("adopted by {backfill}, priority {priority}")
             }
             SlotEvent::Prioritised { priority, .. } => format!("has priority {priority}"),

@@ -11,7 +11,9 @@ use kelos_model::jobs::Relation;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot};
+use kelos_model::{
+    Actor, BackfillId, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot,
+};
 
 use super::words::Words;
 
@@ -143,7 +145,7 @@ impl World {
 
     /// Asks for something.
     pub(crate) fn ask(&mut self, ask: Ask) -> Vec<String> {
-        self.turn(vec![Input::Asked { token: 0, by: "ann".to_owned(), ask }])
+        self.turn(vec![Input::Asked { token: 0, by: Actor::person("ann"), ask }])
     }
 
     /// Tells the scheduler all definitions.

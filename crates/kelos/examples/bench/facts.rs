@@ -9,7 +9,7 @@ use kelos::core::Ask;
 use kelos::executor::{CommandExecutor, Executors};
 use kelos::local::{Launcher, Limits, own_shim};
 use kelos::model::workflow::{EventKeys, Job, Keys, Program};
-use kelos::model::{Fact, Occurrence, SlotState, Trigger, Workflow};
+use kelos::model::{Actor, Fact, Occurrence, SlotState, Trigger, Workflow};
 use kelos::store::SlotFilter;
 use serde_json::Map;
 
@@ -42,7 +42,7 @@ fn fact(dataset: &str, key: Option<String>) -> Fact {
 }
 
 fn tell(engine: &Engine, facts: Vec<Fact>) -> Outcome<(u32, u32)> {
-    Ok(engine.runtime.block_on(engine.handle.tell("bench", facts))?)
+    Ok(engine.runtime.block_on(engine.handle.tell(&Actor::person("bench"), facts))?)
 }
 
 /// From the moment at which a client tells a fact to the executor's call, and to the process.
@@ -143,7 +143,7 @@ fn round(facts: usize, together: usize, keyed: bool) -> Outcome {
                     // Neighbours in a request are of different datasets, as of many writers at once.
                     fact(&format!("ds{:05}", n * 7 % SCHEDULES), keyed.then(|| format!("p{}/{n}", n % 12)))
                 });
-                handle.ask("bench", Ask::Tell(made.collect())).await?;
+                handle.ask(&Actor::person("bench"), Ask::Tell(made.collect())).await?;
             }
         }));
     }

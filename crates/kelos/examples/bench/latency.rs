@@ -13,7 +13,7 @@ use kelos::executor::{CommandExecutor, Executors};
 use kelos::local::{Launcher, Limits, own_shim};
 use kelos::model::template::KeyValues;
 use kelos::model::trigger::{FileSystem, PathCheck, Verdict};
-use kelos::model::{Probe, ProbeAnswer, SlotState, Trigger, Workflow};
+use kelos::model::{Actor, Probe, ProbeAnswer, SlotState, Trigger, Workflow};
 
 use crate::support::{
     Engine, INSTANT, Instantly, Moment, Outcome, Seen, Wanted, Watching, command, figures, folder, load, moment,
@@ -84,9 +84,10 @@ impl Bench {
 
     /// One turn with a commit, as somebody outside sees it.
     fn turn(&self, n: usize) -> Outcome<Duration> {
-        let ask = Ask::SetRegister { bucket: "bench".to_owned(), key: "n".to_owned(), value: Some(n.into()) };
+        let ask =
+            Ask::SetRegister { bucket: "bench".to_owned(), key: "n".to_owned(), value: Some(n.into()), reason: None };
         let begin = Instant::now();
-        self.engine.runtime.block_on(self.engine.handle.ask("bench", ask))?;
+        self.engine.runtime.block_on(self.engine.handle.ask(&Actor::person("bench"), ask))?;
         Ok(begin.elapsed())
     }
 

@@ -192,7 +192,7 @@ impl Scribe {
         let mut last = self.happened(&slot, at, 0, SlotEvent::planned(Origin::Fact, 0));
         for _ in 0..if number == 1 { COLLECTED } else { 1 } {
             let fact = Fact { source: "bench".into(), key: None, what: what.clone() };
-            let fact = Some(self.record(at, 0, Event::Fact { fact }));
+            let fact = Some(self.record(at, 0, Event::Fact { by: None, fact }));
             last = self.happened(&slot, at, last, SlotEvent::Collected { what: what.clone(), fact });
             collected.add(&what);
         }

@@ -16,7 +16,7 @@ use kelos::model::ranges::Range;
 use kelos::model::run::Report;
 use kelos::model::time::{Cron, CronSchedule, schedule::Schedule};
 use kelos::model::workflow::{Job, Properties};
-use kelos::model::{BackfillId, RunId, SlotState, Workflow, WorkflowId};
+use kelos::model::{Actor, BackfillId, RunId, SlotState, Workflow, WorkflowId};
 use kelos::storage::{Storage, StorageConfig};
 use kelos::store::{SlotFilter, SqliteStore, Store};
 use serde_json::{Map, Value};
@@ -215,7 +215,8 @@ impl Engine {
     pub(crate) fn backfill(&self, id: &str, workflow: &str, start: Timestamp, end: Timestamp) -> Outcome<usize> {
         let id = BackfillId::new(id)?;
         let request = BackfillRequest::missing(id, name(workflow), Range::new(start, end));
-        let asked = self.handle.ask("bench", Ask::Backfill(request));
+        let by = Actor::person("bench");
+        let asked = self.handle.ask(&by, Ask::Backfill(request));
         match self.runtime.block_on(asked)? {
             Done::Backfill { created, .. } => Ok(created.len()),
             other => Err(format!("expected a backfill, got {other:?}").into()),

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use kelos_model::event::{Event, Origin};
 use kelos_model::trigger::Verdict;
 use kelos_model::{
-    Answer, EventRecord, Finding, Outcome, Probe, Reason, ReasonKind, Slot, SlotEvent, WorkflowId, slot,
+    Actor, Answer, EventRecord, Finding, Outcome, Probe, Reason, ReasonKind, Slot, SlotEvent, WorkflowId, slot,
 };
 use kelos_store::{Commit, MemoryStore, SlotRow, Store};
 
@@ -211,7 +211,7 @@ fn what_was_there_before_a_rerun_does_not_count() {
     let mut log = Log::default();
     log.plan(0, "up").look(0, "up", always()).start(0, "up", 1).done(9, "up", 1);
     log.plan(0, "w").look(9, "w", success("up", Some(SlotState::Succeeded))).start(9, "w", 1).done(10, "w", 1);
-    let by = "ada".to_owned();
+    let by = Actor::person("ada");
     log.happen(60, "w", SlotEvent::Reopened { by, reason: None, priority: 0, backfill: None });
     log.look(60, "w", success("up", Some(SlotState::Succeeded))).start(60, "w", 2).done(62, "w", 2);
     let (path, told) = log.path("w", 90);
@@ -283,7 +283,7 @@ fn a_slot_that_goes_on_is_measured_until_now() {
     assert_eq!(log.path("w", 4).1, ["w: planned; waited 4 min for a permit"]);
     log.start(4, "w", 1);
     assert_eq!(log.path("w", 9).1, ["w: planned; waited 4 min for a permit; ran 5 min (run 1): it goes on"]);
-    log.happen(10, "w", SlotEvent::Killed { by: "ada".to_owned(), reason: None });
+    log.happen(10, "w", SlotEvent::Killed { by: Actor::person("ada"), reason: None });
     assert_eq!(log.path("w", 99).1, ["w: planned; waited 4 min for a permit; ran 6 min (run 1): killed by ada"]);
 }
 

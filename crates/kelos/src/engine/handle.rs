@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 
 use jiff::Timestamp;
 use kelos_core::{Ask, Done, Input, Only, Refusal};
-use kelos_model::{Fact, Workflow};
+use kelos_model::{Actor, Fact, Workflow};
 use kelos_store::Reader;
 use tokio::sync::{oneshot, watch};
 
@@ -98,12 +98,12 @@ impl Handle {
     ///
     /// # Errors
     /// When it is refused, or this engine does not lead, or does not answer.
-    pub async fn ask(&self, by: &str, ask: Ask) -> Result<Done, AskError> {
+    pub async fn ask(&self, by: &Actor, ask: Ask) -> Result<Done, AskError> {
         if self.status() == Status::Standby {
             return Err(AskError::Standby);
         }
         let (reply, answer) = oneshot::channel();
-        self.post(Message::Ask { by: by.to_owned(), ask, reply })?;
+        self.post(Message::Ask { by: by.clone(), ask, reply })?;
         match answer.await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(refusal)) => Err(AskError::Refused(refusal)),
@@ -115,7 +115,7 @@ impl Handle {
     ///
     /// # Errors
     /// When this engine does not lead, or does not answer. Those that have names may then be told again without harm.
-    pub async fn tell(&self, by: &str, facts: Vec<Fact>) -> Result<(u32, u32), AskError> {
+    pub async fn tell(&self, by: &Actor, facts: Vec<Fact>) -> Result<(u32, u32), AskError> {
         match self.ask(by, Ask::Tell(facts)).await? {
             Done::Told { new, known } => Ok((new, known)),
             other => Err(AskError::NoAnswer(format!("it answered {other:?} to facts"))),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_core::{Ask, Config, Input, Only, Reply};
-use kelos_model::Workflow;
+use kelos_model::{Actor, Workflow};
 use kelos_storage::Storage;
 use kelos_store::{Reader, Store};
 use tokio::runtime::Handle as Runtime;
@@ -108,7 +108,7 @@ pub struct Definitions {
 pub(crate) enum Message {
     Input(Input),
     Ask {
-        by: String,
+        by: Actor,
         ask: Ask,
         reply: oneshot::Sender<Reply>,
     },

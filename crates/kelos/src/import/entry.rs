@@ -62,7 +62,16 @@ impl Entry {
 
     pub(super) fn register(&mut self, bucket: &str, key: &str, value: Value) {
         self.commit.registers.push((bucket.to_owned(), key.to_owned(), Some(value.clone())));
-        self.log(0, Event::Register { bucket: bucket.to_owned(), key: key.to_owned(), value: Some(value), by: None });
+        self.log(
+            0,
+            Event::Register {
+                bucket: bucket.to_owned(),
+                key: key.to_owned(),
+                value: Some(value),
+                by: None,
+                reason: None,
+            },
+        );
     }
 
     /// Applies an event to a slot, and notes both. What can't happen to it is left out.

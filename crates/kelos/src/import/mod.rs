@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::WorkflowEvent;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Recall, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, Recall, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_store::{Lease, Store, StoreError};
 use serde::Serialize;
 use serde_json::Value;
@@ -339,9 +339,9 @@ impl<'a> Import<'a> {
         let sources = self.definitions.sources.get(&row.definition.source.file);
         self.entry.workflow(row.clone(), sources.map(|text| (row.definition.source.file.clone(), text.clone())));
         if fresh {
-            self.entry.workflow_event(&id, WorkflowEvent::Defined { version: row.version, by: None });
+            self.entry.workflow_event(&id, WorkflowEvent::Defined { version: row.version, by: None, reason: None });
             if !row.present {
-                self.entry.workflow_event(&id, WorkflowEvent::Removed { by: None });
+                self.entry.workflow_event(&id, WorkflowEvent::Removed { by: None, reason: None });
             }
         }
         if let (Some(first), Some(last)) = (coming.first(), coming.last()) {
@@ -357,7 +357,8 @@ impl<'a> Import<'a> {
             }
         }
         if pauses {
-            self.entry.workflow_event(&id, WorkflowEvent::Paused { by: format!("import from {FROM}") });
+            let by = Actor::system(format!("import from {FROM}"));
+            self.entry.workflow_event(&id, WorkflowEvent::Paused { by, reason: None });
         }
         Ok(())
     }

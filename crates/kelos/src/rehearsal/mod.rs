@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, Config, Input};
-use kelos_model::{Trigger, Workflow, WorkflowId};
+use kelos_model::{Actor, Trigger, Workflow, WorkflowId};
 use kelos_script::{
     Before, Folders, Host, Limits, Loaded, NoRegisters, Problem, Registers, Sandbox, Scripts, TestCase, TestExecutors,
     TestFile, TestPlan, TestSource, closest,
@@ -182,8 +182,9 @@ impl Play<'_> {
     fn prepare(&self, outside: &mut Outside<'_>) -> Result<(), Trouble> {
         let plan = self.plan();
         let registers = plan.registers.iter().map(|(bucket, key, value)| {
-            let ask = Ask::SetRegister { bucket: bucket.clone(), key: key.clone(), value: Some(value.clone()) };
-            Input::Asked { token: 0, by: "test".to_owned(), ask }
+            let ask =
+                Ask::SetRegister { bucket: bucket.clone(), key: key.clone(), value: Some(value.clone()), reason: None };
+            Input::Asked { token: 0, by: Actor::system("test"), ask }
         });
         outside.turn(plan.from, registers.collect())?;
         for input in plan.inputs.iter().filter(|input| input.paths.each.is_none()) {

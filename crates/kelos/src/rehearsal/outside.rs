@@ -12,7 +12,7 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
-use kelos_model::{BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, Workflow};
+use kelos_model::{Actor, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, Workflow};
 use kelos_script::{Fake, FakeRun, FakeWrite, TestAction, TestFile, TestPlan, TestVerb};
 use serde_json::{Map, Value, json};
 
@@ -393,7 +393,7 @@ impl Outside<'_> {
     fn act(&self, number: usize) -> Option<Input> {
         let action = self.plan.actions.get(number)?;
         let token = u64::try_from(number).ok()?.checked_add(1)?;
-        Some(Input::Asked { token, by: "test".to_owned(), ask: ask_of(action, number)? })
+        Some(Input::Asked { token, by: Actor::system("test"), ask: ask_of(action, number)? })
     }
 
     /// The answer to an action; 0 is the token of a question of our own.
@@ -411,7 +411,7 @@ impl Outside<'_> {
 
     /// What memory knows of a slot.
     pub(super) fn inspect(&mut self, slot: &SlotRef) -> Option<Inspection> {
-        let ask = Input::Asked { token: 0, by: "test".to_owned(), ask: Ask::Inspect(slot.clone()) };
+        let ask = Input::Asked { token: 0, by: Actor::system("test"), ask: Ask::Inspect(slot.clone()) };
         let now = self.clock.now();
         let acted = self.turns.turn(&mut self.store, now, [ask]).ok()?;
         for command in acted.commands {
@@ -458,9 +458,9 @@ fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
     Some(match action.what.clone() {
         TestVerb::Rerun { slot } => Ask::Rerun { slot, reason },
         TestVerb::Kill { slot } => Ask::Kill { slot, reason },
-        TestVerb::Pause { workflow } => Ask::Pause(workflow),
-        TestVerb::Resume { workflow } => Ask::Resume(workflow),
-        TestVerb::SetRegister { bucket, key, value } => Ask::SetRegister { bucket, key, value },
+        TestVerb::Pause { workflow } => Ask::Pause { workflow, reason: None },
+        TestVerb::Resume { workflow } => Ask::Resume { workflow, reason: None },
+        TestVerb::SetRegister { bucket, key, value } => Ask::SetRegister { bucket, key, value, reason: None },
         TestVerb::Backfill { workflow, from, until, mode } => Ask::Backfill(BackfillRequest {
             id: BackfillId::new(&format!("test-{number}")).ok()?,
             workflow,

@@ -5,7 +5,7 @@ use kelos_model::event::{Abort, Event};
 use kelos_model::reason;
 use kelos_model::time::text;
 use kelos_model::{
-    Collected, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
+    Actor, Collected, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
 };
 use kelos_store::{Page, Reader, SlotFilter, SlotRow, StoreError};
 
@@ -153,13 +153,17 @@ fn of_workflow(record: EventRecord) -> Option<Decision> {
             };
             (Kind::Missed, text)
         }
-        WorkflowEvent::Defined { version: 1, by } => (Kind::Schedule, format!("created{}", by_words(by.as_deref()))),
-        WorkflowEvent::Defined { version, by } => {
-            (Kind::Schedule, format!("changed{}: version {version}", by_words(by.as_deref())))
+        WorkflowEvent::Defined { version: 1, by, reason } => (Kind::Schedule, format!("created{}", whose(by, reason))),
+        WorkflowEvent::Defined { version, by, reason } => {
+            (Kind::Schedule, format!("changed{}: version {version}", whose(by, reason)))
         }
-        WorkflowEvent::Removed { by } => (Kind::Schedule, format!("deleted{}", by_words(by.as_deref()))),
-        WorkflowEvent::Paused { by } => (Kind::Schedule, format!("disabled by {by}")),
-        WorkflowEvent::Resumed { by } => (Kind::Schedule, format!("enabled by {by}")),
+        WorkflowEvent::Removed { by, reason } => (Kind::Schedule, format!("deleted{}", whose(by, reason))),
+        WorkflowEvent::Paused { by, reason } => {
+            (Kind::Schedule, format!("disabled by {by}{}", reason_words(reason.as_deref())))
+        }
+        WorkflowEvent::Resumed { by, reason } => {
+            (Kind::Schedule, format!("enabled by {by}{}", reason_words(reason.as_deref())))
+        }
         WorkflowEvent::Planned { .. } | WorkflowEvent::Replanned { .. } | WorkflowEvent::Imported { .. } => {
             return None;
         }
@@ -247,13 +251,13 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
             };
             settled(Kind::Expired, format!("waited more than {timeout_seconds} s: {lacking}"), Some(explanation))
         }
-        SlotEvent::Aborted { cause, by } => {
+        SlotEvent::Aborted { cause, by, reason } => {
             let (kind, verb) = match cause {
                 Abort::Disabled => (Kind::Disabled, "disabled"),
                 Abort::Changed => (Kind::Changed, "changed"),
                 Abort::Deleted => (Kind::Deleted, "deleted"),
             };
-            settled(kind, format!("the schedule was {verb}{}", by_words(by.as_deref())), None)
+            settled(kind, format!("the schedule was {verb}{}", whose(by, reason)), None)
         }
         SlotEvent::SkippedBy { by, reason } => {
             settled(Kind::Skipped, format!("passed over by {by}{}", reason_words(reason.as_deref())), None)
@@ -267,7 +271,7 @@ fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
 
 fn fired_words(run: u32, slot: &Slot) -> String {
     let asked = slot.collected.as_ref().and_then(|collected| collected.asked.as_ref());
-    let who = asked.map(|asked| asked.by.as_deref().unwrap_or("somebody"));
+    let who = asked.map(|asked| asked.by.as_ref().map_or("somebody", |by| &*by.name));
     let why = who.map(|who| format!(", as {who} asked")).unwrap_or_default();
     match slot.state {
         SlotState::Dispatched => format!("run {run} was dispatched{why}"),
@@ -292,8 +296,10 @@ fn absorbed(latest: &[EventRecord], slot: &Slot) -> u32 {
     if slot.state == SlotState::Held { absorbed } else { 0 }
 }
 
-fn by_words(by: Option<&str>) -> String {
-    by.map(|by| format!(" by {by}")).unwrap_or_default()
+/// Who had it done, and why, where somebody had.
+fn whose(by: &Option<Actor>, reason: &Option<String>) -> String {
+    let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    format!("{by}{}", reason_words(reason.as_deref()))
 }
 
 fn reason_words(reason: Option<&str>) -> String {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, Config};
 use kelos_model::ranges::Range;
-use kelos_model::{Slot, SlotRef, WorkflowId};
+use kelos_model::{Actor, Slot, SlotRef, WorkflowId};
 use kelos_script::{Folders, Limits, Problem};
 use kelos_storage::Storage;
 use kelos_store::{MemoryStore, Reader, SlotFilter, Store, StoreError};
@@ -197,8 +197,8 @@ impl Shadow {
         for (id, seen) in theirs {
             let (Ok(seen), Some(row)) = (seen, reader.workflow(id)?.filter(|row| row.present)) else { continue };
             match (seen.paused, row.paused) {
-                (true, false) => self.ask(Ask::Pause(id.clone())).await?,
-                (false, true) => self.ask(Ask::Resume(id.clone())).await?,
+                (true, false) => self.ask(Ask::Pause { workflow: id.clone(), reason: None }).await?,
+                (false, true) => self.ask(Ask::Resume { workflow: id.clone(), reason: None }).await?,
                 _ => {}
             }
         }
@@ -219,7 +219,7 @@ impl Shadow {
 
     /// Asks; a refusal shows as a difference soon enough.
     async fn ask(&self, ask: Ask) -> Result<(), ShadowError> {
-        match self.handle.ask(BY, ask).await {
+        match self.handle.ask(&Actor::system(BY), ask).await {
             Ok(_) | Err(AskError::Refused(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }

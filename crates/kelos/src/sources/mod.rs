@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use kelos_model::Fact;
+use kelos_model::{Actor, Fact};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::watch::Receiver;
 
@@ -127,9 +127,9 @@ impl Feed {
         if facts.is_empty() {
             return Ok(0);
         }
-        let name = self.source.name();
+        let by = Actor::system(self.source.name());
         for together in facts.chunks(TOGETHER) {
-            let (new, _) = self.handle.tell(&name, together.to_vec()).await.map_err(|error| error.to_string())?;
+            let (new, _) = self.handle.tell(&by, together.to_vec()).await.map_err(|error| error.to_string())?;
             if let Some(standing) = self.shown.lock().get_mut(self.place) {
                 standing.new += u64::from(new);
             }

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use futures_util::future::FutureExt;
 use kelos_core::Config;
-use kelos_model::{Event, Occurrence};
+use kelos_model::{Actor, Event, Occurrence};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{MemoryStore, Reader};
 
@@ -40,7 +40,7 @@ fn at(second: i64) -> Clock {
 fn stored(reader: &dyn Reader) -> Vec<String> {
     let rows = reader.facts(None, 1000).unwrap().rows;
     let key = |event: Event| match event {
-        Event::Fact { fact } => fact.key.unwrap().to_string(),
+        Event::Fact { fact, .. } => fact.key.unwrap().to_string(),
         other => panic!("expected a fact, not {other:?}"),
     };
     rows.into_iter().rev().map(|row| key(row.event)).collect()
@@ -194,7 +194,7 @@ async fn two_leaders_count_a_file_once() {
     let mut counted = BTreeMap::new();
     for leader in ["first", "second"] {
         let facts = watched(folder.path(), |_| {}, at(1000)).poll().await.unwrap();
-        counted.insert(leader, handle.tell(leader, facts).await.unwrap());
+        counted.insert(leader, handle.tell(&Actor::system(leader), facts).await.unwrap());
     }
     assert_eq!(counted, [("first", (1, 0)), ("second", (0, 1))].into());
     handle.stop().await;

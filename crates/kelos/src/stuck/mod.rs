@@ -9,7 +9,7 @@ mod usual;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Ask, Done};
-use kelos_model::{SlotRef, SlotState};
+use kelos_model::{Actor, SlotRef, SlotState};
 use kelos_store::StoreError;
 
 pub use find::read;
@@ -118,7 +118,8 @@ pub async fn stuck(handle: &Handle) -> Result<Found, StoreError> {
 /// When a slot is looked at next; none where memory does not answer.
 async fn next_look(handle: &Handle, slot: &SlotRef) -> Option<Option<Timestamp>> {
     // What memory knows is an extra: an engine that is busy or stands by does not hold the answer back.
-    let asked = handle.ask("stuck", Ask::Inspect(slot.clone()));
+    let by = Actor::system("stuck");
+    let asked = handle.ask(&by, Ask::Inspect(slot.clone()));
     match tokio::time::timeout(std::time::Duration::from_millis(300), asked).await {
         Ok(Ok(Done::Inspected(inspection))) => Some(inspection.next_look),
         _ => None,

@@ -7,8 +7,8 @@ use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::{About, EventKeys, Job, Keys, Moments, Planned, Properties, Source, WorkflowRow};
 use kelos_model::{
-    Answer, Event, EventRecord, Finding, Occurrence, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run, RunId,
-    RunState, Slot, SlotEvent, Trigger, Workflow, WorkflowId, slot,
+    Actor, Answer, Event, EventRecord, Finding, Occurrence, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run,
+    RunId, RunState, Slot, SlotEvent, Trigger, Workflow, WorkflowId, slot,
 };
 use kelos_store::{Commit, Lease, MemoryStore, SlotRow, Store};
 
@@ -194,7 +194,7 @@ fn a_slot_that_was_opened_again_is_late_from_then_on() {
     world.happens(
         &slot,
         at(8, 0),
-        SlotEvent::Reopened { by: "me".to_owned(), reason: None, priority: 0, backfill: None },
+        SlotEvent::Reopened { by: Actor::person("me"), reason: None, priority: 0, backfill: None },
     );
     assert_eq!(told(&world.stuck(at(9, 0))), []);
     assert_eq!(told(&world.stuck(at(11, 0))), [(Kind::Late, "w@2016-01-01T01:00Z".to_owned(), 0, 60)]);
@@ -269,7 +269,7 @@ fn what_lies_before_its_workflows_start_is_not_stuck_until_somebody_asks_for_it(
     let mut world = World::new(vec![row("w", |w| w.start_time = Some(at(5, 0)))]);
     let slot = world.planned("w", 1, at(1, 0));
     assert_eq!(told(&world.stuck(at(10, 30))), []);
-    world.happens(&slot, at(6, 0), SlotEvent::Requested { by: "ann".to_owned(), reason: None });
+    world.happens(&slot, at(6, 0), SlotEvent::Requested { by: Actor::person("ann"), reason: None });
     assert_eq!(told(&world.stuck(at(10, 30))).len(), 1);
 }
 

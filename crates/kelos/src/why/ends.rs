@@ -3,7 +3,7 @@
 use kelos_model::event::{Abort, Event};
 use kelos_model::reason::words;
 use kelos_model::time::text;
-use kelos_model::{Answer, EventRecord, Reason, ReasonKind, Slot, SlotEvent};
+use kelos_model::{Actor, Answer, EventRecord, Reason, ReasonKind, Slot, SlotEvent};
 
 use super::{Why, reason_words};
 
@@ -25,7 +25,7 @@ pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reaso
 }
 
 /// Why what an event schedule had pending was ended, and what was lost with it.
-pub(super) fn aborted(cause: Abort, by: Option<&str>, why: &Why) -> String {
+pub(super) fn aborted(cause: Abort, by: Option<&Actor>, reason: &str, why: &Why) -> String {
     let done = match cause {
         Abort::Disabled => "disabled",
         Abort::Changed => "changed",
@@ -37,6 +37,7 @@ pub(super) fn aborted(cause: Abort, by: Option<&str>, why: &Why) -> String {
         (_, Some(trigger)) => words::blockers(trigger),
         _ => Vec::new(),
     };
+    let who = format!("{who}{reason}");
     if lacked.is_empty() { who } else { format!("{who}; until then: {}", lacked.join("; ")) }
 }
 

@@ -7,7 +7,7 @@ use kelos_model::constraint::Window;
 use kelos_model::run::Report;
 use kelos_model::time::{Firing, Schedule, Zone};
 use kelos_model::workflow::{EventKeys, Job, Keys, Program};
-use kelos_model::{Constraint, Fact, Gate, Occurrence, Outcome, RetryPolicy, RunId, Trigger, WorkflowId};
+use kelos_model::{Actor, Constraint, Fact, Gate, Occurrence, Outcome, RetryPolicy, RunId, Trigger, WorkflowId};
 use kelos_store::{Lease, MemoryStore, Store};
 
 use super::*;
@@ -73,7 +73,7 @@ impl World {
     }
 
     fn ask(&mut self, ask: Ask) -> Vec<Command> {
-        self.take(Input::Asked { token: 1, by: "ann".to_owned(), ask })
+        self.take(Input::Asked { token: 1, by: Actor::person("ann"), ask })
     }
 
     fn at(&mut self, clock: &str) -> &mut World {
@@ -195,13 +195,13 @@ fn those_who_wait_for_fewer_runs_know_their_place() {
 #[test]
 fn what_was_pending_says_who_ended_it_and_what_was_lost() {
     let mut world = World::of(schedule(partitions(4), Vec::new()));
-    world.tell(1).at("10:05:00").ask(Ask::Disable(name("s")));
+    world.tell(1).at("10:05:00").ask(Ask::Disable { schedule: name("s"), reason: None });
     let ended = "skipped at 2026-11-21T10:05Z, when ann disabled its schedule; until then: 1 of 4 partitions of ds";
     world.says("10:00:00", ended);
-    world.ask(Ask::Enable(name("s")));
+    world.ask(Ask::Enable { schedule: name("s"), reason: None });
     world.tell(2).at("10:06:00");
     let changed = Arc::new(schedule(partitions(9), Vec::new()));
-    world.ask(Ask::ChangeSchedule(changed));
+    world.ask(Ask::ChangeSchedule { changed, reason: None });
     world.tell(3).at("10:07:00");
     let ended = "skipped at 2026-11-21T10:06Z, when ann changed its schedule; until then: 2 of 4 partitions of ds";
     world.says("10:05:00", ended);
@@ -209,7 +209,7 @@ fn what_was_pending_says_who_ended_it_and_what_was_lost() {
         "10:06:00",
         "waiting since 2026-11-21T10:06Z, when the first fact came: 3 of 9 partitions of ds; expires at 2026-11-22T10:06Z",
     );
-    world.ask(Ask::DeleteSchedules(vec![name("s")]));
+    world.ask(Ask::DeleteSchedules { schedules: vec![name("s")], reason: None });
     let ended = "skipped at 2026-11-21T10:07Z, when ann deleted its schedule; until then: 3 of 9 partitions of ds";
     world.says("10:06:00", ended);
 }

@@ -8,7 +8,7 @@ use kelos_core::{Ask, Config, Input, SubmitRequest};
 use kelos_model::jobs::JobKeys;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
-use kelos_model::{Event, EventRecord, Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, Event, EventRecord, Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{MemoryDisk, MemoryStore, Store};
 use serde_json::Map;
@@ -448,7 +448,7 @@ async fn reported_while_nobody_stores(
     let wanted = Wanted { workflows: [run.slot.workflow.clone()].into(), ..one_at_a_time() };
     let (worker, news) = Worker::start("w1".to_owned(), door, executors, wanted, bench.signature());
     let ask = SubmitRequest { jobs: vec![run.slot.clone()], priority: 0, readd: false, reason: None };
-    engine.ask("ann", Ask::Submit(ask)).await.unwrap();
+    engine.ask(&Actor::person("ann"), Ask::Submit(ask)).await.unwrap();
     let state = || engine.reader().slot(&run.slot).unwrap().map(|slot| slot.state);
     until("the run", || state() == Some(SlotState::Running)).await;
 

@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use jiff::Timestamp;
 use kelos_model::event::{Abort, Origin};
-use kelos_model::{Answer, BackfillId, Finding, Occurrence, Outcome, Reason, ReasonKind, SlotEvent, SlotState};
+use kelos_model::{Actor, Answer, BackfillId, Finding, Occurrence, Outcome, Reason, ReasonKind, SlotEvent, SlotState};
 
 /// Compares with a file in `snapshots/`; `KELOS_BLESS=1` writes it.
 pub(crate) fn expect(name: &str, found: &str) {
@@ -43,10 +43,10 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::BackedOff { run, outcome: outcome.clone(), due: Timestamp::UNIX_EPOCH },
         SlotEvent::BackoffEnded,
         SlotEvent::Failed { run, outcome: outcome.clone() },
-        SlotEvent::Killed { by: "ann".to_owned(), reason: None },
+        SlotEvent::Killed { by: Actor::person("ann"), reason: None },
         SlotEvent::RunEnded { run, outcome },
-        SlotEvent::Reopened { by: "ann".to_owned(), reason: None, priority: 0, backfill: None },
-        SlotEvent::Prioritised { priority: 5, backfill, by: None },
+        SlotEvent::Reopened { by: Actor::person("ann"), reason: None, priority: 0, backfill: None },
+        SlotEvent::Prioritised { priority: 5, backfill, by: None, reason: None },
         SlotEvent::Imported {
             from: "celos".to_owned(),
             state: SlotState::Succeeded,
@@ -55,18 +55,18 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
             requested: false,
             there: "SUCCESS".to_owned(),
         },
-        SlotEvent::MarkedSucceeded { by: "ann".to_owned(), reason: None },
-        SlotEvent::SkippedBy { by: "ann".to_owned(), reason: None },
+        SlotEvent::MarkedSucceeded { by: Actor::person("ann"), reason: None },
+        SlotEvent::SkippedBy { by: Actor::person("ann"), reason: None },
         SlotEvent::Collected {
             what: Occurrence::Partitions { dataset: "ds".into(), count: 1, keys: Vec::new() },
             fact: Some(1),
         },
-        SlotEvent::FiredBy { by: "ann".to_owned(), reason: None, arguments: BTreeMap::new(), unconstrained: false },
+        SlotEvent::FiredBy { by: Actor::person("ann"), reason: None, arguments: BTreeMap::new(), unconstrained: false },
         SlotEvent::Held { explanation: explanation.clone() },
         SlotEvent::ConstraintsMet { explanation: explanation.clone() },
-        SlotEvent::Aborted { cause: Abort::Disabled, by: None },
+        SlotEvent::Aborted { cause: Abort::Disabled, by: None, reason: None },
         SlotEvent::Gave { run: 1, outputs: serde_json::Map::new() },
-        SlotEvent::Requested { by: "ann".to_owned(), reason: None },
+        SlotEvent::Requested { by: Actor::person("ann"), reason: None },
         SlotEvent::Withdrawn { run },
     ];
     for (place, event) in events.iter().enumerate() {

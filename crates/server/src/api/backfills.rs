@@ -10,7 +10,7 @@ use kelos::core::{Ask, BackfillRequest, Done};
 use kelos::model::ranges::Range;
 use kelos::model::time::{format_full, format_short};
 use kelos::model::workflow::{Backfill, BackfillMode};
-use kelos::model::{BackfillId, SlotRef, WorkflowId};
+use kelos::model::{Actor, BackfillId, SlotRef, WorkflowId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -59,7 +59,7 @@ pub(crate) struct BackfillDto {
 
 impl From<Backfill> for BackfillDto {
     fn from(backfill: Backfill) -> BackfillDto {
-        let (paused_at, paused_by) = backfill.paused.map(|pause| (Instant(pause.at), pause.by)).unzip();
+        let (paused_at, paused_by) = backfill.paused.map(|pause| (Instant(pause.at), pause.by.to_string())).unzip();
         BackfillDto {
             id: backfill.id.into(),
             workflow: backfill.workflow.into(),
@@ -67,7 +67,7 @@ impl From<Backfill> for BackfillDto {
             to: backfill.range.end.into(),
             mode: mode_name(backfill.mode),
             priority: backfill.priority,
-            by: backfill.by,
+            by: backfill.by.to_string(),
             created_at: backfill.created_at.into(),
             cancelled_at: backfill.cancelled_at.map(Instant),
             slots: backfill.slots,
@@ -352,7 +352,7 @@ pub(super) async fn create(
 }
 
 /// Makes a backfill, or says what it would do.
-pub(crate) async fn make(app: &App, by: &str, request: Request) -> Result<Opened, Problem> {
+pub(crate) async fn make(app: &App, by: &Actor, request: Request) -> Result<Opened, Problem> {
     let range = Range::new(request.from.0, request.to.0);
     if range.is_empty() {
         let (from, to) = (format_full(range.start), format_full(range.end));
@@ -383,7 +383,7 @@ pub(crate) async fn make(app: &App, by: &str, request: Request) -> Result<Opened
 /// Asks for something to be done to a backfill, and shows what it is then.
 async fn asked(
     app: &App,
-    by: &str,
+    by: &Actor,
     id: BackfillId,
     ask: impl FnOnce(BackfillId) -> Ask,
 ) -> Result<Json<ProgressDto>, Problem> {

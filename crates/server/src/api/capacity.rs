@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use kelos::core::{Ask, Capacity, Done, FullWorkflow, Holder, PoolState, Waiter};
 use kelos::engine::AskError;
+use kelos::model::Actor;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -216,7 +217,7 @@ impl From<FullWorkflow> for FullWorkflowDto {
 
 /// Asks the scheduler: only its memory knows who stands in which line.
 pub(crate) async fn ask(app: &App) -> Result<Capacity, AskError> {
-    match app.ask("capacity", Ask::Capacity).await? {
+    match app.ask(&Actor::system("server"), Ask::Capacity).await? {
         Done::Capacity(found) => Ok(found),
         _ => Ok(Capacity::default()),
     }

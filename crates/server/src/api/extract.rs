@@ -2,18 +2,18 @@
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
-use kelos::model::id::is_invisible;
 use kelos::model::time::parse_instant;
-use kelos::model::{BackfillId, RunState, SlotRef, SlotState, WorkflowId};
+use kelos::model::{Actor, BackfillId, RunState, SlotRef, SlotState, WorkflowId};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 
 use super::{LARGEST_BODY, LARGEST_PROJECT};
 use crate::app::App;
+use crate::caller::{self, Door};
 use crate::key;
 use crate::problem::Problem;
 
@@ -21,8 +21,6 @@ use crate::problem::Problem;
 const USUAL_PAGE: usize = 100;
 /// Rows on the longest page.
 const LONGEST_PAGE: usize = 1000;
-/// Longest name of a person, in bytes.
-const LONGEST_NAME: usize = 200;
 
 /// The query of a request. Types deny unknown fields, so that a misspelt parameter is not ignored.
 pub(super) struct Query<T>(pub(super) T);
@@ -198,28 +196,14 @@ fn without_type_names(said: &str) -> String {
 }
 
 /// Who asks, for the log.
-pub(super) struct Who(pub(super) String);
+pub(super) struct Who(pub(super) Actor);
 
 impl<S: Send + Sync> FromRequestParts<S> for Who {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        who(&parts.headers, "api").map(Who).map_err(|why| Problem::bad_request("bad-header", why))
+        caller::of_parts(parts, Door::Api).map(Who).map_err(|why| Problem::bad_request("bad-header", why))
     }
-}
-
-/// Who asks: the header `Kelos-User`, or else `otherwise`.
-pub(crate) fn who(headers: &HeaderMap, otherwise: &str) -> Result<String, String> {
-    let Some(value) = headers.get("kelos-user") else {
-        return Ok(otherwise.to_owned());
-    };
-    let name = std::str::from_utf8(value.as_bytes()).unwrap_or_default().trim();
-    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(is_invisible) {
-        return Err(format!(
-            "the header `Kelos-User` must be a name of 1 to {LONGEST_NAME} bytes in UTF-8, without invisible characters"
-        ));
-    }
-    Ok(name.to_owned())
 }
 
 /// Reads a value from a text, with an error in words.

@@ -134,7 +134,7 @@ pub(super) struct FactDto {
 
 impl FactDto {
     fn of(record: EventRecord) -> Option<FactDto> {
-        let Event::Fact { fact } = record.event else { return None };
+        let Event::Fact { fact, .. } = record.event else { return None };
         let told = FactDto {
             seq: record.seq,
             at: record.at.into(),
@@ -312,7 +312,7 @@ pub(super) async fn tell(
     State(app): State<App>,
     AnyJson(body): AnyJson,
 ) -> Result<Json<ToldDto>, Problem> {
-    let facts = facts(body, &by, idempotency_key(&headers)?)?;
+    let facts = facts(body, &by.name, idempotency_key(&headers)?)?;
     match app.ask(&by, Ask::Tell(facts)).await? {
         Done::Told { new, known } => Ok(Json(ToldDto { new, known })),
         _ => Err(Problem::conflict("not-told", "the scheduler did not say what became of the facts")),

@@ -40,7 +40,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::Problem;
 
-pub(crate) use extract::{bad_query, who};
+pub(crate) use extract::bad_query;
 pub use words::event_words;
 
 /// Largest body: that of a register.

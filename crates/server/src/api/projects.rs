@@ -11,6 +11,7 @@ use kelos::deploy::{
     Bundle, BundleFile, Content, DeployError, HDFS_ROOT, HdfsRoot, Prepared, ProjectName, Site, candidates, live,
     prepare, questions, unblocked,
 };
+use kelos::model::Actor;
 use kelos::model::workflow::WorkflowRow;
 use kelos::script::Folders;
 use kelos::storage::Place;
@@ -186,7 +187,7 @@ struct Deployment {
     bundle: Option<Bundle>,
     root: HdfsRoot,
     plan: bool,
-    by: String,
+    by: Actor,
 }
 
 impl Deployment {

@@ -10,6 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::dto::ListDto;
 use super::extract::{AnyJson, BucketPath, NoParameters, Path, Query, RegisterPath, Who};
+use super::slots::Because;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -80,7 +81,7 @@ pub(super) async fn get(
     put,
     path = "/registers/{bucket}/{key}",
     tag = "registers",
-    params(RegisterPath),
+    params(RegisterPath, Because),
     request_body = Value,
     responses(
         (status = 200, description = "It is set", body = RegisterDto),
@@ -89,7 +90,7 @@ pub(super) async fn get(
 )]
 pub(super) async fn put(
     Path(path): Path<RegisterPath>,
-    _: Query<NoParameters>,
+    Query(because): Query<Because>,
     Who(by): Who,
     State(app): State<App>,
     AnyJson(value): AnyJson,
@@ -101,23 +102,28 @@ pub(super) async fn put(
             return Err(Problem::bad_request("bad-path", detail));
         }
     }
-    let ask = Ask::SetRegister { bucket: bucket.clone(), key: key.clone(), value: Some(value.clone()) };
+    let ask = Ask::SetRegister {
+        bucket: bucket.clone(),
+        key: key.clone(),
+        value: Some(value.clone()),
+        reason: because.reason,
+    };
     app.ask(&by, ask).await?;
     Ok(Json(RegisterDto { bucket, key, value }))
 }
 
 /// Deletes a register. One that is not there is fine too.
-#[utoipa::path(delete, path = "/registers/{bucket}/{key}", tag = "registers", params(RegisterPath), responses(
+#[utoipa::path(delete, path = "/registers/{bucket}/{key}", tag = "registers", params(RegisterPath, Because), responses(
     (status = 204, description = "It is not there"),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete(
     Path(path): Path<RegisterPath>,
-    _: Query<NoParameters>,
+    Query(because): Query<Because>,
     Who(by): Who,
     State(app): State<App>,
 ) -> Result<axum::http::StatusCode, Problem> {
     let RegisterPath { bucket, key } = path;
-    app.ask(&by, Ask::SetRegister { bucket, key, value: None }).await?;
+    app.ask(&by, Ask::SetRegister { bucket, key, value: None, reason: because.reason }).await?;
     Ok(axum::http::StatusCode::NO_CONTENT)
 }

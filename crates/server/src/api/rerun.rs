@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use kelos::core::{Ask, Done, DownstreamRequest};
-use kelos::model::SlotRef;
+use kelos::model::{Actor, SlotRef};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -116,7 +116,7 @@ pub(super) async fn rerun(
     slots::found(&app, slot).await.map(Reran::Alone).map(Json)
 }
 
-async fn downstream(app: &App, by: &str, slot: SlotRef, request: Request) -> Result<Opened, Problem> {
+async fn downstream(app: &App, by: &Actor, slot: SlotRef, request: Request) -> Result<Opened, Problem> {
     let Request { reason, dry_run, kill_live, .. } = request;
     let ask = Ask::RerunDownstream(DownstreamRequest { slot: slot.clone(), reason, kill_live, dry_run });
     let Done::Downstream { created, reopened, killed, untouched } = app.ask(by, ask).await? else {

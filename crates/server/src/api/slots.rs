@@ -165,8 +165,9 @@ pub(super) async fn critical_path(
 }
 
 /// Why somebody asks.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Because {
     /// In their words, for the log.
     pub(super) reason: Option<String>,

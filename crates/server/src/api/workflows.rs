@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{Instant, ListDto, PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto, counts};
-use super::extract::{At, Limit, NoParameters, Path, Query, Who, WorkflowPath};
+use super::extract::{At, Body, Limit, NoParameters, Path, Query, Who, WorkflowPath};
+use super::slots::Because;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -225,7 +226,7 @@ fn times_after(schedule: &CronSchedule, after: Timestamp, before: Option<Timesta
 }
 
 /// Leaves a workflow alone: nothing of it is planned, looked at or started. Runs that go on are recorded.
-#[utoipa::path(post, path = "/workflows/{id}/pause", tag = "workflows", params(WorkflowPath), responses(
+#[utoipa::path(post, path = "/workflows/{id}/pause", tag = "workflows", params(WorkflowPath), request_body = Option<Because>, responses(
     (status = 200, description = "It is paused", body = WorkflowDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -234,13 +235,14 @@ pub(super) async fn pause(
     _: Query<NoParameters>,
     Who(by): Who,
     State(app): State<App>,
+    Body(because): Body<Because>,
 ) -> Result<Json<WorkflowDto>, Problem> {
-    app.ask(&by, Ask::Pause(path.id.clone())).await?;
+    app.ask(&by, Ask::Pause { workflow: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await
 }
 
 /// Ends a pause.
-#[utoipa::path(post, path = "/workflows/{id}/resume", tag = "workflows", params(WorkflowPath), responses(
+#[utoipa::path(post, path = "/workflows/{id}/resume", tag = "workflows", params(WorkflowPath), request_body = Option<Because>, responses(
     (status = 200, description = "It is not paused", body = WorkflowDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -249,8 +251,9 @@ pub(super) async fn resume(
     _: Query<NoParameters>,
     Who(by): Who,
     State(app): State<App>,
+    Body(because): Body<Because>,
 ) -> Result<Json<WorkflowDto>, Problem> {
-    app.ask(&by, Ask::Resume(path.id.clone())).await?;
+    app.ask(&by, Ask::Resume { workflow: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await
 }
 

@@ -6,18 +6,20 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use kelos::Status;
+use kelos::model::Actor;
 use kelos::model::project::{DEFAULT_VERSION, ProjectName};
 
 use super::catalogue::{ProgramName, told};
 use super::fault::Fault;
 use super::kind::{self, Kind};
 use crate::app::App;
+use crate::caller::{self, Door};
 
 /// What is asked, beside the body.
 pub(super) struct Asked {
     names: BTreeMap<String, String>,
     parameters: Vec<(String, String)>,
-    pub(super) by: String,
+    pub(super) by: Actor,
 }
 
 impl FromRequestParts<App> for Asked {
@@ -25,7 +27,7 @@ impl FromRequestParts<App> for Asked {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Asked, Fault> {
         check_leader(&app.handle().status())?;
-        let by = crate::api::who(&parts.headers, "cdap-api").map_err(Fault::bad_request)?;
+        let by = caller::of_parts(parts, Door::Cdap).map_err(Fault::bad_request)?;
         let names = Path::<BTreeMap<String, String>>::from_request_parts(parts, app).await;
         let names = names.map_err(|rejection| Fault::bad_request(rejection.body_text()))?.0;
         let parameters = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);

@@ -121,7 +121,7 @@ async fn find_one(app: &App, namespace: &str, name: &str) -> Result<Option<Value
 
 async fn set(app: &App, asked: &Asked, value: Option<Value>) -> Result<(), Fault> {
     let (namespace, name) = names(asked);
-    let ask = Ask::SetRegister { bucket: BUCKET.to_owned(), key: key(&namespace, &name), value };
+    let ask = Ask::SetRegister { bucket: BUCKET.to_owned(), key: key(&namespace, &name), value, reason: None };
     app.ask(&asked.by, ask).await?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos::AskError;
 use kelos::core::{Ask, Refusal};
 use kelos::model::ranges::Range;
-use kelos::model::{Run, RunId, RunState, SlotRef, WorkflowId};
+use kelos::model::{Actor, Run, RunId, RunState, SlotRef, WorkflowId};
 use kelos::store::{RUN_LOOK_BACK_MILLIS, Reader, RunFilter, StoreError};
 use serde_json::{Value, json};
 
@@ -302,7 +302,7 @@ fn check_stop(asked: &Asked) -> Result<(), Fault> {
     Err(Fault::new(StatusCode::NOT_IMPLEMENTED, told))
 }
 
-async fn kill(app: &App, by: &str, slot: SlotRef) -> Result<(), Fault> {
+async fn kill(app: &App, by: &Actor, slot: SlotRef) -> Result<(), Fault> {
     match app.ask(by, Ask::Kill { slot, reason: None }).await {
         // It has ended meanwhile.
         Ok(_) | Err(AskError::Refused(Refusal::AlreadyFinal(..))) => Ok(()),

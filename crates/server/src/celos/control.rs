@@ -65,6 +65,10 @@ pub(super) async fn pause(State(app): State<App>, params: Params) -> Result<(), 
             return Err(Fault::bad_request(format!("paused is \"{other}\", expected true or false")));
         }
     };
-    app.ask(&params.by, if paused { Ask::Pause(id) } else { Ask::Resume(id) }).await?;
+    app.ask(
+        &params.by,
+        if paused { Ask::Pause { workflow: id, reason: None } } else { Ask::Resume { workflow: id, reason: None } },
+    )
+    .await?;
     Ok(())
 }

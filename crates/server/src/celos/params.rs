@@ -6,16 +6,17 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use jiff::Timestamp;
 use kelos::model::time::{TimeTextError, parse_instant};
-use kelos::model::{SlotRef, WorkflowId};
+use kelos::model::{Actor, SlotRef, WorkflowId};
 use percent_encoding::percent_decode;
 
 use super::{Fault, LARGEST_BODY};
+use crate::caller::{self, Door};
 
 /// The parameters of a request, its body, and who sent it.
 pub(super) struct Params {
     pairs: Vec<(String, String)>,
     pub(super) body: Bytes,
-    pub(super) by: String,
+    pub(super) by: Actor,
 }
 
 impl<S: Send + Sync> FromRequest<S> for Params {
@@ -25,7 +26,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         let mut pairs = decode(request.uri().query().unwrap_or_default().as_bytes());
         // The body of a PUT is the thing to put, whatever type curl gives it.
         let form = *request.method() == Method::POST && is_form(request.headers());
-        let by = crate::api::who(request.headers(), "celos-api").map_err(Fault::bad_request)?;
+        let by = caller::actor(request.headers(), request.extensions(), Door::Celos).map_err(Fault::bad_request)?;
         let body = Bytes::from_request(request, state)
             .await
             .map_err(|rejection| Fault::new(rejection.status(), too_large_or(&rejection)))?;

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use kelos::core::Ask;
+use kelos::model::Actor;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ pub(super) async fn list(State(app): State<App>, params: Params) -> Result<Respo
     Ok(as_json(&Keys { keys: found.into_iter().map(|(key, _)| key).collect() }))
 }
 
-async fn set(app: &App, by: &str, bucket: String, key: String, value: Option<Value>) -> Result<(), Fault> {
-    app.ask(by, Ask::SetRegister { bucket, key, value }).await?;
+async fn set(app: &App, by: &Actor, bucket: String, key: String, value: Option<Value>) -> Result<(), Fault> {
+    app.ask(by, Ask::SetRegister { bucket, key, value, reason: None }).await?;
     Ok(())
 }

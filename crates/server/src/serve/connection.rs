@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::ConnectInfo;
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
@@ -26,8 +27,10 @@ const BUFFER: usize = 64 << 10;
 /// server is to end.
 pub(super) async fn run(stream: TcpStream, router: Router, limits: Limits, admission: Admission, mut closing: Closing) {
     let Admission { handle, ended } = admission;
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
+    let peer = stream.peer_addr().ok();
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let request_guard = handle.begin();
+        peer.map(|peer| request.extensions_mut().insert(ConnectInfo(peer)));
         let answer = router.clone().call(request.map(Body::new));
         async move { Ok::<Response, Infallible>(guarded(answer.await, request_guard)) }
     });

@@ -1,14 +1,17 @@
 //! What pages are asked for: names in paths, queries and forms, with troubles in words.
 
+use axum::extract::FromRequestParts;
 use axum::extract::rejection::{FormRejection, QueryRejection};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use kelos::model::time::parse_instant;
-use kelos::model::{SlotRef, WorkflowId};
+use kelos::model::{Actor, SlotRef, WorkflowId};
 
 use super::trouble::Trouble;
 use crate::app::App;
+use crate::caller::{self, Door};
 use crate::{api, key};
 
 /// A workflow named in a path.
@@ -58,8 +61,14 @@ pub(super) fn form<T>(form: Result<axum::Form<T>, FormRejection>) -> Result<T, T
 }
 
 /// Who sends a form; pages can't say, so it is the web.
-pub(super) fn who(headers: &HeaderMap) -> Result<String, Trouble> {
-    api::who(headers, "web").map_err(Trouble::bad_request)
+pub(super) struct Who(pub(super) Actor);
+
+impl<S: Send + Sync> FromRequestParts<S> for Who {
+    type Rejection = Trouble;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Trouble> {
+        caller::of_parts(parts, Door::Web).map(Who).map_err(Trouble::bad_request)
+    }
 }
 
 /// Back to a page after something was done, so that loading it again does not do it again.

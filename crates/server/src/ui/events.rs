@@ -30,7 +30,7 @@ pub(super) fn subject(record: &EventRecord) -> Markup {
         Event::Slot { slot, .. } => html! { a href=(slot_href(slot)) { (slot.short()) } },
         Event::Workflow { workflow, .. } => html! { a href=(workflow_href(workflow)) { (workflow) } },
         Event::Backfill { backfill, .. } => html! { "backfill " a href=(backfills::href(backfill)) { (backfill) } },
-        Event::Fact { fact } => html! { "fact of " (fact.source) },
+        Event::Fact { fact, .. } => html! { "fact of " (fact.source) },
         Event::Register { bucket, key, .. } => html! { "register " (bucket) "/" (key) },
     }
 }

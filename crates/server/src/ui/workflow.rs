@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos::core::Ask;
@@ -314,13 +314,13 @@ fn link(url: &str) -> Markup {
 pub(super) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,
-    headers: HeaderMap,
+    asked::Who(who): asked::Who,
     fields: Result<Form<jobs::Submit>, FormRejection>,
 ) -> Result<Response, Trouble> {
-    let (id, fields, who) = (asked::workflow(&id)?, asked::form(fields)?, asked::who(&headers)?);
+    let (id, fields) = (asked::workflow(&id)?, asked::form(fields)?);
     let ask = match action.as_str() {
-        "pause" => Ask::Pause(id.clone()),
-        "resume" => Ask::Resume(id.clone()),
+        "pause" => Ask::Pause { workflow: id.clone(), reason: None },
+        "resume" => Ask::Resume { workflow: id.clone(), reason: None },
         "submit" => return jobs::submit(&app, &who, id, fields).await,
         _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on workflows."))),
     };

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use kelos::core::{Ask, FireRequest};
-use kelos::model::{SlotState, WorkflowId};
+use kelos::model::{Actor, SlotState, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::cdap_support::{Cdap, partition};
@@ -113,7 +113,7 @@ async fn runs_of_long_ago_are_found_and_no_list_is_cut_silently() {
     };
     for round in 0..12 {
         for _ in 0..90 {
-            server.node.handle().ask("test", Ask::Fire(fire())).await.unwrap();
+            server.node.handle().ask(&Actor::person("test"), Ask::Fire(fire())).await.unwrap();
         }
         server.settle().await;
         server.end_all(true).await;

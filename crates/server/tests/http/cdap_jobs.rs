@@ -8,7 +8,7 @@ use kelos::core::Ask;
 use kelos::executor::Given;
 use kelos::model::arguments::arguments;
 use kelos::model::workflow::{EventKeys, Keys};
-use kelos::model::{Job, Occurrence, SlotKey, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::model::{Actor, Job, Occurrence, SlotKey, SlotState, Trigger, Workflow, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::cdap_support::{Cdap, all, any, body, ended, partition, program, time};
@@ -75,15 +75,15 @@ async fn cdap_16_a_new_schedule_is_suspended_until_it_is_enabled() {
 async fn cdap_17_batches_are_all_or_nothing() {
     let server = Cdap::start().await;
     server.put("apps/App/schedules/a", &body(time("0 4 * * *"))).await.ok();
-    let ask = async |ask: Ask| server.node.handle().ask("test", ask).await;
+    let ask = async |ask: Ask| server.node.handle().ask(&Actor::person("test"), ask).await;
     let new = |name: &str| of_file(name, "App.Wf", partitions("ds", 1));
-    assert!(ask(Ask::CreateSchedules(vec![new("b"), new("a")])).await.is_err());
+    assert!(ask(Ask::CreateSchedules { new: vec![new("b"), new("a")], reason: None }).await.is_err());
     assert_eq!(server.names("apps/App/schedules").await, ["a"]);
-    ask(Ask::CreateSchedules(vec![new("b"), new("c")])).await.unwrap();
+    ask(Ask::CreateSchedules { new: vec![new("b"), new("c")], reason: None }).await.unwrap();
     let id = |name: &str| WorkflowId::new(&format!("App.{name}")).unwrap();
-    assert!(ask(Ask::DeleteSchedules(vec![id("a"), id("missing")])).await.is_err());
+    assert!(ask(Ask::DeleteSchedules { schedules: vec![id("a"), id("missing")], reason: None }).await.is_err());
     assert_eq!(server.names("apps/App/schedules").await, ["a", "b", "c"]);
-    ask(Ask::DeleteSchedules(vec![id("a"), id("c")])).await.unwrap();
+    ask(Ask::DeleteSchedules { schedules: vec![id("a"), id("c")], reason: None }).await.unwrap();
     assert_eq!(server.names("apps/App/schedules").await, ["b"]);
 }
 

@@ -12,7 +12,7 @@ use kelos::core::{Ask, Deployment, Input};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::model::run::Report;
 use kelos::model::workflow::{Keys, Program};
-use kelos::model::{Fact, Job, Occurrence, Outcome, RunId, Slot, SlotState, Workflow, WorkflowId};
+use kelos::model::{Actor, Fact, Job, Occurrence, Outcome, RunId, Slot, SlotState, Workflow, WorkflowId};
 use kelos::store::{MemoryStore, RunFilter, SlotFilter, Store};
 use kelos::{Node, NodeConfig, Status};
 use kelos_server::{App, router};
@@ -157,7 +157,7 @@ impl Cdap {
 
     pub(crate) async fn tell(&self, what: Occurrence) {
         let fact = Fact { source: "test".into(), key: None, what };
-        self.node.handle().ask("test", Ask::Tell(vec![fact])).await.unwrap();
+        self.node.handle().ask(&Actor::person("test"), Ask::Tell(vec![fact])).await.unwrap();
         self.settle().await;
     }
 

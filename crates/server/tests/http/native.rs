@@ -179,9 +179,16 @@ async fn who_asks_goes_into_the_log() {
     server.send(kill("jo")).await.ok();
     server.post(&format!("{SLOT}/rerun")).await.ok();
     server.post("/kill?id=w&time=2015-09-13T15:00Z").await.ok();
+    let rerun = Request::post(format!("{SLOT}/rerun"));
+    server.send(rerun.header("kelos-user", "anna").body(Body::empty()).unwrap()).await.ok();
+    // The scripts of the pages say so of themselves.
+    server.send(kill("web")).await.ok();
     let history = server.get(&format!("{SLOT}/history")).await.ok().json();
     let by: Vec<_> = history["items"].as_array().unwrap().iter().filter_map(|event| event["by"].as_str()).collect();
-    assert_eq!(by, ["jo", "api", "celos-api"]);
+    assert_eq!(by, ["jo", "api", "celos-api", "anna", "web"]);
+    let kinds: Vec<_> =
+        history["items"].as_array().unwrap().iter().filter_map(|event| event["actor"]["kind"].as_str()).collect();
+    assert_eq!(kinds, ["person", "unknown", "unknown", "person", "unknown"]);
     assert_eq!(server.send(kill(" ")).await.status, 400);
 }
 
@@ -193,6 +200,20 @@ async fn a_pause_can_be_seen() {
     let events = server.get("/api/v1/events?workflow=w").await.ok().json();
     let kinds: Vec<_> = events["items"].as_array().unwrap().iter().map(|event| &event["event"]).collect();
     assert_eq!(kinds, ["defined", "paused", "resumed"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_somebody_asks_goes_into_the_log() {
+    let server = Server::start(&workflow("w", "")).await;
+    server.post_json("/api/v1/workflows/w/pause", r#"{"reason":"the cluster moves"}"#).await.ok();
+    server.post_json("/api/v1/workflows/w/resume", r#"{"reason":"it has moved"}"#).await.ok();
+    server.ask(Method::PUT, "/api/v1/registers/b/k?reason=a%20new%20limit", "7").await.ok();
+    server.ask(Method::DELETE, "/api/v1/registers/b/k?reason=no%20limit", "").await;
+    let events = server.get("/api/v1/events").await.ok().json();
+    let reasons: Vec<_> =
+        events["items"].as_array().unwrap().iter().filter_map(|event| event["reason"].as_str()).collect();
+    assert_eq!(reasons, ["the cluster moves", "it has moved", "a new limit", "no limit"]);
+    assert_eq!(server.ask(Method::PUT, "/api/v1/registers/b/k?raeson=x", "7").await.status, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use kelos::core::{Ask, Done};
 use kelos::model::constraint::Window;
 use kelos::model::time::Zone;
 use kelos::model::workflow::{EventKeys, Job, Keys};
-use kelos::model::{Constraint, Fact, Gate, Occurrence, SlotState, Trigger, Workflow, WorkflowId};
+use kelos::model::{Actor, Constraint, Fact, Gate, Occurrence, SlotState, Trigger, Workflow, WorkflowId};
 
 use crate::pages::{assert_harmless, assert_says, form, page, words};
 use crate::support::{Server, Setup, workflow};
@@ -42,12 +42,12 @@ fn schedule(id: &str, trigger: Trigger, gates: Vec<Gate>) -> Workflow {
 async fn server(schedules: Vec<Workflow>) -> Server {
     let script = workflow("p", "startTime: '2015-09-14T00:00Z'");
     let server = Server::with(Setup { pace: Pace::ByItself, ..Setup::default() }, &script).await;
-    ask(&server, Ask::CreateSchedules(schedules.into_iter().map(Arc::new).collect())).await;
+    ask(&server, Ask::CreateSchedules { new: schedules.into_iter().map(Arc::new).collect(), reason: None }).await;
     server
 }
 
 async fn ask(server: &Server, ask: Ask) -> Done {
-    server.node.handle().ask("ann", ask).await.unwrap()
+    server.node.handle().ask(&Actor::person("ann"), ask).await.unwrap()
 }
 
 async fn tell(server: &Server, dataset: &str, count: u32) {
@@ -150,7 +150,7 @@ async fn a_program_shows_its_schedules_and_runs_of_any_origin() {
     let script = ["p", "q"].map(|id| workflow(id, "startTime: '2015-09-14T00:00Z'")).concat();
     let server = Server::with(Setup { pace: Pace::ByItself, ..Setup::default() }, &script).await;
     let all = [schedule("S", partitions("a", 1), Vec::new()), next].map(Arc::new).to_vec();
-    ask(&server, Ask::CreateSchedules(all)).await;
+    ask(&server, Ask::CreateSchedules { new: all, reason: None }).await;
     tell(&server, "a", 1).await;
     let slot = crate::support::slot("App.S", "2015-09-13T15:01Z");
     server.until_state(&slot, SlotState::Running).await;

@@ -1,7 +1,7 @@
 //! Facts: named once, paged, written with what they lead to; and what slots and workflows keep of them.
 
 use kelos_model::workflow::{LastRun, Moments};
-use kelos_model::{Event, EventRecord, Fact, FactKey, Occurrence, Outcome, SlotEvent, SlotState, WorkflowEvent};
+use kelos_model::{Actor, Event, EventRecord, Fact, FactKey, Occurrence, Outcome, SlotEvent, SlotState, WorkflowEvent};
 use kelos_store::{Lease, Store, StoreError};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn name(source: &str, key: &str) -> FactKey {
 pub(super) fn tell(world: &mut World, fact: Fact) {
     let (seq, name) = (world.next_seq(), fact.name());
     world.turn.facts.extend(name.map(|name| (name, seq)));
-    world.log(Event::Fact { fact }, 0);
+    world.log(Event::Fact { fact, by: Some(Actor::system("watch")) }, 0);
 }
 
 fn is_fact(record: &&EventRecord) -> bool {
@@ -37,11 +37,12 @@ pub(super) fn facts_are_paged(place: &mut dyn Place) {
     let (mut world, mut draw) = (World::default(), Draw::new(11));
     for turn in 0..40_u32 {
         world.run_to(&slot_at("a", i64::from(turn)), Outcome::Succeeded);
-        let what = WorkflowEvent::Paused { by: "me".to_owned() };
+        let what = WorkflowEvent::Paused { by: Actor::person("me"), reason: None };
         world.log(Event::Workflow { workflow: named("a"), what }, 0);
         // A row of what is neither a fact nor about a workflow may be longer than a page.
         for _ in 0..draw.below(5) {
-            let register = Event::Register { bucket: "b".to_owned(), key: "k".to_owned(), value: None, by: None };
+            let register =
+                Event::Register { bucket: "b".to_owned(), key: "k".to_owned(), value: None, by: None, reason: None };
             world.log(register, 0);
         }
         for number in 0..u32::try_from(draw.below(4)).unwrap() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelos_model::ranges::Range;
-use kelos_model::{BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotState, WorkflowId};
+use kelos_model::{Actor, BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotState, WorkflowId};
 use kelos_store::{Columns, Lease, RunFilter, SlotFilter, SlotRow, Store, StoreError, Tally};
 
 use super::Place;
@@ -29,14 +29,14 @@ fn populate(store: &mut dyn Store, lease: Lease) -> World {
                     world.happen(&id, SlotEvent::TriggerMet { explanation: explanation("go") });
                     world.happen(&id, SlotEvent::Dispatched { run: 1, worker: None });
                     if draw.below(2) == 0 {
-                        world.happen(&id, SlotEvent::Killed { by: "me".to_owned(), reason: None });
+                        world.happen(&id, SlotEvent::Killed { by: Actor::person("me"), reason: None });
                     }
                 }
                 _ => drop(world.run_to(&id, Outcome::Succeeded)),
             }
             if draw.below(5) == 0 {
                 let backfill = Some(BackfillId::new(draw.of(&["x", "y"])).unwrap());
-                let by = "me".to_owned();
+                let by = Actor::person("me");
                 world.happen(&id, SlotEvent::Reopened { by, reason: None, priority: 1, backfill });
             }
         }
@@ -211,7 +211,7 @@ pub(super) fn the_log_is_paged(place: &mut dyn Place) {
     let lease = lead(&mut *store);
     let mut world = populate(&mut *store, lease);
     world.define("c", 1);
-    world.log(Event::Register { bucket: "b".to_owned(), key: "k".to_owned(), value: None, by: None }, 0);
+    world.log(Event::Register { bucket: "b".to_owned(), key: "k".to_owned(), value: None, by: None, reason: None }, 0);
     world.commit(&mut *store, lease);
     let reader = store.reader();
     for name in [None, Some(named("c")), Some(named("nobody"))] {

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use kelos_model::Recall;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause, WorkflowRow};
-use kelos_model::{BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
+use kelos_model::{Actor, BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
 use kelos_store::{Commit, RunFilter, SlotFilter, Store};
 use serde_json::json;
 
@@ -95,12 +95,12 @@ fn backfill(world: &World, draw: &mut Draw, which: usize) -> Backfill {
         range: Range::new(hour(start), hour(start + 5)),
         mode: draw.of(&[BackfillMode::Missing, BackfillMode::All]),
         priority: draw.below(5) as i32,
-        by: "me".to_owned(),
+        by: Actor::person("me"),
         created_at: world.now(),
         cancelled_at: (draw.below(4) == 0).then(|| world.now()),
         slots: draw.below(9) as u32,
         reason: (draw.below(2) == 0).then(|| "late data".to_owned()),
-        paused: (draw.below(3) == 0).then(|| Pause { at: world.now(), by: "you".to_owned() }),
+        paused: (draw.below(3) == 0).then(|| Pause { at: world.now(), by: Actor::person("you") }),
         resumed_at: None,
     }
 }
@@ -108,7 +108,7 @@ fn backfill(world: &World, draw: &mut Draw, which: usize) -> Backfill {
 fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
     let run = world.slots.get(id).map_or(1, |slot| slot.last_run.max(1));
     let next = world.slots.get(id).map_or(1, |slot| slot.last_run + 1);
-    let by = "me".to_owned();
+    let by = Actor::person("me");
     let explanation = explanation(draw.of(&["one", "two"]));
     let backfill = BackfillId::new(draw.of(&["b1", "b2"])).unwrap();
     let outcome = draw.of(&[Outcome::Killed, Outcome::Unknown { reason: "?".to_owned() }]);
@@ -132,8 +132,8 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::SkippedBy { by: by.clone(), reason: Some("not needed".to_owned()) },
         SlotEvent::RunEnded { run, outcome },
         SlotEvent::Reopened { by, reason: None, priority: 3, backfill: (draw.below(2) == 0).then(|| backfill.clone()) },
-        SlotEvent::Prioritised { priority: -3, backfill, by: None },
-        SlotEvent::Requested { by: "you".to_owned(), reason: None },
+        SlotEvent::Prioritised { priority: -3, backfill, by: None, reason: None },
+        SlotEvent::Requested { by: Actor::unknown("you"), reason: None },
         SlotEvent::Imported {
             from: "elsewhere".to_owned(),
             state: SlotState::Expired,

@@ -4,7 +4,9 @@ use kelos_model::Recall;
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause};
-use kelos_model::{BackfillId, Event, Finding, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent};
+use kelos_model::{
+    Actor, ActorKind, BackfillId, Event, Finding, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent,
+};
 use kelos_store::{Reader, RunFilter, SlotFilter, Snapshot, Store, StoreError};
 use serde_json::{Value, json};
 
@@ -56,7 +58,13 @@ fn varied() -> World {
         // Before 1970, and the ends of what a schedule may yield.
         world.plan(&slot_at(name, -700_000));
         world.plan(&slot_at(name, 1_600_000));
-        world.log(Event::Workflow { workflow: named(name), what: WorkflowEvent::Paused { by: "me".to_owned() } }, 0);
+        world.log(
+            Event::Workflow {
+                workflow: named(name),
+                what: WorkflowEvent::Paused { by: Actor::person("me"), reason: None },
+            },
+            0,
+        );
     }
     backfilled(&mut world);
     for (key, value) in
@@ -66,7 +74,13 @@ fn varied() -> World {
         // In an event, null can't be told from a deletion.
         let logged = Some(value.clone()).filter(|value| !value.is_null());
         world.log(
-            Event::Register { bucket: bucket.clone(), key: key.clone(), value: logged, by: Some("who".to_owned()) },
+            Event::Register {
+                bucket: bucket.clone(),
+                key: key.clone(),
+                value: logged,
+                by: Some(Actor::unknown("who")),
+                reason: None,
+            },
             0,
         );
         world.turn.registers.push((bucket, key, Some(value)));
@@ -99,10 +113,10 @@ fn live_slots(world: &mut World, name: &str, from: i64) {
     world.plan(&id(7));
     world.happen(&id(7), SlotEvent::TriggerMet { explanation: explanation("ready") });
     world.happen(&id(7), SlotEvent::Dispatched { run: 1, worker: None });
-    world.happen(&id(7), SlotEvent::Killed { by: "me".to_owned(), reason: Some("why not".to_owned()) });
+    world.happen(&id(7), SlotEvent::Killed { by: Actor::person("me"), reason: Some("why not".to_owned()) });
     // Two runs of one slot.
     world.run_to(&id(8), Outcome::Killed);
-    world.happen(&id(8), SlotEvent::Reopened { by: "me".to_owned(), reason: None, priority: -5, backfill: None });
+    world.happen(&id(8), SlotEvent::Reopened { by: Actor::person("me"), reason: None, priority: -5, backfill: None });
     world.run_to(&id(8), Outcome::Succeeded);
 }
 
@@ -111,7 +125,8 @@ fn backfilled(world: &mut World) {
         let id = BackfillId::new(name).unwrap();
         let range = Range::new(hour(-20), hour(20));
         let created_at = world.now();
-        let by = "me".to_owned();
+        let by = Actor { credential: Some("t-7".into()), ..Actor::new(ActorKind::Token, "nightly") }
+            .with_address("2001:db8::7".parse().ok());
         let reason = (name == "b1").then(|| "why \"not\"".to_owned());
         let created = BackfillEvent::Created {
             workflow: named("plain"),
@@ -136,7 +151,7 @@ fn backfilled(world: &mut World) {
             cancelled_at,
             slots: 2,
             reason,
-            paused: (name == "b1").then(|| Pause { at: created_at, by: "Ñ".to_owned() }),
+            paused: (name == "b1").then(|| Pause { at: created_at, by: Actor::unknown("Ñ") }),
             resumed_at: (name == "b3").then_some(created_at),
         });
         for hours in [700, 701] {
@@ -148,7 +163,7 @@ fn backfilled(world: &mut World) {
                 by: None,
                 reason: None,
             };
-            let adopted = SlotEvent::Prioritised { priority: 8, backfill: id.clone(), by: None };
+            let adopted = SlotEvent::Prioritised { priority: 8, backfill: id.clone(), by: None, reason: None };
             assert!(world.happen(&id_of_slot, planned) || world.happen(&id_of_slot, adopted));
         }
     }

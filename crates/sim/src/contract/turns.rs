@@ -1,6 +1,6 @@
 //! Each turn leaves a record, and the records hang together.
 
-use kelos_model::{Outcome, SlotEvent};
+use kelos_model::{Actor, Outcome, SlotEvent};
 use kelos_store::{Commit, Digest, Lease, Reader, TurnRecord};
 use serde_json::json;
 
@@ -129,7 +129,7 @@ pub(super) fn a_frozen_reader_sees_one_turn(place: &mut dyn Place) {
     let frozen = store.reader().frozen().unwrap();
     let id = slot_at("a", 0);
     let before = frozen.slot(&id).unwrap();
-    let reopened = SlotEvent::Reopened { by: "me".to_owned(), reason: None, priority: 0, backfill: None };
+    let reopened = SlotEvent::Reopened { by: Actor::person("me"), reason: None, priority: 0, backfill: None };
     assert!(world.happen(&id, reopened));
     assert!(world.happen(&id, SlotEvent::TriggerMet { explanation: explanation("ready") }));
     world.define("later", 1);

@@ -139,7 +139,10 @@ impl World {
     /// Defines a workflow in the turn.
     pub(super) fn define(&mut self, name: &str, version: u32) {
         self.meet(&named(name));
-        self.log(Event::Workflow { workflow: named(name), what: WorkflowEvent::Defined { version, by: None } }, 0);
+        self.log(
+            Event::Workflow { workflow: named(name), what: WorkflowEvent::Defined { version, by: None, reason: None } },
+            0,
+        );
         self.turn.workflows.push(workflow(name, version));
         self.turn.sources.insert(format!("{name}.js"), format!("// {name}, {version}").into());
     }

@@ -133,7 +133,7 @@ impl Watch {
     fn follow(&mut self, record: &EventRecord, reader: &dyn Reader) -> Result<(), String> {
         self.seq = record.seq;
         match &record.event {
-            Event::Fact { fact } => self.follow_fact(fact, record),
+            Event::Fact { fact, .. } => self.follow_fact(fact, record),
             Event::Workflow { workflow, what } => self.follow_workflow(workflow, what, reader),
             Event::Slot { slot, what } => self.follow_slot(slot, what, record),
             _ => Ok(()),

@@ -312,18 +312,19 @@ impl Stage {
     fn ask(&self, rng: &mut Rng, at: Timestamp) -> Ask {
         let schedule = rng.pick(&self.schedules).clone();
         match rng.below(20) {
-            0..=2 => Ask::CreateSchedules(self.created(rng)),
-            3 | 4 => Ask::ChangeSchedule(self.schedule(rng, &schedule)),
-            5 => Ask::DeleteSchedules(self.some(rng)),
-            6..=8 => Ask::Enable(schedule),
-            9 => Ask::Disable(schedule),
-            10 => Ask::Pause(schedule),
-            11 => Ask::Resume(schedule),
+            0..=2 => Ask::CreateSchedules { new: self.created(rng), reason: None },
+            3 | 4 => Ask::ChangeSchedule { changed: self.schedule(rng, &schedule), reason: None },
+            5 => Ask::DeleteSchedules { schedules: self.some(rng), reason: None },
+            6..=8 => Ask::Enable { schedule, reason: None },
+            9 => Ask::Disable { schedule, reason: None },
+            10 => Ask::Pause { workflow: schedule, reason: None },
+            11 => Ask::Resume { workflow: schedule, reason: None },
             12 => {
                 let start = at - SignedDuration::from_secs(rng.between(0, 20_000));
                 Ask::EnableChanged {
                     schedules: self.some(rng),
                     range: Range::new(start, start + SignedDuration::from_hours(2)),
+                    reason: None,
                 }
             }
             13..=15 => self.fired(rng),

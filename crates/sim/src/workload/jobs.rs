@@ -367,8 +367,8 @@ fn ask(rng: &mut Rng, values: &Values, apps: &BTreeMap<WorkflowId, JobKeys>) -> 
         2..=3 => Ask::Kill { slot, reason },
         4 => Ask::MarkSucceeded { slot, reason },
         5 => Ask::Skip { slot, reason },
-        6 => Ask::Pause(slot.workflow),
-        7..=8 => Ask::Resume(slot.workflow),
+        6 => Ask::Pause { workflow: slot.workflow, reason: None },
+        7..=8 => Ask::Resume { workflow: slot.workflow, reason: None },
         9..=10 => Ask::RerunDownstream(DownstreamRequest { slot, reason, kill_live: rng.percent(60), dry_run: false }),
         _ => {
             let more = rng.below(4);

@@ -1,5 +1,6 @@
 //! Rows to nouns and back.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause, Workflow, WorkflowRow};
 use kelos_model::{
-    BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
+    Actor, BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -139,7 +140,19 @@ fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Rowed<Option<
 
 fn read_pause(row: &Row<'_>, at: usize, by: usize) -> Rowed<Option<Pause>> {
     let Some(at) = read_moment_if_any(row, at)? else { return Ok(None) };
-    Ok(Some(Pause { at, by: read_text(row, by)?.unwrap_or_default() }))
+    let by = row.get_ref(by)?.as_str_or_null()?.unwrap_or_default();
+    Ok(Some(Pause { at, by: read_actor(by) }))
+}
+
+/// Who asked, as a column has it: the name where nothing else is known, as it always was, or else JSON.
+pub(super) fn actor_text(actor: &Actor) -> Rowed<Cow<'_, str>> {
+    actor.bare_name().map_or_else(|| Ok(Cow::Owned(serde_json::to_string(actor)?)), |name| Ok(Cow::Borrowed(name)))
+}
+
+/// Reads what [`actor_text`] writes. What is no JSON of an actor is a name.
+fn read_actor(text: &str) -> Actor {
+    let whole = text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
+    whole.unwrap_or_else(|| Actor::unknown(text))
 }
 
 /// The numbers that stand for the workflows' names, as of one transaction.
@@ -250,7 +263,7 @@ impl Names {
             range: Range::new(read_moment(row, 2)?, read_moment(row, 3)?),
             mode: read_mode(mode).ok_or_else(|| Fault::Damaged(format!("\"{mode}\" is not the mode of a backfill")))?,
             priority: row.get(5)?,
-            by: row.get(6)?,
+            by: read_actor(row.get_ref(6)?.as_str()?),
             created_at: read_moment(row, 7)?,
             cancelled_at: read_moment_if_any(row, 8)?,
             slots: row.get(9)?,

@@ -8,8 +8,8 @@ use kelos_model::slot::apply;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{Backfill, Job, Moments, Pause};
 use kelos_model::{
-    BackfillId, Event, EventRecord, Fact, FactKey, Occurrence, Run, RunId, RunState, SlotEvent, SlotRef, Workflow,
-    WorkflowEvent, WorkflowId,
+    Actor, BackfillId, Event, EventRecord, Fact, FactKey, Occurrence, Run, RunId, RunState, SlotEvent, SlotRef,
+    Workflow, WorkflowEvent, WorkflowId,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -173,7 +173,7 @@ fn tell(commit: &mut Commit, key: &str) {
     let previous = row.slot.last_event;
     row.slot = apply(Some(row.slot.clone()), &collected, moment(5), seq + 1).unwrap();
     let fact = Fact { source: "x".into(), key: Some(key.into()), what };
-    commit.events.push(EventRecord { seq, at: moment(5), previous: 0, event: Event::Fact { fact } });
+    commit.events.push(EventRecord { seq, at: moment(5), previous: 0, event: Event::Fact { fact, by: None } });
     let event = Event::Slot { slot: row.id.clone(), what: collected };
     commit.events.push(EventRecord { seq: seq + 1, at: moment(5), previous, event });
     commit.facts.push((fact_key(key), seq));
@@ -399,7 +399,10 @@ fn a_database_of_the_second_schema_is_brought_forward() {
         seq: 2,
         at: moment(6),
         previous: 0,
-        event: Event::Workflow { workflow: WorkflowId::new("w").unwrap(), what: WorkflowEvent::Removed { by: None } },
+        event: Event::Workflow {
+            workflow: WorkflowId::new("w").unwrap(),
+            what: WorkflowEvent::Removed { by: None, reason: None },
+        },
     });
     tell(&mut turn, "1");
     let lease = lead(&mut store);
@@ -432,7 +435,8 @@ fn a_database_of_the_first_schema_is_brought_forward() {
     let mut store = folder.open();
     let row = store.reader().backfill(&BackfillId::new("b").unwrap()).unwrap().unwrap();
     assert_eq!((row.priority, &row.reason, &row.paused, row.resumed_at), (3, &None, &None, None));
-    let paused = Some(Pause { at: moment(7), by: "bob".to_owned() });
+    assert_eq!(row.by, Actor::unknown("ann"));
+    let paused = Some(Pause { at: moment(7), by: Actor::person("bob") });
     let changed = Backfill { paused, resumed_at: Some(moment(6)), ..row };
     let lease = lead(&mut store);
     store.commit(lease, &Commit { backfills: vec![changed.clone()], ..Commit::default() }).unwrap();

@@ -15,7 +15,7 @@ use super::check::{self, Binding, Sum};
 use super::fault::Fault;
 use super::leader::{epoch_of, last_seq};
 use super::open::{BUSY, FilePlace};
-use super::rows::{Counted, NAMED, column, counted_of, fnv, millis, mode_name, run_state, slot_state};
+use super::rows::{Counted, NAMED, actor_text, column, counted_of, fnv, millis, mode_name, run_state, slot_state};
 use super::turns;
 use super::wal::{Log, LogEnd};
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError, named_before};
@@ -443,13 +443,16 @@ impl Turn<'_> {
                  paused_at = ?12, paused_by = ?13, resumed_at = ?14, check_value = ?15",
             )?;
             let paused = backfill.paused.as_ref();
+            let paused_by = paused.map(|pause| actor_text(&pause.by)).transpose()?;
             let mut row = Binding::new(&mut upsert, &mut self.known.sum);
             row.text(backfill.id.as_str())?.number(number)?;
             row.number(backfill.range.start.as_millisecond())?.number(backfill.range.end.as_millisecond())?;
-            row.text(mode_name(backfill.mode))?.number(i64::from(backfill.priority))?.text(&*backfill.by)?;
+            row.text(mode_name(backfill.mode))?
+                .number(i64::from(backfill.priority))?
+                .text(&*actor_text(&backfill.by)?)?;
             row.number(backfill.created_at.as_millisecond())?.number(millis(backfill.cancelled_at))?;
             row.number(i64::from(backfill.slots))?.text(backfill.reason.as_deref())?;
-            row.number(paused.map(|pause| pause.at.as_millisecond()))?.text(paused.map(|pause| pause.by.as_str()))?;
+            row.number(paused.map(|pause| pause.at.as_millisecond()))?.text(paused_by.as_deref())?;
             row.number(millis(backfill.resumed_at))?.check_value()?.execute()?;
         }
         Ok(())

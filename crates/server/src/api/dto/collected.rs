@@ -84,7 +84,7 @@ impl From<&Asked> for AskedDto {
         AskedDto {
             arguments: secrets::masked_texts(&asked.arguments),
             unconstrained: asked.unconstrained,
-            by: asked.by.clone(),
+            by: asked.by.as_ref().map(ToString::to_string),
         }
     }
 }

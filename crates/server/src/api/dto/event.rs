@@ -4,7 +4,7 @@ use kelos::executor::shown_id;
 use kelos::model::event::{Abort, BackfillEvent, Origin};
 use kelos::model::ranges::Range;
 use kelos::model::workflow::BackfillMode;
-use kelos::model::{Event, EventRecord, Occurrence, Outcome, SlotEvent, SlotRef, WorkflowEvent};
+use kelos::model::{Actor, Event, EventRecord, Occurrence, Outcome, SlotEvent, SlotRef, WorkflowEvent};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -48,9 +48,12 @@ pub(crate) struct EventDto {
     /// When the retry is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     due: Option<Instant>,
-    /// Who asked.
+    /// Who asked, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
+    /// The same, or who told a fact, with what is known of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<ActorDto>,
     /// Why, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -131,6 +134,21 @@ pub(crate) struct EventDto {
     unconstrained: Option<bool>,
 }
 
+/// Who asked for something.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ActorDto {
+    /// What they are: `person`, `token`, `worker`, `system`; `unknown` where they did not say.
+    kind: &'static str,
+    /// Their name; of those who did not say, that of the way by which they came.
+    name: String,
+}
+
+impl From<Actor> for ActorDto {
+    fn from(actor: Actor) -> ActorDto {
+        ActorDto { kind: actor.kind.as_str(), name: actor.to_string() }
+    }
+}
+
 impl EventDto {
     /// The position in the log.
     pub(crate) fn seq(&self) -> u64 {
@@ -139,6 +157,12 @@ impl EventDto {
 
     pub(crate) fn subject(&self) -> &'static str {
         self.subject
+    }
+
+    /// On whose word it happened, where somebody asked for it.
+    fn asked(self, by: Option<Actor>, reason: Option<String>) -> EventDto {
+        let name = by.as_ref().map(ToString::to_string);
+        EventDto { by: name, actor: by.map(ActorDto::from), reason, ..self }
     }
 
     fn over(self, range: Range) -> EventDto {
@@ -162,17 +186,17 @@ impl From<EventRecord> for EventDto {
             Event::Backfill { backfill, what } => {
                 EventDto { subject: "backfill", backfill: Some(backfill.to_string()), ..of_backfill(what) }
             }
-            Event::Register { bucket, key, value, by } => EventDto {
+            Event::Register { bucket, key, value, by, reason } => EventDto {
                 subject: "register",
-                event: if value.is_some() { "set" } else { "deleted" },
                 bucket: Some(bucket),
                 key: Some(key),
+                event: if value.is_some() { "set" } else { "deleted" },
                 value,
-                by,
-                ..EventDto::default()
+                ..EventDto::default().asked(by, reason)
             },
-            Event::Fact { fact } => EventDto {
+            Event::Fact { fact, by } => EventDto {
                 subject: "fact",
+                actor: by.map(ActorDto::from),
                 source: Some(fact.source.to_string()),
                 key: fact.key.map(|key| key.to_string()),
                 ..of_occurrence("told", &fact.what)
@@ -216,23 +240,23 @@ fn of_slot(what: SlotEvent) -> EventDto {
         |event, explanation: kelos::model::Reason| EventDto { explanation: Some(explanation.into()), ..named(event) };
     match what {
         SlotEvent::Planned { origin, priority, backfill, by, reason } => EventDto {
-            by,
-            reason,
             origin: Some(origin_name(&origin)),
             opened_by: opener(&origin).map(SlotNameDto::from),
             priority: Some(priority),
             backfill: backfill.map(String::from),
-            ..named("planned")
+            ..named("planned").asked(by, reason)
         },
         SlotEvent::Looked { explanation } => explained("looked", explanation),
         SlotEvent::TriggerMet { explanation } => explained("trigger-met", explanation),
         SlotEvent::Collected { what, fact } => EventDto { fact, ..of_occurrence("collected", &what) },
         SlotEvent::FiredBy { by, reason, unconstrained, .. } => {
-            EventDto { by: Some(by), reason, unconstrained: Some(unconstrained), ..named("fired") }
+            EventDto { unconstrained: Some(unconstrained), ..named("fired").asked(Some(by), reason) }
         }
         SlotEvent::Held { explanation } => explained("held", explanation),
         SlotEvent::ConstraintsMet { explanation } => explained("constraints-met", explanation),
-        SlotEvent::Aborted { cause, by } => EventDto { by, cause: Some(cause_name(cause)), ..named("aborted") },
+        SlotEvent::Aborted { cause, by, reason } => {
+            EventDto { cause: Some(cause_name(cause)), ..named("aborted").asked(by, reason) }
+        }
         SlotEvent::Gave { run, outputs } => {
             EventDto { value: Some(secrets::masked_fields(&outputs).into()), ..of_run("gave", run) }
         }
@@ -241,20 +265,20 @@ fn of_slot(what: SlotEvent) -> EventDto {
         }
         SlotEvent::Skipped { explanation } => explained("skipped", explanation),
         SlotEvent::BackoffEnded => named("backoff-ended"),
-        SlotEvent::Killed { by, reason } => EventDto { by: Some(by), reason, ..named("killed") },
-        SlotEvent::MarkedSucceeded { by, reason } => EventDto { by: Some(by), reason, ..named("marked-succeeded") },
-        SlotEvent::SkippedBy { by, reason } => EventDto { by: Some(by), reason, ..named("skipped") },
+        SlotEvent::Killed { by, reason } => named("killed").asked(Some(by), reason),
+        SlotEvent::MarkedSucceeded { by, reason } => named("marked-succeeded").asked(Some(by), reason),
+        SlotEvent::SkippedBy { by, reason } => named("skipped").asked(Some(by), reason),
         SlotEvent::Reopened { by, reason, priority, backfill } => EventDto {
-            by: Some(by),
-            reason,
             priority: Some(priority),
             backfill: backfill.map(String::from),
-            ..named("reopened")
+            ..named("reopened").asked(Some(by), reason)
         },
-        SlotEvent::Requested { by, reason } => EventDto { by: Some(by), reason, ..named("requested") },
-        SlotEvent::Prioritised { priority, backfill, by } => {
-            EventDto { priority: Some(priority), backfill: Some(backfill.into()), by, ..named("prioritised") }
-        }
+        SlotEvent::Requested { by, reason } => named("requested").asked(Some(by), reason),
+        SlotEvent::Prioritised { priority, backfill, by, reason } => EventDto {
+            priority: Some(priority),
+            backfill: Some(backfill.into()),
+            ..named("prioritised").asked(by, reason)
+        },
         SlotEvent::Imported { from, state, retries, external_id, there, requested: _ } => EventDto {
             imported_from: Some(from),
             state: Some(state.as_str()),
@@ -280,13 +304,15 @@ fn of_slot(what: SlotEvent) -> EventDto {
 
 fn of_workflow(what: WorkflowEvent) -> EventDto {
     match what {
-        WorkflowEvent::Defined { version, by } => EventDto { version: Some(version), by, ..named("defined") },
-        WorkflowEvent::Removed { by } => EventDto { by, ..named("removed") },
+        WorkflowEvent::Defined { version, by, reason } => {
+            EventDto { version: Some(version), ..named("defined").asked(by, reason) }
+        }
+        WorkflowEvent::Removed { by, reason } => named("removed").asked(by, reason),
         WorkflowEvent::Missed { range, times } => EventDto { slots: Some(times), ..named("missed") }.over(range),
         WorkflowEvent::Planned { range, slots } => EventDto { slots: Some(slots), ..named("planned") }.over(range),
         WorkflowEvent::Replanned { range } => named("replanned").over(range),
-        WorkflowEvent::Paused { by } => EventDto { by: Some(by), ..named("paused") },
-        WorkflowEvent::Resumed { by } => EventDto { by: Some(by), ..named("resumed") },
+        WorkflowEvent::Paused { by, reason } => named("paused").asked(Some(by), reason),
+        WorkflowEvent::Resumed { by, reason } => named("resumed").asked(Some(by), reason),
         WorkflowEvent::Imported { from, range, slots } => {
             EventDto { imported_from: Some(from), slots: Some(slots), ..named("imported") }.over(range)
         }
@@ -299,20 +325,18 @@ fn of_backfill(what: BackfillEvent) -> EventDto {
             workflow: Some(workflow.into()),
             mode: Some(mode_name(mode)),
             priority: Some(priority),
-            by: Some(by),
-            reason,
             slots: Some(slots),
-            ..named("created")
+            ..named("created").asked(Some(by), reason)
         }
         .over(range),
-        BackfillEvent::Cancelled { by, reason } => EventDto { by: Some(by), reason, ..named("cancelled") },
-        BackfillEvent::Paused { by, reason } => EventDto { by: Some(by), reason, ..named("paused") },
-        BackfillEvent::Resumed { by, reason } => EventDto { by: Some(by), reason, ..named("resumed") },
+        BackfillEvent::Cancelled { by, reason } => named("cancelled").asked(Some(by), reason),
+        BackfillEvent::Paused { by, reason } => named("paused").asked(Some(by), reason),
+        BackfillEvent::Resumed { by, reason } => named("resumed").asked(Some(by), reason),
         BackfillEvent::Prioritised { priority, by, reason } => {
-            EventDto { by: Some(by), reason, priority: Some(priority), ..named("prioritised") }
+            EventDto { priority: Some(priority), ..named("prioritised").asked(Some(by), reason) }
         }
         BackfillEvent::Reopened { slots, by, reason } => {
-            EventDto { by: Some(by), reason, slots: Some(slots), ..named("reopened") }
+            EventDto { slots: Some(slots), ..named("reopened").asked(Some(by), reason) }
         }
     }
 }

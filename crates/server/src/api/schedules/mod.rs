@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kelos::core::{Ask, Done, FireRequest, Refusal};
 use kelos::model::workflow::WorkflowRow;
-use kelos::model::{Workflow, WorkflowId};
+use kelos::model::{Actor, Workflow, WorkflowId};
 use kelos::schedules::{decisions, overview};
 use kelos::store::{Page, Reader, StoreError};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{DecisionDto, EventScheduleDto, ListDto, PageDto, SlotDto, has_kind};
 use super::extract::{AnyJson, Body, Limit, NoParameters, Path, Query, Who, WorkflowPath, part};
-use super::slots;
+use super::slots::{self, Because};
 use crate::app::App;
 use crate::problem::Problem;
 use request::{ScheduleRequest, bad, unknown_program};
@@ -198,12 +198,12 @@ enum Created {
 }
 
 /// Creates event schedules: all that are given, or none. They are disabled unless they say otherwise.
-#[utoipa::path(post, path = "/schedules", tag = "schedules", request_body = OneOrSeveral, responses(
+#[utoipa::path(post, path = "/schedules", tag = "schedules", params(Because), request_body = OneOrSeveral, responses(
     (status = 201, description = "It was created, or they were", body = Created),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn create(
-    _: Query<NoParameters>,
+    Query(because): Query<Because>,
     Who(by): Who,
     State(app): State<App>,
     AnyJson(body): AnyJson,
@@ -226,7 +226,7 @@ pub(super) async fn create(
     if let Some(twice) = twice(&ids) {
         return Err(bad(format!("{twice} is given twice: expected each once")));
     }
-    app.ask(&by, Ask::CreateSchedules(new)).await?;
+    app.ask(&by, Ask::CreateSchedules { new, reason: because.reason }).await?;
     let mut items = Vec::new();
     for id in ids {
         items.push(shown(&app, id).await?);
@@ -273,7 +273,7 @@ fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Problem> {
     put,
     path = "/schedules/{id}",
     tag = "schedules",
-    params(WorkflowPath),
+    params(WorkflowPath, Because),
     request_body = ScheduleRequest,
     responses(
         (status = 200, description = "The event schedule as it is now", body = EventScheduleDto),
@@ -282,12 +282,12 @@ fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Problem> {
 )]
 pub(super) async fn replace(
     Path(path): Path<WorkflowPath>,
-    _: Query<NoParameters>,
+    Query(because): Query<Because>,
     Who(by): Who,
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
-    put(&app, &by, path.id, |row, reader| request.replace(row, reader)).await
+    put(&app, &by, because.reason, path.id, |row, reader| request.replace(row, reader)).await
 }
 
 /// Changes what is given of an event schedule and nothing else, as one transaction. It stays enabled if it was, and what it had
@@ -296,7 +296,7 @@ pub(super) async fn replace(
     patch,
     path = "/schedules/{id}",
     tag = "schedules",
-    params(WorkflowPath),
+    params(WorkflowPath, Because),
     request_body = ScheduleRequest,
     responses(
         (status = 200, description = "The event schedule as it is now", body = EventScheduleDto),
@@ -305,17 +305,18 @@ pub(super) async fn replace(
 )]
 pub(super) async fn change(
     Path(path): Path<WorkflowPath>,
-    _: Query<NoParameters>,
+    Query(because): Query<Because>,
     Who(by): Who,
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
-    put(&app, &by, path.id, |row, reader| request.change(row, reader)).await
+    put(&app, &by, because.reason, path.id, |row, reader| request.change(row, reader)).await
 }
 
 async fn put(
     app: &App,
-    by: &str,
+    by: &Actor,
+    reason: Option<String>,
     id: WorkflowId,
     make: impl FnOnce(&WorkflowRow, &dyn Reader) -> Result<Result<Workflow, Problem>, StoreError> + Send + 'static,
 ) -> Result<Json<EventScheduleDto>, Problem> {
@@ -326,28 +327,28 @@ async fn put(
         Err(problem) => Ok(Err(problem)),
     };
     let changed = app.read(read).await??;
-    app.ask(by, Ask::ChangeSchedule(Arc::new(changed))).await?;
+    app.ask(by, Ask::ChangeSchedule { changed: Arc::new(changed), reason }).await?;
     shown(app, id).await.map(Json)
 }
 
 /// Deletes an event schedule. What it had pending ends; runs that go on are left alone.
-#[utoipa::path(delete, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath), responses(
+#[utoipa::path(delete, path = "/schedules/{id}", tag = "schedules", params(WorkflowPath, Because), responses(
     (status = 200, description = "It is deleted; this is what it was", body = EventScheduleDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete(
     Path(path): Path<WorkflowPath>,
-    _: Query<NoParameters>,
+    Query(because): Query<Because>,
     Who(by): Who,
     State(app): State<App>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
     let was = shown(&app, path.id.clone()).await?;
-    app.ask(&by, Ask::DeleteSchedules(vec![path.id])).await?;
+    app.ask(&by, Ask::DeleteSchedules { schedules: vec![path.id], reason: because.reason }).await?;
     Ok(Json(was))
 }
 
 /// Enables an event schedule: facts count from now on.
-#[utoipa::path(post, path = "/schedules/{id}/enable", tag = "schedules", params(WorkflowPath), responses(
+#[utoipa::path(post, path = "/schedules/{id}/enable", tag = "schedules", params(WorkflowPath), request_body = Option<Because>, responses(
     (status = 200, description = "It is enabled", body = EventScheduleDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -356,13 +357,14 @@ pub(super) async fn enable(
     _: Query<NoParameters>,
     Who(by): Who,
     State(app): State<App>,
+    Body(because): Body<Because>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
-    app.ask(&by, Ask::Enable(path.id.clone())).await?;
+    app.ask(&by, Ask::Enable { schedule: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await.map(Json)
 }
 
 /// Disables an event schedule. What it had pending ends; runs that go on are left alone.
-#[utoipa::path(post, path = "/schedules/{id}/disable", tag = "schedules", params(WorkflowPath), responses(
+#[utoipa::path(post, path = "/schedules/{id}/disable", tag = "schedules", params(WorkflowPath), request_body = Option<Because>, responses(
     (status = 200, description = "It is disabled", body = EventScheduleDto),
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -371,8 +373,9 @@ pub(super) async fn disable(
     _: Query<NoParameters>,
     Who(by): Who,
     State(app): State<App>,
+    Body(because): Body<Because>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
-    app.ask(&by, Ask::Disable(path.id.clone())).await?;
+    app.ask(&by, Ask::Disable { schedule: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await.map(Json)
 }
 
@@ -444,7 +447,7 @@ pub(super) async fn start(
     go(&app, &by, path.id, request).await.map(Json)
 }
 
-async fn go(app: &App, by: &str, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Problem> {
+async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Problem> {
     request.check()?;
     let StartRequest { arguments, unconstrained, reason } = request;
     let ask = Ask::Fire(FireRequest { workflow, arguments, unconstrained, reason });

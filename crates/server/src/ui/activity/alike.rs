@@ -90,7 +90,10 @@ mod tests {
         let event = |(workflow, run): &(&str, u32)| {
             let workflow = WorkflowId::new(workflow).unwrap();
             match *run {
-                0 => Event::Workflow { workflow, what: kelos::model::event::WorkflowEvent::Removed { by: None } },
+                0 => Event::Workflow {
+                    workflow,
+                    what: kelos::model::event::WorkflowEvent::Removed { by: None, reason: None },
+                },
                 run => Event::Slot {
                     slot: SlotRef::at(workflow, jiff::Timestamp::UNIX_EPOCH),
                     what: SlotEvent::Succeeded { run },

@@ -3,7 +3,6 @@
 use axum::Form;
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
-use axum::http::HeaderMap;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use kelos::core::LARGEST_BACKFILL;
@@ -101,6 +100,7 @@ impl Wanted {
 pub(super) async fn show(
     query: Result<Query<Asked>, QueryRejection>,
     State(app): State<App>,
+    asked::Who(who): asked::Who,
 ) -> Result<Response, Trouble> {
     let asked = asked::query(query)?;
     let page = Page::new(&app, "New backfill").at(Tab::Backfills).style("pages.css");
@@ -109,17 +109,17 @@ pub(super) async fn show(
         let names: Vec<WorkflowId> = names.into_iter().filter(|row| row.present).map(|row| row.id).collect();
         return Ok(page.show(&empty(&asked, &names, app.handle().now())));
     };
-    let opened = make(&app, "web", wanted.request().dry()).await?;
+    let opened = make(&app, &who, wanted.request().dry()).await?;
     Ok(page.show(&preview(&wanted, &opened, asked.page.unwrap_or(0))))
 }
 
 /// Does what was shown, and leads to what came of it.
 pub(super) async fn create(
     State(app): State<App>,
-    headers: HeaderMap,
+    asked::Who(who): asked::Who,
     asked: Result<Form<Asked>, FormRejection>,
 ) -> Result<Response, Trouble> {
-    let (asked, who) = (asked::form(asked)?, asked::who(&headers)?);
+    let asked = asked::form(asked)?;
     let wanted = asked.wanted()?.ok_or_else(|| Trouble::bad_request("A backfill needs a workflow, from and to."))?;
     let made = make(&app, &who, wanted.request()).await?;
     Ok(asked::back_to(&href(&made.id)))

@@ -3,7 +3,7 @@
 use axum::Form;
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos::backfill::{Estimate, Progress, progress, slots_of};
@@ -294,7 +294,7 @@ pub(super) struct Sent {
 pub(super) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,
-    headers: HeaderMap,
+    asked::Who(who): asked::Who,
     sent: Result<Form<Sent>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let (backfill, sent) = (name(&id)?, asked::form(sent)?);
@@ -310,6 +310,6 @@ pub(super) async fn act(
         }
         _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on backfills."))),
     };
-    app.ask(&asked::who(&headers)?, ask).await?;
+    app.ask(&who, ask).await?;
     Ok(asked::back_to(&back))
 }

@@ -3,7 +3,7 @@
 use axum::Form;
 use axum::extract::State;
 use axum::extract::rejection::FormRejection;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use kelos::model::workflow::WorkflowRow;
 use maud::{Markup, html};
@@ -54,11 +54,10 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
 
 pub(super) async fn save(
     State(app): State<App>,
-    headers: HeaderMap,
+    asked::Who(by): asked::Who,
     sent: Result<Form<Sent>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let sent = asked::form(sent)?;
-    let by = asked::who(&headers)?;
     if sent.act == "reset" {
         app.ask(&by, groups::ask(None)).await?;
         return Ok(asked::back_to(HREF));

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::response::Response;
 use kelos::core::{Ask, SubmitRequest};
-use kelos::model::{SlotRef, WorkflowId};
+use kelos::model::{Actor, SlotRef, WorkflowId};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -43,7 +43,7 @@ pub(in crate::ui) fn form(id: &WorkflowId, template: &str) -> Markup {
 }
 
 /// Submits a job, and leads to it.
-pub(in crate::ui) async fn submit(app: &App, by: &str, id: WorkflowId, wanted: Submit) -> Result<Response, Trouble> {
+pub(in crate::ui) async fn submit(app: &App, by: &Actor, id: WorkflowId, wanted: Submit) -> Result<Response, Trouble> {
     let job = asked::slot(app, id.as_str(), wanted.job.as_deref().unwrap_or_default().trim()).await?;
     if job.key.job().is_none() {
         return Err(Trouble::new(StatusCode::BAD_REQUEST, format!("\"{id}\" has no job ids.")));

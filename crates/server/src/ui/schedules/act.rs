@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::response::Response;
 use kelos::core::{Ask, Done, FireRequest};
 use kelos::model::WorkflowId;
@@ -35,17 +34,17 @@ pub(in crate::ui) struct Wanted {
 pub(in crate::ui) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,
-    headers: HeaderMap,
+    asked::Who(who): asked::Who,
     wanted: Result<Form<Wanted>, FormRejection>,
 ) -> Result<Response, Trouble> {
-    let (id, wanted, who) = (asked::workflow(&id)?, asked::form(wanted)?, asked::who(&headers)?);
+    let (id, wanted) = (asked::workflow(&id)?, asked::form(wanted)?);
     let back = match wanted.back.as_deref() {
         Some("list") => "/ui/schedules".to_owned(),
         _ => workflow_href(&id),
     };
     let ask = match action.as_str() {
-        "enable" => Ask::Enable(id),
-        "disable" => Ask::Disable(id),
+        "enable" => Ask::Enable { schedule: id, reason: None },
+        "disable" => Ask::Disable { schedule: id, reason: None },
         "fire" => Ask::Fire(request(id, wanted)?),
         _ => return Err(Trouble::not_found(format!("There is no action \"{action}\" on schedules."))),
     };

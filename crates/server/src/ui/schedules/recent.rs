@@ -85,7 +85,7 @@ fn read(reader: &dyn Reader, before: Option<&str>) -> Result<Found, StoreError> 
     let known = told::known(
         reader,
         page.rows.iter().filter_map(|record| match &record.event {
-            Event::Fact { fact } => Some(&fact.what),
+            Event::Fact { fact, .. } => Some(&fact.what),
             _ => None,
         }),
     )?;
@@ -167,7 +167,7 @@ fn asked_again(sources: &[Standing], now: Timestamp) -> Markup {
 }
 
 fn line(record: &EventRecord, led: Option<&Led>, known: &told::Known) -> Markup {
-    let Event::Fact { fact } = &record.event else { return html! {} };
+    let Event::Fact { fact, .. } = &record.event else { return html! {} };
     html! {
         tr id=(format!("fact-{}", record.seq)) {
             td.when { (words::moment(record.at)) }

@@ -3,10 +3,10 @@
 use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use kelos::core::{Ask, Done, DownstreamRequest};
-use kelos::model::{SlotRef, SlotState};
+use kelos::model::{Actor, SlotRef, SlotState};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -73,11 +73,10 @@ pub(in crate::ui) struct Because {
 pub(in crate::ui) async fn act(
     Path((id, time, action)): Path<(String, String, String)>,
     State(app): State<App>,
-    headers: HeaderMap,
+    asked::Who(who): asked::Who,
     because: Result<Form<Because>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
-    let who = asked::who(&headers)?;
     let reason = asked::filled(because.reason);
     let ask = match action.as_str() {
         "rerun" if because.downstream.is_some() && because.seen.is_none() => {
@@ -108,7 +107,7 @@ struct Touched {
 }
 
 /// Shows what a rerun with all that depends on a slot would do.
-async fn preview(app: &App, who: &str, slot: SlotRef, reason: Option<&str>) -> Result<Response, Trouble> {
+async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) -> Result<Response, Trouble> {
     // With `kill_live` nothing is in the way, so that all is named.
     let request = DownstreamRequest { slot: slot.clone(), reason: None, kill_live: true, dry_run: true };
     let done = app.ask(who, Ask::RerunDownstream(request)).await?;

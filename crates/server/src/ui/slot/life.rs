@@ -144,7 +144,7 @@ fn after(before: Timestamp, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use kelos::model::event::Origin;
-    use kelos::model::{Answer, Finding, Outcome, Reason, ReasonKind, SlotEvent, WorkflowId};
+    use kelos::model::{Actor, Answer, Finding, Outcome, Reason, ReasonKind, SlotEvent, WorkflowId};
 
     use super::*;
 
@@ -154,7 +154,7 @@ mod tests {
         let slot = SlotRef::at(WorkflowId::new("w").unwrap(), at(0));
         let failed = Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3) };
         let explanation = Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always);
-        let reopened = SlotEvent::Reopened { by: "me".to_owned(), reason: None, priority: 0, backfill: None };
+        let reopened = SlotEvent::Reopened { by: Actor::person("me"), reason: None, priority: 0, backfill: None };
         let events = [
             (0, SlotEvent::planned(Origin::Schedule, 0)),
             (5, SlotEvent::Looked { explanation: explanation.clone() }),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kelos_model::ranges::Range;
 use kelos_model::retry::scramble;
 use kelos_model::workflow::{BackfillMode, Source, WorkflowRow};
-use kelos_model::{Outcome, SlotState};
+use kelos_model::{Actor, Outcome, SlotState};
 
 use super::*;
 
@@ -35,12 +35,12 @@ fn backfill(name: &str, workflow: &str) -> Backfill {
         range: Range::new(moment(0), moment(600_000)),
         mode: BackfillMode::All,
         priority: 3,
-        by: "ann".to_owned(),
+        by: Actor::person("ann"),
         created_at: moment(5),
         cancelled_at: None,
         slots: 10,
         reason: Some("lost".to_owned()),
-        paused: Some(Pause { at: moment(7), by: "bob".to_owned() }),
+        paused: Some(Pause { at: moment(7), by: Actor::person("bob") }),
         resumed_at: None,
     }
 }
