@@ -242,7 +242,7 @@ impl Core {
             program_runs: self.programs.runs(&slot.workflow),
             no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
             workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,
-            answers: live.map(|live| self.answers_to(&live.wakers)).unwrap_or_default(),
+            answers: live.map(|live| self.probes.answers_to(&live.wakers)).unwrap_or_default(),
         }
     }
 }

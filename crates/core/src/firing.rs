@@ -1,6 +1,6 @@
 //! Cron times of triggers: each that passes is a fact for the workflow that waits for it, and for nobody else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +14,6 @@ use crate::Core;
 use crate::memory::Task;
 use crate::plan::TICK;
 use crate::tick::share;
-use crate::timers::Timer;
 
 /// What is late by less counts whatever the policy: a leader was changed, or the machine was busy.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
@@ -25,22 +24,55 @@ const MOST_MISSED: usize = 1000;
 /// A cron time.
 type Time = (Timestamp, Arc<str>);
 
+/// When the next cron time of each workflow's trigger counts: those of all workflows count in one order.
+#[derive(Default)]
+pub(crate) struct Firings {
+    by_workflow: BTreeMap<WorkflowId, Timestamp>,
+    in_order: BTreeSet<(Timestamp, WorkflowId)>,
+}
+
+impl Firings {
+    /// Sets the moment of a workflow; none where nothing is to count.
+    fn set(&mut self, id: &WorkflowId, at: Option<Timestamp>) {
+        let before = match at {
+            Some(at) => self.by_workflow.insert(id.clone(), at),
+            None => self.by_workflow.remove(id),
+        };
+        if let Some(before) = before {
+            self.in_order.remove(&(before, id.clone()));
+        }
+        self.in_order.extend(at.map(|at| (at, id.clone())));
+    }
+
+    fn get(&self, id: &WorkflowId) -> Option<Timestamp> {
+        self.by_workflow.get(id).copied()
+    }
+
+    /// The workflows whose moments have come, and when.
+    fn passed(&self, now: Timestamp) -> BTreeSet<(Timestamp, WorkflowId)> {
+        self.in_order.iter().take_while(|(at, _)| *at <= now).cloned().collect()
+    }
+
+    /// The earliest moment.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        self.in_order.first().map(|(at, _)| *at)
+    }
+}
+
 impl Core {
     /// Sets the timer for the next cron time of a workflow's trigger, be it one that has passed.
     pub(crate) fn arm_firing(&mut self, id: &WorkflowId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         let waits = !task.subjects.is_empty() && !task.row.definition.trigger.firings().is_empty();
         if !waits || !task.row.present || task.row.paused {
-            return self.timers.clear(&Timer::Fire(id.clone()));
+            return self.firings.set(id, None);
         }
         if task.row.moments.fired_until.is_none() {
             task.row.moments.fired_until = Some(self.now);
             self.turn.workflows.insert(id.clone());
         }
-        match next_times(task) {
-            Some((due, _)) => self.timers.set(id, Timer::Fire(id.clone()), due),
-            None => self.timers.clear(&Timer::Fire(id.clone())),
-        }
+        let next = next_times(task).map(|(due, _)| due);
+        self.firings.set(id, next);
     }
 
     /// Counts the next cron time of a workflow's trigger, if it has passed: one, so that those of all workflows count in their order.
@@ -64,12 +96,12 @@ impl Core {
     /// Counts the cron times that have passed, in their order, and of each program no more than its share. What is left is due
     /// with the next turn.
     pub(crate) fn fire_due(&mut self) {
-        let mut passed = self.timers.firings(self.now);
+        let mut passed = self.firings.passed(self.now);
         let programs: BTreeSet<_> = passed.iter().map(|(_, id)| self.programs.of(id)).collect();
         let most = share(MOST_MISSED, programs.len());
         while let Some((_, id)) = passed.pop_first() {
             if !self.tasks.contains_key(&id) {
-                self.timers.clear(&Timer::Fire(id));
+                self.firings.set(&id, None);
                 continue;
             }
             let fired = self.turn.fired.entry(self.programs.of(&id).clone()).or_default();
@@ -78,7 +110,7 @@ impl Core {
             }
             *fired += 1;
             self.fire_next(&id);
-            let next = self.timers.get(&Timer::Fire(id.clone())).filter(|next| *next <= self.now);
+            let next = self.firings.get(&id).filter(|next| *next <= self.now);
             passed.extend(next.map(|next| (next, id)));
         }
     }

@@ -189,7 +189,7 @@ impl Core {
         // Nor does one expire while the outside can't be asked: an outage is not its fault.
         if let Some((timeout_seconds, at)) = expiry.filter(|(_, at)| *at <= self.now && !explanation.is_uncertain()) {
             // Nor does one go by an answer from before its timeout.
-            pending = self.refresh_probes(&wakers, at);
+            pending = self.probes.refresh(&wakers, at, self.now);
             if !pending {
                 self.record(id, SlotEvent::Expired { timeout_seconds, explanation });
                 return;
@@ -260,7 +260,7 @@ impl Core {
     fn listen(&mut self, waker: &Waker, id: &SlotRef) {
         match waker {
             Waker::At(_) => {}
-            Waker::Probe(probe) => self.watch_probe(probe, id),
+            Waker::Probe(probe) => self.probes.watch(probe, id, self.now),
             Waker::Slot(upstream) => {
                 let state = self.state_since(upstream);
                 if self.upstream.watch(upstream, id, state) {

@@ -64,11 +64,12 @@ pub use runs::jitter_seed;
 
 use dirty::Dirty;
 use facts::Listeners;
+use firing::Firings;
 use jobs::Jobs;
 use memory::{Live, Task};
 use past::{PastCache, PastOf};
 use permits::Permits;
-use probes::Probes;
+use probes::{Probes, Waits};
 use programs::Programs;
 use relations::Relations;
 use timers::{Timer, Timers};
@@ -87,7 +88,9 @@ pub struct Core {
     defined: bool,
     seq: u64,
     tasks: BTreeMap<WorkflowId, Task>,
-    timers: Timers,
+    timers: Timers<Timer>,
+    /// Cron times of triggers.
+    firings: Firings,
     probes: Probes,
     upstream: Upstream,
     jobs: Jobs,
@@ -95,8 +98,6 @@ pub struct Core {
     permits: Permits,
     /// Slots to be looked at.
     dirty: Dirty,
-    /// Questions that are to be asked again, by the workflow of a slot that waits for the answer.
-    to_ask: BTreeMap<WorkflowId, BTreeSet<Probe>>,
     /// Workflows whose schedule may have new times.
     to_plan: BTreeSet<WorkflowId>,
     /// Who waits for which facts.
@@ -137,6 +138,7 @@ impl Core {
     pub fn new(config: Config) -> Core {
         Core {
             permits: Permits::new(config.max_running),
+            probes: Probes::new(Waits::of(&config)),
             config,
             now: Timestamp::UNIX_EPOCH,
             ticked: Timestamp::UNIX_EPOCH,
@@ -144,12 +146,11 @@ impl Core {
             seq: 0,
             tasks: BTreeMap::new(),
             timers: Timers::default(),
-            probes: Probes::default(),
+            firings: Firings::default(),
             upstream: Upstream::default(),
             jobs: Jobs::default(),
             relations: Relations::default(),
             dirty: Dirty::default(),
-            to_ask: BTreeMap::new(),
             to_plan: BTreeSet::new(),
             listeners: Listeners::default(),
             programs: Programs::default(),
@@ -169,13 +170,17 @@ impl Core {
         match input {
             Input::Woke { only, look_again } => self.tick(&only, look_again, past)?,
             Input::Definitions { all, deployed } => self.define(all, &deployed),
-            Input::ProbeAnswered { probe, answer } => self.probe_answered(&probe, answer),
+            Input::ProbeAnswered { probe, answer } => {
+                let woken = self.probes.answered(&probe, answer, self.now);
+                woken.into_iter().for_each(|slot| self.dirty.insert(slot));
+            }
             Input::RunReported { run, report } => self.run_reported(&run, report),
             Input::Asked { token, by, ask } => self.asked(token, by, ask, past)?,
             Input::Offered { worker, offer } => self.permits.offered(worker, offer),
             Input::Related { relation, answer } => self.related(relation, answer),
         }
         self.follow_up(past)?;
+        self.send_questions();
         Ok(std::mem::take(&mut self.turn.step))
     }
 
@@ -204,10 +209,11 @@ impl Core {
                     .is_some_and(|live| live.deferred.is_some())
             };
             self.timers.shift(jump, |timer| match timer {
-                Timer::Probe(_) | Timer::Run(_) => true,
+                Timer::Run(_) => true,
                 Timer::Slot(slot) => deferred(slot),
-                Timer::Plan(_) | Timer::Fire(_) => false,
+                Timer::Plan(_) => false,
             });
+            self.probes.shift(jump);
         }
     }
 
@@ -242,14 +248,21 @@ impl Core {
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         let due = self.next_wake().is_some_and(|at| at <= now);
-        due || !(self.dirty.is_empty() && self.to_plan.is_empty() && self.to_ask.is_empty() && self.programs.is_idle())
-            || self.permits.is_due()
+        due || !(self.dirty.is_empty() && self.to_plan.is_empty() && self.programs.is_idle()) || self.permits.is_due()
     }
 
     /// When time alone will give it something to do.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
-        self.timers.next().into_iter().chain(self.permits.next_wake()).min()
+        let wakes = [self.timers.next(), self.firings.next(), self.probes.next(), self.permits.next_wake()];
+        wakes.into_iter().flatten().min()
+    }
+
+    /// Whether a slot waits for the answer to a question: an outside that repeats questions by itself need not
+    /// repeat others.
+    #[must_use]
+    pub fn is_asked(&self, probe: &Probe) -> bool {
+        self.probes.is_asked(probe)
     }
 
     /// How many slots are in memory: live ones, between turns.
@@ -278,6 +291,12 @@ impl Core {
     /// The state of a slot in memory, and since when it is in that.
     fn state_since(&self, id: &SlotRef) -> Option<(SlotState, Timestamp)> {
         self.live(id).map(|live| (live.slot.state, live.slot.since))
+    }
+
+    /// Has the questions asked that something led to.
+    fn send_questions(&mut self) {
+        let questions = self.probes.take_questions();
+        self.turn.step.commands.extend(questions.into_iter().map(Command::Probe));
     }
 
     fn command(&mut self, command: Command) {

@@ -136,7 +136,7 @@ impl Core {
             // It may be a parent, too.
             Waker::Slot(upstream) if self.jobs.awaits(id, upstream) => {}
             Waker::Slot(upstream) => self.upstream.unwatch(upstream, id),
-            Waker::Probe(probe) => self.unwatch_probe(probe, id),
+            Waker::Probe(probe) => self.probes.unwatch(probe, id),
         }
     }
 

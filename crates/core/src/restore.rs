@@ -85,10 +85,7 @@ impl Core {
     /// When a slot is looked at next by itself; a look under way counts from when it began.
     pub(crate) fn next_look(&self, id: &SlotRef, wakers: &[Waker]) -> Option<Timestamp> {
         let probes = wakers.iter().filter_map(|waker| match waker {
-            // While an answer is on its way the timer only guards against its loss.
-            Waker::Probe(probe) => {
-                self.probes.asked_since(probe).or_else(|| self.timers.get(&Timer::Probe(probe.clone())))
-            }
+            Waker::Probe(probe) => self.probes.next_look(probe),
             Waker::At(at) => Some(*at),
             Waker::Slot(_) => None,
         });

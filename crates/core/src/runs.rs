@@ -6,6 +6,7 @@ use kelos_model::retry::scramble;
 use kelos_model::run::Report;
 use kelos_model::{Outcome, Run, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
 
+use crate::probes::Waits;
 use crate::timers::Timer;
 use crate::{Command, Core};
 
@@ -61,7 +62,7 @@ impl Core {
         if before.as_ref() != Some(&reason) {
             self.record(id, SlotEvent::Deferred { run: run.number, reason: reason.clone() });
         }
-        let wait = self.config.probe_wait(times);
+        let wait = Waits::of(&self.config).after(times);
         if let Some(live) = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key)) {
             live.deferred = Some((reason, times.saturating_add(1)));
         }

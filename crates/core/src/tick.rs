@@ -44,7 +44,7 @@ impl Core {
         self.fire_timers(most);
         if look_again {
             self.to_plan.extend(self.tasks.keys().cloned());
-            self.ask_all_probes(only);
+            self.probes.ask_all(only, self.now);
         }
         let to_plan = take_allowed(&mut self.to_plan, only);
         to_plan.iter().for_each(|id| self.arm_firing(id));
@@ -53,7 +53,7 @@ impl Core {
         for id in to_plan {
             self.plan(&id, planned, past)?;
         }
-        self.ask_again(most);
+        self.probes.ask_due(self.now, most);
         // Who was held before has come further than who waits for its trigger, and goes first.
         let mut held = Looks::new(most, self.programs.woken());
         self.judge_held(only, Some(self.now), &mut held);
@@ -78,6 +78,7 @@ impl Core {
             }
         }
         self.ticked = self.now;
+        self.send_questions();
         self.dispatch(only);
         Ok(())
     }
@@ -112,29 +113,10 @@ impl Core {
                 Timer::Plan(id) => {
                     self.to_plan.insert(id);
                 }
-                // They are counted by themselves, in the order of all.
-                Timer::Fire(_) => {}
                 Timer::Slot(slot) => self.wake(slot),
                 Timer::Run(slot) => self.ask_about(&slot),
-                Timer::Probe(probe) => {
-                    if let Some(workflow) = self.waits_for(&probe) {
-                        self.to_ask.entry(workflow).or_default().insert(probe);
-                    }
-                }
             }
         }
-    }
-
-    /// Asks again what is due to be, of each workflow its share.
-    fn ask_again(&mut self, most: usize) {
-        let asked = share(most, self.to_ask.len());
-        let mut due = Vec::new();
-        for probes in self.to_ask.values_mut() {
-            let rest = probes.iter().nth(asked).cloned().map(|first| probes.split_off(&first)).unwrap_or_default();
-            due.append(&mut std::mem::replace(probes, rest).into_iter().collect());
-        }
-        self.to_ask.retain(|_, probes| !probes.is_empty());
-        due.iter().for_each(|probe| self.probe_due(probe));
     }
 
     /// Whether any slot that is not held may be looked at in this tick.

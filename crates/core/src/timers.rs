@@ -1,51 +1,46 @@
-//! Timers: a table of the moments at which something is to be looked at, and its minimum. They are kept by workflow, so that one
+//! Timers: a table of the moments at which something is to be done, and its minimum. They are kept by workflow, so that one
 //! that has many due does not keep the others waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::{Probe, SlotRef, WorkflowId};
+use kelos_model::{SlotRef, WorkflowId};
 
 /// What a moment is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// A schedule's next time has passed.
     Plan(WorkflowId),
-    /// A cron time of a workflow's trigger has passed.
-    Fire(WorkflowId),
     /// A slot's delay, timeout or back-off has passed.
     Slot(SlotRef),
     /// A run has not been heard of for long.
     Run(SlotRef),
-    /// A probe is due to be asked again.
-    Probe(Probe),
 }
 
-/// One moment for each timer.
-#[derive(Default)]
-pub(crate) struct Timers {
-    by_workflow: BTreeMap<WorkflowId, BTreeSet<(Timestamp, Timer)>>,
+/// One moment for each timer of some kind.
+pub(crate) struct Timers<T> {
+    by_workflow: BTreeMap<WorkflowId, BTreeSet<(Timestamp, T)>>,
     /// The first moment of each workflow.
     firsts: BTreeSet<(Timestamp, WorkflowId)>,
-    /// Cron times of triggers: those of all workflows count in one order.
-    firings: BTreeSet<(Timestamp, WorkflowId)>,
     /// To when each is set, and for which workflow.
-    by_timer: BTreeMap<Timer, (Timestamp, WorkflowId)>,
+    by_timer: BTreeMap<T, (Timestamp, WorkflowId)>,
 }
 
-impl Timers {
+impl<T> Default for Timers<T> {
+    fn default() -> Self {
+        Timers { by_workflow: BTreeMap::new(), firsts: BTreeSet::new(), by_timer: BTreeMap::new() }
+    }
+}
+
+impl<T: Ord + Clone> Timers<T> {
     /// Sets a timer of a workflow, whatever it was set to before.
-    pub(crate) fn set(&mut self, workflow: &WorkflowId, timer: Timer, at: Timestamp) {
+    pub(crate) fn set(&mut self, workflow: &WorkflowId, timer: T, at: Timestamp) {
         let before = self.by_timer.insert(timer.clone(), (at, workflow.clone()));
         if let Some((before, of)) = before {
             if before == at && of == *workflow {
                 return;
             }
             self.take_out(&of, before, &timer);
-        }
-        if matches!(timer, Timer::Fire(_)) {
-            self.firings.insert((at, workflow.clone()));
-            return;
         }
         let all = self.by_workflow.entry(workflow.clone()).or_default();
         let first = all.first().map(|(at, _)| *at);
@@ -55,17 +50,14 @@ impl Timers {
         }
     }
 
-    pub(crate) fn clear(&mut self, timer: &Timer) {
+    /// Takes a timer back.
+    pub(crate) fn clear(&mut self, timer: &T) {
         if let Some((at, workflow)) = self.by_timer.remove(timer) {
             self.take_out(&workflow, at, timer);
         }
     }
 
-    fn take_out(&mut self, workflow: &WorkflowId, at: Timestamp, timer: &Timer) {
-        if matches!(timer, Timer::Fire(_)) {
-            self.firings.remove(&(at, workflow.clone()));
-            return;
-        }
+    fn take_out(&mut self, workflow: &WorkflowId, at: Timestamp, timer: &T) {
         let Some(all) = self.by_workflow.get_mut(workflow) else { return };
         all.remove(&(at, timer.clone()));
         let first = all.first().map(|(at, _)| *at);
@@ -86,12 +78,13 @@ impl Timers {
         }
     }
 
-    pub(crate) fn get(&self, timer: &Timer) -> Option<Timestamp> {
+    /// To when a timer is set.
+    pub(crate) fn get(&self, timer: &T) -> Option<Timestamp> {
         self.by_timer.get(timer).map(|(at, _)| *at)
     }
 
     /// Moves some timers by the same span.
-    pub(crate) fn shift(&mut self, by: SignedDuration, mut which: impl FnMut(&Timer) -> bool) {
+    pub(crate) fn shift(&mut self, by: SignedDuration, mut which: impl FnMut(&T) -> bool) {
         let moved = self.by_timer.iter().filter(|(timer, _)| which(timer));
         for (timer, (at, workflow)) in moved.map(|(timer, set)| (timer.clone(), set.clone())).collect::<Vec<_>>() {
             if let Ok(at) = at.checked_add(by) {
@@ -100,24 +93,18 @@ impl Timers {
         }
     }
 
-    /// The workflows whose cron times have passed, and when the first of them did.
-    pub(crate) fn firings(&self, now: Timestamp) -> BTreeSet<(Timestamp, WorkflowId)> {
-        self.firings.iter().take_while(|(at, _)| *at <= now).cloned().collect()
-    }
-
-    /// The workflows that have anything due but cron times.
+    /// The workflows that have anything due.
     pub(crate) fn due(&self, now: Timestamp) -> Vec<WorkflowId> {
         self.firsts.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect()
     }
 
     /// The earliest moment.
     pub(crate) fn next(&self) -> Option<Timestamp> {
-        let firsts = self.firsts.first().into_iter().chain(self.firings.first());
-        firsts.map(|(at, _)| *at).min()
+        self.firsts.first().map(|(at, _)| *at)
     }
 
     /// Takes one timer of a workflow whose moment has come.
-    pub(crate) fn pop(&mut self, workflow: &WorkflowId, now: Timestamp) -> Option<Timer> {
+    pub(crate) fn pop(&mut self, workflow: &WorkflowId, now: Timestamp) -> Option<T> {
         let (_, timer) = self.by_workflow.get(workflow)?.first().filter(|(at, _)| *at <= now)?;
         let timer = timer.clone();
         self.clear(&timer);
