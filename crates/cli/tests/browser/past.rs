@@ -24,6 +24,8 @@ pub(crate) fn fill(folder: &Folder, hours: i64) {
     let update =
         "UPDATE workflows SET slots = ?1, last_run = ?2 + ?1 * ?3 - ?3 + id, check_value = NULL, counts_check = NULL";
     writing.execute(update, params![hours, seq, width]).expect("rows");
+    // Nor had those any record of turns: whoever opens one makes a record of all that is there.
+    writing.execute_batch("DROP TABLE turns; PRAGMA user_version = 9").expect("a version from before turns");
     writing.commit().expect("a commit");
 }
 
