@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos::store::{SqliteStore, Store};
-use kelos::verify::{Disagreement, Verified, verify};
+use kelos::verify::{Disagreement, Verification, verify};
 use serde_json::{Value, json};
 
 use crate::data::{self, Place};
@@ -51,12 +51,12 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
     Ok(if sound { 0 } else { DAMAGED })
 }
 
-fn written(args: &VerifyArgs, damage: &[String], verified: &Verified) -> Value {
+fn written(args: &VerifyArgs, damage: &[String], verified: &Verification) -> Value {
     let place = |one: &Disagreement| {
         let slot = one.slot.as_ref().map(ToString::to_string);
         json!({ "turn": one.turn, "event": one.event, "slot": slot, "what": one.what })
     };
-    let Verified { turns, events, slots, disagreements } = verified;
+    let Verification { turns, events, slots, disagreements } = verified;
     json!({
         "accepted": args.accept,
         "turns": turns,
@@ -67,7 +67,7 @@ fn written(args: &VerifyArgs, damage: &[String], verified: &Verified) -> Value {
     })
 }
 
-fn print(args: &VerifyArgs, damage: &[String], verified: &Verified, sound: bool, database: &str) {
+fn print(args: &VerifyArgs, damage: &[String], verified: &Verification, sound: bool, database: &str) {
     damage.iter().for_each(text::line);
     verified.disagreements.iter().map(ToString::to_string).for_each(text::line);
     text::line(gone_through(verified));
@@ -83,8 +83,8 @@ fn print(args: &VerifyArgs, damage: &[String], verified: &Verified, sound: bool,
     });
 }
 
-/// What was looked at, and what came of it.
-fn gone_through(verified: &Verified) -> String {
+/// The counts of what was checked, and the findings.
+fn gone_through(verified: &Verification) -> String {
     let counted =
         |count: u64, one: &str| format!("{} {one}{}", text::grouped(count), if count == 1 { "" } else { "s" });
     let (turns, events) = (counted(verified.turns, "turn"), counted(verified.events, "event"));

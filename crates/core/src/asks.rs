@@ -9,7 +9,7 @@ use crate::past::PastOf;
 use crate::permits::{Position, Queue, WorkersOf};
 use crate::{Ask, Command, Core, Done, Inspection, Refusal, Reply};
 
-/// Who has something done, and why, in their words.
+/// The actor of an ask, and the reason given for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Mandate {
     pub(crate) by: Actor,

@@ -120,7 +120,7 @@ impl Core {
         self.survey().capacity()
     }
 
-    /// What a queued slot finds at the pools of its workflow.
+    /// The state of the pools of a queued slot's workflow, and its position in each.
     pub(crate) fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
         self.survey().places_in_pools(slot)
     }

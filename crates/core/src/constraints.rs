@@ -8,7 +8,7 @@ use kelos_model::workflow::LastRun;
 use kelos_model::{Answer, Gate, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::memory::Task;
-use crate::programs::{About, HeldPosition, Joined, Programs, Runs};
+use crate::programs::{About, HeldPosition, Programs, Runs, Transfer};
 use crate::tick::Looks;
 use crate::{Core, Only};
 
@@ -138,7 +138,7 @@ impl Core {
     pub(crate) fn join_program(&mut self, id: &WorkflowId) {
         let Some(task) = self.tasks.get(id) else { return };
         let slots = task.slots.iter().map(|(key, live)| (SlotRef::new(id.clone(), key.clone()), &live.slot));
-        let Joined { left, woken } = self.programs.join(id, task.row.definition.program(), slots);
+        let Transfer { left, woken } = self.programs.join(id, task.row.definition.program(), slots);
         woken.into_iter().for_each(|slot| self.wake(slot));
         if let Some(left) = left {
             self.hand_over_last_run(id, &left);

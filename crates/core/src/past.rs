@@ -38,7 +38,7 @@ pub trait Past {
 /// The past as a step is given it.
 pub(crate) type PastOf<'a, E> = &'a mut dyn Past<Error = E>;
 
-/// What a turn has read of the past, and the slots that it is about to read.
+/// The slots and facts that a turn has read of the past, and the slots that it is about to read.
 #[derive(Default)]
 pub(crate) struct PastCache {
     /// Slots that were brought into memory for this turn only.

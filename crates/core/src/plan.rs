@@ -55,7 +55,7 @@ impl Core {
         if task.feed.is_some() {
             return self.feed_gap(id, gap, times, past);
         }
-        // What lies beyond all that was ever planned needs no look at the past.
+        // A range beyond all that was ever planned needs no look at the past.
         if task.row.planned.until.is_some_and(|until| until > gap.start) {
             self.recall_range(id, gap, past)?;
         }

@@ -448,7 +448,7 @@ pub struct Inspection {
     pub finishing: Option<String>,
     /// Runs of its program that go on, or are about to start: those that constraints count.
     pub program_runs: u32,
-    /// What the outside world said last to the questions that it waits on.
+    /// The last answers to the questions that it waits on.
     pub answers: Vec<(Probe, ProbeAnswer)>,
 }
 

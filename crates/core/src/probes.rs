@@ -83,7 +83,7 @@ impl Probes {
         Probes { waits, asked: BTreeMap::new(), timers: Timers::default(), questions: Vec::new() }
     }
 
-    /// What is known to be the answer.
+    /// The last answer, unless it was forgotten since.
     pub(crate) fn answer(&self, probe: &Probe) -> Option<ProbeAnswer> {
         self.asked.get(probe)?.answer.clone()
     }
@@ -202,7 +202,7 @@ impl Probes {
     /// Notes an answer, whether it was asked for or pushed; gives the slots to which it is news.
     pub(crate) fn answered(&mut self, probe: &Probe, answer: ProbeAnswer, now: Timestamp) -> Vec<SlotRef> {
         let Some(asking) = self.asked.get_mut(probe) else { return Vec::new() };
-        // What was seen beside that is told to those who ask; it wakes nobody.
+        // Details beside the verdict are told to those who ask; they wake no slot.
         let is_news = asking.answer.as_ref().is_none_or(|before| before.verdict != answer.verdict);
         let next_look = self.waits.next_look(now, asking.looks);
         asking.as_of = if asking.in_flight { asking.sent_at } else { now };

@@ -61,7 +61,7 @@ impl Core {
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
             self.look_at_dirty(only, &mut looks);
-            // Whoever waits to hear of the past may have to go first.
+            // Slots that wait to hear of the past may have to go first.
             let mut recalled = self.recall_wanted(past)?;
             if !recalled {
                 self.judge_held(only, None, &mut held);

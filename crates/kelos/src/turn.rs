@@ -72,7 +72,7 @@ impl Turns {
     ) -> Result<Acted, StoreError> {
         let (mut events, mut commands) = (Vec::new(), Vec::new());
         for input in inputs {
-            let step = self.core.step(now, input, &mut Stored(store))?;
+            let step = self.core.step(now, input, &mut StorePast(store))?;
             events.extend(step.events);
             commands.extend(step.commands);
         }
@@ -114,15 +114,15 @@ impl Turns {
 }
 
 /// The past as a store has it.
-struct Stored<'a>(&'a mut dyn Store);
+struct StorePast<'a>(&'a mut dyn Store);
 
-impl Stored<'_> {
+impl StorePast<'_> {
     fn recall(&mut self, recall: &Recall) -> Result<Vec<(SlotRef, Slot)>, StoreError> {
         Ok(self.0.recall(recall)?.into_iter().map(|row| (row.id, row.slot)).collect())
     }
 }
 
-impl Past for Stored<'_> {
+impl Past for StorePast<'_> {
     type Error = StoreError;
 
     fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, StoreError> {

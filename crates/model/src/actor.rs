@@ -1,4 +1,4 @@
-//! Who asked for something, for the log and for the audit.
+//! Actors: who asked for something, for the log and for the audit.
 //!
 //! Absent: secrets, and whether the actor may do what it asks for. A credential is named here, never shown.
 
@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Who asked for something. Its text is its name: that is what people read.
+/// An actor: somebody or something that asked for a change. Its text is its name, which is what people read.
 ///
 /// As JSON an actor of whom nothing but the name is known is that name, which is all that was kept at first; any other is an
 /// object. Both forms are read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct Actor {
-    /// What it is.
+    /// The kind: person, program, worker, or a part of Kelos.
     pub kind: ActorKind,
     /// Its name, as people read it.
     pub name: Arc<str>,
@@ -25,7 +25,7 @@ pub struct Actor {
     pub address: Option<IpAddr>,
 }
 
-/// What an actor is.
+/// The kinds of actors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActorKind {
@@ -37,7 +37,7 @@ pub enum ActorKind {
     Worker,
     /// A part of Kelos itself.
     System,
-    /// Nobody said: the name is that of the door, or that of a record from before kinds were kept.
+    /// An actor that did not say: the name is that of the door, or that of a record from before kinds were kept.
     Unknown,
 }
 

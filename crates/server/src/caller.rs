@@ -1,4 +1,4 @@
-//! Who sends a request, made once for each: by the name that they give, or else the door through which they come.
+//! The actor behind a request, made once for each: by the name that is given, or else the door.
 //!
 //! Absent: whether they are who they say, and what they may do.
 
@@ -41,7 +41,7 @@ impl Door {
 /// Names that are given in place of a person's: the scripts of the pages and the command line know nobody's, and say so.
 const NOBODY: [&str; 2] = ["web", "cli"];
 
-/// Who sends a request: a person by the header `Kelos-User`, or else somebody through a door.
+/// The actor behind a request: a person by the header `Kelos-User`, or else somebody unknown through a door.
 pub(crate) fn actor(headers: &HeaderMap, extensions: &Extensions, door: Door) -> Result<Actor, String> {
     let actor = match name(headers)? {
         Some(name) if NOBODY.contains(&name) => Actor::unknown(name),

@@ -29,7 +29,7 @@ pub(crate) const BODY: u32 = 1;
 /// Bytes that are gathered before they are hashed.
 const GATHERED: usize = 4096;
 
-/// What a turn and all before it come to.
+/// The digest of a turn and of all before it.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Digest([u8; 32]);
 
@@ -59,7 +59,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// What is kept of a turn beside its events and rows.
+/// The record of a turn, kept beside its events and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnRecord {
     /// Its number: from 1, without gaps. An [opening record](TurnRecord::is_opening) may begin with a larger one.
@@ -74,7 +74,7 @@ pub struct TurnRecord {
     pub events: u64,
     /// The version of how its events are written.
     pub body: u32,
-    /// What it and all turns before it come to.
+    /// The digest of it and of all turns before it.
     pub digest: Digest,
 }
 
@@ -105,7 +105,7 @@ impl TurnRecord {
     }
 }
 
-/// What the events of a turn are as they lie in a store.
+/// The digest of a turn made anew from its events as they lie in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recount {
     /// The digest that they make.

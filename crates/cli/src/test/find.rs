@@ -95,7 +95,7 @@ fn list(folder: &Path, deep: bool, files: &mut Vec<PathBuf>) -> Result<(), Failu
     Ok(())
 }
 
-/// What is in a folder; links are not followed.
+/// The entries of a folder; links are not followed.
 fn entries_of(folder: &Path) -> std::io::Result<Vec<(PathBuf, std::fs::FileType)>> {
     std::fs::read_dir(folder)?.map(|entry| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))).collect()
 }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{PoolId, Slot, SlotKey, SlotRef, WorkflowId};
+use kelos_model::{PoolId, Slot, SlotKey, SlotRef, SlotState, WorkflowId};
 
 use offers::Offers;
 pub(crate) use offers::Taker;
@@ -109,7 +109,7 @@ impl Permits {
 
     /// Follows what became of a slot. A queued slot that is not `in_line` keeps out of the way of others.
     pub(crate) fn follow(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot, in_line: bool) {
-        let before = before.filter(|slot| slot.state == kelos_model::SlotState::Queued);
+        let before = before.filter(|slot| slot.state == SlotState::Queued);
         if let Some(before) = before {
             self.withdraw(id, &Position::of(before, &id.key));
         }
@@ -135,13 +135,7 @@ impl Permits {
 
     /// Counts the run of a slot, or counts it no more.
     fn count(&mut self, id: &SlotRef, is_alive: bool) {
-        let Some(queue) = self.queues.get_mut(&id.workflow) else {
-            if is_alive {
-                self.queues.insert(id.workflow.clone(), Queue::default());
-                self.count(id, true);
-            }
-            return;
-        };
+        let queue = self.queues.entry(id.workflow.clone()).or_default();
         let changed = if is_alive { queue.begin(&id.key) } else { queue.end(&id.key) };
         if changed {
             self.running = if is_alive { self.running + 1 } else { self.running - 1 };
@@ -200,12 +194,12 @@ impl Permits {
         self.limit
     }
 
-    /// What is known of a workflow.
+    /// The queue of a workflow, and its live runs.
     pub(crate) fn queue(&self, id: &WorkflowId) -> Option<&Queue> {
         self.queues.get(id)
     }
 
-    /// What is known of all workflows.
+    /// The queues of all workflows.
     pub(crate) fn queues(&self) -> impl Iterator<Item = (&WorkflowId, &Queue)> {
         self.queues.iter()
     }
@@ -225,7 +219,7 @@ impl Permits {
         self.starved.iter()
     }
 
-    /// What keeps workers from the jobs of a workflow that they are to run.
+    /// Whether workers keep the jobs of a workflow waiting.
     pub(crate) fn workers_of(&self, id: &WorkflowId) -> WorkersOf {
         match self.queues.get(id).is_some_and(|queue| queue.terms.by_workers) {
             true if !self.offers.serves(id) => WorkersOf::None,

@@ -184,10 +184,10 @@ impl<'a> Pass<'a> {
             return sweep.keep(uses);
         }
         if let Some(until) = patient_until {
-            // What it keeps from then on may leave others short in more pools, and they let others pass.
+            // Permits reserved from then on may leave others short in more pools, and they let others pass.
             self.set_patience(&position.workflow, Some(until));
         }
-        // What it would keep in one pool would lie idle for as long as the others have too little.
+        // Permits reserved in one pool would lie idle for as long as the other pools have too few.
         if short == 1 {
             sweep.keep_short(uses);
         }

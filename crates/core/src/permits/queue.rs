@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::{PoolUse, Slot, SlotKey, WorkflowId};
+use kelos_model::{PoolId, PoolUse, Slot, SlotKey, WorkflowId};
 
 use super::pools::LinePosition;
 
@@ -26,7 +26,7 @@ impl Position {
     }
 }
 
-/// What a definition, its pauses and its workers mean to the runs of a workflow.
+/// The terms on which the slots of a workflow run: they follow from its definition, its pauses and its workers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Terms {
     /// Runs at a time.
@@ -41,7 +41,7 @@ pub(crate) struct Terms {
     pub(crate) by_workers: bool,
 }
 
-/// What is known of a workflow.
+/// The queue of a workflow, its live runs, and its position in the lines of its pools.
 #[derive(Default)]
 pub(crate) struct Queue {
     pub(super) terms: Terms,
@@ -99,7 +99,7 @@ impl Queue {
     }
 
     /// The permits of a pool that a run takes; none where it takes none.
-    pub(crate) fn permits(&self, pool: &kelos_model::PoolId) -> Option<u32> {
+    pub(crate) fn permits(&self, pool: &PoolId) -> Option<u32> {
         self.terms.pools.iter().find(|one| one.pool == *pool).map(|one| one.permits)
     }
 

@@ -1,6 +1,6 @@
 use jiff::SignedDuration;
 use kelos_model::event::{Origin, SlotEvent};
-use kelos_model::{PoolUse, SlotState, slot};
+use kelos_model::{PoolUse, slot};
 
 use super::*;
 

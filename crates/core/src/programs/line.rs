@@ -47,7 +47,7 @@ impl About<'_> {
 }
 
 impl Program {
-    /// Who goes first of those whose limit leaves room.
+    /// The first of those whose limit leaves room.
     fn first_with_room(&self, about: &About<'_>) -> Option<&HeldPosition> {
         let lines = self.lines.range(self.runs().saturating_add(1)..);
         lines.filter_map(|(_, line)| line.iter().find(|position| about.includes(position))).min()
@@ -133,7 +133,7 @@ impl Programs {
         }
     }
 
-    /// Who goes first of those of a program that something woke, and those for whom there is room.
+    /// The first of the held slots of a program that something woke, or that there is room for.
     pub(crate) fn next(&self, program: &WorkflowId, about: &About<'_>) -> Option<HeldPosition> {
         let admitted = self.by_id.get(program).and_then(|program| program.first_with_room(about));
         let mut woken = self.woken.get(program).into_iter().flatten();

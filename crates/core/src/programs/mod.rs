@@ -28,7 +28,7 @@ pub(crate) struct Programs {
     to_admit: BTreeSet<WorkflowId>,
 }
 
-/// What is known of a program.
+/// The members of a program, its runs, and the held slots that wait for them.
 #[derive(Default)]
 struct Program {
     /// The workflows: the program itself and the event schedules that run it.
@@ -47,12 +47,12 @@ struct Program {
     changes: Vec<(Timestamp, Runs)>,
 }
 
-/// What constraints ask of the runs of a program: how many there are, and the start of the last.
+/// The runs of a program as constraints see them: how many there are, and the start of the last.
 pub(crate) type Runs = (u32, Option<LastStart>);
 
-/// What joining another program leads to.
+/// The result of joining a program.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Joined {
+pub(crate) struct Transfer {
     /// The program that was left, where that was another one.
     pub(crate) left: Option<WorkflowId>,
     /// Slots that may go now that the runs of the workflow are not counted there.
@@ -80,7 +80,7 @@ impl Program {
     }
 }
 
-/// What a slot is among the runs of its program.
+/// The part of a slot that counts among the runs of its program: whether it is queued, and its live run.
 fn counted(slot: &Slot) -> (bool, Option<u64>) {
     (slot.state == SlotState::Queued, slot.run_alive.then_some(slot.last_run_seq))
 }
@@ -92,12 +92,12 @@ impl Programs {
         id: &WorkflowId,
         program: &WorkflowId,
         slots: impl Iterator<Item = (SlotRef, &'a Slot)> + Clone,
-    ) -> Joined {
+    ) -> Transfer {
         let before = self.of.insert(id.clone(), program.clone());
         if before.as_ref() == Some(program) {
-            return Joined::default();
+            return Transfer::default();
         }
-        let mut joined = Joined { left: before.clone(), woken: BTreeSet::new() };
+        let mut joined = Transfer { left: before.clone(), woken: BTreeSet::new() };
         if let Some(before) = before {
             if let Some(left) = self.by_id.get_mut(&before) {
                 left.members.remove(id);

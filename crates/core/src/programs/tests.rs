@@ -135,7 +135,7 @@ fn a_workflow_that_joins_another_program_takes_its_runs_and_its_held_slots_along
     world.programs.await_end(&slot("two", 4));
     let own: Vec<_> = world.slots.iter().filter(|(slot, _)| slot.workflow == id("one")).collect();
     let joined = world.programs.join(&id("one"), &id("other"), own.into_iter().map(|(slot, row)| (slot.clone(), row)));
-    assert_eq!(joined, Joined { left: Some(id("job")), woken: BTreeSet::from([slot("two", 4)]) });
+    assert_eq!(joined, Transfer { left: Some(id("job")), woken: BTreeSet::from([slot("two", 4)]) });
     assert_eq!((world.programs.runs(&id("job")), world.programs.runs(&id("other"))), (0, 1));
     assert_eq!(world.next(), None);
     let next = world.programs.next(&id("other"), &ALL).map(|position| position.slot);

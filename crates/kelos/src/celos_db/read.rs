@@ -219,7 +219,7 @@ impl Database {
     }
 }
 
-/// What a name in a folder stands for, at the end of all links.
+/// The kind of an entry, at the end of all links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Folder,
@@ -237,13 +237,13 @@ impl Kind {
     }
 }
 
-/// What a name stands for; an error where its file system does not answer in time.
+/// The kind of what has a name; an error where its file system does not answer in time.
 fn kind_of(path: &Path) -> std::io::Result<Kind> {
     let path = path.to_owned();
     kelos_script::answered(move || Ok(Kind::at(&path)))
 }
 
-/// What is in a folder, in the order of the names; an error also where its file system does not answer in time.
+/// The entries of a folder, in the order of their names; an error also where its file system does not answer in time.
 fn sorted(folder: &Path) -> std::io::Result<Vec<(PathBuf, Kind)>> {
     let folder = folder.to_owned();
     kelos_script::answered(move || {

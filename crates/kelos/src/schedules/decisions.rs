@@ -296,7 +296,7 @@ fn absorbed(latest: &[EventRecord], slot: &Slot) -> u32 {
     if slot.state == SlotState::Held { absorbed } else { 0 }
 }
 
-/// Who had it done, and why, where somebody had.
+/// The actor who had it done and the reason given, where somebody had.
 fn whose(by: &Option<Actor>, reason: &Option<String>) -> String {
     let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     format!("{by}{}", reason_words(reason.as_deref()))

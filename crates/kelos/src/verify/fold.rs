@@ -30,7 +30,7 @@ struct Open {
     is_old: bool,
 }
 
-/// Whose event it is.
+/// The slot of the event.
 pub(super) fn slot_of(record: &EventRecord) -> Option<&SlotRef> {
     match &record.event {
         Event::Slot { slot, .. } => Some(slot),
@@ -102,7 +102,7 @@ impl<'a> Fold<'a> {
         })
     }
 
-    /// What is left once the log has ended.
+    /// The slots that are left once the log has ended.
     pub(super) fn end(self) -> impl Iterator<Item = Disagreement> {
         self.open.into_iter().map(|(id, open)| {
             let event = open.folded.map(|slot| slot.last_event);

@@ -1,4 +1,4 @@
-//! What is stored, held against itself: turns against their events, and the fold of the log against the slots.
+//! Verification of what is stored: turns against their events, and the fold of the log against the slots.
 //!
 //! The log is gone through once, from its beginning, a page at a time. In memory are only the slots of which events are to come.
 
@@ -14,16 +14,16 @@ use fold::Fold;
 /// Events and turns that are read at a time.
 const AT_ONCE: usize = 1_000;
 
-/// What was gone through, and what does not agree.
+/// The result: how much was checked, and the disagreements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Verified {
+pub struct Verification {
     /// Turns that were looked at.
     pub turns: u64,
     /// Their events.
     pub events: u64,
     /// Slots to which the log folds as they are in the table.
     pub slots: u64,
-    /// What does not agree; no more than were asked for.
+    /// The disagreements; no more than were asked for.
     pub disagreements: Vec<Disagreement>,
 }
 
@@ -36,7 +36,7 @@ pub struct Disagreement {
     pub event: Option<u64>,
     /// About which slot.
     pub slot: Option<SlotRef>,
-    /// What differs, in words.
+    /// The difference, in words.
     pub what: String,
 }
 
@@ -57,15 +57,15 @@ impl fmt::Display for Disagreement {
 ///
 /// # Errors
 /// When the medium fails. What can't be read because it is damaged is a disagreement.
-pub fn verify(reader: &dyn Reader, limit: usize) -> Result<Verified, StoreError> {
+pub fn verify(reader: &dyn Reader, limit: usize) -> Result<Verification, StoreError> {
     let reader = &*reader.frozen()?;
-    let mut walk = Walk { reader, limit, fold: Some(Fold::new(reader)), verified: Verified::default() };
+    let mut walk = Walk { reader, limit, fold: Some(Fold::new(reader)), verified: Verification::default() };
     let last = walk.turns()?;
     walk.end(last)?;
     Ok(walk.verified)
 }
 
-/// What was read, or in words what is damaged.
+/// The rows that were read, or in words what is damaged.
 fn read<T>(outcome: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
     match outcome {
         Ok(read) => Ok(Ok(read)),
@@ -80,7 +80,7 @@ struct Walk<'a> {
     limit: usize,
     /// None once an event can't be read.
     fold: Option<Fold<'a>>,
-    verified: Verified,
+    verified: Verification,
 }
 
 impl Walk<'_> {
@@ -160,7 +160,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What there is beyond the turns, and beside the fold.
+    /// Events beyond the last turn, and slots that no event leads to.
     fn end(&mut self, last: Option<TurnRecord>) -> Result<(), StoreError> {
         let recorded = last.map_or(0, |turn| turn.last_event());
         let last_event = self.reader.last_seq()?;

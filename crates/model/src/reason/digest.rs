@@ -67,7 +67,7 @@ impl Digest {
         self.text(&slot.key.to_string());
     }
 
-    /// Which live state another slot is in is no news; how it has ended is.
+    /// The live state of another slot is no news; how it has ended is.
     fn state(&mut self, state: SlotState) {
         self.text(if state.is_final() { state.as_str() } else { "live" });
     }

@@ -1,4 +1,4 @@
-//! What a node of a reason found: a code that is kept for ever, and data.
+//! Findings of the nodes of a reason: a code that is kept for ever, and data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::key::SlotRef;
 use crate::slot::SlotState;
 use crate::trigger::{Probe, Verdict};
 
-/// What was found. Stored events have the codes, so they and the names of fields stay as they are.
+/// A finding. Stored events have the codes, so they and the names of fields stay as they are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum Finding {
@@ -25,9 +25,9 @@ pub enum Finding {
     AllOf,
     /// One of what is nested has to be met.
     AnyOf,
-    /// What is nested must not be met.
+    /// The nested trigger must not be met.
     NoneOf,
-    /// What is nested was asked about the slot that lies so many seconds later.
+    /// The nested trigger was evaluated for the slot that lies so many seconds later.
     Offset {
         /// Seconds into the future, or into the past where negative.
         seconds: i64,
@@ -39,7 +39,7 @@ pub enum Finding {
     },
     /// A moment that a slot's time and a delay make.
     DelayUntil {
-        /// What the clock said.
+        /// The clock at the time.
         now: Timestamp,
         /// The moment.
         until: Timestamp,
@@ -53,38 +53,38 @@ pub enum Finding {
     NoDay,
     /// The store is being asked for another slot.
     UpstreamAsked {
-        /// Which.
+        /// The slot.
         slot: SlotRef,
     },
     /// Another slot does not exist.
     UpstreamMissing {
-        /// Which.
+        /// The slot.
         slot: SlotRef,
     },
     /// Another slot has a state.
     UpstreamIs {
-        /// Which.
+        /// The slot.
         slot: SlotRef,
         /// Its state.
         state: SlotState,
     },
     /// A template gave an empty job id.
     EmptyJobId {
-        /// Whose job it would be.
+        /// The workflow of the jobs.
         workflow: WorkflowId,
     },
     /// The outside world is being asked.
     ProbeAsked {
-        /// What.
+        /// The question.
         probe: Probe,
     },
     /// The outside world answered, or could not be asked.
     ProbeAnswered {
-        /// What was asked.
+        /// The question.
         probe: Probe,
-        /// What it said.
+        /// The answer.
         verdict: Verdict,
-        /// What was seen, or why it failed, in the words of whoever answered.
+        /// Details in the words of whoever answered: what was seen, or why it failed.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         detail: String,
         /// When it was looked at.
@@ -101,18 +101,18 @@ pub enum Finding {
     },
     /// No run of a program has ended in one of these states yet.
     RunAwaited {
-        /// Whose run.
+        /// The program.
         program: WorkflowId,
         /// The states.
         states: Vec<SlotState>,
     },
     /// A run of a program has ended.
     RunEnded {
-        /// Whose run.
+        /// The program.
         program: WorkflowId,
         /// How.
         state: SlotState,
-        /// What names the run, where that was told.
+        /// The name of the run, where that was told.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<String>,
     },
@@ -189,17 +189,17 @@ pub enum Finding {
     },
     /// The store is being asked for a parent.
     ParentAsked {
-        /// Which.
+        /// The slot.
         slot: SlotRef,
     },
     /// A parent was never opened.
     ParentMissing {
-        /// Which.
+        /// The slot.
         slot: SlotRef,
     },
     /// A parent has a state other than success.
     ParentIs {
-        /// Which.
+        /// The slot.
         slot: SlotRef,
         /// Its state.
         state: SlotState,
@@ -209,7 +209,7 @@ pub enum Finding {
     },
     /// Parents whose ids can't be written.
     ParentsUnnamed {
-        /// Whose jobs.
+        /// The workflow of the jobs.
         workflow: WorkflowId,
         /// The group by which they are parents.
         group: Arc<str>,
@@ -228,7 +228,7 @@ pub enum Finding {
     Constraints,
     /// So many runs of a program go on.
     RunsCounted {
-        /// Whose.
+        /// The program.
         program: WorkflowId,
         /// How many.
         active: u32,
@@ -237,21 +237,21 @@ pub enum Finding {
     },
     /// A moment before which a slot may not go.
     NotBefore {
-        /// What the clock said.
+        /// The clock at the time.
         now: Timestamp,
         /// The moment.
         until: Timestamp,
     },
     /// A window of the day is open.
     WindowOpen {
-        /// Which.
+        /// The window.
         window: Window,
     },
     /// A window of the day is closed.
     WindowClosed {
-        /// Which.
+        /// The window.
         window: Window,
-        /// What the clock said.
+        /// The clock at the time.
         now: Timestamp,
         /// When it opens next; none where it doesn't in the days to come.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -259,18 +259,18 @@ pub enum Finding {
     },
     /// No run of a program has succeeded yet.
     NoLastRun {
-        /// Whose.
+        /// The program.
         program: WorkflowId,
     },
     /// The last run of a program that succeeded, or may yet.
     LastRun {
-        /// Whose.
+        /// The program.
         program: WorkflowId,
         /// When it was started, which says which it is.
         started_at: Timestamp,
         /// Whether it has ended.
         over: bool,
-        /// What the clock said.
+        /// The clock at the time.
         now: Timestamp,
         /// When the next may go.
         until: Timestamp,
@@ -279,7 +279,7 @@ pub enum Finding {
     Text {
         /// The sentence.
         text: String,
-        /// What it rests on.
+        /// The finding that it rests on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         about: Option<Box<Finding>>,
     },
@@ -405,7 +405,7 @@ impl From<&Unwritable> for Finding {
 }
 
 impl Finding {
-    /// What it rests on.
+    /// The evidence that it rests on.
     #[must_use]
     pub fn evidence(&self) -> Option<Evidence<'_>> {
         match self {

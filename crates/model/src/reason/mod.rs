@@ -16,7 +16,7 @@ use crate::key::SlotRef;
 use crate::slot::SlotState;
 use crate::trigger::{Answer, Probe, Verdict};
 
-/// What a node of a reason is about: a kind of trigger, of constraint, or a part of what a job waits for.
+/// The kind of a node of a reason: of trigger, of constraint, or of what a job waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the names are those of triggers and gates")]
@@ -94,18 +94,18 @@ impl ReasonKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "old::StoredReason")]
 pub struct Reason {
-    /// What it is about.
+    /// The kind of the node.
     pub kind: ReasonKind,
     /// The answer.
     pub answer: Answer,
-    /// What was found.
+    /// The finding.
     pub finding: Finding,
     /// The answers of what is nested, all of them, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nested: Vec<Reason>,
 }
 
-/// What a finding rests on, for those who follow it to the clock, to a slot or to the outside.
+/// The evidence of a finding: the clock, another slot, or the outside world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence<'a> {
     /// The clock.
@@ -124,11 +124,11 @@ pub enum Evidence<'a> {
     },
     /// The outside world.
     Probe {
-        /// What was asked.
+        /// The question.
         probe: &'a Probe,
         /// What it said.
         verdict: Verdict,
-        /// What was seen, in words; may be empty.
+        /// Details in words; may be empty.
         detail: &'a str,
         /// When it was looked at.
         looked_at: Timestamp,
@@ -144,7 +144,7 @@ impl Reason {
         Reason { kind, answer, finding, nested: Vec::new() }
     }
 
-    /// What it rests on itself.
+    /// The evidence of this node itself.
     #[must_use]
     pub fn evidence(&self) -> Option<Evidence<'_>> {
         self.finding.evidence()

@@ -24,7 +24,7 @@ pub(super) struct StoredReason {
     nested: Vec<Reason>,
 }
 
-/// What a leaf of before had read.
+/// The evidence of a leaf in the old form.
 #[derive(Deserialize)]
 #[serde(tag = "read", rename_all = "kebab-case")]
 enum StoredEvidence {
@@ -74,7 +74,7 @@ impl From<StoredEvidence> for Finding {
 /// Where success stood among what evidence could say.
 const SUCCEEDED: u8 = 24;
 
-/// What a reason of before says, by the sum of before: rows of slots have it, and the fold of the log must agree with them.
+/// The digest of a reason in the old form, made as it was made then: rows of slots have it, and the fold of the log must agree with them.
 pub(super) fn hash(reason: &Reason, before: u64) -> u64 {
     let text = if let Finding::Text { text, .. } = &reason.finding { text.as_str() } else { "" };
     let own = [kind(&reason.kind), answer(reason.answer), evidence(reason), reason.nested.len() as u8];

@@ -13,7 +13,7 @@ use crate::jobs::Unwritable;
 use crate::time::text::{format_full, format_short};
 use crate::trigger::{Answer, Probe, Verdict, plain};
 
-/// What a reason says itself, as a sentence.
+/// The sentence of a reason itself, without those that are nested.
 #[must_use]
 pub fn text(reason: &Reason) -> String {
     let is_met = reason.answer == Answer::Met;
@@ -111,7 +111,7 @@ pub fn blockers(reason: &Reason) -> Vec<String> {
     }
 }
 
-/// What is so and must not be.
+/// The sentence of a reason that holds and must not.
 #[must_use]
 pub fn unwanted(reason: &Reason) -> String {
     format!("{} (must not be so)", text(reason))
@@ -126,7 +126,7 @@ fn negation(reason: &Reason) -> &'static str {
     }
 }
 
-/// What a probe is about: `HDFS path hdfs://n/in`, `File /in (at least 3 files)`, `Function of a.js`.
+/// The subject of a probe: `HDFS path hdfs://n/in`, `File /in (at least 3 files)`, `Function of a.js`.
 fn subject(kind: &ReasonKind, probe: &Probe) -> String {
     let (uri, conditions) = match probe {
         Probe::Function { function, .. } => return format!("Function of {}", function.file),
@@ -212,7 +212,7 @@ fn last_run(program: &WorkflowId, over: bool) -> String {
     if over { format!("The last successful run of {program}") } else { format!("A run of {program} that goes on") }
 }
 
-/// What a newer version found: `tide too low: metres 3`.
+/// The words for a finding of a newer version: `tide too low: metres 3`.
 fn generic(unknown: &UnknownFinding) -> String {
     let code = unknown.code.replace('-', " ");
     let fields = unknown.data.iter().map(|(name, value)| match value {

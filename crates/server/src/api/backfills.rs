@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{Counts, Instant, ListDto, counts, mode_name};
-use super::extract::{At, BackfillPath, Body, NoParameters, Path, Query, Who};
+use super::extract::{At, BackfillPath, Body, Caller, NoParameters, Path, Query};
 use super::slots::Because;
 use crate::app::App;
 use crate::problem::Problem;
@@ -338,7 +338,7 @@ impl From<Opened> for Made {
 ))]
 pub(super) async fn create(
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<Request>,
 ) -> Result<Response, Problem> {
@@ -399,7 +399,7 @@ async fn asked(
 pub(super) async fn pause(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
@@ -414,7 +414,7 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
@@ -439,7 +439,7 @@ pub(super) struct Change {
 pub(super) async fn change(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(Change { priority, reason }): Body<Change>,
 ) -> Result<Json<ProgressDto>, Problem> {
@@ -454,7 +454,7 @@ pub(super) async fn change(
 pub(super) async fn rerun(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
@@ -469,7 +469,7 @@ pub(super) async fn rerun(
 pub(super) async fn cancel(
     Path(path): Path<BackfillPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {

@@ -195,14 +195,14 @@ fn without_type_names(said: &str) -> String {
     }
 }
 
-/// Who asks, for the log.
-pub(super) struct Who(pub(super) Actor);
+/// The caller of the native API, as the log names it.
+pub(super) struct Caller(pub(super) Actor);
 
-impl<S: Send + Sync> FromRequestParts<S> for Who {
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        caller::of_parts(parts, Door::Api).map(Who).map_err(|why| Problem::bad_request("bad-header", why))
+        caller::of_parts(parts, Door::Api).map(Caller).map_err(|why| Problem::bad_request("bad-header", why))
     }
 }
 

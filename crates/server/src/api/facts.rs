@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{Instant, ListDto, PageDto};
-use super::extract::{AnyJson, Limit, NoParameters, Query, Who, part};
+use super::extract::{AnyJson, Caller, Limit, NoParameters, Query, part};
 use super::schedules::end;
 use crate::app::App;
 use crate::problem::Problem;
@@ -307,7 +307,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 ))]
 pub(super) async fn tell(
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     headers: HeaderMap,
     State(app): State<App>,
     AnyJson(body): AnyJson,

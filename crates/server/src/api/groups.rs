@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::extract::{NoParameters, Query, Text, Who};
+use super::extract::{Caller, NoParameters, Query, Text};
 use crate::app::App;
 use crate::groups::{self, Group, Groups, InForce, SaidBy};
 use crate::problem::Problem;
@@ -50,7 +50,7 @@ pub(super) async fn get(_: Query<NoParameters>, State(app): State<App>) -> Resul
 ))]
 pub(super) async fn put(
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Text(text): Text,
 ) -> Result<Json<GroupsDto>, Problem> {
@@ -67,7 +67,7 @@ pub(super) async fn put(
 ))]
 pub(super) async fn delete(
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
 ) -> Result<Json<GroupsDto>, Problem> {
     app.ask(&by, groups::ask(None)).await?;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{PageDto, SlotDto, SlotNameDto};
-use super::extract::{Body, Limit, Names, NoParameters, Path, Query, Who};
+use super::extract::{Body, Caller, Limit, Names, NoParameters, Path, Query};
 use crate::app::App;
 use crate::key;
 use crate::problem::Problem;
@@ -191,7 +191,7 @@ impl From<Outlook> for OutlookDto {
 ))]
 pub(super) async fn submit(
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<Request>,
 ) -> Result<Json<Answer>, Problem> {

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{DeploymentDto, ListDto, ProblemDto, ProjectDto};
-use super::extract::{LargeBody, NoParameters, Path, Query, Who};
+use super::extract::{Caller, LargeBody, NoParameters, Path, Query};
 use crate::app::App;
 use crate::known::Known;
 use crate::problem::Problem;
@@ -155,7 +155,7 @@ async fn script_names(app: &App, folder: &std::path::Path) -> Result<BTreeSet<St
 pub(super) async fn put(
     Path(path): Path<ProjectPath>,
     Query(manner): Query<Manner>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     LargeBody(body): LargeBody<BundleDto>,
 ) -> Result<Json<DeploymentDto>, Problem> {
@@ -173,7 +173,7 @@ pub(super) async fn put(
 pub(super) async fn delete(
     Path(path): Path<ProjectPath>,
     Query(removal): Query<Removal>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
 ) -> Result<Json<DeploymentDto>, Problem> {
     let root = HdfsRoot::of_storage(removal.hdfs_root.as_deref().unwrap_or(HDFS_ROOT), app.node().storage().clone());

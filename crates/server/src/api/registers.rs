@@ -9,7 +9,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::ListDto;
-use super::extract::{AnyJson, BucketPath, NoParameters, Path, Query, RegisterPath, Who};
+use super::extract::{AnyJson, BucketPath, Caller, NoParameters, Path, Query, RegisterPath};
 use super::slots::Because;
 use crate::app::App;
 use crate::problem::Problem;
@@ -91,7 +91,7 @@ pub(super) async fn get(
 pub(super) async fn put(
     Path(path): Path<RegisterPath>,
     Query(because): Query<Because>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     AnyJson(value): AnyJson,
 ) -> Result<Json<RegisterDto>, Problem> {
@@ -120,7 +120,7 @@ pub(super) async fn put(
 pub(super) async fn delete(
     Path(path): Path<RegisterPath>,
     Query(because): Query<Because>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
 ) -> Result<axum::http::StatusCode, Problem> {
     let RegisterPath { bucket, key } = path;

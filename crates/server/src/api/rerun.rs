@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::dto::{SlotDto, SlotNameDto};
-use super::extract::{Body, NoParameters, Path, Query, SlotPath, Who};
+use super::extract::{Body, Caller, NoParameters, Path, Query, SlotPath};
 use super::slots;
 use crate::app::App;
 use crate::problem::Problem;
@@ -103,7 +103,7 @@ impl From<Vec<SlotRef>> for Touched {
 pub(super) async fn rerun(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<Request>,
 ) -> Result<Json<Reran>, Problem> {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{CriticalPathDto, EventDto, ListDto, PageDto, SlotDto, WhyDto};
-use super::extract::{At, Body, Limit, Names, NoParameters, Path, Query, SlotPath, Who};
+use super::extract::{At, Body, Caller, Limit, Names, NoParameters, Path, Query, SlotPath};
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -188,7 +188,7 @@ pub(super) struct Because {
 pub(super) async fn kill(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<SlotDto>, Problem> {
@@ -212,7 +212,7 @@ pub(super) async fn kill(
 pub(super) async fn skip(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<SlotDto>, Problem> {
@@ -254,7 +254,7 @@ pub(super) struct Mark {
 pub(super) async fn mark(
     Path(path): Path<SlotPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(mark): Body<Mark>,
 ) -> Result<Json<SlotDto>, Problem> {

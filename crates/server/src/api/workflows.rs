@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{Instant, ListDto, PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto, counts};
-use super::extract::{At, Body, Limit, NoParameters, Path, Query, Who, WorkflowPath};
+use super::extract::{At, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath};
 use super::slots::Because;
 use crate::app::App;
 use crate::problem::Problem;
@@ -233,7 +233,7 @@ fn times_after(schedule: &CronSchedule, after: Timestamp, before: Option<Timesta
 pub(super) async fn pause(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<WorkflowDto>, Problem> {
@@ -249,7 +249,7 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<WorkflowDto>, Problem> {

@@ -70,7 +70,7 @@ fn description(reason: &Reason, trigger: Option<&Trigger>) -> String {
     }
 }
 
-/// What was found at a path. Celos shows it as the script has it, without the scheme and the server.
+/// The finding at a path. Celos shows it as the script has it, without the scheme and the server.
 fn hdfs_path(uri: &str, conditions: &Conditions, verdict: Verdict, detail: &str) -> String {
     let conditions = if conditions.is_empty() { String::new() } else { format!(" ({conditions})") };
     let path = format!("HDFS path {}{conditions}", path_alone(uri));

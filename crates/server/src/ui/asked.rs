@@ -60,14 +60,14 @@ pub(super) fn form<T>(form: Result<axum::Form<T>, FormRejection>) -> Result<T, T
     form.map(|form| form.0).map_err(|rejection| Trouble::bad_request(format!("{}.", rejection.body_text())))
 }
 
-/// Who sends a form; pages can't say, so it is the web.
-pub(super) struct Who(pub(super) Actor);
+/// The sender of a form; pages can't say, so it is the web.
+pub(super) struct Caller(pub(super) Actor);
 
-impl<S: Send + Sync> FromRequestParts<S> for Who {
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Trouble;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Trouble> {
-        caller::of_parts(parts, Door::Web).map(Who).map_err(Trouble::bad_request)
+        caller::of_parts(parts, Door::Web).map(Caller).map_err(Trouble::bad_request)
     }
 }
 

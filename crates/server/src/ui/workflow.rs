@@ -314,7 +314,7 @@ fn link(url: &str) -> Markup {
 pub(super) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,
-    asked::Who(who): asked::Who,
+    asked::Caller(who): asked::Caller,
     fields: Result<Form<jobs::Submit>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let (id, fields) = (asked::workflow(&id)?, asked::form(fields)?);

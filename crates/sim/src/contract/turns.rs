@@ -111,7 +111,7 @@ pub(super) fn turns_go_on_under_the_next_leader(place: &mut dyn Place) {
         store.commit(lease, &ran(&mut world, hours)).unwrap();
         if hours == 1 {
             store.release(lease).unwrap();
-            // Whoever was deposed writes none.
+            // A deposed leader writes none.
             let late = ran(&mut world.clone(), 9);
             store.commit(lease, &late).unwrap_err();
         }

@@ -144,7 +144,7 @@ fn read_pause(row: &Row<'_>, at: usize, by: usize) -> Rowed<Option<Pause>> {
     Ok(Some(Pause { at, by: read_actor(by) }))
 }
 
-/// Who asked, as a column has it: the name where nothing else is known, as it always was, or else JSON.
+/// An actor as a column has it: the name where nothing else is known, as it always was, or else JSON.
 pub(super) fn actor_text(actor: &Actor) -> Rowed<Cow<'_, str>> {
     actor.bare_name().map_or_else(|| Ok(Cow::Owned(serde_json::to_string(actor)?)), |name| Ok(Cow::Borrowed(name)))
 }

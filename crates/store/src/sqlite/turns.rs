@@ -60,7 +60,7 @@ fn agree(conn: &Connection) -> Result<bool, Fault> {
     Ok(before.map_or(0, |before| before.last_event()) == last_seq(conn)?)
 }
 
-/// What the events of a turn come to, as they are now.
+/// The digest of a turn, made anew from its events as they are now.
 pub(super) fn recount(conn: &Connection, turn: &TurnRecord, before: &Digest) -> Result<Recount, Fault> {
     let mut digesting = Digesting::begin(before, *turn);
     let (mut expected, mut missing) = (turn.first_event, None);

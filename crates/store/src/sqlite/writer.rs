@@ -264,7 +264,7 @@ impl Turn<'_> {
         let mut sources = BTreeMap::new();
         for row in &commit.workflows {
             let number = self.number(&row.id)?;
-            // What is kept of a definition is what came with it first, whoever wrote that.
+            // A definition keeps the source that came with it first, whoever wrote that.
             if !self.is_defined(number, row.version)? {
                 let file = row.definition.source.file.as_str();
                 let source = match (sources.get(file), commit.sources.get(file)) {

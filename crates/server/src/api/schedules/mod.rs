@@ -19,7 +19,7 @@ use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{DecisionDto, EventScheduleDto, ListDto, PageDto, SlotDto, has_kind};
-use super::extract::{AnyJson, Body, Limit, NoParameters, Path, Query, Who, WorkflowPath, part};
+use super::extract::{AnyJson, Body, Caller, Limit, NoParameters, Path, Query, WorkflowPath, part};
 use super::slots::{self, Because};
 use crate::app::App;
 use crate::problem::Problem;
@@ -204,7 +204,7 @@ enum Created {
 ))]
 pub(super) async fn create(
     Query(because): Query<Because>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     AnyJson(body): AnyJson,
 ) -> Result<Response, Problem> {
@@ -283,7 +283,7 @@ fn requests(body: Value) -> Result<Vec<ScheduleRequest>, Problem> {
 pub(super) async fn replace(
     Path(path): Path<WorkflowPath>,
     Query(because): Query<Because>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
@@ -306,7 +306,7 @@ pub(super) async fn replace(
 pub(super) async fn change(
     Path(path): Path<WorkflowPath>,
     Query(because): Query<Because>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<ScheduleRequest>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
@@ -339,7 +339,7 @@ async fn put(
 pub(super) async fn delete(
     Path(path): Path<WorkflowPath>,
     Query(because): Query<Because>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
     let was = shown(&app, path.id.clone()).await?;
@@ -355,7 +355,7 @@ pub(super) async fn delete(
 pub(super) async fn enable(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
@@ -371,7 +371,7 @@ pub(super) async fn enable(
 pub(super) async fn disable(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
@@ -418,7 +418,7 @@ impl StartRequest {
 pub(super) async fn fire(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<StartRequest>,
 ) -> Result<Json<SlotDto>, Problem> {
@@ -440,7 +440,7 @@ pub(super) async fn fire(
 pub(super) async fn start(
     Path(path): Path<WorkflowPath>,
     _: Query<NoParameters>,
-    Who(by): Who,
+    Caller(by): Caller,
     State(app): State<App>,
     Body(request): Body<StartRequest>,
 ) -> Result<Json<SlotDto>, Problem> {

@@ -100,7 +100,7 @@ impl Wanted {
 pub(super) async fn show(
     query: Result<Query<Asked>, QueryRejection>,
     State(app): State<App>,
-    asked::Who(who): asked::Who,
+    asked::Caller(who): asked::Caller,
 ) -> Result<Response, Trouble> {
     let asked = asked::query(query)?;
     let page = Page::new(&app, "New backfill").at(Tab::Backfills).style("pages.css");
@@ -116,7 +116,7 @@ pub(super) async fn show(
 /// Does what was shown, and leads to what came of it.
 pub(super) async fn create(
     State(app): State<App>,
-    asked::Who(who): asked::Who,
+    asked::Caller(who): asked::Caller,
     asked: Result<Form<Asked>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let asked = asked::form(asked)?;

@@ -294,7 +294,7 @@ pub(super) struct Sent {
 pub(super) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,
-    asked::Who(who): asked::Who,
+    asked::Caller(who): asked::Caller,
     sent: Result<Form<Sent>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let (backfill, sent) = (name(&id)?, asked::form(sent)?);

@@ -54,7 +54,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
 
 pub(super) async fn save(
     State(app): State<App>,
-    asked::Who(by): asked::Who,
+    asked::Caller(by): asked::Caller,
     sent: Result<Form<Sent>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let sent = asked::form(sent)?;

@@ -34,7 +34,7 @@ pub(in crate::ui) struct Wanted {
 pub(in crate::ui) async fn act(
     Path((id, action)): Path<(String, String)>,
     State(app): State<App>,
-    asked::Who(who): asked::Who,
+    asked::Caller(who): asked::Caller,
     wanted: Result<Form<Wanted>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let (id, wanted) = (asked::workflow(&id)?, asked::form(wanted)?);

@@ -73,7 +73,7 @@ pub(in crate::ui) struct Because {
 pub(in crate::ui) async fn act(
     Path((id, time, action)): Path<(String, String, String)>,
     State(app): State<App>,
-    asked::Who(who): asked::Who,
+    asked::Caller(who): asked::Caller,
     because: Result<Form<Because>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
