@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos::clock::whole_millis;
 use kelos::export::{ExportError, ExportOptions, Exported, export};
 use kelos::import::{ImportError, lead};
-use kelos::store::{SqliteStore, Store};
+use kelos::store::{Journal, SqliteStore};
 use serde_json::json;
 
 use crate::data::{self, Place, System};

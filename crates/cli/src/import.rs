@@ -7,7 +7,7 @@ use kelos::celos_db::Database;
 use kelos::clock::whole_millis;
 use kelos::import::{Definitions, ImportError, ImportOptions, Imported, ImportedWorkflow, PauseFate, import};
 use kelos::script::Problem;
-use kelos::store::{MemoryStore, SqliteStore, Store};
+use kelos::store::{Journal, MemoryStore, SqliteStore};
 use serde_json::json;
 
 use crate::data::{self, Data, Place, System};
@@ -70,7 +70,7 @@ fn open(celos: &Path) -> Result<Database, Failure> {
 }
 
 /// The data; in a dry run nothing is made of it that is not there.
-fn store(data: &Data, dry_run: bool) -> Result<Box<dyn Store>, Failure> {
+fn store(data: &Data, dry_run: bool) -> Result<Box<dyn Journal>, Failure> {
     if dry_run && !data.database().exists() {
         return Ok(Box::new(MemoryStore::new()));
     }

@@ -1,7 +1,7 @@
 //! `kelos verify`: what is stored, held against itself and its check values, and taken as it is where people say so.
 
 use jiff::Timestamp;
-use kelos::store::{SqliteStore, Store};
+use kelos::store::{Journal, SqliteStore};
 use kelos::verify::{Disagreement, Verification, verify};
 use serde_json::{Value, json};
 

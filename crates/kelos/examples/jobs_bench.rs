@@ -15,7 +15,7 @@ use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member, Wanted};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
 use kelos_model::{Actor, Outcome, RunId, SlotRef, Workflow, WorkflowId};
-use kelos_store::{SqliteStore, Store};
+use kelos_store::{Journal, SqliteStore};
 
 type Done<T> = Result<T, Box<dyn Error>>;
 

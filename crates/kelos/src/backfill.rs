@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Run, RunState, SlotState};
-use kelos_store::{Reader, RunFilter, SlotFilter, StoreError};
+use kelos_store::{Queries, RunFilter, SlotFilter, StoreError};
 
 /// Latest runs of a workflow that an estimate looks at.
 const RUNS_READ: usize = 200;
@@ -149,7 +149,7 @@ fn times(span: SignedDuration, by: u64, of: u64) -> SignedDuration {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn progress(reader: &dyn Reader, backfill: Backfill, now: Timestamp) -> Result<Progress, StoreError> {
+pub fn progress(reader: &dyn Queries, backfill: Backfill, now: Timestamp) -> Result<Progress, StoreError> {
     let counts = reader.slot_counts(&slots_of(&backfill))?;
     let left = counts.iter().filter(|(state, _)| !state.is_final()).map(|(_, slots)| slots).sum();
     let estimate = match left {
@@ -170,7 +170,7 @@ pub fn slots_of(backfill: &Backfill) -> SlotFilter {
 }
 
 fn signs(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     backfill: &Backfill,
     left: u64,
     counts: &BTreeMap<SlotState, u64>,

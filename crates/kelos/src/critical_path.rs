@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kelos_model::time::text;
 use kelos_model::{SlotRef, SlotState};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use cause::Moment;
 use life::{Life, Phase};
@@ -203,7 +203,7 @@ const TOLD_MILLIS: i64 = 100;
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn read(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<Option<CriticalPath>, StoreError> {
+pub fn read(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<Option<CriticalPath>, StoreError> {
     let Some(life) = Life::read(reader, slot, u64::MAX)? else { return Ok(None) };
     let is_over = life.ended().is_some();
     let until = life.ended().unwrap_or(now);
@@ -216,7 +216,7 @@ pub fn read(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<Optio
 
 /// A way back along the log.
 struct Walk<'a> {
-    reader: &'a dyn Reader,
+    reader: &'a dyn Queries,
     relation: Relation,
     links: Vec<Link>,
     seen: BTreeSet<SlotRef>,

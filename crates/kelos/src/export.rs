@@ -6,7 +6,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
-use kelos_store::{Reader, SlotFilter, SlotRow, StoreError};
+use kelos_store::{Queries, SlotFilter, SlotRow, StoreError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -84,7 +84,7 @@ pub struct Exported {
 /// # Errors
 /// When either database can't be read or written, or the folder holds something else. Nothing is written before all
 /// has been looked at.
-pub fn export(reader: &dyn Reader, root: &Path, options: &ExportOptions) -> Result<Exported, ExportError> {
+pub fn export(reader: &dyn Queries, root: &Path, options: &ExportOptions) -> Result<Exported, ExportError> {
     let export = Export { reader, tree: Tree::at(root), root, options };
     export.check_folder()?;
     let mut looked = Look::default();
@@ -117,7 +117,7 @@ struct Look {
 }
 
 struct Export<'a> {
-    reader: &'a dyn Reader,
+    reader: &'a dyn Queries,
     tree: Tree,
     root: &'a Path,
     options: &'a ExportOptions,

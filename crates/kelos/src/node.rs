@@ -8,7 +8,7 @@ use std::time::Duration;
 use kelos_core::Config;
 use kelos_script::{AppsSource, Folders, Limits, Problem};
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{Reader, Store, StoreError};
+use kelos_store::{Journal, Queries, StoreError};
 use tokio::runtime::Handle as Runtime;
 
 use crate::clock::{Clock, system_clock};
@@ -116,9 +116,9 @@ impl Node {
     ///
     /// # Errors
     /// When the store can't be read, the folder of runs can't be used, or a thread can't be started.
-    pub fn start(config: NodeConfig, store: Box<dyn Store>, runtime: Runtime) -> Result<Node, NodeError> {
+    pub fn start(config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
         let launcher = Launcher::new(&config.runs, config.shim, local::Limits::default())?;
-        let reader: Arc<dyn Reader> = store.reader();
+        let reader: Arc<dyn Queries> = store.reader();
         let (storage, runs_on) = (config.storage, runtime.clone());
         let look = {
             let storage = storage.clone();
@@ -179,7 +179,7 @@ impl Node {
 
     /// Reads past the engine.
     #[must_use]
-    pub fn reader(&self) -> &Arc<dyn Reader> {
+    pub fn reader(&self) -> &Arc<dyn Queries> {
         self.handle.reader()
     }
 
@@ -254,7 +254,7 @@ fn hostname() -> String {
 }
 
 /// Has runs found by the ids that schedules and programs have by now: commands that were started under the former ones may go on.
-fn find_former_runs(reader: &dyn Reader, dirs: &RunDirs) {
+fn find_former_runs(reader: &dyn Queries, dirs: &RunDirs) {
     let rows = match reader.workflows() {
         Ok(rows) => rows,
         Err(error) => return tracing::warn!("failed to {error}: runs of renamed workflows are not looked for"),

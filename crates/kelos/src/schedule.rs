@@ -6,13 +6,13 @@ use kelos_model::WorkflowId;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
 use kelos_model::workflow::WorkflowRow;
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 /// A workflow that is defined now.
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn defined(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
+pub fn defined(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
     Ok(reader.workflow(id)?.filter(|row| row.present))
 }
 
@@ -20,7 +20,7 @@ pub fn defined(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<WorkflowRo
 ///
 /// # Errors
 /// When the store can't be read; a schedule that leads nowhere is the inner error.
-pub fn resolved(reader: &dyn Reader, row: &WorkflowRow) -> Result<Result<CronSchedule, ScheduleProblem>, StoreError> {
+pub fn resolved(reader: &dyn Queries, row: &WorkflowRow) -> Result<Result<CronSchedule, ScheduleProblem>, StoreError> {
     let mut chain = vec![row.definition.clone()];
     while let Some(Schedule::Dependent(on)) = chain.last().and_then(|last| last.keys.schedule()) {
         if chain.iter().any(|known| known.id == *on) {

@@ -14,7 +14,7 @@ use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::trigger::Verdict;
 use kelos_model::{SlotKey, Workflow, WorkflowId};
 use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 use serde_json::{Map, Value};
 
 use crate::engine::{Definitions, Handle, Project, Status};
@@ -73,7 +73,7 @@ impl Described {
 }
 
 struct StoredRegisters {
-    reader: Arc<dyn Reader>,
+    reader: Arc<dyn Queries>,
     asked: Arc<AtomicBool>,
 }
 
@@ -99,7 +99,7 @@ impl ScriptFolder {
         folders: Folders,
         apps: Option<AppsSource>,
         limits: Limits,
-        reader: Arc<dyn Reader>,
+        reader: Arc<dyn Queries>,
         look: impl Fn(&str) -> Result<bool, String> + Send + Sync + 'static,
     ) -> Result<ScriptFolder, StoreError> {
         let remembered = reader.workflows()?;

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use kelos_core::{Command, Config, Core, Input, Past, Restored};
 use kelos_model::ranges::Range;
 use kelos_model::{FactKey, Recall, Slot, SlotRef, WorkflowId};
-use kelos_store::{Commit, Lease, SlotRow, Store, StoreError};
+use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError};
 
 /// The core and the right to write what it says.
 pub struct Turns {
@@ -38,7 +38,7 @@ impl Turns {
     /// When the store can't be read.
     pub fn restore(
         config: Config,
-        store: &mut dyn Store,
+        store: &mut dyn Journal,
         lease: Lease,
         now: Timestamp,
     ) -> Result<(Turns, Vec<Command>), StoreError> {
@@ -66,7 +66,7 @@ impl Turns {
     /// and these turns must not be used any more.
     pub fn turn(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut dyn Journal,
         now: Timestamp,
         inputs: impl IntoIterator<Item = Input>,
     ) -> Result<Acted, StoreError> {
@@ -114,7 +114,7 @@ impl Turns {
 }
 
 /// The past as a store has it.
-struct StorePast<'a>(&'a mut dyn Store);
+struct StorePast<'a>(&'a mut dyn Journal);
 
 impl StorePast<'_> {
     fn recall(&mut self, recall: &Recall) -> Result<Vec<(SlotRef, Slot)>, StoreError> {

@@ -11,7 +11,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
     Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, slot,
 };
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 use serde::Serialize;
 
 mod constraints;
@@ -96,7 +96,7 @@ fn note(handle: &Handle, why: &Why, at_present: bool) -> Option<String> {
 /// # Errors
 /// When the store can't be read.
 pub fn read(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     slot: &SlotRef,
     now: Timestamp,
     at_present: bool,
@@ -127,7 +127,7 @@ pub fn read(
 
 /// The definition by which a slot was judged at a moment.
 fn in_force(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     row: &WorkflowRow,
     history: &[EventRecord],
     at: Timestamp,
@@ -153,7 +153,7 @@ impl Why {
 
     /// Tells of a job that waits how its parents stand now. The log has only some of them, and says less of them, so that it
     /// does not grow with every step of each.
-    fn look_at_parents(&mut self, reader: &dyn Reader, history: &[EventRecord]) -> Result<(), StoreError> {
+    fn look_at_parents(&mut self, reader: &dyn Queries, history: &[EventRecord]) -> Result<(), StoreError> {
         let Some((slot, _)) = fold(history).filter(|(slot, _)| slot.state == SlotState::Waiting) else { return Ok(()) };
         let said = self.trigger.iter().flat_map(parents::part).flat_map(reason::words::blockers).collect::<Vec<_>>();
         let own = self.blockers.iter().filter(|blocker| !said.contains(blocker)).cloned();

@@ -17,7 +17,7 @@ use kelos::model::workflow::{Job, Keys, Source};
 use kelos::model::{
     Actor, Event, EventRecord, Outcome, RetryPolicy, RunState, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
-use kelos::store::{MemoryDisk, MemoryStore, Reader, SlotFilter, SqliteStore, Store};
+use kelos::store::{Journal, MemoryDisk, MemoryStore, Queries, SlotFilter, SqliteStore};
 use kelos::turn::Turns;
 use proptest::prelude::*;
 use serde_json::json;
@@ -69,7 +69,7 @@ fn definitions(all: &[Arc<Workflow>]) -> Definitions {
     Definitions { workflows, sources: BTreeMap::from([("test.js".to_owned(), Arc::from("// the script"))]) }
 }
 
-fn take(store: &mut dyn Store, root: &Path, definitions: &Definitions, options: &ImportOptions) -> Imported {
+fn take(store: &mut dyn Journal, root: &Path, definitions: &Definitions, options: &ImportOptions) -> Imported {
     import(store, Database::open(root).unwrap(), definitions, options).unwrap()
 }
 
@@ -78,13 +78,13 @@ fn only(imported: &Imported) -> &ImportedWorkflow {
     &imported.workflows[0]
 }
 
-fn all_slots(reader: &dyn Reader) -> BTreeMap<SlotRef, Slot> {
+fn all_slots(reader: &dyn Queries) -> BTreeMap<SlotRef, Slot> {
     let page = reader.slots(&SlotFilter::default(), None, 100_000).unwrap();
     page.rows.into_iter().map(|row| (row.id, row.slot)).collect()
 }
 
 /// The log must fold to the table, whatever was imported.
-fn folds(reader: &dyn Reader) {
+fn folds(reader: &dyn Queries) {
     let mut folded: BTreeMap<SlotRef, Slot> = BTreeMap::new();
     for EventRecord { seq, at, previous, event } in reader.events(0, None, 1_000_000).unwrap().rows {
         let Event::Slot { slot, what } = event else { continue };
@@ -436,7 +436,7 @@ fn what_kelos_has_only_planned_gives_way() {
     folds(&*store.reader());
 }
 
-fn export_to(store: &mut dyn Store, root: &Path, force: bool) -> Result<Exported, ExportError> {
+fn export_to(store: &mut dyn Journal, root: &Path, force: bool) -> Result<Exported, ExportError> {
     export(&*store.reader(), root, &ExportOptions { now: at(NOW), force, dry_run: false })
 }
 

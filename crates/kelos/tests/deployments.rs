@@ -14,7 +14,7 @@ use kelos::model::{Actor, Trigger, Workflow, WorkflowId};
 use kelos::script::{Folders, Limits};
 use kelos::scripts::ScriptFolder;
 use kelos::storage::{Storage, StorageConfig};
-use kelos::store::{MemoryDisk, MemoryStore, Store};
+use kelos::store::{Journal, MemoryDisk, MemoryStore};
 use tempfile::TempDir;
 
 /// A node on a disk that outlives it, and a folder of scripts.

@@ -14,7 +14,7 @@ use kelos::model::time::{CronSchedule, Schedule, parse_instant};
 use kelos::model::workflow::{Job, Keys};
 use kelos::model::{Actor, Outcome, RetryPolicy, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
 use kelos::storage::{Storage, StorageConfig};
-use kelos::store::{MemoryDisk, MemoryStore, SlotFilter, SqliteStore, Store};
+use kelos::store::{Journal, MemoryDisk, MemoryStore, SlotFilter, SqliteStore};
 
 /// Starts every run at once and leaves its end to the test.
 #[derive(Clone, Default)]
@@ -72,7 +72,7 @@ fn hourly(id: &str, trigger: Trigger) -> Arc<Workflow> {
     })
 }
 
-fn parts(store: Box<dyn Store>, executor: &Held, pace: Pace) -> EngineParts {
+fn parts(store: Box<dyn Journal>, executor: &Held, pace: Pace) -> EngineParts {
     EngineParts {
         store,
         node: "test".to_owned(),
@@ -87,7 +87,7 @@ fn parts(store: Box<dyn Store>, executor: &Held, pace: Pace) -> EngineParts {
     }
 }
 
-fn start(store: Box<dyn Store>, executor: &Held, pace: Pace, definitions: Vec<Arc<Workflow>>) -> Handle {
+fn start(store: Box<dyn Journal>, executor: &Held, pace: Pace, definitions: Vec<Arc<Workflow>>) -> Handle {
     let handle = engine::start(parts(store, executor, pace)).unwrap();
     handle.define(definitions, BTreeMap::new()).unwrap();
     handle

@@ -21,7 +21,7 @@ use kelos::model::{
     Actor, Event, EventRecord, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow,
     WorkflowId,
 };
-use kelos::store::{Columns, Commit, Reader, SlotRow, SqliteStore, Store};
+use kelos::store::{Columns, Commit, Journal, Queries, SlotRow, SqliteStore};
 use kelos::{Node, NodeConfig, Pace};
 use kelos_server::{App, router};
 use tower::ServiceExt;
@@ -115,7 +115,7 @@ async fn page(router: &Router, uri: &str) -> Answer {
 }
 
 /// Places for the nodes of the graph by themselves.
-fn places(reader: &dyn Reader) -> Answer {
+fn places(reader: &dyn Queries) -> Answer {
     let now = Timestamp::from_second(NOW)?;
     let graph = kelos::graph::read(reader, &Wanted::default(), now, 24)?;
     let number = |id: &WorkflowId| graph.nodes.iter().position(|node| node.id == *id);

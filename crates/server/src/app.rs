@@ -7,7 +7,7 @@ use kelos::core::{Ask, Done};
 use kelos::executor::Reports;
 use kelos::model::{Actor, Probe, ProbeAnswer};
 use kelos::prober::Prober;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use kelos::{AskError, Handle, Node, core};
 use tokio::sync::mpsc;
 
@@ -129,7 +129,7 @@ impl App {
     /// Reads on a thread that may block.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&dyn Queries) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let reader = self.node.reader().clone();
         match tokio::task::spawn_blocking(move || read(&*reader)).await {

@@ -8,7 +8,7 @@ use kelos::core::Ask;
 use kelos::model::id::is_invisible;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Event, WorkflowId};
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -147,7 +147,7 @@ pub(crate) struct InForce {
 
 impl InForce {
     /// What was set, or else what the file says.
-    pub(crate) fn read(reader: &dyn Reader, file: &Groups) -> Result<InForce, StoreError> {
+    pub(crate) fn read(reader: &dyn Queries, file: &Groups) -> Result<InForce, StoreError> {
         let set = reader.register(REGISTER.0, REGISTER.1)?.map(Groups::of_value);
         if let Some(Ok(Groups(groups))) = set {
             return Ok(InForce { groups, from: SaidBy::Api, trouble: None });

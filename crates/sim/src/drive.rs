@@ -8,7 +8,7 @@ use kelos_core::{Ask, Command, DEPLOYMENTS, Input, WORKER};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
-use kelos_store::{MemoryDisk, MemoryStore, SlotFilter, Store, StoreError};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, SlotFilter, StoreError};
 
 use crate::Figures;
 use crate::faulty::FaultyStore;

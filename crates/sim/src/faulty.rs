@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall};
-use kelos_store::{Commit, Lease, MemoryDisk, MemoryStore, Reader, SlotRow, Snapshot, Store, StoreError};
+use kelos_store::{Commit, Journal, Lease, MemoryDisk, MemoryStore, Queries, SlotRow, Snapshot, StoreError};
 
 use crate::rng::Rng;
 
@@ -32,7 +32,7 @@ fn broken(doing: &str) -> StoreError {
     StoreError::Medium { doing: doing.to_owned(), cause: "the simulated disk failed".to_owned() }
 }
 
-impl Store for FaultyStore {
+impl Journal for FaultyStore {
     fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
         self.inner.lease(node, now, ttl_millis)
     }
@@ -65,7 +65,7 @@ impl Store for FaultyStore {
         if self.fails() { Err(broken("hear that a turn was committed")) } else { Ok(()) }
     }
 
-    fn reader(&self) -> Arc<dyn Reader> {
+    fn reader(&self) -> Arc<dyn Queries> {
         self.inner.reader()
     }
 }

@@ -15,7 +15,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
     Answer, BackfillId, EventRecord, PoolId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
 };
-use kelos_store::{MemoryDisk, MemoryStore, Reader, SlotFilter, Store};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, Queries, SlotFilter};
 
 use crate::apps::Apps;
 use crate::workload::Workload;
@@ -122,7 +122,7 @@ pub fn at_rest(
     Ok(())
 }
 
-fn all_slots(reader: &dyn Reader) -> Result<BTreeMap<SlotRef, Slot>, String> {
+fn all_slots(reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
     let mut slots = BTreeMap::new();
     let mut from = None;
     loop {
@@ -136,7 +136,7 @@ fn all_slots(reader: &dyn Reader) -> Result<BTreeMap<SlotRef, Slot>, String> {
 }
 
 /// The turns are a chain, and the log folds to the table.
-fn store_agrees_with_itself(reader: &dyn Reader) -> Result<(), String> {
+fn store_agrees_with_itself(reader: &dyn Queries) -> Result<(), String> {
     let verified = kelos::verify::verify(reader, 1).map_err(|error| error.to_string())?;
     verified.disagreements.first().map_or(Ok(()), |disagreement| Err(disagreement.to_string()))
 }
@@ -154,7 +154,7 @@ fn fold(folded: &mut BTreeMap<SlotRef, Slot>, record: &EventRecord) -> Result<()
 }
 
 /// While a backfill is paused none of its slots is looked at or dispatched, and its row says what the log says.
-fn pauses_hold(reader: &dyn Reader) -> Result<(), String> {
+fn pauses_hold(reader: &dyn Queries) -> Result<(), String> {
     let log = reader.events(0, None, crate::ALL).map_err(|error| error.to_string())?.rows;
     let mut paused: BTreeMap<&BackfillId, Timestamp> = BTreeMap::new();
     let mut slots: BTreeMap<SlotRef, Slot> = BTreeMap::new();
@@ -194,14 +194,18 @@ fn is_progress(what: &SlotEvent) -> bool {
     )
 }
 
-fn is_paused(reader: &dyn Reader, slot: &Slot) -> Result<bool, String> {
+fn is_paused(reader: &dyn Queries, slot: &Slot) -> Result<bool, String> {
     let Some(id) = slot.backfill.as_ref().filter(|_| slot.state.is_idle()) else { return Ok(false) };
     let row = reader.backfill(id).map_err(|error| error.to_string())?;
     Ok(row.is_some_and(|row| row.paused.is_some()))
 }
 
 /// Every time of the schedule that the planned ranges cover has its slot.
-fn nothing_is_missing(workload: &Workload, reader: &dyn Reader, slots: &BTreeMap<SlotRef, Slot>) -> Result<(), String> {
+fn nothing_is_missing(
+    workload: &Workload,
+    reader: &dyn Queries,
+    slots: &BTreeMap<SlotRef, Slot>,
+) -> Result<(), String> {
     let schedules = crate::spec::schedules(last_definitions(workload));
     for row in reader.workflows().map_err(|error| error.to_string())? {
         let Some(schedule) = schedules.get(&row.id).filter(|_| row.present) else { continue };
@@ -218,7 +222,7 @@ fn nothing_is_missing(workload: &Workload, reader: &dyn Reader, slots: &BTreeMap
 }
 
 /// The definitions in force, event schedules with them.
-fn present(reader: &dyn Reader) -> Result<Vec<Arc<Workflow>>, String> {
+fn present(reader: &dyn Queries) -> Result<Vec<Arc<Workflow>>, String> {
     let rows = reader.workflows().map_err(|error| error.to_string())?;
     Ok(rows.into_iter().filter(|row| row.present).map(|row| row.definition).collect())
 }
@@ -247,7 +251,7 @@ fn is_accounted_for(
     workload: &Workload,
     apps: &Apps,
     world: &World,
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     slots: &BTreeMap<SlotRef, Slot>,
     (id, slot): (&SlotRef, &Slot),
     now: Timestamp,

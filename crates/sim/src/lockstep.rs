@@ -9,7 +9,7 @@ use kelos_core::{Ask, Command, Input};
 use kelos_model::run::Report;
 use kelos_model::workflow::Keys;
 use kelos_model::{Actor, Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
-use kelos_store::{MemoryDisk, MemoryStore, SlotFilter, Store};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, SlotFilter};
 
 use crate::past::Past;
 use crate::rng::Rng;

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use kelos::celos_db::{Found, Kept, Record, Status};
 use kelos::import::{Arrival, Definitions, ImportOptions, import_known, takeover};
 use kelos_model::{RunId, SlotRef, SlotState, WorkflowId};
-use kelos_store::Store;
+use kelos_store::Journal;
 
 use crate::rng::Rng;
 use crate::spec::schedules;
@@ -52,7 +52,7 @@ impl Past {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn import(&self, store: &mut dyn Store, workload: &Workload) -> Result<(), String> {
+    pub fn import(&self, store: &mut dyn Journal, workload: &Workload) -> Result<(), String> {
         let (start, all) = &workload.definitions[0];
         let workflows = all.iter().map(|one| (one.id.clone(), one.clone())).collect();
         let definitions = Definitions { workflows, sources: BTreeMap::new() };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use kelos_sim::contract::history;
-use kelos_store::{Commit, Lease, MemoryStore, SqliteStore, Store, TurnRecord};
+use kelos_store::{Commit, Journal, Lease, MemoryStore, SqliteStore, TurnRecord};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ fn open(folder: &TempDir) -> SqliteStore {
     SqliteStore::open(folder.path().join("kelos.db")).unwrap()
 }
 
-fn lead(store: &mut dyn Store) -> Lease {
+fn lead(store: &mut dyn Journal) -> Lease {
     store.lease("node", Timestamp::UNIX_EPOCH, 60_000).unwrap().expect("the lead is free")
 }
 
@@ -63,7 +63,7 @@ fn same(one: &str, other: &str, what: &str) {
     assert_eq!(one.len(), other.len(), "{what}");
 }
 
-fn turns(store: &dyn Store) -> Vec<TurnRecord> {
+fn turns(store: &dyn Journal) -> Vec<TurnRecord> {
     store.reader().turns(0, 1000).unwrap().rows
 }
 
@@ -81,7 +81,7 @@ fn is_handed_over(turn: usize) -> bool {
 }
 
 /// Writes turns to a store, which `next` may put another one in the place of whenever the lead is given back.
-fn write<S: Store>(mut store: S, turns: &[(usize, Commit)], mut next: impl FnMut(S) -> S) -> S {
+fn write<S: Journal>(mut store: S, turns: &[(usize, Commit)], mut next: impl FnMut(S) -> S) -> S {
     let mut lease = None;
     for (turn, commit) in turns {
         if let Some(lease) = lease.take_if(|_| is_handed_over(*turn)) {

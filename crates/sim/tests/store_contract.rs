@@ -1,14 +1,14 @@
 //! Each store keeps the contract, and all answer alike.
 
 use kelos_sim::contract::{Place, agree, suite};
-use kelos_store::{MemoryDisk, MemoryStore, SqliteStore, Store};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, SqliteStore};
 use tempfile::TempDir;
 
 #[derive(Default)]
 struct Memory(MemoryDisk);
 
 impl Place for Memory {
-    fn open(&mut self) -> Box<dyn Store> {
+    fn open(&mut self) -> Box<dyn Journal> {
         Box::new(MemoryStore::on(&self.0))
     }
 }
@@ -22,7 +22,7 @@ impl Sqlite {
 }
 
 impl Place for Sqlite {
-    fn open(&mut self) -> Box<dyn Store> {
+    fn open(&mut self) -> Box<dyn Journal> {
         Box::new(SqliteStore::open(self.0.path().join("kelos.db")).unwrap())
     }
 }

@@ -13,7 +13,7 @@ use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
     SlotState, WorkflowId,
 };
-use kelos_store::{Commit, Lease, RunFilter, SlotFilter, SlotRow, SqliteStore, Store};
+use kelos_store::{Commit, Journal, Lease, RunFilter, SlotFilter, SlotRow, SqliteStore};
 
 const WORKFLOWS: usize = 1_000;
 const HOUR: i64 = 3_600_000;

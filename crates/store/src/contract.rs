@@ -151,7 +151,7 @@ impl Commit {
 }
 
 /// The leader's side. Synchronous, owned by one thread.
-pub trait Store: Send {
+pub trait Journal: Send {
     /// Takes or renews the right to write. None while somebody else holds it. Taking it anew gives a
     /// larger epoch; renewing keeps it. `now` and `ttl_millis` bound the lease where nothing better
     /// (a lock that dies with its process) proves the holder gone.
@@ -198,7 +198,7 @@ pub trait Store: Send {
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError>;
 
     /// A reader of the same data, for any number of threads.
-    fn reader(&self) -> Arc<dyn Reader>;
+    fn reader(&self) -> Arc<dyn Queries>;
 }
 
 /// Where a page starts: opaque to callers, who hand back what [`Page::next`] gave them.
@@ -288,7 +288,7 @@ pub struct PastDefinition {
 /// Anybody's side: never waits for the writer, may lag behind it by the turn that is being written.
 /// Every list is paged by key, so that a deep page costs what the first one costs, and rows that come
 /// while somebody pages neither shift nor double the others.
-pub trait Reader: Send + Sync {
+pub trait Queries: Send + Sync {
     /// Every workflow that ever was, ascending by id.
     ///
     /// # Errors
@@ -320,7 +320,7 @@ pub trait Reader: Send + Sync {
     /// When the medium fails or the cursor is not one of ours.
     fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError>;
 
-    /// The states of slots and nothing else, in the order of [`Reader::slots`]: what an overview draws. Costs
+    /// The states of slots and nothing else, in the order of [`Queries::slots`]: what an overview draws. Costs
     /// a third of it.
     ///
     /// # Errors
@@ -445,7 +445,7 @@ pub trait Reader: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails.
-    fn frozen(&self) -> Result<Arc<dyn Reader>, StoreError>;
+    fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError>;
 
     /// Backfills, newest first.
     ///

@@ -1,6 +1,6 @@
 //! Where the state lives: the contract, and the adapters that keep it.
 //!
-//! The leader writes through [`Store`], anybody reads through [`Reader`]. One turn of the engine is
+//! The leader writes through [`Journal`], anybody reads through [`Queries`]. One turn of the engine is
 //! one [`Commit`] is one transaction: the events and the rows that they fold to, or neither.
 
 pub mod contract;
@@ -11,8 +11,8 @@ pub mod sqlite;
 mod tally;
 
 pub use contract::{
-    CLOCK_SLACK_MILLIS, Commit, Cursor, Lease, Page, PastDefinition, RUN_LOOK_BACK_MILLIS, Reader, RunFilter,
-    SlotFilter, SlotRow, Snapshot, Store, StoreError,
+    CLOCK_SLACK_MILLIS, Commit, Cursor, Journal, Lease, Page, PastDefinition, Queries, RUN_LOOK_BACK_MILLIS, RunFilter,
+    SlotFilter, SlotRow, Snapshot, StoreError,
 };
 pub use memory::{MemoryDisk, MemoryStore};
 pub use record::{Digest, Recount, TurnRecord};

@@ -12,7 +12,7 @@ use kelos::model::{
     Answer, Event, EventRecord, Finding, Outcome as Ended, Reason, ReasonKind, Run, RunId, Slot, SlotEvent, SlotRef,
     SlotState, Workflow,
 };
-use kelos::store::{Commit, SlotRow, Store};
+use kelos::store::{Commit, Journal, SlotRow};
 
 use crate::support::{Outcome, open, workflow};
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos::model::{RunState, SlotState, WorkflowId};
-use kelos::store::{Page, RunFilter, SlotFilter, SqliteStore, Store, StoreError};
+use kelos::store::{Journal, Page, RunFilter, SlotFilter, SqliteStore, StoreError};
 
 use crate::fill::{self, History};
 use crate::support::{Outcome, figures, folder, load};

@@ -5,7 +5,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use kelos::model::workflow::WorkflowRow;
 use kelos::schedules::{decisions, overview};
-use kelos::store::{Reader, SqliteStore, Store, StoreError};
+use kelos::store::{Journal, Queries, SqliteStore, StoreError};
 
 use crate::schedules_past::{MOST, fill, schedule_id};
 use crate::support::{Outcome, figures, folder, load};
@@ -62,7 +62,7 @@ fn is_schedule(row: &WorkflowRow) -> bool {
     row.definition.keys.events().is_some()
 }
 
-fn page(reader: &dyn Reader, rows: &[WorkflowRow], now: Timestamp) -> Result<usize, StoreError> {
+fn page(reader: &dyn Queries, rows: &[WorkflowRow], now: Timestamp) -> Result<usize, StoreError> {
     let mut pending = 0;
     for row in rows {
         pending += overview::read(reader, row, now)?.pending.len();

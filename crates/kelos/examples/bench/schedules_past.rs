@@ -12,7 +12,7 @@ use kelos::model::{
     Answer, Collected, Constraint, Event, EventRecord, Fact, Finding, Gate, Occurrence, Outcome, Reason, ReasonKind,
     Run, RunId, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
-use kelos::store::{Commit, SlotRow, SqliteStore, Store};
+use kelos::store::{Commit, Journal, SlotRow, SqliteStore};
 use serde_json::Map;
 
 type Answered<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -18,7 +18,7 @@ use kelos::model::time::{Cron, CronSchedule, schedule::Schedule};
 use kelos::model::workflow::{Job, Properties};
 use kelos::model::{Actor, BackfillId, RunId, SlotState, Workflow, WorkflowId};
 use kelos::storage::{Storage, StorageConfig};
-use kelos::store::{SlotFilter, SqliteStore, Store};
+use kelos::store::{Journal, SlotFilter, SqliteStore};
 use serde_json::{Map, Value};
 
 /// What a benchmark ends with.

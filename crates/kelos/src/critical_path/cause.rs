@@ -5,7 +5,7 @@ use kelos_model::event::Event;
 use kelos_model::reason::{Evidence, words};
 use kelos_model::trigger::Verdict;
 use kelos_model::{Answer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use super::life::{Life, Phase};
 use super::parents::Relation;
@@ -32,7 +32,7 @@ pub(super) struct Cause {
 
 /// What a phase of waiting was for. `to` is where the path comes from.
 pub(super) fn of(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     relation: &Relation,
     life: &Life,
     phase: &Phase,
@@ -90,7 +90,7 @@ impl<'a> Looks<'a> {
     /// What came last of a node that is met: of several that must be, the latest; of several that may be, the earliest.
     fn last_to_come(
         &self,
-        reader: &dyn Reader,
+        reader: &dyn Queries,
         node: &Reason,
         place: &mut Vec<usize>,
         to: Moment,
@@ -124,7 +124,7 @@ impl<'a> Looks<'a> {
         }
     }
 
-    fn leaf(&self, reader: &dyn Reader, leaf: &Reason, place: &[usize], to: Moment) -> Result<Cause, StoreError> {
+    fn leaf(&self, reader: &dyn Queries, leaf: &Reason, place: &[usize], to: Moment) -> Result<Cause, StoreError> {
         Ok(match leaf.evidence() {
             Some(Evidence::Clock { until, .. }) => Cause { at: until, ..self.turned(place) },
             Some(Evidence::Slot { slot, .. }) => match succeeded(reader, slot, to)? {
@@ -164,7 +164,7 @@ fn explanation(event: &SlotEvent) -> Option<&Reason> {
 }
 
 /// When a slot last came to have succeeded, as of a place in the log.
-pub(super) fn succeeded(reader: &dyn Reader, slot: &SlotRef, to: Moment) -> Result<Option<Moment>, StoreError> {
+pub(super) fn succeeded(reader: &dyn Queries, slot: &SlotRef, to: Moment) -> Result<Option<Moment>, StoreError> {
     let history = reader.history(slot)?;
     let done = |event: &SlotEvent| {
         matches!(

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::event::{Event, Origin};
 use kelos_model::{Collected, EventRecord, Outcome, SlotEvent, SlotRef, SlotState};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 /// A slot in one state for a while.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub(super) struct Life {
 
 impl Life {
     /// Reads a slot's life up to a position in the log; none where it did not exist by then.
-    pub(super) fn read(reader: &dyn Reader, slot: &SlotRef, seq: u64) -> Result<Option<Life>, StoreError> {
+    pub(super) fn read(reader: &dyn Queries, slot: &SlotRef, seq: u64) -> Result<Option<Life>, StoreError> {
         let history = reader.history(slot)?.into_iter().filter(|record| record.seq <= seq);
         Ok(Life::of(slot, history.filter_map(of_slot).collect()))
     }

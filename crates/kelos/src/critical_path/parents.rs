@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use kelos_model::{SlotRef, SlotState};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use super::cause::{Moment, succeeded};
 use crate::jobs::{self, Jobs, RelativeGroup};
@@ -13,7 +13,7 @@ use crate::jobs::{self, Jobs, RelativeGroup};
 pub(super) struct Relation(OnceCell<Jobs>);
 
 impl Relation {
-    fn groups(&self, reader: &dyn Reader, job: &SlotRef) -> Result<Vec<RelativeGroup>, StoreError> {
+    fn groups(&self, reader: &dyn Queries, job: &SlotRef) -> Result<Vec<RelativeGroup>, StoreError> {
         let all = match self.0.get() {
             Some(all) => all,
             None => {
@@ -27,7 +27,7 @@ impl Relation {
     /// The parent whose success came last, of the group that was complete first; and when it came.
     pub(super) fn last(
         &self,
-        reader: &dyn Reader,
+        reader: &dyn Queries,
         job: &SlotRef,
         to: Moment,
     ) -> Result<Option<(SlotRef, Moment)>, StoreError> {
@@ -54,7 +54,7 @@ impl Relation {
 
     /// The parent that keeps a job waiting now, the worst of those of the group by which it goes on; and how many others of
     /// that group have not succeeded.
-    pub(super) fn worst(&self, reader: &dyn Reader, job: &SlotRef) -> Result<Option<(SlotRef, usize)>, StoreError> {
+    pub(super) fn worst(&self, reader: &dyn Queries, job: &SlotRef) -> Result<Option<(SlotRef, usize)>, StoreError> {
         let groups = self.groups(reader, job)?;
         let may_go = |group: &&RelativeGroup| group.unwritable.is_empty() && group.ended_badly().next().is_none();
         let way = groups.iter().find(may_go).or(groups.first());

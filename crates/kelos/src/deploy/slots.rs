@@ -9,7 +9,7 @@ use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::trigger::{Facts, Waker, evaluate};
 use kelos_model::{Answer, Probe, SlotRef, SlotState, Workflow, WorkflowId};
-use kelos_store::{Reader, SlotFilter, StoreError};
+use kelos_store::{Queries, SlotFilter, StoreError};
 
 /// How far back from now slots are planned where a server is not told otherwise.
 pub const WINDOW: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -101,7 +101,7 @@ fn put(all: &mut Times, id: &WorkflowId, times: impl Iterator<Item = Timestamp>)
 /// # Errors
 /// When the store can't be read.
 pub fn live(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     before: &[Arc<Workflow>],
     after: &[Arc<Workflow>],
     now: Timestamp,
@@ -120,7 +120,7 @@ pub fn live(
     Ok(effect)
 }
 
-fn times_of(reader: &dyn Reader, filter: SlotFilter) -> Result<BTreeSet<Timestamp>, StoreError> {
+fn times_of(reader: &dyn Queries, filter: SlotFilter) -> Result<BTreeSet<Timestamp>, StoreError> {
     let mut times = BTreeSet::new();
     let mut cursor: Option<String> = None;
     loop {
@@ -145,7 +145,7 @@ pub struct Candidate {
 /// # Errors
 /// When the store can't be read.
 pub fn candidates(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     before: &[Arc<Workflow>],
     after: &[Arc<Workflow>],
 ) -> Result<Vec<Candidate>, StoreError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos_core::{DEPLOYMENTS, Deployment};
 use kelos_model::Workflow;
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use super::Definitions;
 
@@ -21,7 +21,7 @@ pub struct Project {
 /// The projects whose digest is not the one that is kept in the registers, and those that are gone.
 pub(super) fn deployed(
     definitions: &Definitions,
-    reader: &dyn Reader,
+    reader: &dyn Queries,
 ) -> Result<BTreeMap<String, Deployment>, StoreError> {
     let known: BTreeMap<_, _> = reader.registers(DEPLOYMENTS, "")?.into_iter().collect();
     let mut deployed = BTreeMap::new();

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use jiff::Timestamp;
 use kelos_core::{Ask, Done, Input, Only, Refusal};
 use kelos_model::{Actor, Fact, Workflow};
-use kelos_store::Reader;
+use kelos_store::Queries;
 use tokio::sync::{oneshot, watch};
 
 use super::deployments::projects;
@@ -33,7 +33,7 @@ pub enum AskError {
 #[derive(Clone)]
 pub struct Handle {
     send: Sender<Message>,
-    reader: Arc<dyn Reader>,
+    reader: Arc<dyn Queries>,
     shown: Arc<Shown>,
     clock: Clock,
     pace: Pace,
@@ -43,7 +43,7 @@ pub struct Handle {
 impl Handle {
     pub(super) fn new(
         send: Sender<Message>,
-        reader: Arc<dyn Reader>,
+        reader: Arc<dyn Queries>,
         shown: Arc<Shown>,
         clock: Clock,
         pace: Pace,
@@ -54,7 +54,7 @@ impl Handle {
 
     /// Reads past the engine.
     #[must_use]
-    pub fn reader(&self) -> &Arc<dyn Reader> {
+    pub fn reader(&self) -> &Arc<dyn Queries> {
         &self.reader
     }
 

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use kelos_core::{Ask, Config, Input, Only, Reply};
 use kelos_model::{Actor, Workflow};
 use kelos_storage::Storage;
-use kelos_store::{Reader, Store};
+use kelos_store::{Journal, Queries};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{oneshot, watch};
 
@@ -41,7 +41,7 @@ pub enum Pace {
 /// What an engine is made of.
 pub struct EngineParts {
     /// Where the state lives.
-    pub store: Box<dyn Store>,
+    pub store: Box<dyn Journal>,
     /// Name of this process among those that may lead.
     pub node: String,
     /// Where the time comes from.
@@ -138,7 +138,7 @@ pub(crate) struct Shown {
 /// When the thread can't be started.
 pub fn start(parts: EngineParts) -> std::io::Result<Handle> {
     let (send, receive) = mpsc::channel();
-    let reader: Arc<dyn Reader> = parts.store.reader();
+    let reader: Arc<dyn Queries> = parts.store.reader();
     let shown = Arc::new(Shown {
         status: watch::Sender::new(Status::Starting),
         commits: watch::Sender::new(0),

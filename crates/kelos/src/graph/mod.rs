@@ -15,7 +15,7 @@ use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::Keys;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState, Subject, WorkflowId};
-use kelos_store::{Columns, Reader, SlotFilter, StoreError};
+use kelos_store::{Columns, Queries, SlotFilter, StoreError};
 
 pub use cut::{Focus, Wanted};
 pub use obstacles::{MOST_STEPS, Obstacle, ObstacleKind, Step, Upstream, upstream};
@@ -108,7 +108,7 @@ pub struct Graph {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn read(reader: &dyn Reader, wanted: &Wanted, now: Timestamp, hours: u32) -> Result<Graph, StoreError> {
+pub fn read(reader: &dyn Queries, wanted: &Wanted, now: Timestamp, hours: u32) -> Result<Graph, StoreError> {
     let rows = reader.workflows()?;
     let edges = edges(&rows);
     let all = nodes(&rows, &edges);
@@ -133,7 +133,7 @@ pub fn read(reader: &dyn Reader, wanted: &Wanted, now: Timestamp, hours: u32) ->
 /// # Errors
 /// When the store can't be read.
 pub fn states(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     of: &BTreeSet<WorkflowId>,
     now: Timestamp,
     hours: u32,
@@ -252,7 +252,7 @@ fn node(row: &WorkflowRow) -> Node {
 const ONE_BY_ONE: usize = 25;
 
 /// Reads how the slots of nodes do.
-fn fill(reader: &dyn Reader, nodes: &mut [Node], since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
+fn fill(reader: &dyn Queries, nodes: &mut [Node], since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
     let width = now.as_millisecond().saturating_sub(since.as_millisecond()).saturating_add(1);
     let columns = Columns { start: since, width, count: 1 };
     let mut all = if nodes.len() > ONE_BY_ONE { Some(reader.slot_tallies(&columns, None)?) } else { None };

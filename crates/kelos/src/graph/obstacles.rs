@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Answer, Reason, ReasonKind, SlotRef, SlotState};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use crate::why::{self, Why};
 
@@ -122,7 +122,7 @@ impl Upstream {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn upstream(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<Upstream, StoreError> {
+pub fn upstream(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<Upstream, StoreError> {
     let mut seen = BTreeSet::from([slot.clone()]);
     let mut queue = vec![(slot.clone(), 0)];
     let mut steps = Vec::new();
@@ -142,7 +142,7 @@ pub fn upstream(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<U
     Ok(Upstream { steps, is_cut: false })
 }
 
-fn step(reader: &dyn Reader, slot: SlotRef, level: u32, now: Timestamp) -> Result<Step, StoreError> {
+fn step(reader: &dyn Queries, slot: SlotRef, level: u32, now: Timestamp) -> Result<Step, StoreError> {
     let workflow = reader.workflow(&slot.workflow)?;
     let why = why::read(reader, &slot, now, true, None)?;
     let mut way = Way { reader, why: &why, waits_for: Vec::new(), obstacles: Vec::new() };
@@ -153,7 +153,7 @@ fn step(reader: &dyn Reader, slot: SlotRef, level: u32, now: Timestamp) -> Resul
 
 /// What is in the way of one slot, as far as it was found.
 struct Way<'a> {
-    reader: &'a dyn Reader,
+    reader: &'a dyn Queries,
     why: &'a Why,
     waits_for: Vec<SlotRef>,
     obstacles: Vec<Obstacle>,

@@ -4,7 +4,7 @@ use kelos_model::time::{Cron, CronSchedule, parse_instant};
 use kelos_model::trigger::Verdict;
 use kelos_model::workflow::{About, Job, Keys, Moments, Planned, Workflow};
 use kelos_model::{Answer, Event, EventRecord, Finding, Probe, Reason, ReasonKind, SlotEvent, Trigger, slot};
-use kelos_store::{Commit, MemoryStore, SlotRow, Store};
+use kelos_store::{Commit, Journal, MemoryStore, SlotRow};
 
 use super::*;
 
@@ -83,7 +83,7 @@ impl World {
         self.commit.events.push(EventRecord { seq, at: at(NOON), previous: 0, event: Event::Slot { slot, what } });
     }
 
-    fn reader(mut self) -> Arc<dyn Reader> {
+    fn reader(mut self) -> Arc<dyn Queries> {
         let lease = self.store.lease("test", at(NOON), 1000).unwrap().unwrap();
         // `previous` chains a slot's events.
         let mut last: BTreeMap<SlotRef, u64> = BTreeMap::new();

@@ -8,7 +8,7 @@ use kelos_model::{
     Event, EventRecord, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
     slot,
 };
-use kelos_store::{Commit, Lease, SlotRow, Store, StoreError};
+use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError};
 use serde_json::Value;
 
 use super::EXECUTOR;
@@ -38,7 +38,7 @@ impl Entry {
         self.seq - self.first
     }
 
-    pub(super) fn flush(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
+    pub(super) fn flush(&mut self, store: &mut dyn Journal) -> Result<(), StoreError> {
         let commit = Commit { at: self.now, ..std::mem::take(&mut self.commit) };
         match self.lease {
             Some(lease) if !commit.is_empty() => store.commit(lease, &commit),

@@ -17,7 +17,7 @@ use kelos_model::event::WorkflowEvent;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Actor, Recall, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
-use kelos_store::{Lease, Store, StoreError};
+use kelos_store::{Journal, Lease, StoreError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -156,7 +156,7 @@ pub enum PauseFate {
 /// When either database can't be read or written, or a server works on ours. What was committed until then stays;
 /// the next import goes on from there.
 pub fn import(
-    store: &mut dyn Store,
+    store: &mut dyn Journal,
     mut celos: Database,
     definitions: &Definitions,
     options: &ImportOptions,
@@ -177,7 +177,7 @@ pub fn import(
 /// # Errors
 /// When our database can't be read or written, or a server works on it.
 pub fn import_known(
-    store: &mut dyn Store,
+    store: &mut dyn Journal,
     known: &BTreeMap<WorkflowId, Kept>,
     registers: &Registers,
     definitions: &Definitions,
@@ -198,13 +198,13 @@ pub fn import_known(
 ///
 /// # Errors
 /// When somebody does.
-pub fn lead(store: &mut dyn Store, now: Timestamp) -> Result<Lease, ImportError> {
+pub fn lead(store: &mut dyn Journal, now: Timestamp) -> Result<Lease, ImportError> {
     store.lease(&format!("import {}", std::process::id()), now, LEASE_MILLIS)?.ok_or(ImportError::InUse)
 }
 
 /// An import under way.
 struct Import<'a> {
-    store: &'a mut dyn Store,
+    store: &'a mut dyn Journal,
     definitions: &'a Definitions,
     options: &'a ImportOptions,
     /// What our log says of what people did, where it matters.
@@ -215,7 +215,7 @@ struct Import<'a> {
 
 impl<'a> Import<'a> {
     fn new(
-        store: &'a mut dyn Store,
+        store: &'a mut dyn Journal,
         lease: Option<Lease>,
         definitions: &'a Definitions,
         options: &'a ImportOptions,

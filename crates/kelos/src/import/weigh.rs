@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kelos_model::event::Origin;
 use kelos_model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use super::{Arrival, Names};
 
@@ -22,7 +22,7 @@ pub(super) enum Weighed {
 }
 
 pub(super) fn weigh(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     id: &SlotRef,
     here: Option<&Slot>,
     arrival: &Arrival,
@@ -41,7 +41,7 @@ pub(super) fn weigh(
 }
 
 /// Whether nobody but the schedule, or an import, has had to do with a slot.
-fn is_untouched(reader: &dyn Reader, id: &SlotRef) -> Result<bool, StoreError> {
+fn is_untouched(reader: &dyn Queries, id: &SlotRef) -> Result<bool, StoreError> {
     let idle = |event: &Event| {
         let Event::Slot { what, .. } = event else { return false };
         match what {
@@ -63,7 +63,7 @@ pub(super) struct Doings {
 }
 
 impl Doings {
-    pub(super) fn read(reader: &dyn Reader) -> Result<Doings, StoreError> {
+    pub(super) fn read(reader: &dyn Queries) -> Result<Doings, StoreError> {
         let mut doings = Doings::default();
         let mut after = 0;
         loop {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::{SlotRef, SlotState};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use super::Jobs;
 
@@ -45,7 +45,7 @@ pub struct Reach {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn family(jobs: &Jobs, reader: &dyn Reader, job: &SlotRef, reach: Reach) -> Result<Family, StoreError> {
+pub fn family(jobs: &Jobs, reader: &dyn Queries, job: &SlotRef, reach: Reach) -> Result<Family, StoreError> {
     let mut growing = Growing { jobs, reader, most: reach.most, numbers: BTreeMap::new(), family: Family::default() };
     growing.add(job.clone(), 0)?;
     growing.grow(reach.up, 1)?;
@@ -55,7 +55,7 @@ pub fn family(jobs: &Jobs, reader: &dyn Reader, job: &SlotRef, reach: Reach) -> 
 
 struct Growing<'a> {
     jobs: &'a Jobs,
-    reader: &'a dyn Reader,
+    reader: &'a dyn Queries,
     most: usize,
     numbers: BTreeMap<SlotRef, usize>,
     family: Family,

@@ -7,7 +7,7 @@ use kelos_model::jobs::{JobKeys, Kind};
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::Workflow;
 use kelos_model::{SlotRef, SlotState};
-use kelos_store::{Reader, SlotFilter, StoreError};
+use kelos_store::{Queries, SlotFilter, StoreError};
 
 /// Jobs that are read for one matrix.
 pub const MOST_READ: usize = 100_000;
@@ -66,7 +66,7 @@ pub struct Matrix {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn matrix(reader: &dyn Reader, workflow: &Workflow, wanted: &MatrixWanted) -> Result<Matrix, StoreError> {
+pub fn matrix(reader: &dyn Queries, workflow: &Workflow, wanted: &MatrixWanted) -> Result<Matrix, StoreError> {
     let filter = SlotFilter { workflow: Some(workflow.id.clone()), ..SlotFilter::default() };
     let (mut read, mut from) = (Reading::default(), None);
     let is_cut = loop {

@@ -17,7 +17,7 @@ use kelos_model::jobs::{JobGraph, Relation, Unwritable, told};
 use kelos_model::template::KeyValues;
 use kelos_model::workflow::{Workflow, WorkflowRow};
 use kelos_model::{SlotRef, SlotState, WorkflowId};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use crate::job::Functions;
 
@@ -58,7 +58,7 @@ impl Jobs {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub fn read(reader: &dyn Reader) -> Result<Jobs, StoreError> {
+    pub fn read(reader: &dyn Queries) -> Result<Jobs, StoreError> {
         Ok(Jobs::of(&reader.workflows()?))
     }
 

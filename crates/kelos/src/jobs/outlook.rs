@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_model::{SlotRef, SlotState};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use super::{JobGroup, Jobs, Validity};
 
@@ -114,7 +114,7 @@ impl Fate {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn outlook(jobs: &Jobs, reader: &dyn Reader, asked: &Asked) -> Result<Outlook, StoreError> {
+pub fn outlook(jobs: &Jobs, reader: &dyn Queries, asked: &Asked) -> Result<Outlook, StoreError> {
     look(jobs, asked, &mut |job| Ok(reader.slot(job)?.map(|slot| slot.state)))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kelos_model::jobs::Unwritable;
 use kelos_model::{SlotRef, SlotState};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use super::{JobGroup, Jobs, MOST_JOBS};
 
@@ -60,7 +60,7 @@ fn is_bad(state: Option<SlotState>) -> bool {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn parents(jobs: &Jobs, reader: &dyn Reader, job: &SlotRef) -> Result<Vec<RelativeGroup>, StoreError> {
+pub fn parents(jobs: &Jobs, reader: &dyn Queries, job: &SlotRef) -> Result<Vec<RelativeGroup>, StoreError> {
     let mut left = MOST_JOBS;
     let mut group = |JobGroup { name, jobs, unwritable }| {
         let shown = jobs.len().min(left);
@@ -74,11 +74,11 @@ pub fn parents(jobs: &Jobs, reader: &dyn Reader, job: &SlotRef) -> Result<Vec<Re
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn children(jobs: &Jobs, reader: &dyn Reader, job: &SlotRef) -> Result<Vec<(Relative, Arc<str>)>, StoreError> {
+pub fn children(jobs: &Jobs, reader: &dyn Queries, job: &SlotRef) -> Result<Vec<(Relative, Arc<str>)>, StoreError> {
     let (children, groups): (Vec<_>, Vec<_>) = jobs.waiting_for(job).into_iter().take(MOST_JOBS).unzip();
     Ok(with_states(reader, children.into_iter())?.into_iter().zip(groups).collect())
 }
 
-fn with_states(reader: &dyn Reader, jobs: impl Iterator<Item = SlotRef>) -> Result<Vec<Relative>, StoreError> {
+fn with_states(reader: &dyn Queries, jobs: impl Iterator<Item = SlotRef>) -> Result<Vec<Relative>, StoreError> {
     jobs.map(|job| Ok(Relative { state: reader.slot(&job)?.map(|slot| slot.state), job })).collect()
 }

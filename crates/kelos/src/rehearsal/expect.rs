@@ -8,7 +8,7 @@ use kelos_model::ranges::Range;
 use kelos_model::time::{format_full, format_short};
 use kelos_model::{Run, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_script::{ExpectedCounts, ExpectedRun, ExpectedState, Problem, TestPaths};
-use kelos_store::{Reader, RunFilter, SlotFilter, SlotRow, Store};
+use kelos_store::{Journal, Queries, RunFilter, SlotFilter, SlotRow};
 use serde_json::{Map, Value, json};
 
 use super::disk;
@@ -45,7 +45,7 @@ pub(super) fn judge(
 }
 
 /// The slots of a range, by workflow and time.
-fn slots(reader: &dyn Reader, range: Range) -> Result<BTreeMap<SlotRef, SlotState>, Trouble> {
+fn slots(reader: &dyn Queries, range: Range) -> Result<BTreeMap<SlotRef, SlotState>, Trouble> {
     let filter = SlotFilter { range: Some(range), ..SlotFilter::default() };
     let mut slots = BTreeMap::new();
     let mut next = None;
@@ -60,7 +60,7 @@ fn slots(reader: &dyn Reader, range: Range) -> Result<BTreeMap<SlotRef, SlotStat
 }
 
 /// All runs, oldest first.
-fn runs(reader: &dyn Reader) -> Result<Vec<Run>, Trouble> {
+fn runs(reader: &dyn Queries) -> Result<Vec<Run>, Trouble> {
     let mut runs = Vec::new();
     let mut next = None;
     loop {
@@ -77,7 +77,7 @@ fn runs(reader: &dyn Reader) -> Result<Vec<Run>, Trouble> {
 struct Judging<'a> {
     play: &'a Play<'a>,
     outside: Outside<'a>,
-    reader: Arc<dyn Reader>,
+    reader: Arc<dyn Queries>,
     slots: BTreeMap<SlotRef, SlotState>,
     runs: Vec<Run>,
     workflows: &'a [Arc<Workflow>],

@@ -25,7 +25,7 @@ use kelos_script::{
     Before, Folders, Host, Limits, Loaded, NoRegisters, Problem, Registers, Sandbox, Scripts, TestCase, TestExecutors,
     TestFile, TestPlan, TestSource, closest,
 };
-use kelos_store::{MemoryStore, Reader, Store};
+use kelos_store::{Journal, MemoryStore, Queries};
 use serde_json::Value;
 
 pub use real::Real;
@@ -321,7 +321,7 @@ fn problem(file: &str, line: u32, message: String, hint: Option<String>) -> Prob
     }
 }
 
-struct TestRegisters(Arc<dyn Reader>);
+struct TestRegisters(Arc<dyn Queries>);
 
 impl Registers for TestRegisters {
     fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {

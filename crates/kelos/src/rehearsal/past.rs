@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall, Run, Slot};
-use kelos_store::{Commit, Lease, MemoryStore, Reader, SlotRow, Snapshot, Store, StoreError};
+use kelos_store::{Commit, Journal, Lease, MemoryStore, Queries, SlotRow, Snapshot, StoreError};
 
 use super::stage::Past;
 
@@ -29,7 +29,7 @@ impl PastStore {
     }
 }
 
-impl Store for PastStore {
+impl Journal for PastStore {
     fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
         self.inner.lease(node, now, ttl_millis)
     }
@@ -60,7 +60,7 @@ impl Store for PastStore {
         self.inner.commit(lease, commit)
     }
 
-    fn reader(&self) -> Arc<dyn Reader> {
+    fn reader(&self) -> Arc<dyn Queries> {
         self.inner.reader()
     }
 }

@@ -7,7 +7,7 @@ use kelos_model::time::text;
 use kelos_model::{
     Actor, Collected, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
 };
-use kelos_store::{Page, Reader, SlotFilter, SlotRow, StoreError};
+use kelos_store::{Page, Queries, SlotFilter, SlotRow, StoreError};
 
 use super::words;
 
@@ -93,7 +93,7 @@ const LOOKED_AT: usize = 100;
 /// # Errors
 /// When the store can't be read, or the cursor is not one of ours.
 pub fn read(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     id: &WorkflowId,
     from: Option<&str>,
     limit: usize,
@@ -125,7 +125,7 @@ fn parse(cursor: &str) -> Result<(u64, String), StoreError> {
 }
 
 /// What happened to a schedule itself after one position of the log, up to another.
-fn of_schedule(reader: &dyn Reader, id: &WorkflowId, after: u64, to: u64) -> Result<Vec<Decision>, StoreError> {
+fn of_schedule(reader: &dyn Queries, id: &WorkflowId, after: u64, to: u64) -> Result<Vec<Decision>, StoreError> {
     let mut before = to.saturating_add(1).to_string();
     let (mut found, mut read) = (Vec::new(), 0);
     while read < MOST_OF_ITSELF {

@@ -9,7 +9,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
     Collected, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
 };
-use kelos_store::{Reader, RunFilter, SlotFilter, StoreError};
+use kelos_store::{Queries, RunFilter, SlotFilter, StoreError};
 
 use super::progress::{expires, progress};
 use super::words;
@@ -62,7 +62,7 @@ const MOST_PENDING: usize = 10;
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn read(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Result<Overview, StoreError> {
+pub fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Overview, StoreError> {
     let runs = RunFilter { workflow: Some(row.id.clone()), ..RunFilter::default() };
     Ok(Overview {
         next: Some(row).filter(|row| row.present && !row.paused).and_then(|row| next_time(&row.definition, now)),
@@ -75,7 +75,7 @@ pub fn read(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Result<Ov
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn counts(reader: &dyn Reader, id: &WorkflowId) -> Result<BTreeMap<SlotState, u64>, StoreError> {
+pub fn counts(reader: &dyn Queries, id: &WorkflowId) -> Result<BTreeMap<SlotState, u64>, StoreError> {
     reader.slot_counts(&SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() })
 }
 
@@ -83,13 +83,13 @@ pub fn counts(reader: &dyn Reader, id: &WorkflowId) -> Result<BTreeMap<SlotState
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn pending(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Pending>, StoreError> {
+pub fn pending(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Pending>, StoreError> {
     let found = reader.pending(&row.id, MOST_PENDING)?;
     found.into_iter().map(|found| one_pending(reader, &row.definition, found.id, found.slot, now)).collect()
 }
 
 fn one_pending(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     definition: &Workflow,
     id: SlotRef,
     slot: Slot,
@@ -131,7 +131,7 @@ fn one_pending(
 const LOOKED_AT: [usize; 2] = [10, 1000];
 
 /// What the trigger of a slot that waits, or the constraints of one that is held, were last found to say.
-fn last_said(reader: &dyn Reader, id: &SlotRef, state: SlotState) -> Result<Option<Reason>, StoreError> {
+fn last_said(reader: &dyn Queries, id: &SlotRef, state: SlotState) -> Result<Option<Reason>, StoreError> {
     let said = |record: EventRecord| match record.event {
         Event::Slot { what: SlotEvent::Looked { explanation }, .. } => {
             let of_constraints = explanation.kind == ReasonKind::Constraints;

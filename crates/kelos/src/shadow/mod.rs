@@ -22,7 +22,7 @@ use kelos_model::ranges::Range;
 use kelos_model::{Actor, Slot, SlotRef, WorkflowId};
 use kelos_script::{Folders, Limits, Problem};
 use kelos_storage::Storage;
-use kelos_store::{MemoryStore, Reader, SlotFilter, Store, StoreError};
+use kelos_store::{Journal, MemoryStore, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use tokio::runtime::Handle as Runtime;
 
@@ -313,7 +313,7 @@ fn kept(seen: &Seen) -> Kept {
     Kept { slots, paused: seen.paused, ..Kept::default() }
 }
 
-fn slots(reader: &dyn Reader, id: &WorkflowId, range: Range) -> Result<BTreeMap<Timestamp, Slot>, StoreError> {
+fn slots(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMap<Timestamp, Slot>, StoreError> {
     let filter = SlotFilter { workflow: Some(id.clone()), range: Some(range), ..SlotFilter::default() };
     let mut slots = BTreeMap::new();
     let mut from = None;

@@ -4,7 +4,7 @@ use futures_util::future::FutureExt;
 use kelos_core::Config;
 use kelos_model::{Actor, Event, Occurrence};
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{MemoryStore, Reader};
+use kelos_store::{MemoryStore, Queries};
 
 use super::*;
 use crate::clock::{Clock, system_clock};
@@ -37,7 +37,7 @@ fn at(second: i64) -> Clock {
 }
 
 /// The keys of the facts that are stored, oldest first.
-fn stored(reader: &dyn Reader) -> Vec<String> {
+fn stored(reader: &dyn Queries) -> Vec<String> {
     let rows = reader.facts(None, 1000).unwrap().rows;
     let key = |event: Event| match event {
         Event::Fact { fact, .. } => fact.key.unwrap().to_string(),

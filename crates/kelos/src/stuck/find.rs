@@ -8,7 +8,7 @@ use kelos_model::ranges::Range;
 use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Reason, SlotRef, SlotState, Trigger, WorkflowId};
-use kelos_store::{Reader, SlotFilter, SlotRow, StoreError};
+use kelos_store::{Queries, SlotFilter, SlotRow, StoreError};
 
 use super::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, TOLD, UNKNOWN, usual};
 use crate::{schedule, schedules, why};
@@ -27,7 +27,7 @@ type Live = BTreeMap<WorkflowId, Vec<SlotRow>>;
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn read(reader: &dyn Reader, now: Timestamp) -> Result<Found, StoreError> {
+pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<Found, StoreError> {
     let workflows: BTreeMap<WorkflowId, WorkflowRow> =
         reader.workflows()?.into_iter().map(|row| (row.id.clone(), row)).collect();
     let (live, is_partial) = live(reader)?;
@@ -52,7 +52,7 @@ pub fn read(reader: &dyn Reader, now: Timestamp) -> Result<Found, StoreError> {
 }
 
 /// All live slots, and whether there are more than were looked at.
-fn live(reader: &dyn Reader) -> Result<(Live, bool), StoreError> {
+fn live(reader: &dyn Queries) -> Result<(Live, bool), StoreError> {
     let (mut live, mut is_partial) = (Live::new(), false);
     for state in SlotState::ALL.into_iter().filter(|state| !state.is_final()) {
         let rows = reader.oldest_slots(state, LOOKED_AT)?;
@@ -73,7 +73,7 @@ fn began(row: &SlotRow) -> Timestamp {
 }
 
 /// Why a slot stands where it stands.
-fn reason(reader: &dyn Reader, slot: &SlotRef, now: Timestamp) -> Result<String, StoreError> {
+fn reason(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<String, StoreError> {
     let why = why::read(reader, slot, now, true, None)?;
     let waits = why.state.is_some_and(|state| !state.is_final());
     if !waits || why.blockers.is_empty() {
@@ -110,7 +110,7 @@ fn slots_looked_at(explanation: &Reason) -> Vec<(String, &SlotRef)> {
 
 /// The search among the live slots of one workflow.
 struct Search<'a> {
-    reader: &'a dyn Reader,
+    reader: &'a dyn Queries,
     now: Timestamp,
     workflow: &'a WorkflowRow,
     /// Oldest first.
@@ -283,7 +283,7 @@ fn delay(trigger: &Trigger) -> i64 {
 
 /// The workflows whose latest end is a failure.
 fn failed(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     now: Timestamp,
     workflows: &BTreeMap<WorkflowId, WorkflowRow>,
 ) -> Result<Vec<Stuck>, StoreError> {
@@ -313,7 +313,7 @@ fn failed(
 }
 
 /// The time of the latest slot of a range that succeeded.
-fn latest_success(reader: &dyn Reader, id: &WorkflowId, range: Range) -> Result<Option<Timestamp>, StoreError> {
+fn latest_success(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<Option<Timestamp>, StoreError> {
     let (workflow, states) = (Some(id.clone()), vec![SlotState::Succeeded]);
     let filter = SlotFilter { workflow, states, range: Some(range), ..SlotFilter::default() };
     Ok(reader.slots(&filter, None, 1)?.rows.first().map(|row| row.id.key.scheduled_at()))

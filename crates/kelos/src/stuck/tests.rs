@@ -10,7 +10,7 @@ use kelos_model::{
     Actor, Answer, Event, EventRecord, Finding, Occurrence, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run,
     RunId, RunState, Slot, SlotEvent, Trigger, Workflow, WorkflowId, slot,
 };
-use kelos_store::{Commit, Lease, MemoryStore, SlotRow, Store};
+use kelos_store::{Commit, Journal, Lease, MemoryStore, SlotRow};
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Origin;
 use kelos_model::{Event, EventRecord, RunState, SlotEvent, SlotRef, SlotState, WorkflowId};
-use kelos_store::{Reader, RunFilter, SlotFilter, SlotRow, StoreError};
+use kelos_store::{Queries, RunFilter, SlotFilter, SlotRow, StoreError};
 
 use super::FLOOR;
 
@@ -15,7 +15,7 @@ const LEAST: usize = 3;
 const ON_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The moment from which a slot counts as late: its time, or when a person or a backfill asked for it after that.
-pub(super) fn due(reader: &dyn Reader, row: &SlotRow) -> Result<Timestamp, StoreError> {
+pub(super) fn due(reader: &dyn Queries, row: &SlotRow) -> Result<Timestamp, StoreError> {
     let Some(time) = row.id.key.time() else {
         return Ok(opened(&reader.history(&row.id)?).unwrap_or(row.slot.since));
     };
@@ -47,7 +47,7 @@ fn asked(history: &[EventRecord]) -> Option<Timestamp> {
 
 /// How long after they were due nine of ten of the latest slots had succeeded; none where too few are known that were
 /// planned in time, for a workflow that catches up says nothing about that.
-pub(super) fn lateness(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
+pub(super) fn lateness(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
     let states = vec![SlotState::Succeeded];
     let filter = SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() };
     let mut samples = Vec::new();
@@ -64,14 +64,14 @@ pub(super) fn lateness(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<Si
     Ok(share(samples, 9))
 }
 
-fn was_planned_on_time(reader: &dyn Reader, id: &SlotRef) -> Result<bool, StoreError> {
+fn was_planned_on_time(reader: &dyn Queries, id: &SlotRef) -> Result<bool, StoreError> {
     let history = reader.history(id)?;
     let first = history.first().map(|first| first.at.duration_since(id.key.scheduled_at()));
     Ok(first.is_some_and(|late| late <= ON_TIME) && asked(&history).is_none())
 }
 
 /// How long the middle one of the latest runs that succeeded took; none where too few are known.
-pub(super) fn run_time(reader: &dyn Reader, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
+pub(super) fn run_time(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
     let states = vec![RunState::Succeeded];
     let filter = RunFilter { workflow: Some(id.clone()), states, ..RunFilter::default() };
     let runs = reader.runs(&filter, None, SAMPLES)?.rows;

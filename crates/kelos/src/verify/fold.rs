@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_model::{Event, EventRecord, Slot, SlotRef, slot};
-use kelos_store::{Reader, StoreError, TurnRecord};
+use kelos_store::{Queries, StoreError, TurnRecord};
 use serde_json::Value;
 
 use super::{Disagreement, read};
 
 /// A log on its way to its slots.
 pub(super) struct Fold<'a> {
-    reader: &'a dyn Reader,
+    reader: &'a dyn Queries,
     /// Slots of which there are events to come.
     open: BTreeMap<SlotRef, Open>,
     /// Slots that were found not to agree, and are left alone from there on.
@@ -39,7 +39,7 @@ pub(super) fn slot_of(record: &EventRecord) -> Option<&SlotRef> {
 }
 
 impl<'a> Fold<'a> {
-    pub(super) fn new(reader: &'a dyn Reader) -> Self {
+    pub(super) fn new(reader: &'a dyn Queries) -> Self {
         Self { reader, open: BTreeMap::new(), set_aside: BTreeSet::new(), agreed: 0, known: 0 }
     }
 

@@ -7,7 +7,7 @@ mod fold;
 use std::fmt;
 
 use kelos_model::{EventRecord, SlotRef};
-use kelos_store::{Digest, Page, Reader, SlotFilter, StoreError, TurnRecord};
+use kelos_store::{Digest, Page, Queries, SlotFilter, StoreError, TurnRecord};
 
 use fold::Fold;
 
@@ -57,7 +57,7 @@ impl fmt::Display for Disagreement {
 ///
 /// # Errors
 /// When the medium fails. What can't be read because it is damaged is a disagreement.
-pub fn verify(reader: &dyn Reader, limit: usize) -> Result<Verification, StoreError> {
+pub fn verify(reader: &dyn Queries, limit: usize) -> Result<Verification, StoreError> {
     let reader = &*reader.frozen()?;
     let mut walk = Walk { reader, limit, fold: Some(Fold::new(reader)), verified: Verification::default() };
     let last = walk.turns()?;
@@ -76,7 +76,7 @@ fn read<T>(outcome: Result<T, StoreError>) -> Result<Result<T, String>, StoreErr
 
 /// On the way through the log.
 struct Walk<'a> {
-    reader: &'a dyn Reader,
+    reader: &'a dyn Queries,
     limit: usize,
     /// None once an event can't be read.
     fold: Option<Fold<'a>>,

@@ -8,7 +8,7 @@ use kelos_model::jobs::told;
 use kelos_model::reason::words;
 use kelos_model::time::text;
 use kelos_model::{Answer, Finding, Reason, ReasonKind, Run, SlotRef, SlotState};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 
 use crate::jobs::{self, Jobs, Relative, RelativeGroup};
 
@@ -39,7 +39,7 @@ pub(super) fn part(trigger: &Reason) -> Option<&Reason> {
 
 /// What stands in the way of a job that waits for its parents, as of now.
 pub(super) fn blockers(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     job: &SlotRef,
     now: Timestamp,
     part: &mut Reason,
@@ -98,7 +98,7 @@ fn missing<'a>(jobs: &Jobs, group: &'a RelativeGroup) -> Vec<&'a Relative> {
 
 struct Told<'a> {
     jobs: &'a Jobs,
-    reader: &'a dyn Reader,
+    reader: &'a dyn Queries,
     now: Timestamp,
 }
 

@@ -8,7 +8,7 @@ use kelos_model::run::Report;
 use kelos_model::time::{Firing, Schedule, Zone};
 use kelos_model::workflow::{EventKeys, Job, Keys, Program};
 use kelos_model::{Actor, Constraint, Fact, Gate, Occurrence, Outcome, RetryPolicy, RunId, Trigger, WorkflowId};
-use kelos_store::{Lease, MemoryStore, Store};
+use kelos_store::{Journal, Lease, MemoryStore};
 
 use super::*;
 use crate::turn::Turns;

@@ -10,7 +10,7 @@ use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
 use kelos_model::{Actor, Event, EventRecord, Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{MemoryDisk, MemoryStore, Store};
+use kelos_store::{Journal, MemoryDisk, MemoryStore};
 use serde_json::Map;
 use tokio::sync::mpsc;
 

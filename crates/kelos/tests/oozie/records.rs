@@ -15,7 +15,7 @@ use kelos::job::NoFunctions;
 use kelos::model::time::parse_instant;
 use kelos::model::workflow::Properties;
 use kelos::model::{RunId, SlotRef, SlotState, Workflow};
-use kelos::store::{MemoryDisk, MemoryStore, Store};
+use kelos::store::{Journal, MemoryDisk, MemoryStore};
 use kelos_storage::{Storage, StorageConfig};
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn defined(url: &str) -> Arc<Workflow> {
 }
 
 /// An engine as a process has it, and the records of its executor.
-fn node(store: Box<dyn Store>, url: &str, now: &'static str) -> (Handle, Arc<NodeRecords>) {
+fn node(store: Box<dyn Journal>, url: &str, now: &'static str) -> (Handle, Arc<NodeRecords>) {
     let records = Arc::new(NodeRecords::new(store.reader(), Arc::new(NoFunctions)));
     let runtime = tokio::runtime::Handle::current();
     let executor = OozieExecutor::with_waits(Http::default(), records.clone(), runtime.clone(), WAITS);

@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::Event;
 use kelos::model::WorkflowId;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};
@@ -58,7 +58,7 @@ pub(super) struct EventPageDto {
 }
 
 /// A piece of the log.
-fn read(reader: &dyn Reader, after: u64, of: Option<&WorkflowId>, limit: usize) -> Result<EventPageDto, StoreError> {
+fn read(reader: &dyn Queries, after: u64, of: Option<&WorkflowId>, limit: usize) -> Result<EventPageDto, StoreError> {
     // In this order: what is written meanwhile is not taken for looked at.
     let seen = reader.last_seq()?;
     let page = reader.events(after, of, limit)?;

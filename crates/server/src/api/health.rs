@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use kelos::model::WorkflowId;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use kelos::{MENDING, Pace, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -149,7 +149,7 @@ pub(super) async fn step(
 async fn check_known(app: &App, wanted: BTreeSet<WorkflowId>) -> Result<(), Problem> {
     app.node().reload().await;
     app.settle().await?;
-    let missing = |reader: &dyn Reader| -> Result<Option<WorkflowId>, StoreError> {
+    let missing = |reader: &dyn Queries| -> Result<Option<WorkflowId>, StoreError> {
         for id in wanted {
             if schedule::defined(reader, &id)?.is_none() {
                 return Ok(Some(id));

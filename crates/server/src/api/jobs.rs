@@ -11,7 +11,7 @@ use kelos::model::jobs::Unwritable;
 use kelos::model::ranges::Range;
 use kelos::model::workflow::Keys;
 use kelos::model::{SlotRef, SlotState, WorkflowId};
-use kelos::store::{Reader, SlotFilter};
+use kelos::store::{Queries, SlotFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -200,7 +200,7 @@ pub(super) async fn submit(
     if request.dry_run {
         let asked = Asked { jobs, readd: request.readd };
         let functions = app.node().functions();
-        let read = move |reader: &dyn Reader| {
+        let read = move |reader: &dyn Queries| {
             let jobs = Jobs::read(reader)?.asking(functions);
             let refused = asked.jobs.iter().find_map(|job| Some(Refusal::NoJobId(job.clone(), jobs.no_way(job)?)));
             refused.map_or_else(|| jobs::outlook(&jobs, reader, &asked).map(Ok), |refused| Ok(Err(refused)))
@@ -464,7 +464,7 @@ pub(super) async fn parents(
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();
     let functions = app.node().functions();
-    let read = move |reader: &dyn Reader| {
+    let read = move |reader: &dyn Queries| {
         let jobs = Jobs::read(reader)?.asking(functions);
         Ok((jobs::parents(&jobs, reader, &of)?, jobs.no_group(&of)))
     };
@@ -501,7 +501,7 @@ pub(super) async fn children(
     let (limit, job) = (part.limit()?, path.job(&app).await?);
     let of = job.clone();
     let functions = app.node().functions();
-    let read = move |reader: &dyn Reader| {
+    let read = move |reader: &dyn Queries| {
         let jobs = Jobs::read(reader)?.asking(functions);
         Ok((jobs::children(&jobs, reader, &of)?, jobs.unwritable_children(&of)))
     };

@@ -11,7 +11,7 @@ use kelos::model::workflow::WorkflowRow;
 use kelos::schedule;
 use kelos::schedules::overview::next_time;
 use kelos::script::Problem as ScriptProblem;
-use kelos::store::{Reader, SlotFilter, StoreError};
+use kelos::store::{Queries, SlotFilter, StoreError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -75,7 +75,7 @@ pub(super) fn unknown(id: &WorkflowId) -> Problem {
     kelos::core::Refusal::NoWorkflow(id.clone()).into()
 }
 
-fn known(reader: &dyn Reader, id: &WorkflowId) -> Result<Result<WorkflowRow, Problem>, StoreError> {
+fn known(reader: &dyn Queries, id: &WorkflowId) -> Result<Result<WorkflowRow, Problem>, StoreError> {
     Ok(reader.workflow(id)?.ok_or_else(|| unknown(id)))
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn one(
 ) -> Result<Json<WorkflowDetailDto>, Problem> {
     let now = app.handle().now();
     let problems = app.node().problems();
-    let read = move |reader: &dyn Reader| {
+    let read = move |reader: &dyn Queries| {
         let row = match known(reader, &path.id)? {
             Ok(row) => row,
             Err(unknown) => return Ok(Err(unknown)),
@@ -174,7 +174,7 @@ pub(super) async fn times(
     State(app): State<App>,
 ) -> Result<Json<TimesDto>, Problem> {
     let now = app.handle().now();
-    let read = move |reader: &dyn Reader| {
+    let read = move |reader: &dyn Queries| {
         let row = match known(reader, &path.id)? {
             Ok(row) => row,
             Err(unknown) => return Ok(Err(unknown)),

@@ -7,14 +7,14 @@ use std::rc::Rc;
 use kelos::model::WorkflowId;
 use kelos::model::project::{Member, ProjectName};
 use kelos::model::workflow::{EventKeys, Keys, WorkflowRow};
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 
 use super::fault::Fault;
 use super::kind::{Kind, WORKFLOW};
 
 /// What there is, read as far as it is needed.
 pub(super) struct Catalogue<'a> {
-    reader: &'a dyn Reader,
+    reader: &'a dyn Queries,
     /// Whose a workflow is, where it is there.
     owners: RefCell<BTreeMap<WorkflowId, Option<String>>>,
     /// Everything, once it was read.
@@ -35,11 +35,11 @@ pub(super) fn events(row: &WorkflowRow) -> Option<&EventKeys> {
 }
 
 impl<'a> Catalogue<'a> {
-    pub(super) fn new(reader: &'a dyn Reader) -> Catalogue<'a> {
+    pub(super) fn new(reader: &'a dyn Queries) -> Catalogue<'a> {
         Catalogue { reader, owners: RefCell::default(), all: OnceCell::new() }
     }
 
-    pub(super) fn reader(&self) -> &'a dyn Reader {
+    pub(super) fn reader(&self) -> &'a dyn Queries {
         self.reader
     }
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use kelos::core::Ask;
 use kelos::model::Workflow;
 use kelos::model::project::ProjectName;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use serde_json::{Value, json};
 
 use super::asked::Asked;
@@ -45,7 +45,7 @@ fn named<'a>(text: &'a str, namespace: &'a str) -> (&'a str, &'a str) {
     }
 }
 
-fn find(reader: &dyn Reader, namespace: &str, name: &str) -> Result<Option<Value>, StoreError> {
+fn find(reader: &dyn Queries, namespace: &str, name: &str) -> Result<Option<Value>, StoreError> {
     if namespace == SYSTEM && name == NATIVE {
         return Ok(Some(native()));
     }
@@ -56,7 +56,7 @@ fn native() -> Value {
     json!({ "name": NATIVE, "label": "Native", "description": "The executors of Kelos", "scope": "SYSTEM", "status": "ENABLED" })
 }
 
-fn need(reader: &dyn Reader, namespace: &str, name: &str) -> Result<Value, Fault> {
+fn need(reader: &dyn Queries, namespace: &str, name: &str) -> Result<Value, Fault> {
     let missing = || Fault::not_found(format!("no profile \"{name}\" in namespace \"{namespace}\""));
     find(reader, namespace, name)?.ok_or_else(missing)
 }

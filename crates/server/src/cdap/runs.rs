@@ -12,7 +12,7 @@ use kelos::AskError;
 use kelos::core::{Ask, Refusal};
 use kelos::model::ranges::Range;
 use kelos::model::{Actor, Run, RunId, RunState, SlotRef, WorkflowId};
-use kelos::store::{RUN_LOOK_BACK_MILLIS, Reader, RunFilter, StoreError};
+use kelos::store::{Queries, RUN_LOOK_BACK_MILLIS, RunFilter, StoreError};
 use serde_json::{Value, json};
 
 use super::asked::{self, Asked};
@@ -57,7 +57,7 @@ fn run_named(text: &str) -> Option<RunId> {
 pub(super) struct Runners(BTreeMap<WorkflowId, BTreeSet<WorkflowId>>);
 
 impl Runners {
-    pub(super) fn read(reader: &dyn Reader) -> Result<Runners, StoreError> {
+    pub(super) fn read(reader: &dyn Queries) -> Result<Runners, StoreError> {
         let mut all: BTreeMap<WorkflowId, BTreeSet<WorkflowId>> = BTreeMap::new();
         for row in reader.workflows()? {
             if let Some(keys) = row.definition.keys.events() {
@@ -137,7 +137,7 @@ fn states(status: Option<&str>) -> Result<Vec<RunState>, Fault> {
 /// Runs by the positions of their dispatch, newest first.
 type Newest = BTreeMap<Reverse<u64>, Run>;
 
-fn newest(reader: &dyn Reader, runners: &BTreeSet<WorkflowId>, query: &RunQuery) -> Result<Newest, Fault> {
+fn newest(reader: &dyn Queries, runners: &BTreeSet<WorkflowId>, query: &RunQuery) -> Result<Newest, Fault> {
     let mut newest = Newest::new();
     let filter = |workflow: Option<WorkflowId>, range| RunFilter { workflow, states: query.states.clone(), range };
     match query.range() {
@@ -160,7 +160,7 @@ fn newest(reader: &dyn Reader, runners: &BTreeSet<WorkflowId>, query: &RunQuery)
 
 /// Adds the runs of a filter, as far as they are among the newest of all.
 fn add(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     filter: &RunFilter,
     runners: &BTreeSet<WorkflowId>,
     query: &RunQuery,
@@ -234,7 +234,7 @@ pub(super) async fn one(asked: Asked, State(app): State<App>) -> Result<Json<Val
 }
 
 /// How many runs a program has had.
-fn counted(reader: &dyn Reader, runners: &BTreeSet<WorkflowId>) -> Result<usize, StoreError> {
+fn counted(reader: &dyn Queries, runners: &BTreeSet<WorkflowId>) -> Result<usize, StoreError> {
     let mut count = 0;
     for runner in runners {
         let filter = RunFilter { workflow: Some(runner.clone()), ..RunFilter::default() };
@@ -262,7 +262,7 @@ pub(super) async fn count(asked: Asked, State(app): State<App>) -> Result<Json<u
 }
 
 /// All runs that go on, or are about to.
-fn live(reader: &dyn Reader) -> Result<Vec<Run>, StoreError> {
+fn live(reader: &dyn Queries) -> Result<Vec<Run>, StoreError> {
     let states = RunState::ALL.into_iter().filter(|state| !state.is_final()).collect();
     let filter = RunFilter { states, ..RunFilter::default() };
     let (mut live, mut from) = (Vec::new(), None::<String>);

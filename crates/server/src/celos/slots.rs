@@ -11,7 +11,7 @@ use kelos::model::ranges::Range;
 use kelos::model::time::{ScheduleProblem, format_full};
 use kelos::model::workflow::{About, WorkflowRow};
 use kelos::model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
-use kelos::store::{Reader, SlotFilter, StoreError};
+use kelos::store::{Queries, SlotFilter, StoreError};
 use serde::Serialize;
 
 use super::params::Params;
@@ -126,7 +126,7 @@ pub(super) async fn state(State(app): State<App>, params: Params) -> Result<Resp
 /// Whether Celos would have a record of a slot: it has none of what was planned and never moved.
 pub(super) async fn is_recorded(app: &App, slot: &SlotRef) -> Result<bool, Fault> {
     let id = slot.clone();
-    let read = move |reader: &dyn Reader| {
+    let read = move |reader: &dyn Queries| {
         let Some(slot) = reader.slot(&id)? else { return Ok(false) };
         if slot.state != SlotState::Waiting || slot.retries > 0 || slot.last_run > 0 {
             return Ok(true);
@@ -153,7 +153,7 @@ fn moves(event: &Event) -> bool {
 /// Refuses a slot by time of a workflow that is there and whose schedule does not have that time.
 pub(super) async fn check_time(app: &App, slot: &SlotRef) -> Result<(), Fault> {
     let id = slot.clone();
-    let read = move |reader: &dyn Reader| -> Result<Result<(), Fault>, StoreError> {
+    let read = move |reader: &dyn Queries| -> Result<Result<(), Fault>, StoreError> {
         let Some(row) = schedule::defined(reader, &id.workflow)? else {
             return Ok(Err(Fault::not_found(format!("Workflow not found: {}", id.workflow))));
         };
@@ -173,7 +173,7 @@ type Found = Result<(WorkflowRow, Vec<ShownSlot>), Fault>;
 
 /// The slots of a range, oldest first; without a start those of the window before the end.
 async fn slots_before(app: &App, id: WorkflowId, start: Option<Timestamp>, end: Timestamp) -> Found {
-    let read = move |reader: &dyn Reader| -> Result<Found, StoreError> {
+    let read = move |reader: &dyn Queries| -> Result<Found, StoreError> {
         let Some(row) = schedule::defined(reader, &id)? else {
             return Ok(Err(Fault::not_found(format!("Workflow not found: {id}"))));
         };
@@ -196,7 +196,7 @@ async fn slots_before(app: &App, id: WorkflowId, start: Option<Timestamp>, end: 
     app.read(read).await?
 }
 
-fn stored(reader: &dyn Reader, id: &WorkflowId, range: Range) -> Result<BTreeMap<Timestamp, Slot>, StoreError> {
+fn stored(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMap<Timestamp, Slot>, StoreError> {
     let filter = SlotFilter { workflow: Some(id.clone()), range: Some(range), ..SlotFilter::default() };
     let mut slots = BTreeMap::new();
     let mut from = None;

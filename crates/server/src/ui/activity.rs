@@ -4,7 +4,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use kelos::model::{EventRecord, WorkflowId};
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -76,7 +76,7 @@ struct Found {
 }
 
 /// Reads the log backwards.
-fn search(reader: &dyn Reader, filter: &Filter, before: Option<u64>) -> Result<Found, StoreError> {
+fn search(reader: &dyn Queries, filter: &Filter, before: Option<u64>) -> Result<Found, StoreError> {
     let mut end = match before {
         Some(before) => before.min(reader.last_seq()? + 1),
         None => reader.last_seq()? + 1,

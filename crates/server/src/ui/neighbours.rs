@@ -8,7 +8,7 @@ use kelos::model::template::KeyValues;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
 use kelos::schedule;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 
 /// Neighbours that are shown on each side.
 const SHOWN: usize = 50;
@@ -34,7 +34,7 @@ pub(super) struct Neighbours {
 
 /// The slots on both sides of a slot.
 pub(super) fn of_slot(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     functions: &Arc<dyn Functions>,
     row: &WorkflowRow,
     key: &SlotKey,
@@ -82,12 +82,12 @@ fn jobs_looked_at(all: &[WorkflowRow], trigger: &Trigger, values: &KeyValues, fo
     }
 }
 
-fn in_schedule(reader: &dyn Reader, row: &WorkflowRow, key: SlotKey) -> Result<Option<SlotRef>, StoreError> {
+fn in_schedule(reader: &dyn Queries, row: &WorkflowRow, key: SlotKey) -> Result<Option<SlotRef>, StoreError> {
     let has = schedule::resolved(reader, row)?.is_ok_and(|schedule| schedule.contains(key.scheduled_at()));
     Ok(has.then(|| SlotRef::new(row.id.clone(), key)))
 }
 
-fn with_states(reader: &dyn Reader, slots: Vec<SlotRef>) -> Result<Vec<Neighbour>, StoreError> {
+fn with_states(reader: &dyn Queries, slots: Vec<SlotRef>) -> Result<Vec<Neighbour>, StoreError> {
     let with_state = |id: SlotRef| Ok(Neighbour { state: reader.slot(&id)?.map(|slot| slot.state), id });
     slots.into_iter().take(SHOWN).map(with_state).collect()
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kelos::model::{SlotRef, SlotState};
 use kelos::script::Problem;
 use kelos::storage::Health;
-use kelos::store::{Reader, SlotFilter, StoreError};
+use kelos::store::{Queries, SlotFilter, StoreError};
 use kelos::{Status, why};
 use maud::{Markup, html};
 
@@ -44,7 +44,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
 }
 
 /// Why slots that were dispatched do not run: what their executors said.
-fn deferred(reader: &dyn Reader, now: Timestamp) -> Result<Deferred, StoreError> {
+fn deferred(reader: &dyn Queries, now: Timestamp) -> Result<Deferred, StoreError> {
     let filter = SlotFilter { states: vec![SlotState::Dispatched], ..SlotFilter::default() };
     let mut deferred = Deferred::new();
     for row in reader.slots(&filter, None, ASKED)?.rows {

@@ -16,7 +16,7 @@ use kelos::model::time::format_full;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{EventRecord, Slot, SlotRef, SlotState};
 use kelos::schedule;
-use kelos::store::{Reader, SlotFilter, StoreError};
+use kelos::store::{Queries, SlotFilter, StoreError};
 use kelos::why::Why;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -118,7 +118,7 @@ type Rows = (
     Option<schedules::Story>,
 );
 
-fn read(reader: &dyn Reader, functions: &Arc<dyn Functions>, id: &SlotRef) -> Result<Option<Rows>, StoreError> {
+fn read(reader: &dyn Queries, functions: &Arc<dyn Functions>, id: &SlotRef) -> Result<Option<Rows>, StoreError> {
     let Some(workflow) = reader.workflow(&id.workflow)? else { return Ok(None) };
     let (slot, life) = (reader.slot(id)?, reader.history(id)?);
     let neighbours = neighbours::of_slot(reader, functions, &workflow, &id.key)?;
@@ -143,7 +143,7 @@ fn read(reader: &dyn Reader, functions: &Arc<dyn Functions>, id: &SlotRef) -> Re
 }
 
 /// The slots before and after one that is named by the moment at which it came to be.
-fn beside(reader: &dyn Reader, id: &SlotRef) -> Result<(Option<SlotRef>, Option<SlotRef>), StoreError> {
+fn beside(reader: &dyn Queries, id: &SlotRef) -> Result<(Option<SlotRef>, Option<SlotRef>), StoreError> {
     let filter = SlotFilter { workflow: Some(id.workflow.clone()), ..SlotFilter::default() };
     let newest: Vec<SlotRef> =
         reader.slot_states(&filter, None, BESIDE)?.rows.into_iter().map(|(slot, _)| slot).collect();

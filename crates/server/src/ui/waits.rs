@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Answer, Reason, SlotState, Trigger, WorkflowId};
-use kelos::store::{Reader, SlotFilter, SlotRow, StoreError};
+use kelos::store::{Queries, SlotFilter, SlotRow, StoreError};
 use kelos::why;
 use maud::{Markup, html};
 
@@ -31,7 +31,7 @@ pub(super) struct Waits {
 }
 
 /// Asks the live slots of a workflow that do not run what they wait for.
-pub(super) fn read(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Result<Waits, StoreError> {
+pub(super) fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Waits, StoreError> {
     let states = SlotState::ALL.into_iter().filter(|state| !state.is_final() && *state != SlotState::Running).collect();
     let filter = SlotFilter { workflow: Some(row.id.clone()), states, ..SlotFilter::default() };
     let page = reader.slots(&filter, None, ASKED)?;
@@ -51,7 +51,7 @@ pub(super) fn read(reader: &dyn Reader, row: &WorkflowRow, now: Timestamp) -> Re
 }
 
 /// What a slot waits for by its trigger, or else in its own words.
-fn asked(reader: &dyn Reader, row: &WorkflowRow, slot: &SlotRow, now: Timestamp) -> Result<Vec<Wait>, StoreError> {
+fn asked(reader: &dyn Queries, row: &WorkflowRow, slot: &SlotRow, now: Timestamp) -> Result<Vec<Wait>, StoreError> {
     let why = why::read(reader, &slot.id, now, true, None)?;
     let open = why.trigger.as_ref().filter(|_| slot.slot.state == SlotState::Waiting);
     let mut found = Vec::new();

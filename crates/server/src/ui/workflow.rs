@@ -14,7 +14,7 @@ use kelos::model::workflow::{Keys, PoolUse, Properties, Workflow, WorkflowRow};
 use kelos::model::{Run, RunState, SlotState, WorkflowId};
 use kelos::schedule;
 use kelos::script::Problem;
-use kelos::store::{Columns, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
+use kelos::store::{Columns, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use maud::{Markup, html};
 
 use super::board::view::parameters;
@@ -82,7 +82,7 @@ async fn matrix(app: &App, id: &WorkflowId, query: &str) -> Result<Option<jobs::
 }
 
 fn read(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     id: &WorkflowId,
     now: Timestamp,
     problems: Vec<Problem>,

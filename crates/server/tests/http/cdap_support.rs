@@ -13,7 +13,7 @@ use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::model::run::Report;
 use kelos::model::workflow::{Keys, Program};
 use kelos::model::{Actor, Fact, Job, Occurrence, Outcome, RunId, Slot, SlotState, Workflow, WorkflowId};
-use kelos::store::{MemoryStore, RunFilter, SlotFilter, Store};
+use kelos::store::{Journal, MemoryStore, RunFilter, SlotFilter};
 use kelos::{Node, NodeConfig, Status};
 use kelos_server::{App, router};
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ impl Cdap {
         let shown = clock.clone();
         config.clock = Arc::new(move || *shown.lock().unwrap());
         config.executors = Executors::default().with("test", runs.clone());
-        let store: Box<dyn Store> = Box::new(MemoryStore::new());
+        let store: Box<dyn Journal> = Box::new(MemoryStore::new());
         let node = Node::start(config, store, tokio::runtime::Handle::current()).unwrap();
         let leading = |status: &Status| matches!(status, Status::Leading { .. });
         tokio::time::timeout(PATIENCE, node.handle().watch_status().wait_for(leading)).await.unwrap().unwrap();

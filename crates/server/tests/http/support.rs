@@ -15,7 +15,7 @@ use kelos::model::run::Report;
 use kelos::model::time::parse_instant;
 use kelos::model::{Outcome, RunId, SlotRef, SlotState, WorkflowId};
 use kelos::script::Folders;
-use kelos::store::{MemoryStore, SqliteStore, Store};
+use kelos::store::{Journal, MemoryStore, SqliteStore};
 use kelos::{Node, NodeConfig, Pace, Status};
 use kelos_server::{App, router};
 use serde_json::Value;
@@ -156,7 +156,7 @@ impl Server {
         if !setup.real_executors {
             config.executors = Executors::default().with("oozie", runs.clone()).with("command", runs.clone());
         }
-        let store: Box<dyn Store> = match setup.on_disk {
+        let store: Box<dyn Journal> = match setup.on_disk {
             true => Box::new(SqliteStore::open(path("kelos.db")).unwrap()),
             false => Box::new(MemoryStore::new()),
         };

@@ -2,7 +2,7 @@
 
 use kelos_model::workflow::{LastRun, Moments};
 use kelos_model::{Actor, Event, EventRecord, Fact, FactKey, Occurrence, Outcome, SlotEvent, SlotState, WorkflowEvent};
-use kelos_store::{Lease, Store, StoreError};
+use kelos_store::{Journal, Lease, StoreError};
 use serde_json::json;
 
 use super::Place;
@@ -65,7 +65,7 @@ pub(super) fn facts_are_paged(place: &mut dyn Place) {
 }
 
 /// What holds of these names.
-fn known(store: &mut dyn Store, keys: &[(&str, &str)]) -> Vec<FactKey> {
+fn known(store: &mut dyn Journal, keys: &[(&str, &str)]) -> Vec<FactKey> {
     let asked: Vec<FactKey> = keys.iter().map(|(source, key)| name(source, key)).collect();
     store.known_facts(&asked).unwrap()
 }
@@ -91,7 +91,7 @@ pub(super) fn a_name_is_written_once(place: &mut dyn Place) {
 }
 
 /// A turn with a name that is known is refused whole, and so is one with the same name twice.
-fn told_again(world: &World, store: &mut dyn Store, lease: Lease) {
+fn told_again(world: &World, store: &mut dyn Journal, lease: Lease) {
     for keys in [["1", "3"], ["3", "1"], ["3", "3"]] {
         let mut lost = world.clone();
         keys.iter().for_each(|key| tell(&mut lost, fact("x", Some(key), 1)));

@@ -13,14 +13,14 @@ mod turns;
 mod walk;
 mod world;
 
-use kelos_store::Store;
+use kelos_store::Journal;
 
 pub use random::{agree, history};
 
 /// Where the data of one store is kept.
 pub trait Place {
     /// Opens a store on the data; another one may be open, or have been, before.
-    fn open(&mut self) -> Box<dyn Store>;
+    fn open(&mut self) -> Box<dyn Journal>;
 }
 
 type Case = (&'static str, fn(&mut dyn Place));

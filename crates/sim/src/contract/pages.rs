@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kelos_model::ranges::Range;
 use kelos_model::{Actor, BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotState, WorkflowId};
-use kelos_store::{Columns, Lease, RunFilter, SlotFilter, SlotRow, Store, StoreError, Tally};
+use kelos_store::{Columns, Journal, Lease, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 
 use super::Place;
 use super::walk::{self, same};
@@ -14,7 +14,7 @@ const LIMITS: [usize; 5] = [1, 2, 7, 100, 10_000];
 const NAMES: [&str; 5] = ["e", "d", "a", "c", "b"];
 
 /// Some 300 slots in all kinds of states, several of each time, in turns of some size.
-fn populate(store: &mut dyn Store, lease: Lease) -> World {
+fn populate(store: &mut dyn Journal, lease: Lease) -> World {
     let mut world = World::default();
     let mut draw = Draw::new(7);
     for hours in 0..60 {

@@ -5,7 +5,7 @@ use kelos_model::Recall;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause, WorkflowRow};
 use kelos_model::{Actor, BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
-use kelos_store::{Commit, RunFilter, SlotFilter, Store};
+use kelos_store::{Commit, Journal, RunFilter, SlotFilter};
 use serde_json::json;
 
 use super::Place;
@@ -149,7 +149,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
     (alive || !ends) && world.happen(id, what)
 }
 
-fn compare(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mut Draw) {
+fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw: &mut Draw) {
     let (mut a, mut b) = (left.restore().unwrap(), right.restore().unwrap());
     for snapshot in [&mut a, &mut b] {
         snapshot.slots.sort_by(|a, b| a.id.cmp(&b.id));
@@ -198,7 +198,7 @@ fn compare(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mu
     same(&walk::events(&*left, None, 99), &world.events, "the log");
 }
 
-fn compare_recalls(left: &mut dyn Store, right: &mut dyn Store, world: &World, draw: &mut Draw) {
+fn compare_recalls(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw: &mut Draw) {
     let (start, end) = (hour(draw.below(30) as i64 - 10), hour(draw.below(30) as i64));
     let recalls = [
         Recall::Slots(world.slots.keys().filter(|_| draw.below(2) == 0).cloned().collect()),

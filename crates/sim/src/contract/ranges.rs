@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::{Outcome, Run, RunState, SlotEvent, SlotRef};
-use kelos_store::{CLOCK_SLACK_MILLIS, RUN_LOOK_BACK_MILLIS, RunFilter, Store};
+use kelos_store::{CLOCK_SLACK_MILLIS, Journal, RUN_LOOK_BACK_MILLIS, RunFilter};
 
 use super::Place;
 use super::walk::{self, same};
@@ -95,7 +95,7 @@ fn passes(filter: &RunFilter, run: &Run) -> bool {
         && over.is_none_or(|over| over >= range.start && looked_for)
 }
 
-fn check(store: &dyn Store, world: &World) {
+fn check(store: &dyn Journal, world: &World) {
     let reader = store.reader();
     for filter in filters() {
         let expected: Vec<Run> = world.runs.values().rev().filter(|run| passes(&filter, run)).cloned().collect();

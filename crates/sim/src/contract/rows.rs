@@ -7,7 +7,7 @@ use kelos_model::workflow::{Backfill, BackfillMode, Pause};
 use kelos_model::{
     Actor, ActorKind, BackfillId, Event, Finding, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent,
 };
-use kelos_store::{Reader, RunFilter, SlotFilter, Snapshot, Store, StoreError};
+use kelos_store::{Journal, Queries, RunFilter, SlotFilter, Snapshot, StoreError};
 use serde_json::{Value, json};
 
 use super::Place;
@@ -170,7 +170,7 @@ fn backfilled(world: &mut World) {
 }
 
 /// Holds all that a store tells against the world.
-fn holds(world: &World, store: &mut dyn Store) {
+fn holds(world: &World, store: &mut dyn Journal) {
     let reader = store.reader();
     holds_for_reader(world, &*reader);
     let Snapshot { last_seq, last_at, last_turn, workflows, mut slots, mut runs, backfills } = store.restore().unwrap();
@@ -187,7 +187,7 @@ fn holds(world: &World, store: &mut dyn Store) {
     assert!(runs.iter().eq(world.runs.values().filter(|run| !run.state.is_final())));
 }
 
-fn holds_for_reader(world: &World, reader: &dyn Reader) {
+fn holds_for_reader(world: &World, reader: &dyn Queries) {
     assert_eq!(reader.last_seq().unwrap(), world.events.len() as u64);
     same(&walk::events(reader, None, 7), &world.events, "the log");
     same(&walk::slots(reader, &SlotFilter::default(), 1000), &world.listed(), "all slots");
@@ -215,7 +215,7 @@ pub(super) fn every_row_reads_back(place: &mut dyn Place) {
     let lease = lead(&mut *store);
     let commit = world.take();
     store.commit(lease, &commit).unwrap();
-    let check = |store: &mut dyn Store| {
+    let check = |store: &mut dyn Journal| {
         holds(&world, store);
         let reader = store.reader();
         for row in &commit.workflows {

@@ -1,7 +1,7 @@
 //! Each turn leaves a record, and the records hang together.
 
 use kelos_model::{Actor, Outcome, SlotEvent};
-use kelos_store::{Commit, Digest, Lease, Reader, TurnRecord};
+use kelos_store::{Commit, Digest, Lease, Queries, TurnRecord};
 use serde_json::json;
 
 use super::Place;
@@ -16,7 +16,7 @@ fn ran(world: &mut World, hours: i64) -> Commit {
 
 /// Holds the records against each other and against their events; gives them.
 #[track_caller]
-fn chained(reader: &dyn Reader) -> Vec<TurnRecord> {
+fn chained(reader: &dyn Queries) -> Vec<TurnRecord> {
     let turns = walk::turns(reader, 2);
     let mut before: Option<&TurnRecord> = None;
     for turn in &turns {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use kelos_model::{EventRecord, Run, WorkflowId};
-use kelos_store::{Page, Reader, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
+use kelos_store::{Page, Queries, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
 
 fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, StoreError>) -> Vec<T> {
     let mut rows = Vec::new();
@@ -21,17 +21,17 @@ fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, S
 }
 
 /// All slots of a filter.
-pub(super) fn slots(reader: &dyn Reader, filter: &SlotFilter, limit: usize) -> Vec<SlotRow> {
+pub(super) fn slots(reader: &dyn Queries, filter: &SlotFilter, limit: usize) -> Vec<SlotRow> {
     walk(limit, |from| reader.slots(filter, from, limit))
 }
 
 /// All runs of a filter.
-pub(super) fn runs(reader: &dyn Reader, filter: &RunFilter, limit: usize) -> Vec<Run> {
+pub(super) fn runs(reader: &dyn Queries, filter: &RunFilter, limit: usize) -> Vec<Run> {
     walk(limit, |from| reader.runs(filter, from, limit))
 }
 
 /// The whole log.
-pub(super) fn events(reader: &dyn Reader, workflow: Option<&WorkflowId>, limit: usize) -> Vec<EventRecord> {
+pub(super) fn events(reader: &dyn Queries, workflow: Option<&WorkflowId>, limit: usize) -> Vec<EventRecord> {
     walk(limit, |from| {
         let after = from.map_or(0, |from| from.parse().expect("a cursor over the log is a position"));
         reader.events(after, workflow, limit)
@@ -39,17 +39,17 @@ pub(super) fn events(reader: &dyn Reader, workflow: Option<&WorkflowId>, limit: 
 }
 
 /// The records of all turns.
-pub(super) fn turns(reader: &dyn Reader, limit: usize) -> Vec<TurnRecord> {
+pub(super) fn turns(reader: &dyn Queries, limit: usize) -> Vec<TurnRecord> {
     walk(limit, |from| reader.turns(from.map_or(0, |from| from.parse().expect("it is the number of a turn")), limit))
 }
 
 /// All facts.
-pub(super) fn facts(reader: &dyn Reader, limit: usize) -> Vec<EventRecord> {
+pub(super) fn facts(reader: &dyn Queries, limit: usize) -> Vec<EventRecord> {
     walk(limit, |from| reader.facts(from, limit))
 }
 
 /// All that happened to a workflow itself.
-pub(super) fn workflow_events(reader: &dyn Reader, id: &WorkflowId, limit: usize) -> Vec<EventRecord> {
+pub(super) fn workflow_events(reader: &dyn Queries, id: &WorkflowId, limit: usize) -> Vec<EventRecord> {
     walk(limit, |from| reader.workflow_events(id, from, limit))
 }
 

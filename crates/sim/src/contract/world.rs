@@ -12,7 +12,7 @@ use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, RetryPolicy, Run, RunId, RunState, Slot,
     SlotEvent, SlotRef, Trigger, WorkflowEvent, WorkflowId,
 };
-use kelos_store::{Commit, Lease, SlotRow, Store};
+use kelos_store::{Commit, Journal, Lease, SlotRow};
 
 /// Draws numbers; the same seed draws the same.
 #[derive(Debug, Clone)]
@@ -242,7 +242,7 @@ impl World {
     }
 
     /// Ends the turn and commits it.
-    pub(super) fn commit(&mut self, store: &mut dyn Store, lease: Lease) {
+    pub(super) fn commit(&mut self, store: &mut dyn Journal, lease: Lease) {
         let commit = self.take();
         store.commit(lease, &commit).expect("the turn is committed");
     }
@@ -261,7 +261,7 @@ impl World {
 }
 
 /// Takes the lead, at once or when the lease of a store that is gone has run out.
-pub(super) fn lead(store: &mut dyn Store) -> Lease {
+pub(super) fn lead(store: &mut dyn Journal) -> Lease {
     let mut attempts =
         (0..100).map(|hours| store.lease("contract", hour(hours), 60_000).expect("the lease is asked for"));
     attempts.find_map(|lease| lease).expect("the lead is free")

@@ -13,7 +13,7 @@ use kelos_model::{
     Answer, EventRecord, Fact, FactKey, Gate, Occurrence, Otherwise, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef,
     SlotState, Subject, Workflow, WorkflowId, slot,
 };
-use kelos_store::{MemoryDisk, MemoryStore, Reader, Store};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, Queries};
 use serde_json::{Map, Value};
 
 use crate::workload::Workload;
@@ -22,7 +22,7 @@ use crate::workload::Workload;
 #[derive(Default)]
 pub struct Watch {
     /// None where a seed has no event schedules.
-    reader: Option<Arc<dyn Reader>>,
+    reader: Option<Arc<dyn Queries>>,
     seq: u64,
     slots: BTreeMap<SlotRef, Slot>,
     workflows: BTreeMap<WorkflowId, Seen>,
@@ -130,7 +130,7 @@ impl Watch {
         Ok(())
     }
 
-    fn follow(&mut self, record: &EventRecord, reader: &dyn Reader) -> Result<(), String> {
+    fn follow(&mut self, record: &EventRecord, reader: &dyn Queries) -> Result<(), String> {
         self.seq = record.seq;
         match &record.event {
             Event::Fact { fact, .. } => self.follow_fact(fact, record),
@@ -169,7 +169,7 @@ impl Watch {
         }
     }
 
-    fn follow_workflow(&mut self, id: &WorkflowId, what: &WorkflowEvent, reader: &dyn Reader) -> Result<(), String> {
+    fn follow_workflow(&mut self, id: &WorkflowId, what: &WorkflowEvent, reader: &dyn Queries) -> Result<(), String> {
         match what {
             WorkflowEvent::Defined { version, .. } => self.define(id, *version, reader)?,
             WorkflowEvent::Removed { .. } => {
@@ -201,7 +201,7 @@ impl Watch {
         Ok(())
     }
 
-    fn define(&mut self, id: &WorkflowId, version: u32, reader: &dyn Reader) -> Result<(), String> {
+    fn define(&mut self, id: &WorkflowId, version: u32, reader: &dyn Queries) -> Result<(), String> {
         let past = reader.definitions(id).map_err(|error| error.to_string())?;
         let exact = past.iter().find(|one| one.version == version).or(past.last());
         let definition = exact.map(|one| Arc::new(one.definition.clone())).ok_or("a definition is not kept")?;
@@ -424,7 +424,7 @@ impl Watch {
     }
 
     /// Every cron time since a schedule was last touched was collected, or is said to be missed.
-    fn times_are_accounted_for(&mut self, id: &WorkflowId, reader: &dyn Reader) -> Result<(), String> {
+    fn times_are_accounted_for(&mut self, id: &WorkflowId, reader: &dyn Queries) -> Result<(), String> {
         let row = reader.workflow(id).map_err(|error| error.to_string())?.ok_or("a workflow without a row")?;
         let Some(seen) = self.workflows.get_mut(id).filter(|seen| seen.is_schedule()) else { return Ok(()) };
         if seen.updated != row.moments.updated {
@@ -495,7 +495,7 @@ pub fn is_overdue(definition: &Workflow, slot: &Slot, early: Timestamp) -> Optio
 /// # Errors
 /// When the store fails.
 pub fn judgement(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     definition: &Workflow,
     slots: &BTreeMap<SlotRef, Slot>,
     (id, slot): (&SlotRef, &Slot),

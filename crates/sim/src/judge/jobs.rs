@@ -9,7 +9,7 @@ use kelos_model::event::{Event, WorkflowEvent};
 use kelos_model::time::Schedule;
 use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Answer, EventRecord, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
-use kelos_store::{MemoryDisk, MemoryStore, Reader, Store};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, Queries};
 
 use crate::apps::{Apps, Validity, is_due, is_met, slots_of, validity};
 use crate::workload::{Meant, Workload};
@@ -60,7 +60,7 @@ pub fn has_opened(
 ///
 /// # Errors
 /// Which is not.
-pub fn is_fed(apps: &Apps, reader: &dyn Reader, slots: &BTreeMap<SlotRef, Slot>) -> Result<(), String> {
+pub fn is_fed(apps: &Apps, reader: &dyn Queries, slots: &BTreeMap<SlotRef, Slot>) -> Result<(), String> {
     for (id, workflow) in &apps.sound {
         let Some(jobs) = workflow.keys.jobs() else { continue };
         let Some(Schedule::Cron(cron)) = jobs.feed.as_ref().map(|feed| &feed.schedule) else { continue };
@@ -80,7 +80,7 @@ pub fn is_fed(apps: &Apps, reader: &dyn Reader, slots: &BTreeMap<SlotRef, Slot>)
 #[derive(Default)]
 pub struct Watch {
     /// None where a seed has no jobs.
-    reader: Option<Arc<dyn Reader>>,
+    reader: Option<Arc<dyn Queries>>,
     seq: u64,
     meant: Meant,
     /// The apps that are defined now.

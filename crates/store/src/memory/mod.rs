@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::{FactKey, Run};
 
-use crate::contract::{Commit, Lease, Reader, SlotRow, Snapshot, Store, StoreError};
+use crate::contract::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError};
 use kelos_model::Recall;
 use state::State;
 
@@ -57,7 +57,7 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
+impl Journal for MemoryStore {
     fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
         let ttl = SignedDuration::from_millis(i64::try_from(ttl_millis).unwrap_or(i64::MAX));
         let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
@@ -93,7 +93,7 @@ impl Store for MemoryStore {
         self.disk.state().commit(lease, commit)
     }
 
-    fn reader(&self) -> Arc<dyn Reader> {
+    fn reader(&self) -> Arc<dyn Queries> {
         Arc::new(self.disk.clone())
     }
 }

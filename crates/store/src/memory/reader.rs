@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::MemoryDisk;
 use super::state::{State, corrupt, digested, subject};
 use crate::contract::{
-    PENDING, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, StoreError, facts_of, newest_first,
+    PENDING, Page, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, facts_of, newest_first,
 };
 use crate::cursor::{SlotPlace, parse_seq};
 use crate::record::{Digest, Digesting, Recount, TurnRecord};
@@ -102,7 +102,7 @@ impl State {
     }
 }
 
-impl Reader for MemoryDisk {
+impl Queries for MemoryDisk {
     fn workflows(&self) -> Result<Vec<WorkflowRow>, StoreError> {
         Ok(self.state().workflows.values().cloned().collect())
     }
@@ -238,7 +238,7 @@ impl Reader for MemoryDisk {
         Ok(Recount { digest: counted.digest, missing })
     }
 
-    fn frozen(&self) -> Result<Arc<dyn Reader>, StoreError> {
+    fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {
         Ok(Arc::new(MemoryDisk(Arc::new(Mutex::new(self.state().clone())))))
     }
 

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::{FactKey, Run};
 
-use crate::contract::{Commit, Lease, Reader, SlotRow, Snapshot, Store, StoreError};
+use crate::contract::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError};
 use kelos_model::Recall;
 use leader::{Leadership, Term};
 use reader::SqliteReader;
@@ -126,7 +126,7 @@ fn lock_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-impl Store for SqliteStore {
+impl Journal for SqliteStore {
     fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
         self.reader.is_sound()?;
         let outcome = self.leadership.take(&mut self.writer, node, Term::new(now, ttl_millis));
@@ -162,7 +162,7 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    fn reader(&self) -> Arc<dyn Reader> {
-        Arc::clone(&self.reader) as Arc<dyn Reader>
+    fn reader(&self) -> Arc<dyn Queries> {
+        Arc::clone(&self.reader) as Arc<dyn Queries>
     }
 }

@@ -23,7 +23,8 @@ use super::run_pages;
 use super::turns;
 use super::verify;
 use crate::contract::{
-    PENDING, Page, PastDefinition, Reader, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of, newest_first,
+    PENDING, Page, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of,
+    newest_first,
 };
 use crate::cursor::{beyond_time, parse_seq};
 use crate::record::{Digest, Recount, TurnRecord};
@@ -212,7 +213,7 @@ fn chain_back<T>(
     Ok(links)
 }
 
-impl Reader for SqliteReader {
+impl Queries for SqliteReader {
     fn workflows(&self) -> Result<Vec<WorkflowRow>, StoreError> {
         self.read("the workflows", |tx, _| workflows(tx, &self.definitions))
     }
@@ -368,7 +369,7 @@ impl Reader for SqliteReader {
         self.read("the events of a turn", |tx, _| turns::recount(tx, turn, before))
     }
 
-    fn frozen(&self) -> Result<Arc<dyn Reader>, StoreError> {
+    fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {
         let pool = self.pool.frozen().map_err(|fault| fault.tell("read", &self.place))?;
         let (place, definitions, damage) = (Arc::clone(&self.place), Definitions::default(), OnceLock::new());
         Ok(Arc::new(SqliteReader { pool, place, definitions, damage }))

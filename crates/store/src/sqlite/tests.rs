@@ -20,7 +20,7 @@ mod turns;
 
 use super::SqliteStore;
 use super::schema::{STEPS, migrate};
-use crate::contract::{Commit, Lease, RunFilter, SlotFilter, SlotRow, Store, StoreError};
+use crate::contract::{Commit, Journal, Lease, RunFilter, SlotFilter, SlotRow, StoreError};
 
 struct Folder(TempDir);
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use kelos_core::Ask;
 use kelos_model::{Actor, RunId, Workflow};
-use kelos_store::{Reader, StoreError};
+use kelos_store::{Queries, StoreError};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -31,7 +31,7 @@ pub trait Records: Send + Sync {
 
 /// The records of a node: its store, its scripts, and a register for the name.
 pub struct NodeRecords {
-    reader: Arc<dyn Reader>,
+    reader: Arc<dyn Queries>,
     functions: Arc<dyn Functions>,
     handle: OnceLock<Handle>,
     name: OnceCell<String>,
@@ -40,7 +40,7 @@ pub struct NodeRecords {
 impl NodeRecords {
     /// Records of a store.
     #[must_use]
-    pub fn new(reader: Arc<dyn Reader>, functions: Arc<dyn Functions>) -> Self {
+    pub fn new(reader: Arc<dyn Queries>, functions: Arc<dyn Functions>) -> Self {
         Self { reader, functions, handle: OnceLock::new(), name: OnceCell::new() }
     }
 

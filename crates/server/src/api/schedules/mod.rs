@@ -11,7 +11,7 @@ use kelos::core::{Ask, Done, FireRequest, Refusal};
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Actor, Workflow, WorkflowId};
 use kelos::schedules::{decisions, overview};
-use kelos::store::{Page, Reader, StoreError};
+use kelos::store::{Page, Queries, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -124,7 +124,7 @@ pub(super) async fn list(
     State(app): State<App>,
 ) -> Result<Json<PageDto<EventScheduleDto>>, Problem> {
     let now = app.handle().now();
-    let read = move |reader: &dyn Reader| {
+    let read = move |reader: &dyn Queries| {
         let rows = reader.workflows()?;
         if let Err(problem) = wanted.check(&rows) {
             return Ok(Err(problem));
@@ -144,14 +144,14 @@ fn unknown(id: &WorkflowId) -> Problem {
 }
 
 /// An event schedule that is there.
-fn known(reader: &dyn Reader, id: &WorkflowId) -> Result<Result<WorkflowRow, Problem>, StoreError> {
+fn known(reader: &dyn Queries, id: &WorkflowId) -> Result<Result<WorkflowRow, Problem>, StoreError> {
     let row = reader.workflow(id)?.filter(|row| row.present && row.definition.keys.events().is_some());
     Ok(row.ok_or_else(|| unknown(id)))
 }
 
 async fn shown(app: &App, id: WorkflowId) -> Result<EventScheduleDto, Problem> {
     let now = app.handle().now();
-    let read = move |reader: &dyn Reader| {
+    let read = move |reader: &dyn Queries| {
         let row = match known(reader, &id)? {
             Ok(row) => row,
             Err(problem) => return Ok(Err(problem)),
@@ -210,7 +210,7 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let is_list = body.is_array();
     let requests = requests(body)?;
-    let read = move |reader: &dyn Reader| {
+    let read = move |reader: &dyn Queries| {
         let mut new = Vec::new();
         for (number, request) in requests.into_iter().enumerate() {
             match request.create(reader)? {
@@ -318,11 +318,11 @@ async fn put(
     by: &Actor,
     reason: Option<String>,
     id: WorkflowId,
-    make: impl FnOnce(&WorkflowRow, &dyn Reader) -> Result<Result<Workflow, Problem>, StoreError> + Send + 'static,
+    make: impl FnOnce(&WorkflowRow, &dyn Queries) -> Result<Result<Workflow, Problem>, StoreError> + Send + 'static,
 ) -> Result<Json<EventScheduleDto>, Problem> {
     let _alone = app.changing_schedules().await;
     let wanted = id.clone();
-    let read = move |reader: &dyn Reader| match known(reader, &wanted)? {
+    let read = move |reader: &dyn Queries| match known(reader, &wanted)? {
         Ok(row) => make(&row, reader),
         Err(problem) => Ok(Err(problem)),
     };
@@ -481,7 +481,7 @@ pub(super) async fn decisions(
     Query(wanted): Query<Decided>,
     State(app): State<App>,
 ) -> Result<Json<PageDto<DecisionDto>>, Problem> {
-    let read = move |reader: &dyn Reader| {
+    let read = move |reader: &dyn Queries| {
         // Also of one that was deleted.
         let row = reader.workflow(&path.id)?.filter(|row| row.definition.keys.events().is_some());
         let Some(row) = row else { return Ok(Err(unknown(&path.id))) };

@@ -8,7 +8,7 @@ use kelos::model::time::Zone;
 use kelos::model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
 use kelos::model::{Constraint, Gate, Job, Otherwise, Workflow, WorkflowId};
 use kelos::schedules::check::check;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
@@ -162,7 +162,11 @@ fn lacking(field: &str) -> Problem {
 }
 
 /// The definition of a workflow that an event schedule may run.
-fn program(reader: &dyn Reader, text: &str, project: Option<&str>) -> Result<Result<WorkflowRow, Problem>, StoreError> {
+fn program(
+    reader: &dyn Queries,
+    text: &str,
+    project: Option<&str>,
+) -> Result<Result<WorkflowRow, Problem>, StoreError> {
     let by_id = WorkflowId::new(text).ok();
     let in_project = project.and_then(|project| ProjectName::read(project).member(None, text).ok());
     for id in by_id.into_iter().chain(in_project) {
@@ -209,7 +213,7 @@ impl ScheduleRequest {
     ///
     /// # Errors
     /// When the store can't be read; the inner one when this is none.
-    pub(super) fn create(self, reader: &dyn Reader) -> Result<Result<Workflow, Problem>, StoreError> {
+    pub(super) fn create(self, reader: &dyn Queries) -> Result<Result<Workflow, Problem>, StoreError> {
         let Some(wanted) = self.program.as_deref() else { return Ok(Err(lacking("program"))) };
         let program = match program(reader, wanted, self.project.as_deref())? {
             Ok(program) => program,
@@ -236,7 +240,7 @@ impl ScheduleRequest {
     pub(super) fn replace(
         self,
         row: &WorkflowRow,
-        reader: &dyn Reader,
+        reader: &dyn Queries,
     ) -> Result<Result<Workflow, Problem>, StoreError> {
         let Some(events) = row.definition.keys.events() else { return Ok(Err(none(&row.id))) };
         if self.trigger.is_none() {
@@ -252,12 +256,12 @@ impl ScheduleRequest {
     pub(super) fn change(
         self,
         row: &WorkflowRow,
-        reader: &dyn Reader,
+        reader: &dyn Queries,
     ) -> Result<Result<Workflow, Problem>, StoreError> {
         self.on(Workflow::clone(&row.definition), reader)
     }
 
-    fn on(self, before: Workflow, reader: &dyn Reader) -> Result<Result<Workflow, Problem>, StoreError> {
+    fn on(self, before: Workflow, reader: &dyn Queries) -> Result<Result<Workflow, Problem>, StoreError> {
         let Keys::Events(events) = &before.keys else { return Ok(Err(none(&before.id))) };
         if let Err(problem) = self.fits(&before, &events.name) {
             return Ok(Err(problem));

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos::backfill::{Progress, progress};
 use kelos::model::WorkflowId;
 use kelos::model::workflow::Backfill;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -55,7 +55,7 @@ pub(super) async fn show(
 }
 
 fn read(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     workflow: Option<WorkflowId>,
     before: Option<String>,
     now: Timestamp,
@@ -68,7 +68,7 @@ fn read(
     Ok(Found { workflow, rows, last, is_later: place.is_some(), now })
 }
 
-fn of(reader: &dyn Reader, workflow: Option<&WorkflowId>) -> Result<Vec<Backfill>, StoreError> {
+fn of(reader: &dyn Queries, workflow: Option<&WorkflowId>) -> Result<Vec<Backfill>, StoreError> {
     let mut all = reader.backfills()?;
     all.retain(|one| workflow.is_none_or(|workflow| one.workflow == *workflow));
     Ok(all)
@@ -148,7 +148,7 @@ fn row(far: &Progress, now: Timestamp, named: bool) -> Markup {
 }
 
 /// The latest backfills of a workflow and how far they are.
-pub(in crate::ui) fn latest(reader: &dyn Reader, id: &WorkflowId, now: Timestamp) -> Result<Markup, StoreError> {
+pub(in crate::ui) fn latest(reader: &dyn Queries, id: &WorkflowId, now: Timestamp) -> Result<Markup, StoreError> {
     let mut all = of(reader, Some(id))?;
     let more = all.len().saturating_sub(LATEST);
     all.truncate(LATEST);

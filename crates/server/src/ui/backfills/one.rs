@@ -10,7 +10,7 @@ use kelos::backfill::{Estimate, Progress, progress, slots_of};
 use kelos::core::Ask;
 use kelos::model::workflow::Backfill;
 use kelos::model::{BackfillId, Outcome, SlotRef, SlotState};
-use kelos::store::{Page as Rows, Reader, SlotFilter, SlotRow, StoreError};
+use kelos::store::{Page as Rows, Queries, SlotFilter, SlotRow, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -73,7 +73,7 @@ pub(super) async fn show(
     Ok(page.show(&found.page()))
 }
 
-fn read(reader: &dyn Reader, id: &BackfillId, wanted: Wanted, now: Timestamp) -> Result<Option<Found>, StoreError> {
+fn read(reader: &dyn Queries, id: &BackfillId, wanted: Wanted, now: Timestamp) -> Result<Option<Found>, StoreError> {
     let Some(row) = reader.backfill(id)? else { return Ok(None) };
     let failures = failures(reader, &row)?;
     let filter = SlotFilter { states: wanted.state.into_iter().collect(), ..slots_of(&row) };
@@ -83,7 +83,7 @@ fn read(reader: &dyn Reader, id: &BackfillId, wanted: Wanted, now: Timestamp) ->
 }
 
 /// A page of slots that is not empty, unless it is the last or what is sought is too far away.
-fn read_slots(reader: &dyn Reader, filter: &SlotFilter, from: Option<String>) -> Result<Rows<SlotRow>, StoreError> {
+fn read_slots(reader: &dyn Queries, filter: &SlotFilter, from: Option<String>) -> Result<Rows<SlotRow>, StoreError> {
     let mut page = Rows { rows: Vec::new(), next: from };
     for _ in 0..READ {
         page = reader.slots(filter, page.next.as_deref(), SHOWN)?;
@@ -95,7 +95,7 @@ fn read_slots(reader: &dyn Reader, filter: &SlotFilter, from: Option<String>) ->
 }
 
 /// Its latest slots that failed or expired. What ended badly of a workflow is found directly, whatever its backfill.
-fn failures(reader: &dyn Reader, row: &Backfill) -> Result<Vec<Failure>, StoreError> {
+fn failures(reader: &dyn Queries, row: &Backfill) -> Result<Vec<Failure>, StoreError> {
     let states = vec![SlotState::Failed, SlotState::Expired];
     let filter = SlotFilter { states, range: Some(row.range), backfill: None, ..slots_of(row) };
     let (mut found, mut from) = (Vec::new(), None);
@@ -111,7 +111,7 @@ fn failures(reader: &dyn Reader, row: &Backfill) -> Result<Vec<Failure>, StoreEr
     found.into_iter().map(|slot| failure(reader, slot)).collect()
 }
 
-fn failure(reader: &dyn Reader, row: SlotRow) -> Result<Failure, StoreError> {
+fn failure(reader: &dyn Queries, row: SlotRow) -> Result<Failure, StoreError> {
     let SlotRow { id, slot } = row;
     let run = reader.slot_runs(&id)?.pop().and_then(|run| run.outcome);
     let words = match run {

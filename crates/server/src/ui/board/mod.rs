@@ -17,7 +17,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use kelos::model::workflow::WorkflowRow;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 
 use super::jobs::{self, Section};
 use super::page::{Page, Tab};
@@ -49,7 +49,7 @@ struct Shown {
     seq: u64,
 }
 
-fn read(reader: &dyn Reader, view: &View, file: &Groups) -> Result<Shown, StoreError> {
+fn read(reader: &dyn Queries, view: &View, file: &Groups) -> Result<Shown, StoreError> {
     // First, so that what is written meanwhile is told once more rather than not at all.
     let seq = reader.last_seq()?;
     let workflows = reader.workflows()?;

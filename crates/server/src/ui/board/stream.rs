@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::Event as Sent;
 use axum::response::{IntoResponse, Response};
 use kelos::model::{Event, WorkflowEvent, WorkflowId};
-use kelos::store::{Columns, Reader, StoreError};
+use kelos::store::{Columns, Queries, StoreError};
 use tokio::sync::watch;
 
 use super::row::Rows;
@@ -36,7 +36,7 @@ struct Changes {
     seq: u64,
 }
 
-fn changes(reader: &dyn Reader, columns: &Columns, after: u64) -> Result<Changes, StoreError> {
+fn changes(reader: &dyn Queries, columns: &Columns, after: u64) -> Result<Changes, StoreError> {
     let seq = reader.last_seq()?;
     let page = reader.events(after, None, READ_AT_ONCE)?;
     if page.next.is_some() {
@@ -62,7 +62,7 @@ fn changes(reader: &dyn Reader, columns: &Columns, after: u64) -> Result<Changes
 }
 
 /// Rows that changed, as the script takes them: `[[id, letters, counts], …]`.
-fn told(reader: &dyn Reader, view: &View, changed: Option<&BTreeSet<WorkflowId>>) -> Result<String, StoreError> {
+fn told(reader: &dyn Queries, view: &View, changed: Option<&BTreeSet<WorkflowId>>) -> Result<String, StoreError> {
     let columns = view.columns();
     let few = changed.filter(|changed| changed.len() <= ONE_BY_ONE);
     let tallies = match few {

@@ -21,7 +21,7 @@ use axum::routing::get;
 use kelos::graph::{self, Graph, Upstream};
 use kelos::jobs::{self, Jobs, Reach};
 use kelos::model::{SlotRef, SlotState, WorkflowId};
-use kelos::store::{Reader, SlotFilter, StoreError};
+use kelos::store::{Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
 
@@ -61,7 +61,7 @@ struct Found {
 async fn find(app: &App, view: View) -> Result<Found, Trouble> {
     let now = app.handle().now();
     let of = view.clone();
-    let read = move |reader: &dyn Reader| -> Result<_, StoreError> {
+    let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
         let seq = reader.last_seq()?;
         let upstream = of.slot.as_ref().map(|slot| graph::upstream(reader, slot, now)).transpose()?;
         let graph = graph::read(reader, &of.wanted(upstream.as_ref()), now, of.hours)?;
@@ -76,7 +76,7 @@ async fn find(app: &App, view: View) -> Result<Found, Trouble> {
 }
 
 /// The newest slots of a workflow that have not succeeded.
-fn unfinished(reader: &dyn Reader, id: &WorkflowId) -> Result<Vec<(SlotRef, SlotState)>, StoreError> {
+fn unfinished(reader: &dyn Queries, id: &WorkflowId) -> Result<Vec<(SlotRef, SlotState)>, StoreError> {
     let states = SlotState::ALL.iter().copied().filter(|state| *state != SlotState::Succeeded).collect();
     let filter = SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() };
     Ok(reader.slot_states(&filter, None, SLOTS_LISTED)?.rows)
@@ -101,7 +101,7 @@ async fn view_of(app: &App, asked: Result<Query<Asked>, QueryRejection>) -> Resu
 async fn show_family(app: &App, job: SlotRef, view: &View) -> Result<Response, Trouble> {
     let reach = Reach { up: view.up, down: view.down, most: family::MOST_DRAWN };
     let (of, now, functions) = (job.clone(), app.handle().now(), app.node().functions());
-    let read = move |reader: &dyn Reader| -> Result<_, StoreError> {
+    let read = move |reader: &dyn Queries| -> Result<_, StoreError> {
         let jobs = Jobs::read(reader)?.asking(functions);
         Ok((jobs::family(&jobs, reader, &of, reach)?, graph::upstream(reader, &of, now)?))
     };

@@ -8,7 +8,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{SlotState, WorkflowId};
-use kelos::store::{Columns, Reader, StoreError};
+use kelos::store::{Columns, Queries, StoreError};
 use maud::{Markup, html};
 
 use crate::app::App;
@@ -26,7 +26,7 @@ const LISTED: usize = 500;
 pub(in crate::ui) type Section = BTreeMap<WorkflowId, BTreeMap<SlotState, u64>>;
 
 /// Counts the jobs of all workflows, where any is keyed by job ids.
-pub(in crate::ui) fn section(reader: &dyn Reader, workflows: &[WorkflowRow]) -> Result<Section, StoreError> {
+pub(in crate::ui) fn section(reader: &dyn Queries, workflows: &[WorkflowRow]) -> Result<Section, StoreError> {
     let keyed = |row: &&WorkflowRow| row.present && row.definition.keys.jobs().is_some();
     let mut counted: Section = workflows.iter().filter(keyed).map(|row| (row.id.clone(), BTreeMap::new())).collect();
     if counted.is_empty() {

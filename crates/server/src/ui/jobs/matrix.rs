@@ -7,7 +7,7 @@ use kelos::jobs::{self, Cell, Matrix, MatrixWanted};
 use kelos::model::jobs::JobKeys;
 use kelos::model::workflow::Workflow;
 use kelos::model::{SlotState, WorkflowId};
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use maud::{Markup, html};
 
 use crate::ui::page::{segment, slot_href, workflow_href};
@@ -109,7 +109,7 @@ pub(in crate::ui) struct Shown {
 }
 
 /// Reads the jobs that are asked for.
-pub(in crate::ui) fn read(reader: &dyn Reader, workflow: &Workflow, asked: Asked) -> Result<Shown, StoreError> {
+pub(in crate::ui) fn read(reader: &dyn Queries, workflow: &Workflow, asked: Asked) -> Result<Shown, StoreError> {
     Ok(Shown { matrix: jobs::matrix(reader, workflow, &asked.wanted)?, asked })
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kelos::model::project::{Member, ProjectName};
 use kelos::model::workflow::WorkflowRow;
 use kelos::schedules::overview::{self, Overview, Pending};
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -92,7 +92,7 @@ pub(in crate::ui) async fn show(
     Ok(Page::new(&app, "Schedules").at(Tab::Schedules).style("pages.css").script("live.js").show(&body))
 }
 
-fn read(reader: &dyn Reader, wanted: &Wanted, now: Timestamp) -> Result<Found, StoreError> {
+fn read(reader: &dyn Queries, wanted: &Wanted, now: Timestamp) -> Result<Found, StoreError> {
     let mut rows = reader.workflows()?;
     rows.retain(|row| row.present && row.definition.keys.events().is_some());
     let (all, enabled) = (rows.len(), rows.iter().filter(|row| !row.paused).count());

@@ -8,7 +8,7 @@ use kelos::schedules::check;
 use kelos::schedules::decisions::{self, Decision, Kind};
 use kelos::schedules::overview::{self, FiringTime, Overview, Pending};
 use kelos::schedules::{nothing_pending, tallies};
-use kelos::store::{Reader, RunFilter, StoreError};
+use kelos::store::{Queries, RunFilter, StoreError};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -52,7 +52,7 @@ pub(in crate::ui) struct Program {
 
 /// Reads it; none where a workflow has slots by time or job id only.
 pub(in crate::ui) fn read(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     row: &WorkflowRow,
     all: &[WorkflowRow],
     now: Timestamp,
@@ -81,7 +81,7 @@ pub(in crate::ui) fn read(
 }
 
 /// The latest runs of a workflow's own slots.
-fn of(reader: &dyn Reader, row: &WorkflowRow) -> Result<Vec<Run>, StoreError> {
+fn of(reader: &dyn Queries, row: &WorkflowRow) -> Result<Vec<Run>, StoreError> {
     Ok(reader.runs(&RunFilter { workflow: Some(row.id.clone()), ..RunFilter::default() }, None, RUNS)?.rows)
 }
 

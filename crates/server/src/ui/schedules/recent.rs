@@ -8,7 +8,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos::model::{Event, EventRecord, Fact, Occurrence, SlotEvent, SlotRef};
 use kelos::sources::Standing;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -75,7 +75,7 @@ pub(in crate::ui) async fn show(
     Ok(Page::new(&app, "Facts").at(Tab::Schedules).style("pages.css").script("live.js").show(&body))
 }
 
-fn read(reader: &dyn Reader, before: Option<&str>) -> Result<Found, StoreError> {
+fn read(reader: &dyn Queries, before: Option<&str>) -> Result<Found, StoreError> {
     let page = reader.facts(before, SHOWN)?;
     let mut all = BTreeMap::new();
     for (after, to) in parts(page.rows.iter().map(|record| record.seq)) {

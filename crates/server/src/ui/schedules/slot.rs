@@ -3,7 +3,7 @@
 use kelos::model::arguments::arguments;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Collected, Event, EventRecord, Occurrence, Slot, SlotEvent, SlotRef};
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -31,7 +31,7 @@ pub(in crate::ui) struct Story {
 
 /// Reads it; none where facts are nothing to a slot.
 pub(in crate::ui) fn story(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     row: &WorkflowRow,
     id: &SlotRef,
     slot: Option<&Slot>,
@@ -60,7 +60,7 @@ pub(in crate::ui) fn story(
 }
 
 /// The slots that collected the ends of a slot's runs.
-fn led_to(reader: &dyn Reader, id: &SlotRef, life: &[EventRecord]) -> Result<Vec<SlotRef>, StoreError> {
+fn led_to(reader: &dyn Queries, id: &SlotRef, life: &[EventRecord]) -> Result<Vec<SlotRef>, StoreError> {
     let mut found = Vec::new();
     let run_of = |what: &Occurrence| match what {
         Occurrence::Ended { run: Some(run), .. } => run.rsplit_once('#').map(|(slot, _)| slot.to_owned()),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kelos::model::time::text::span;
 use kelos::model::{Answer, Constraint, Gate, Occurrence, Otherwise, Reason, SlotRef, Trigger, WorkflowId};
 use kelos::schedules::share;
-use kelos::store::{Reader, StoreError};
+use kelos::store::{Queries, StoreError};
 use maud::{Markup, html};
 
 use crate::ui::page::{slot_href, workflow_href};
@@ -76,7 +76,7 @@ pub(super) type Known = BTreeSet<WorkflowId>;
 
 /// Those of the workflows that there are or were about which something happened.
 pub(super) fn known<'a>(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     happened: impl Iterator<Item = &'a Occurrence>,
 ) -> Result<Known, StoreError> {
     let mut named = BTreeSet::new();

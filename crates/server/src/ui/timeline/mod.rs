@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use kelos::critical_path::{self, CriticalPath};
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{PoolId, Run, WorkflowId};
-use kelos::store::{Reader, RunFilter, StoreError};
+use kelos::store::{Queries, RunFilter, StoreError};
 
 use super::asked;
 use super::page::{Page, Tab};
@@ -76,7 +76,7 @@ pub(super) async fn show(
     Ok(page.script("live.js").script("timeline.js").show(&chart::page(&shown)))
 }
 
-fn read(reader: &dyn Reader, view: View) -> Result<Shown, StoreError> {
+fn read(reader: &dyn Queries, view: View) -> Result<Shown, StoreError> {
     let path = match &view.slot {
         Some(slot) => critical_path::read(reader, slot, view.now)?,
         None => None,
@@ -124,7 +124,7 @@ fn is_wanted(view: &View, row: &WorkflowRow) -> bool {
 
 /// The runs of the window, newest first, and since when they are all.
 fn runs(
-    reader: &dyn Reader,
+    reader: &dyn Queries,
     view: &View,
     wanted: &BTreeMap<&WorkflowId, &WorkflowRow>,
 ) -> Result<(Vec<Run>, Option<Timestamp>), StoreError> {

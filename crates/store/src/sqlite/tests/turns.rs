@@ -2,16 +2,16 @@
 
 use super::damage::turn;
 use super::*;
-use crate::contract::Reader;
+use crate::contract::Queries;
 use crate::record::{Digest, TurnRecord};
 
-fn turns(reader: &dyn Reader) -> Vec<TurnRecord> {
+fn turns(reader: &dyn Queries) -> Vec<TurnRecord> {
     reader.turns(0, 1000).unwrap().rows
 }
 
 /// The records, which agree with their events.
 #[track_caller]
-fn agreeing(reader: &dyn Reader) -> Vec<TurnRecord> {
+fn agreeing(reader: &dyn Queries) -> Vec<TurnRecord> {
     let turns = turns(reader);
     let mut before: Option<&TurnRecord> = None;
     for turn in &turns {
