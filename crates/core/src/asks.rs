@@ -80,14 +80,14 @@ impl Core {
             Ask::Rerun { slot, .. }
             | Ask::Kill { slot, .. }
             | Ask::MarkSucceeded { slot, .. }
-            | Ask::Skip { slot, .. } => self.recall([slot.clone()], past),
+            | Ask::Skip { slot, .. } => self.slots.recall([slot.clone()], past),
             Ask::RerunDownstream(request) => {
                 self.recall_downstream(std::slice::from_ref(&request.slot), &BTreeSet::new(), past)
             }
             Ask::Submit(request) => self.recall_submitted(request, past),
-            Ask::Backfill(request) => self.recall_range(&request.workflow, request.range, past),
+            Ask::Backfill(request) => self.slots.recall_range(&request.workflow, request.range, past),
             Ask::RerunBackfill { backfill, .. } => match self.backfills.get(backfill) {
-                Some(row) => self.recall_range(&row.workflow.clone(), row.range, past),
+                Some(row) => self.slots.recall_range(&row.workflow.clone(), row.range, past),
                 None => Ok(()),
             },
             _ => Ok(()),
@@ -99,7 +99,7 @@ impl Core {
         let task = task.ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
         if task.row.definition.keys.are_moments() {
             let none = || Refusal::NeverCameToBe(slot.clone());
-            return task.slots.contains_key(&slot.key).then_some(()).ok_or_else(none);
+            return self.slots.get(slot).map(|_| ()).ok_or_else(none);
         }
         match (&task.schedule, &slot.key) {
             (_, SlotKey::Job(id)) => match task.no_job(id) {
@@ -136,7 +136,7 @@ impl Core {
 
     /// When the workflow of a slot begins, where that is left alone until then.
     pub(crate) fn before_start(&self, slot: &SlotRef) -> Option<jiff::Timestamp> {
-        self.tasks.get(&slot.workflow)?.before_start(&slot.key)
+        self.tasks.get(&slot.workflow)?.before_start(&slot.key, self.slots.get(slot).map(|live| &live.slot))
     }
 
     /// Opens a slot that somebody asks for. Where the next event says who, this one need not.
@@ -225,7 +225,7 @@ impl Core {
 
     fn inspect(&self, slot: &SlotRef) -> Inspection {
         let Some(task) = self.tasks.get(&slot.workflow) else { return Inspection::default() };
-        let live = task.slots.get(&slot.key);
+        let live = self.slots.get(slot);
         let queue = self.permits.queue(&slot.workflow);
         let queued = live.filter(|live| live.slot.state == SlotState::Queued);
         let position = queued.map(|live| Position::of(&live.slot, &slot.key));
@@ -237,7 +237,7 @@ impl Core {
             active: queue.map_or(0, Queue::active),
             at_global_limit: self.permits.running() >= self.permits.limit(),
             pools: self.places_in_pools(slot),
-            dormant: task.dormant(&slot.key),
+            dormant: task.dormant(&slot.key, live.map(|live| &live.slot)),
             finishing: self.finishing(slot),
             program_runs: self.programs.runs(&slot.workflow),
             no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,

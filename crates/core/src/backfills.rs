@@ -6,8 +6,8 @@ use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause};
 use kelos_model::{Actor, BackfillId, SlotEvent, SlotRef, SlotState, WorkflowId};
 
-use crate::memory::Live;
 use crate::permits::Position;
+use crate::slots::Live;
 use crate::{BackfillRequest, Core, Done, Refusal, Reply};
 
 /// Slots that one backfill may touch: they are all planned in one turn.
@@ -138,9 +138,9 @@ impl Core {
 
     /// Its slots in memory that are wanted.
     fn slots_of(&self, row: &Backfill, wanted: impl Fn(&Live) -> bool) -> Vec<SlotRef> {
-        let Some(task) = self.tasks.get(&row.workflow) else { return Vec::new() };
-        let mine = task.slots.iter().filter(|(_, live)| live.slot.backfill.as_ref() == Some(&row.id) && wanted(live));
-        mine.map(|(key, _)| SlotRef::new(row.workflow.clone(), key.clone())).collect()
+        let is_its = |live: &Live| live.slot.backfill.as_ref() == Some(&row.id);
+        let mine = self.slots.of(&row.workflow).filter(|(_, live)| is_its(live) && wanted(live));
+        mine.map(|(slot, _)| slot).collect()
     }
 
     pub(crate) fn pause_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Reply {
@@ -172,7 +172,7 @@ impl Core {
         let idle = self.slots_of(&row, |live| live.slot.state.is_idle());
         let Some(task) = self.tasks.get(&row.workflow) else { return };
         for slot in &idle {
-            let Some(live) = task.slots.get(&slot.key) else { continue };
+            let Some(live) = self.slots.get(slot) else { continue };
             match task.is_in_line(&live.slot) {
                 true => self.permits.enqueue(slot, &live.slot),
                 false => self.permits.withdraw(slot, &Position::of(&live.slot, &slot.key)),

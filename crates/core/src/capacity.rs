@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::Core;
 use crate::memory::Task;
 use crate::permits::{LinePosition, Permits, Pool, Position, Queue};
+use crate::slots::SlotTable;
 
 /// Holders of a pool's permits that are named; of the others there is a number.
 const HOLDERS: usize = 20;
@@ -126,13 +127,14 @@ impl Core {
     }
 
     fn survey(&self) -> Survey<'_> {
-        Survey { tasks: &self.tasks, permits: &self.permits }
+        Survey { tasks: &self.tasks, slots: &self.slots, permits: &self.permits }
     }
 }
 
 /// The permits, and the slots that hold them and wait for them.
 struct Survey<'a> {
     tasks: &'a BTreeMap<WorkflowId, Task>,
+    slots: &'a SlotTable,
     permits: &'a Permits,
 }
 
@@ -187,18 +189,18 @@ impl Survey<'_> {
     /// The live runs of a workflow that hold permits of a pool.
     fn holders_of(&self, id: &WorkflowId, queue: &Queue, pool: &PoolId) -> impl Iterator<Item = Holder> {
         let permits = queue.permits(pool).unwrap_or(0);
-        let task = self.tasks.get(id);
         queue.alive().filter_map(move |key| {
-            let live = task?.slots.get(key)?;
-            let since = live.run.as_ref().map_or(live.slot.since, |run| run.dispatched_at);
-            let run = RunId { slot: SlotRef::new(id.clone(), key.clone()), number: live.slot.last_run };
+            let slot = SlotRef::new(id.clone(), key.clone());
+            let live = self.slots.get(&slot)?;
+            let since = live.run().map_or(live.slot.since, |run| run.dispatched_at);
+            let run = RunId { slot, number: live.slot.last_run };
             Some(Holder { run, permits, since })
         })
     }
 
     fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
         let queued = self.tasks.get(&slot.workflow).and_then(|task| {
-            let live = task.slots.get(&slot.key).filter(|live| live.slot.state == SlotState::Queued)?;
+            let live = self.slots.get(slot).filter(|live| live.slot.state == SlotState::Queued)?;
             Some((&task.row.definition.pools, Position::of(&live.slot, &slot.key)))
         });
         let Some((uses, Position { priority, key, .. })) = queued else { return Vec::new() };

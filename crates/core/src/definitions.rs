@@ -7,7 +7,7 @@ use kelos_model::event::{Abort, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::workflow::{Moments, Planned, WorkflowRow};
-use kelos_model::{SlotKey, SlotRef, Workflow, WorkflowId};
+use kelos_model::{SlotRef, Workflow, WorkflowId};
 
 use crate::Core;
 use crate::asks::{Mandate, split};
@@ -105,6 +105,7 @@ impl Core {
                 moments: Moments::default(),
             };
             self.tasks.insert(id.clone(), Task::new(row));
+            self.slots.add_workflow(id);
             self.redefined(id, true);
             self.record_workflow(id, WorkflowEvent::Defined { version: 1, by, reason });
             return true;
@@ -129,7 +130,7 @@ impl Core {
         row.present = true;
         let version = row.version;
         // What was worth running may not be any more.
-        task.slots.values_mut().for_each(|live| live.valid = false);
+        self.slots.doubt(id);
         if differs {
             self.redefined(id, is_new);
         }
@@ -186,9 +187,8 @@ impl Core {
 
     /// Has all live slots of a workflow looked at, its schedule planned, its queue dispatched.
     pub(crate) fn wake_all(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get(id) else { return };
-        let keys: Vec<SlotKey> = task.slots.keys().cloned().collect();
-        keys.into_iter().for_each(|key| self.wake(SlotRef::new(id.clone(), key)));
+        let slots: Vec<SlotRef> = self.slots.of(id).map(|(slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| self.wake(slot));
         self.to_plan.insert(id.clone());
         self.permits.wake(id);
         self.arm_firing(id);

@@ -53,8 +53,10 @@ impl Dirty {
 impl Core {
     /// Has a slot looked at.
     pub(crate) fn wake(&mut self, id: SlotRef) {
-        let Some(task) = self.tasks.get(&id.workflow) else { return };
-        match task.slots.get(&id.key).filter(|live| live.slot.state == SlotState::Held) {
+        if !self.tasks.contains_key(&id.workflow) {
+            return;
+        }
+        match self.slots.get(&id).filter(|live| live.slot.state == SlotState::Held) {
             Some(live) => self.programs.wake(HeldPosition::of(&live.slot, &id)),
             None => self.dirty.insert(id),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kelos_model::{RunId, SlotEvent, WorkflowId};
+use kelos_model::{RunId, SlotEvent, SlotKey, SlotRef, WorkflowId};
 
 use crate::permits::{Grant, Terms};
 use crate::{Command, Core, Only};
@@ -10,13 +10,12 @@ use crate::{Command, Core, Only};
 impl Core {
     /// Has those run that get the permits for it.
     pub(crate) fn dispatch(&mut self, only: &Only) {
-        let tasks = &self.tasks;
+        let (tasks, slots) = (&self.tasks, &self.slots);
         // A killed run that is still dying holds its slot back; so does a time that left the schedule.
         let is_ready = |id: &WorkflowId, key: &_| {
-            let task = tasks.get(id);
-            task.is_some_and(|task| {
-                task.slots.get(key).is_some_and(|live| !live.slot.run_alive) && task.dormant(key).is_none()
-            })
+            let slot = slots.get(&SlotRef::new(id.clone(), SlotKey::clone(key))).map(|live| &live.slot);
+            let is_free = slot.is_some_and(|slot| !slot.run_alive);
+            is_free && tasks.get(id).is_some_and(|task| task.dormant(key, slot).is_none())
         };
         for grant in self.permits.grant(self.now, only, &is_ready) {
             self.start(grant);
@@ -26,7 +25,7 @@ impl Core {
     /// Stores the intent to run a slot, and has it started: by a worker, where one takes it.
     fn start(&mut self, Grant { slot, taker }: Grant) {
         let Some(task) = self.tasks.get(&slot.workflow) else { return };
-        let Some(live) = task.slots.get(&slot.key) else { return };
+        let Some(live) = self.slots.get(&slot) else { return };
         let number = live.slot.last_run + 1;
         let workflow = task.row.definition.clone();
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
@@ -34,8 +33,8 @@ impl Core {
         let what = SlotEvent::Dispatched { run: number, worker: worker.as_deref().map(str::to_owned) };
         let is_dispatched = self.record(&slot, what);
         debug_assert!(is_dispatched, "only queued slots are granted permits");
-        if let Some(live) = self.tasks.get_mut(&slot.workflow).and_then(|task| task.slots.get_mut(&slot.key)) {
-            live.attempts = taker.and_then(|taker| taker.attempts);
+        if let Some(run) = self.slots.get_mut(&slot).and_then(|live| live.run.as_mut()) {
+            run.attempts = taker.and_then(|taker| taker.attempts);
         }
         self.command(Command::StartRun { run: RunId { slot, number }, workflow, worker, collected });
     }

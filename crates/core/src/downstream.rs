@@ -41,7 +41,7 @@ impl Core {
             if unknown.is_empty() {
                 return Ok(());
             }
-            self.recall(unknown, past)?;
+            self.slots.recall(unknown, past)?;
         }
     }
 
@@ -60,7 +60,7 @@ impl Core {
         while !frontier.is_empty() && found.slots.len() <= LARGEST_DOWNSTREAM {
             let mut next = Vec::new();
             for slot in frontier {
-                let known = self.is_known(&slot);
+                let known = self.slots.is_known(&slot);
                 let exists = self.live(&slot).is_some() || slot == *root || opened.contains(&slot);
                 let may_exist = !known && slot.key.scheduled_at() < self.now;
                 if exists || may_exist && found.unknown.len() < found.slots.len().max(FEWEST_READ) {

@@ -21,10 +21,10 @@ impl Core {
     /// Stores the facts that are new, and has those collect them who wait for them.
     pub(crate) fn told<E>(&mut self, by: &Actor, facts: Vec<Fact>, past: PastOf<'_, E>) -> Result<Done, E> {
         let facts: Vec<(Option<FactKey>, Fact)> = facts.into_iter().map(|fact| (fact.name(), fact)).collect();
-        self.turn.past.look_up(facts.iter().filter_map(|(name, _)| name.as_ref()), past)?;
+        self.turn.known.look_up(facts.iter().filter_map(|(name, _)| name.as_ref()), past)?;
         let (mut new, mut known) = (0, 0);
         for (name, fact) in facts {
-            if name.as_ref().is_some_and(|name| self.turn.past.tell_fact(name)) {
+            if name.as_ref().is_some_and(|name| self.turn.known.tell(name)) {
                 known += 1;
                 continue;
             }
@@ -70,10 +70,8 @@ impl Core {
     /// Every slot that waits collects what comes: those of a time have no other way to share it. A pause leaves them alone, and
     /// takes nothing away. Whose time was over gets nothing more.
     fn collect_by_all(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
-        let Some(task) = self.tasks.get(id) else { return };
-        let waiting = task.slots.iter().filter(|(_, live)| live.slot.state == SlotState::Waiting);
-        for key in waiting.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
-            let slot = SlotRef::new(id.clone(), key);
+        let waiting = self.slots.of(id).filter(|(_, live)| live.slot.state == SlotState::Waiting);
+        for slot in waiting.map(|(slot, _)| slot).collect::<Vec<_>>() {
             if self.is_over(&slot, came) {
                 continue;
             }
@@ -107,7 +105,7 @@ impl Core {
     fn may_go_on(&self, slot: &SlotRef, moment: Timestamp) -> bool {
         let past = (moment < self.now).then_some(moment);
         let Some(task) = self.tasks.get(&slot.workflow) else { return false };
-        let Some(live) = task.slots.get(&slot.key) else { return false };
+        let Some(live) = self.slots.get(slot) else { return false };
         let trigger = &task.row.definition.trigger;
         match live.slot.state {
             SlotState::Waiting if trigger.is_of_facts() => {

@@ -1,19 +1,15 @@
 //! Looking at a waiting slot: may it go, must it wait, has it waited too long?
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::facts::{Collected, Tally};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evaluation, Facts, Waker, evaluate};
-use kelos_model::{
-    Answer, Finding, Probe, ProbeAnswer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState, Subject, WorkflowId,
-};
+use kelos_model::{Answer, Finding, Probe, ProbeAnswer, Reason, ReasonKind, SlotEvent, SlotRef, SlotState, Subject};
 
 use crate::Core;
-use crate::memory::Task;
 use crate::plan::TICK;
 use crate::probes::Probes;
+use crate::slots::SlotTable;
 use crate::timers::Timer;
 use crate::upstream::Upstream;
 
@@ -21,7 +17,7 @@ struct View<'a> {
     now: Timestamp,
     /// Where the world is seen as it was at `now`, what others became later does not count.
     is_past: bool,
-    tasks: &'a BTreeMap<WorkflowId, Task>,
+    slots: &'a SlotTable,
     upstream: &'a Upstream,
     probes: &'a Probes,
     collected: Option<&'a Collected>,
@@ -33,7 +29,7 @@ impl Facts for View<'_> {
     }
 
     fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
-        let live = self.tasks.get(&slot.workflow).and_then(|task| task.slots.get(&slot.key));
+        let live = self.slots.get(slot);
         let since = live.map(|live| live.slot.since).or_else(|| self.upstream.since(slot));
         if self.is_past && since.is_some_and(|since| since > self.now) {
             return Some(Some(SlotState::Waiting));
@@ -54,8 +50,8 @@ impl Core {
     /// Looks at a slot that something woke.
     pub(crate) fn look(&mut self, id: &SlotRef) {
         let Some(task) = self.tasks.get(&id.workflow) else { return };
-        let Some(live) = task.slots.get(&id.key) else { return };
-        if task.dormant(&id.key).is_some() {
+        let Some(live) = self.slots.get(id) else { return };
+        if task.dormant(&id.key, Some(&live.slot)).is_some() {
             self.unsubscribe(id);
             return;
         }
@@ -64,7 +60,7 @@ impl Core {
             SlotState::Waiting if id.key.job().is_some() => self.look_at_job(id),
             SlotState::Waiting => self.look_at_trigger(id),
             SlotState::Held => self.look_at_constraints(id),
-            SlotState::Dispatched if live.deferred.is_some() => self.start_again(id),
+            SlotState::Dispatched if live.is_deferred() => self.start_again(id),
             _ => {}
         }
     }
@@ -120,10 +116,10 @@ impl Core {
 
     /// Whether constraints are to be looked at before a slot may go.
     fn is_constrained(&self, id: &SlotRef) -> bool {
-        let Some(task) = self.tasks.get(&id.workflow).filter(|task| !task.row.definition.constraints.is_empty()) else {
+        if self.tasks.get(&id.workflow).is_none_or(|task| task.row.definition.constraints.is_empty()) {
             return false;
-        };
-        let collected = task.slots.get(&id.key).and_then(|live| live.slot.collected.as_ref());
+        }
+        let collected = self.slots.get(id).and_then(|live| live.slot.collected.as_ref());
         let asked = collected.and_then(|collected| collected.asked.as_ref());
         asked.is_none_or(|asked| !asked.unconstrained)
     }
@@ -169,11 +165,11 @@ impl Core {
     /// What a trigger says now, or said at a moment of the past.
     fn evaluate(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Evaluation> {
         let task = self.tasks.get(&id.workflow)?;
-        let collected = task.slots.get(&id.key).and_then(|live| live.slot.collected.as_deref());
+        let collected = self.slots.get(id).and_then(|live| live.slot.collected.as_deref());
         let view = View {
             now: past.unwrap_or(self.now),
             is_past: past.is_some(),
-            tasks: &self.tasks,
+            slots: &self.slots,
             upstream: &self.upstream,
             probes: &self.probes,
             collected,
@@ -205,7 +201,7 @@ impl Core {
     /// Whether what a slot collected says all that its trigger could: then looks need no lines of their own.
     fn tells_by_facts(&self, id: &SlotRef) -> bool {
         let Some(task) = self.tasks.get(&id.workflow) else { return false };
-        let waiting = task.slots.get(&id.key).is_some_and(|live| live.slot.state == SlotState::Waiting);
+        let waiting = self.slots.get(id).is_some_and(|live| live.slot.state == SlotState::Waiting);
         waiting && task.row.definition.trigger.is_of_facts()
     }
 
@@ -246,8 +242,7 @@ impl Core {
             Some(at) => self.timers.set(&id.workflow, Timer::Slot(id.clone()), at),
             None => self.timers.clear(&Timer::Slot(id.clone())),
         }
-        let live = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key));
-        let Some(live) = live else { return };
+        let Some(live) = self.slots.get_mut(id) else { return };
         let before = std::mem::replace(&mut live.wakers, wakers.clone());
         for waker in wakers.iter().filter(|waker| !before.contains(waker)) {
             self.listen(waker, id);
@@ -264,7 +259,7 @@ impl Core {
             Waker::Slot(upstream) => {
                 let state = self.state_since(upstream);
                 if self.upstream.watch(upstream, id, state) {
-                    self.turn.past.want(upstream.clone());
+                    self.slots.want(upstream.clone());
                 }
             }
         }

@@ -206,8 +206,8 @@ impl Core {
         if !awaited.is_due() {
             return false;
         }
-        if !self.is_known(&job) {
-            self.turn.past.want(job.clone());
+        if !self.slots.is_known(&job) {
+            self.slots.want(job.clone());
             self.jobs.prospects.insert(job, by);
             return false;
         }
@@ -252,7 +252,7 @@ impl Core {
         for parent in parents {
             let state = self.state_since(&parent);
             if self.upstream.watch(&parent, job, state) {
-                self.turn.past.want(parent);
+                self.slots.want(parent);
             } else {
                 awaited.learn(&parent, Standing::of(self.upstream.known(&parent)));
             }

@@ -38,6 +38,7 @@ mod relations;
 mod restore;
 mod runs;
 mod schedules;
+mod slots;
 mod submit;
 mod tick;
 mod timers;
@@ -48,7 +49,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, Run, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 pub use port::{
@@ -66,12 +67,13 @@ use dirty::Dirty;
 use facts::Listeners;
 use firing::Firings;
 use jobs::Jobs;
-use memory::{Live, Task};
-use past::{PastCache, PastOf};
+use memory::Task;
+use past::{KnownFacts, PastOf};
 use permits::Permits;
 use probes::{Probes, Waits};
 use programs::Programs;
 use relations::Relations;
+use slots::{Live, SlotTable};
 use timers::{Timer, Timers};
 use upstream::Upstream;
 
@@ -88,6 +90,7 @@ pub struct Core {
     defined: bool,
     seq: u64,
     tasks: BTreeMap<WorkflowId, Task>,
+    slots: SlotTable,
     timers: Timers<Timer>,
     /// Cron times of triggers.
     firings: Firings,
@@ -113,14 +116,13 @@ pub struct Core {
 #[derive(Default)]
 struct Turn {
     step: Step,
-    slots: BTreeSet<SlotRef>,
-    runs: BTreeMap<u64, Run>,
     workflows: BTreeSet<WorkflowId>,
     /// Workflows as they stood when the same turn gave them another definition: the log names each version.
     superseded: Vec<WorkflowRow>,
     backfills: BTreeSet<BackfillId>,
     registers: Vec<(String, String, Option<Value>)>,
-    past: PastCache,
+    /// The facts that it has looked up.
+    known: KnownFacts,
     /// Facts with names that were told in this turn, with their log positions.
     facts: Vec<(FactKey, u64)>,
     /// How many cron times of each program were counted, and at which moment all that had passed were.
@@ -145,6 +147,7 @@ impl Core {
             defined: false,
             seq: 0,
             tasks: BTreeMap::new(),
+            slots: SlotTable::default(),
             timers: Timers::default(),
             firings: Firings::default(),
             upstream: Upstream::default(),
@@ -189,10 +192,20 @@ impl Core {
         loop {
             self.deliver_ends();
             self.push();
-            if !self.recall_wanted(past)? {
+            if !self.hear_of_past(past)? {
                 return Ok(());
             }
         }
+    }
+
+    /// Reads all slots of which somebody waits to hear, in one question, and says where they stand. Says whether there were any.
+    fn hear_of_past<E>(&mut self, past: PastOf<'_, E>) -> Result<bool, E> {
+        let heard = self.slots.recall_wanted(past)?;
+        for slot in &heard {
+            let state = self.live(slot).map(|live| live.slot.state);
+            self.tell(slot, state);
+        }
+        Ok(!heard.is_empty())
     }
 
     /// Where the clock was put back, waits go on from there: a wait is a span, and would otherwise last
@@ -201,13 +214,8 @@ impl Core {
         let jump = now.duration_since(self.now);
         self.now = now;
         if jump < JUMP {
-            let tasks = &self.tasks;
-            let deferred = |slot: &SlotRef| {
-                tasks
-                    .get(&slot.workflow)
-                    .and_then(|task| task.slots.get(&slot.key))
-                    .is_some_and(|live| live.deferred.is_some())
-            };
+            let slots = &self.slots;
+            let deferred = |slot: &SlotRef| slots.get(slot).is_some_and(Live::is_deferred);
             self.timers.shift(jump, |timer| match timer {
                 Timer::Run(_) => true,
                 Timer::Slot(slot) => deferred(slot),
@@ -220,15 +228,11 @@ impl Core {
     /// The rows that the turn changed, as they are now.
     #[must_use]
     pub fn rows(&self) -> Rows {
-        let slots = self.turn.slots.iter().filter_map(|id| {
-            let live = self.tasks.get(&id.workflow)?.slots.get(&id.key)?;
-            Some((id.clone(), live.slot.clone()))
-        });
         let now = self.turn.workflows.iter().filter_map(|id| Some(self.tasks.get(id)?.row.clone()));
         let workflows = self.turn.superseded.iter().cloned().chain(now);
         Rows {
-            slots: slots.collect(),
-            runs: self.turn.runs.values().cloned().collect(),
+            slots: self.slots.changed(),
+            runs: self.slots.changed_runs(),
             workflows: workflows.collect(),
             backfills: self.turn.backfills.iter().filter_map(|id| self.backfills.get(id).cloned()).collect(),
             registers: self.turn.registers.clone(),
@@ -238,10 +242,8 @@ impl Core {
 
     /// Ends the turn after its commit: forgets finished slots.
     pub fn settle(&mut self) {
-        let turn = std::mem::take(&mut self.turn);
-        for id in turn.slots.union(&turn.past.into_recalled()) {
-            self.evict(id);
-        }
+        self.turn = Turn::default();
+        self.slots.settle();
     }
 
     /// Whether a tick at this moment would find something to do.
@@ -268,7 +270,7 @@ impl Core {
     /// How many slots are in memory: live ones, between turns.
     #[must_use]
     pub fn live_slots(&self) -> usize {
-        self.tasks.values().map(|task| task.slots.len()).sum()
+        self.slots.len()
     }
 
     /// How many runs are alive.
@@ -277,15 +279,8 @@ impl Core {
         self.permits.running()
     }
 
-    fn evict(&mut self, id: &SlotRef) {
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
-        if task.slots.get(&id.key).is_some_and(|live| !live.slot.is_live()) {
-            task.slots.remove(&id.key);
-        }
-    }
-
     fn live(&self, id: &SlotRef) -> Option<&Live> {
-        self.tasks.get(&id.workflow)?.slots.get(&id.key)
+        self.slots.get(id)
     }
 
     /// The state of a slot in memory, and since when it is in that.

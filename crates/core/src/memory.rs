@@ -1,21 +1,18 @@
-//! What is kept in memory of a workflow and of a slot.
+//! What is kept in memory of a workflow, beside its slots.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::time::format_short;
 use kelos_model::time::schedule::CronSchedule;
-use kelos_model::trigger::Waker;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, BackfillId, Run, Slot, SlotKey, SlotState, Subject};
+use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotState, Subject};
 
-/// A workflow: its row, and what is derived from it and its live slots.
+/// A workflow: its row, and what is derived from it.
 pub(crate) struct Task {
     pub(crate) row: WorkflowRow,
     /// Its schedule after following what it depends on, or why that can't be done.
     pub(crate) schedule: Result<CronSchedule, String>,
-    pub(crate) slots: BTreeMap<SlotKey, Live>,
     /// Whether its jobs make sense together with those of others, and why not; none where its slots are no jobs.
     pub(crate) jobs: Option<Result<(), String>>,
     /// The schedule that opens its jobs.
@@ -26,29 +23,6 @@ pub(crate) struct Task {
     pub(crate) subjects: BTreeSet<Subject>,
     /// The slot of an event schedule that collects, while there is one.
     pub(crate) collecting: Option<SlotKey>,
-}
-
-/// A slot in memory: live, or recalled for this turn.
-pub(crate) struct Live {
-    pub(crate) slot: Slot,
-    /// What can wake it, while it waits.
-    pub(crate) wakers: Vec<Waker>,
-    /// Its latest run, while that is alive. Most slots in memory wait, so room for it is made when it is there.
-    pub(crate) run: Option<Box<Run>>,
-    /// Whether it is known to be worth running.
-    pub(crate) valid: bool,
-    /// The worker that its run was given to.
-    pub(crate) worker: Option<Arc<str>>,
-    /// How often it is attempted in all, where the worker said so.
-    pub(crate) attempts: Option<u32>,
-    /// Why the executor put off the start, and how often it did.
-    pub(crate) deferred: Option<(String, u32)>,
-}
-
-impl Live {
-    pub(crate) fn new(slot: Slot) -> Live {
-        Live { slot, wakers: Vec::new(), run: None, valid: false, worker: None, attempts: None, deferred: None }
-    }
 }
 
 /// Why a slot is left alone whose workflow begins later.
@@ -66,27 +40,26 @@ impl Task {
             schedule: Err("it has not been loaded yet".to_owned()),
             jobs: None,
             feed: None,
-            slots: BTreeMap::new(),
             pauses: BTreeMap::new(),
         }
     }
 
     /// Why the scheduler leaves a slot alone, in words; none when it doesn't.
-    pub(crate) fn dormant(&self, key: &SlotKey) -> Option<String> {
+    pub(crate) fn dormant(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<String> {
         if self.is_off() {
             return Some("its workflow is paused".to_owned());
         }
         if !self.row.present {
             return Some("its workflow is not defined any more".to_owned());
         }
-        if let Some((backfill, by)) = self.slots.get(key).and_then(|live| self.pause_of(&live.slot)) {
+        if let Some((backfill, by)) = slot.and_then(|slot| self.pause_of(slot)) {
             return Some(format!("its backfill {backfill} is paused by {by}"));
         }
         match key {
             SlotKey::Time(_) if self.row.definition.keys.are_moments() => None,
             SlotKey::Time(at) => match &self.schedule {
                 Err(why) => Some(why.clone()),
-                Ok(schedule) if schedule.contains(*at) => self.before_start(key).map(not_begun),
+                Ok(schedule) if schedule.contains(*at) => self.before_start(key, slot).map(not_begun),
                 Ok(_) => Some("its time is not in the workflow's schedule any more".to_owned()),
             },
             SlotKey::Job(id) => self.no_job(id),
@@ -94,8 +67,8 @@ impl Task {
     }
 
     /// When its workflow begins, where a slot by time lies before that and nobody asked for it.
-    pub(crate) fn before_start(&self, key: &SlotKey) -> Option<Timestamp> {
-        self.row.definition.starts_after(key, self.slots.get(key).map(|live| &live.slot))
+    pub(crate) fn before_start(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Timestamp> {
+        self.row.definition.starts_after(key, slot)
     }
 
     /// Whether it is paused. An event schedule that is disabled has ended what it had pending, and all else goes on.

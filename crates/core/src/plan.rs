@@ -57,7 +57,7 @@ impl Core {
         }
         // A range beyond all that was ever planned needs no look at the past.
         if task.row.planned.until.is_some_and(|until| until > gap.start) {
-            self.recall_range(id, gap, past)?;
+            self.slots.recall_range(id, gap, past)?;
         }
         let slots = self.plan_times(id, times, Origin::Schedule);
         self.cover(id, gap);
@@ -68,7 +68,7 @@ impl Core {
     /// Opens those jobs that the times of a gap stand for and that do not exist yet.
     fn feed_gap<E>(&mut self, id: &WorkflowId, gap: Range, times: &[Timestamp], past: PastOf<'_, E>) -> Result<(), E> {
         let jobs = self.fed_jobs(id, times);
-        self.recall(jobs.iter().cloned(), past)?;
+        self.slots.recall(jobs.iter().cloned(), past)?;
         let mut opened = 0;
         for job in jobs.iter().filter(|job| self.live(job).is_none()).cloned().collect::<Vec<_>>() {
             opened += 1;

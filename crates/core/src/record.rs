@@ -1,17 +1,14 @@
 //! The one door through which state changes: an event is applied, logged, and all indices follow.
 
-use std::sync::Arc;
-
 use kelos_model::event::{BackfillEvent, Event, SlotEvent, WorkflowEvent};
 use kelos_model::trigger::Waker;
-use kelos_model::workflow::LastRun;
-use kelos_model::{BackfillId, EventRecord, Run, RunId, RunState, SlotRef, SlotState, WorkflowId, slot};
+use kelos_model::{BackfillId, EventRecord, SlotRef, SlotState, WorkflowId, slot};
 
+use crate::Core;
 use crate::asks::Mandate;
-use crate::memory::Live;
 use crate::programs::HeldPosition;
+use crate::slots::Change;
 use crate::timers::Timer;
-use crate::{Core, WORKER};
 
 impl Core {
     /// Records what happened to nothing that has a state. Gives its log position.
@@ -28,26 +25,13 @@ impl Core {
 
     /// Records what happened to a slot. Says whether it could happen; where it could not, nothing changes.
     pub(crate) fn record(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return false };
-        let before = task.slots.get(&id.key).map(|live| live.slot.clone());
-        let Some(after) = slot::apply(before.clone(), &what, self.now, self.seq + 1) else {
-            return false;
-        };
+        let moment = (self.now, self.seq + 1);
+        let Some(Change { before, after }) = self.slots.change(id, &what, moment.0, moment.1) else { return false };
         self.keep_runs(id, before.as_ref(), &after);
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return false };
-        let mut succeeded = None;
+        let Some(task) = self.tasks.get(&id.workflow) else { return false };
         let executor = &task.row.definition.job.executor;
-        let live = task.slots.entry(id.key.clone()).or_insert_with(|| Live::new(after.clone()));
-        if let Some(run) = follow_run(live, id, &what, executor, self.now, self.seq + 1) {
-            if run.state == RunState::Succeeded {
-                succeeded = Some(LastRun { seq: run.seq, started: run.started_at.unwrap_or(run.dispatched_at) });
-            }
-            self.turn.runs.insert(run.seq, run);
-        }
-        live.slot = after.clone();
+        let succeeded = self.slots.enter(id, &after, &what, executor, moment);
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
-        self.turn.past.exists(id);
-        self.turn.slots.insert(id.clone());
         self.log(previous, Event::Slot { slot: id.clone(), what });
         if let Some(run) = succeeded {
             self.note_last_run(&id.workflow, run);
@@ -102,21 +86,13 @@ impl Core {
                 self.wake(id.clone());
             }
             SlotState::Backoff => {
-                self.forget_deferral(id);
                 self.timers.set(&id.workflow, Timer::Slot(id.clone()), after.due.unwrap_or(self.now));
             }
             _ => {
                 self.dirty.remove(id);
-                self.forget_deferral(id);
                 self.unsubscribe(id);
                 self.stop_awaiting(id);
             }
-        }
-    }
-
-    fn forget_deferral(&mut self, id: &SlotRef) {
-        if let Some(live) = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key)) {
-            live.deferred = None;
         }
     }
 
@@ -124,7 +100,7 @@ impl Core {
     pub(crate) fn unsubscribe(&mut self, id: &SlotRef) {
         self.timers.clear(&Timer::Slot(id.clone()));
         self.programs.leave(id);
-        let live = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key));
+        let live = self.slots.get_mut(id);
         for waker in live.map(|live| std::mem::take(&mut live.wakers)).unwrap_or_default() {
             self.unlisten(&waker, id);
         }
@@ -161,52 +137,4 @@ impl Core {
         self.turn.registers.push((bucket.clone(), key.clone(), value.clone()));
         self.log(0, Event::Register { bucket, key, value, by: Some(by), reason });
     }
-}
-
-/// Carries an event over to the record of the slot's run; gives the record if it changed.
-fn follow_run(
-    live: &mut Live,
-    id: &SlotRef,
-    what: &SlotEvent,
-    executor: &str,
-    now: jiff::Timestamp,
-    seq: u64,
-) -> Option<Run> {
-    if let SlotEvent::Dispatched { run: number, worker } = what {
-        let executor = if worker.is_some() { WORKER } else { executor };
-        live.worker = worker.as_deref().map(Arc::from);
-        live.run = Some(Box::new(Run {
-            id: RunId { slot: id.clone(), number: *number },
-            seq,
-            previous: live.slot.last_run_seq,
-            state: RunState::Dispatched,
-            executor: executor.to_owned(),
-            external_id: None,
-            dispatched_at: now,
-            started_at: None,
-            ended_at: None,
-            outcome: None,
-        }));
-        return live.run.as_deref().cloned();
-    }
-    let outcome = match what {
-        SlotEvent::Started { external_id, .. } => {
-            let run = live.run.as_mut()?;
-            run.state = RunState::Running;
-            run.started_at = Some(now);
-            run.external_id = Some(external_id.clone());
-            return live.run.as_deref().cloned();
-        }
-        SlotEvent::Succeeded { .. } => kelos_model::Outcome::Succeeded,
-        SlotEvent::Withdrawn { .. } => kelos_model::Outcome::Refused { reason: "no worker fetched it".to_owned() },
-        SlotEvent::BackedOff { outcome, .. }
-        | SlotEvent::Failed { outcome, .. }
-        | SlotEvent::RunEnded { outcome, .. } => outcome.clone(),
-        _ => return None,
-    };
-    let mut run = *live.run.take()?;
-    run.state = outcome.state();
-    run.ended_at = Some(now);
-    run.outcome = Some(outcome);
-    Some(run)
 }

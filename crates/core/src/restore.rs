@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kelos_model::trigger::Waker;
 use kelos_model::{RunId, SlotRef, SlotState};
 
-use crate::memory::{Live, Task};
+use crate::memory::Task;
 use crate::timers::Timer;
 use crate::{Command, Config, Core, Restored, WORKER};
 
@@ -17,6 +17,7 @@ impl Core {
         core.now = now;
         core.seq = restored.seq;
         for row in restored.workflows {
+            core.slots.add_workflow(&row.id);
             core.tasks.insert(row.id.clone(), Task::new(row));
         }
         for row in restored.backfills {
@@ -34,13 +35,9 @@ impl Core {
             core.listen_to_facts(&id);
         }
         for run in restored.runs {
-            let slot = run.id.slot.clone();
-            let live = core.tasks.get_mut(&slot.workflow).and_then(|task| task.slots.get_mut(&slot.key));
-            if let Some(live) = live.filter(|live| live.slot.last_run == run.id.number) {
-                // Which worker had it is not remembered; any may go on with it.
-                live.worker = (run.executor == WORKER).then(|| "".into());
-                live.run = Some(Box::new(run));
-            }
+            // Which worker had it is not remembered; any may go on with it.
+            let worker = (run.executor == WORKER).then(|| "".into());
+            core.slots.restore_run(run, worker);
         }
         let commands = core.ask_about_runs();
         (core, commands)
@@ -48,23 +45,20 @@ impl Core {
 
     fn restore_slot(&mut self, id: &SlotRef, slot: kelos_model::Slot) {
         let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
-        let live = Live::new(slot);
-        self.permits.follow(id, None, &live.slot, task.is_in_line(&live.slot));
-        let alive = live.slot.run_alive;
-        let slot = live.slot.clone();
-        task.slots.insert(id.key.clone(), live);
+        self.permits.follow(id, None, &slot, task.is_in_line(&slot));
         self.programs.follow(id, None, &slot);
         self.note_collecting(id, &slot);
         // The executors are asked at once; this is for the case that the answer gets lost.
-        self.watch_run(id, alive);
+        self.watch_run(id, slot.run_alive);
+        self.slots.restore(id, slot);
     }
 
     fn ask_about_runs(&self) -> Vec<Command> {
         let mut commands = Vec::new();
         for (id, task) in &self.tasks {
-            for (key, live) in task.slots.iter().filter(|(_, live)| live.slot.run_alive) {
-                let run = RunId { slot: SlotRef::new(id.clone(), key.clone()), number: live.slot.last_run };
-                let known = live.run.as_ref();
+            for (slot, live) in self.slots.of(id).filter(|(_, live)| live.slot.run_alive) {
+                let run = RunId { slot, number: live.slot.last_run };
+                let known = live.run();
                 let executor =
                     known.map_or_else(|| task.row.definition.job.executor.clone(), |run| run.executor.clone());
                 let external_id = known.and_then(|run| run.external_id.clone());

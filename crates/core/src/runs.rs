@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use kelos_model::retry::scramble;
 use kelos_model::run::Report;
-use kelos_model::{Outcome, Run, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
+use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
 
 use crate::probes::Waits;
+use crate::slots::Live;
 use crate::timers::Timer;
 use crate::{Command, Core};
 
@@ -29,7 +30,9 @@ impl Core {
                 }
             }
             // The permit that it holds is not to wait for a worker that may never come, and it goes to the next by priority.
-            (SlotState::Dispatched, Report::NeverStarted) if live.worker.is_some() => {
+            (SlotState::Dispatched, Report::NeverStarted)
+                if live.run.as_ref().is_some_and(|run| run.worker.is_some()) =>
+            {
                 self.record(&run.slot, SlotEvent::Withdrawn { run: run.number });
             }
             (SlotState::Dispatched, Report::NeverStarted) => self.start_again(&run.slot),
@@ -46,10 +49,10 @@ impl Core {
     /// Asks the executor once more to start a run whose intent is stored.
     pub(crate) fn start_again(&mut self, slot: &SlotRef) {
         let Some(task) = self.tasks.get(&slot.workflow) else { return };
-        let Some(live) = task.slots.get(&slot.key) else { return };
+        let Some(live) = self.slots.get(slot) else { return };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run };
         let workflow = task.row.definition.clone();
-        let worker = live.worker.clone();
+        let worker = live.run.as_ref().and_then(|run| run.worker.clone());
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         self.command(Command::StartRun { run, workflow, worker, collected });
     }
@@ -58,13 +61,17 @@ impl Core {
     fn deferred(&mut self, run: &RunId, reason: String) {
         let id = &run.slot;
         let Some(live) = self.live(id) else { return };
-        let (before, times) = live.deferred.clone().map_or((None, 0), |(before, times)| (Some(before), times));
+        let (before, times) = live
+            .run
+            .as_ref()
+            .and_then(|run| run.deferred.clone())
+            .map_or((None, 0), |(before, times)| (Some(before), times));
         if before.as_ref() != Some(&reason) {
             self.record(id, SlotEvent::Deferred { run: run.number, reason: reason.clone() });
         }
         let wait = Waits::of(&self.config).after(times);
-        if let Some(live) = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key)) {
-            live.deferred = Some((reason, times.saturating_add(1)));
+        if let Some(run) = self.slots.get_mut(id).and_then(|live| live.run.as_mut()) {
+            run.deferred = Some((reason, times.saturating_add(1)));
         }
         if let Ok(at) = self.now.checked_add(wait) {
             self.timers.set(&id.workflow, Timer::Slot(id.clone()), at);
@@ -83,7 +90,7 @@ impl Core {
     /// Asks the executor how a run stands that was not heard of for long: its report may be lost.
     pub(crate) fn ask_about(&mut self, slot: &SlotRef) {
         let Some(live) = self.live(slot).filter(|live| live.slot.run_alive) else { return };
-        let Some(run) = live.run.clone() else { return };
+        let Some(run) = live.run().cloned() else { return };
         let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
         let (id, executor, external_id) = (run.id, run.executor, run.external_id);
         self.watch_run(slot, true);
@@ -99,7 +106,7 @@ impl Core {
 
     /// Tells the executor to end a run, under the name that it gave it when it confirmed the start.
     pub(crate) fn cancel(&mut self, run: &RunId) {
-        let known = self.live(&run.slot).and_then(|live| live.run.as_ref());
+        let known = self.live(&run.slot).and_then(Live::run);
         let Some(known) = known else { return };
         let (executor, external_id) = (known.executor.clone(), known.external_id.clone());
         self.command(Command::CancelRun { run: run.clone(), executor, external_id });
@@ -107,11 +114,7 @@ impl Core {
 
     /// Tells the executor to end a run whose name it has just told, and keeps the name for when it must be told again.
     fn cancel_as(&mut self, run: &RunId, external_id: String) {
-        let live = self.tasks.get_mut(&run.slot.workflow).and_then(|task| task.slots.get_mut(&run.slot.key));
-        if let Some(known) = live.and_then(|live| live.run.as_mut()) {
-            known.external_id = Some(external_id);
-            self.turn.runs.insert(known.seq, Run::clone(known));
-        }
+        self.slots.name_run(&run.slot, external_id);
         self.cancel(run);
     }
 
@@ -126,11 +129,12 @@ impl Core {
             return;
         }
         let Some(task) = self.tasks.get(&run.slot.workflow) else { return };
-        let Some(live) = task.slots.get(&run.slot.key) else { return };
+        let Some(live) = self.slots.get(&run.slot) else { return };
         let policy = task.row.definition.retry;
         let retry = live.slot.retries + 1;
         let given_up = policy.gives_up(&outcome);
-        let retries = live.attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
+        let attempts = live.run.as_ref().and_then(|run| run.attempts);
+        let retries = attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
         let gone = !task.row.present && task.row.definition.keys.events().is_some();
         if retry > retries || given_up || gone {
             self.record(&run.slot, SlotEvent::Failed { run: number, outcome });

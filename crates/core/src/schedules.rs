@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kelos_model::event::Abort;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::Keys;
-use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, SlotEvent, SlotState, Workflow, WorkflowId};
 
 use crate::asks::{Mandate, split};
 use crate::port::{DEPLOYMENTS, Deployment, FireRequest};
@@ -193,15 +193,13 @@ impl Core {
     /// Ends what an event schedule has not started yet. What runs goes on, and so does what is tried again, unless the
     /// schedule is gone.
     pub(crate) fn abort_pending(&mut self, id: &WorkflowId, cause: Abort, mandate: Option<&Mandate>) {
-        let Some(task) = self.tasks.get(id) else { return };
         let gone = cause == Abort::Deleted;
-        let pending = task.slots.iter().filter(|(_, live)| match live.slot.state {
+        let pending = self.slots.of(id).filter(|(_, live)| match live.slot.state {
             SlotState::Waiting | SlotState::Held | SlotState::Queued => gone || live.slot.last_run == 0,
             SlotState::Backoff => gone,
             _ => false,
         });
-        for key in pending.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
-            let slot = SlotRef::new(id.clone(), key);
+        for slot in pending.map(|(slot, _)| slot).collect::<Vec<_>>() {
             let (by, reason) = split(mandate);
             self.record(&slot, SlotEvent::Aborted { cause, by, reason });
         }

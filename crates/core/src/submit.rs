@@ -10,7 +10,7 @@ use crate::{Core, Done, DownstreamRequest, Reply, SubmitRequest, Submitted};
 impl Core {
     /// Brings jobs into memory that are submitted, and of those that are opened again what depends on them.
     pub(crate) fn recall_submitted<E>(&mut self, request: &SubmitRequest, past: PastOf<'_, E>) -> Result<(), E> {
-        self.recall(request.jobs.iter().cloned(), past)?;
+        self.slots.recall(request.jobs.iter().cloned(), past)?;
         if !request.readd {
             return Ok(());
         }

@@ -62,12 +62,12 @@ impl Core {
         loop {
             self.look_at_dirty(only, &mut looks);
             // Slots that wait to hear of the past may have to go first.
-            let mut recalled = self.recall_wanted(past)?;
+            let mut recalled = self.hear_of_past(past)?;
             if !recalled {
                 self.judge_held(only, None, &mut held);
                 self.deliver_ends();
                 let opened = self.push();
-                recalled = self.recall_wanted(past)?;
+                recalled = self.hear_of_past(past)?;
                 if !recalled && !opened && !self.may_look(only, &looks) && !self.may_judge(only, &held) {
                     break;
                 }

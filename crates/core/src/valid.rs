@@ -41,7 +41,7 @@ impl Core {
     }
 
     pub(crate) fn note_valid(&mut self, id: &SlotRef) {
-        if let Some(live) = self.tasks.get_mut(&id.workflow).and_then(|task| task.slots.get_mut(&id.key)) {
+        if let Some(live) = self.slots.get_mut(id) {
             live.valid = true;
         }
     }

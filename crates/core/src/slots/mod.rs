@@ -1,0 +1,279 @@
+//! The slot table: the only holder of slots. It has those that are live, and for the length of a turn those that a step read of
+//! the past or that ended in the turn; what the turn changed is newer than what is stored.
+//!
+//! Absent: what an event means to anything but its slot. Whoever keeps an index over slots follows the changes that this table
+//! tells of.
+
+mod recalled;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::ranges::Range;
+use kelos_model::trigger::Waker;
+use kelos_model::workflow::LastRun;
+use kelos_model::{Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId, slot};
+
+use crate::WORKER;
+use crate::past::PastOf;
+use recalled::Recalled;
+
+/// A slot in memory.
+pub(crate) struct Live {
+    pub(crate) slot: Slot,
+    /// What can wake it, while it waits.
+    pub(crate) wakers: Vec<Waker>,
+    /// Whether it is known to be worth running.
+    pub(crate) valid: bool,
+    /// Its latest run, while that is alive. Most slots in memory wait, so room for it is made when it is there.
+    pub(crate) run: Option<Box<LiveRun>>,
+}
+
+/// A run that is alive, and what only memory knows of it.
+pub(crate) struct LiveRun {
+    pub(crate) run: Run,
+    /// The worker that it was given to.
+    pub(crate) worker: Option<Arc<str>>,
+    /// How often the slot is attempted in all, where the worker said so.
+    pub(crate) attempts: Option<u32>,
+    /// Why the executor put off the start, and how often it did, until it starts.
+    pub(crate) deferred: Option<(String, u32)>,
+}
+
+impl Live {
+    fn new(slot: Slot) -> Live {
+        Live { slot, wakers: Vec::new(), valid: false, run: None }
+    }
+
+    /// The run that is alive.
+    pub(crate) fn run(&self) -> Option<&Run> {
+        self.run.as_ref().map(|live| &live.run)
+    }
+
+    /// Whether the executor put off the start of its run.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.run.as_ref().is_some_and(|live| live.deferred.is_some())
+    }
+}
+
+/// A slot before an event and after it.
+pub(crate) struct Change {
+    pub(crate) before: Option<Slot>,
+    pub(crate) after: Slot,
+}
+
+/// All slots in memory.
+#[derive(Default)]
+pub(crate) struct SlotTable {
+    /// The slots of each workflow that ever was, also of one that has none here.
+    workflows: BTreeMap<WorkflowId, BTreeMap<SlotKey, Live>>,
+    recalled: Recalled,
+    /// Slots of the past that somebody waits to hear of.
+    wanted: BTreeSet<SlotRef>,
+    /// Slots that this turn changed.
+    changed: BTreeSet<SlotRef>,
+    /// Runs that this turn changed, by the log position of their dispatch.
+    runs: BTreeMap<u64, Run>,
+}
+
+impl SlotTable {
+    /// Has a workflow have slots. Those of one that nobody added do not exist.
+    pub(crate) fn add_workflow(&mut self, id: &WorkflowId) {
+        self.workflows.entry(id.clone()).or_default();
+    }
+
+    /// Puts a live slot in that the store remembers.
+    pub(crate) fn restore(&mut self, id: &SlotRef, slot: Slot) {
+        self.workflows.entry(id.workflow.clone()).or_default().insert(id.key.clone(), Live::new(slot));
+    }
+
+    /// Gives a live slot the run that the store remembers. Says whether it is the slot's own.
+    pub(crate) fn restore_run(&mut self, run: Run, worker: Option<Arc<str>>) -> bool {
+        let live = self.get_mut(&run.id.slot).filter(|live| live.slot.last_run == run.id.number);
+        let Some(live) = live else { return false };
+        live.run = Some(Box::new(LiveRun { run, worker, attempts: None, deferred: None }));
+        true
+    }
+
+    /// A slot, where it is in memory.
+    pub(crate) fn get(&self, id: &SlotRef) -> Option<&Live> {
+        self.workflows.get(&id.workflow)?.get(&id.key)
+    }
+
+    /// What memory alone knows of a slot may be changed by anybody; the slot itself changes by [`SlotTable::enter`] alone.
+    pub(crate) fn get_mut(&mut self, id: &SlotRef) -> Option<&mut Live> {
+        self.workflows.get_mut(&id.workflow)?.get_mut(&id.key)
+    }
+
+    /// The slots of a workflow in memory, in the order of their keys.
+    pub(crate) fn of<'a>(&'a self, id: &'a WorkflowId) -> impl Iterator<Item = (SlotRef, &'a Live)> + Clone {
+        let slots = self.workflows.get(id).into_iter().flatten();
+        slots.map(|(key, live)| (SlotRef::new(id.clone(), key.clone()), live))
+    }
+
+    /// How many slots are in memory.
+    pub(crate) fn len(&self) -> usize {
+        self.workflows.values().map(BTreeMap::len).sum()
+    }
+
+    /// Forgets which slots of a workflow are worth running: what that says is another thing now.
+    pub(crate) fn doubt(&mut self, id: &WorkflowId) {
+        self.workflows.get_mut(id).into_iter().flatten().for_each(|(_, live)| live.valid = false);
+    }
+
+    /// What an event makes of a slot; none where it can't happen.
+    pub(crate) fn change(&self, id: &SlotRef, what: &SlotEvent, at: Timestamp, seq: u64) -> Option<Change> {
+        let before = self.workflows.get(&id.workflow)?.get(&id.key).map(|live| live.slot.clone());
+        let after = slot::apply(before.clone(), what, at, seq)?;
+        Some(Change { before, after })
+    }
+
+    /// Has a slot be what an event made of it, and its run as well. Gives the run where it succeeded by that.
+    pub(crate) fn enter(
+        &mut self,
+        id: &SlotRef,
+        after: &Slot,
+        what: &SlotEvent,
+        executor: &str,
+        (at, seq): (Timestamp, u64),
+    ) -> Option<LastRun> {
+        let slots = self.workflows.entry(id.workflow.clone()).or_default();
+        let live = slots.entry(id.key.clone()).or_insert_with(|| Live::new(after.clone()));
+        let run = follow_run(live, id, what, executor, at, seq);
+        live.slot.clone_from(after);
+        if after.state != SlotState::Dispatched
+            && let Some(run) = &mut live.run
+        {
+            run.deferred = None;
+        }
+        self.recalled.exists(id);
+        self.changed.insert(id.clone());
+        let run = run?;
+        let succeeded = (run.state == RunState::Succeeded)
+            .then(|| LastRun { seq: run.seq, started: run.started_at.unwrap_or(run.dispatched_at) });
+        self.runs.insert(run.seq, run);
+        succeeded
+    }
+
+    /// Notes what the executor calls a run that is to be ended.
+    pub(crate) fn name_run(&mut self, slot: &SlotRef, external_id: String) {
+        let live = self.workflows.get_mut(&slot.workflow).and_then(|slots| slots.get_mut(&slot.key));
+        if let Some(known) = live.and_then(|live| live.run.as_mut()) {
+            known.run.external_id = Some(external_id);
+            self.runs.insert(known.run.seq, known.run.clone());
+        }
+    }
+
+    /// The slots that the turn changed, as they are now.
+    pub(crate) fn changed(&self) -> Vec<(SlotRef, Slot)> {
+        let rows = self.changed.iter().filter_map(|id| Some((id.clone(), self.get(id)?.slot.clone())));
+        rows.collect()
+    }
+
+    /// The runs that the turn changed, as they are now.
+    pub(crate) fn changed_runs(&self) -> Vec<Run> {
+        self.runs.values().cloned().collect()
+    }
+
+    /// Ends a turn: what is not live leaves memory.
+    pub(crate) fn settle(&mut self) {
+        self.runs.clear();
+        let changed = std::mem::take(&mut self.changed);
+        let recalled = std::mem::take(&mut self.recalled).into_slots();
+        for id in changed.union(&recalled) {
+            let Some(slots) = self.workflows.get_mut(&id.workflow) else { continue };
+            if slots.get(&id.key).is_some_and(|live| !live.slot.is_live()) {
+                slots.remove(&id.key);
+            }
+        }
+    }
+
+    /// Whether a slot is in memory, or certain not to exist.
+    pub(crate) fn is_known(&self, id: &SlotRef) -> bool {
+        let Some(slots) = self.workflows.get(&id.workflow) else { return true };
+        slots.contains_key(&id.key) || self.recalled.is_absent(id)
+    }
+
+    /// Brings slots into memory, wherever they are. Those that are not there after this don't exist.
+    pub(crate) fn recall<E>(&mut self, ids: impl IntoIterator<Item = SlotRef>, past: PastOf<'_, E>) -> Result<(), E> {
+        let unknown = ids.into_iter().filter(|slot| !self.is_known(slot)).collect();
+        let rows = self.recalled.read(unknown, past)?;
+        self.bring_back(rows);
+        Ok(())
+    }
+
+    /// Brings all slots of a range into memory that exist.
+    pub(crate) fn recall_range<E>(&mut self, id: &WorkflowId, range: Range, past: PastOf<'_, E>) -> Result<(), E> {
+        if !self.workflows.contains_key(id) {
+            return Ok(());
+        }
+        let rows = self.recalled.read_range(id, range, past)?;
+        self.bring_back(rows);
+        Ok(())
+    }
+
+    /// Puts slots of the past into memory for this turn. Those that are there are newer.
+    fn bring_back(&mut self, rows: Vec<(SlotRef, Slot)>) {
+        for (id, slot) in rows {
+            let slots = self.workflows.entry(id.workflow).or_default();
+            slots.entry(id.key).or_insert_with(|| Live::new(slot));
+        }
+    }
+
+    /// Has a slot read together with all others of which somebody waits to hear.
+    pub(crate) fn want(&mut self, slot: SlotRef) {
+        self.wanted.insert(slot);
+    }
+
+    /// Brings the slots into memory of which somebody waits to hear, in one question. Gives their names.
+    pub(crate) fn recall_wanted<E>(&mut self, past: PastOf<'_, E>) -> Result<BTreeSet<SlotRef>, E> {
+        let wanted = std::mem::take(&mut self.wanted);
+        self.recall(wanted.iter().cloned(), past)?;
+        Ok(wanted)
+    }
+}
+
+/// Carries an event over to the record of the slot's run; gives the record if it changed.
+fn follow_run(live: &mut Live, id: &SlotRef, what: &SlotEvent, executor: &str, at: Timestamp, seq: u64) -> Option<Run> {
+    if let SlotEvent::Dispatched { run: number, worker } = what {
+        let executor = if worker.is_some() { WORKER } else { executor };
+        let run = Run {
+            id: RunId { slot: id.clone(), number: *number },
+            seq,
+            previous: live.slot.last_run_seq,
+            state: RunState::Dispatched,
+            executor: executor.to_owned(),
+            external_id: None,
+            dispatched_at: at,
+            started_at: None,
+            ended_at: None,
+            outcome: None,
+        };
+        let worker = worker.as_deref().map(Arc::from);
+        live.run = Some(Box::new(LiveRun { run: run.clone(), worker, attempts: None, deferred: None }));
+        return Some(run);
+    }
+    let outcome = match what {
+        SlotEvent::Started { external_id, .. } => {
+            let run = &mut live.run.as_mut()?.run;
+            run.state = RunState::Running;
+            run.started_at = Some(at);
+            run.external_id = Some(external_id.clone());
+            return Some(run.clone());
+        }
+        SlotEvent::Succeeded { .. } => Outcome::Succeeded,
+        SlotEvent::Withdrawn { .. } => Outcome::Refused { reason: "no worker fetched it".to_owned() },
+        SlotEvent::BackedOff { outcome, .. }
+        | SlotEvent::Failed { outcome, .. }
+        | SlotEvent::RunEnded { outcome, .. } => outcome.clone(),
+        _ => return None,
+    };
+    let LiveRun { mut run, .. } = *live.run.take()?;
+    run.state = outcome.state();
+    run.ended_at = Some(at);
+    run.outcome = Some(outcome);
+    Some(run)
+}

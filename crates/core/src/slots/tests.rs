@@ -1,0 +1,203 @@
+//! The slot table alone, without a scheduler.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use jiff::Timestamp;
+use kelos_model::FactKey;
+
+use super::recalled::Recalled;
+use super::*;
+use crate::past::Past;
+
+/// A past that notes what is read of it.
+#[derive(Default)]
+struct Noted {
+    slots: BTreeMap<SlotRef, Slot>,
+    reads: Vec<String>,
+}
+
+impl Past for Noted {
+    type Error = Infallible;
+
+    fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        self.reads.push(ids.iter().map(SlotRef::to_string).collect::<Vec<_>>().join(" "));
+        Ok(ids.iter().filter_map(|id| Some((id.clone(), self.slots.get(id)?.clone()))).collect())
+    }
+
+    fn range(&mut self, workflow: &WorkflowId, range: Range) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        self.reads.push(format!("{workflow} {}..{}", range.start.as_second(), range.end.as_second()));
+        let is_inside = |id: &SlotRef| id.workflow == *workflow && range.contains(id.key.scheduled_at());
+        Ok(self.slots.iter().filter(|(id, _)| is_inside(id)).map(|(id, slot)| (id.clone(), slot.clone())).collect())
+    }
+
+    fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {
+        self.reads.push(format!("{} facts", names.len()));
+        Ok(Vec::new())
+    }
+}
+
+/// A past that can't be read.
+struct Broken;
+
+impl Past for Broken {
+    type Error = &'static str;
+
+    fn slots(&mut self, _: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, &'static str> {
+        Err("the disk is gone")
+    }
+
+    fn range(&mut self, _: &WorkflowId, _: Range) -> Result<Vec<(SlotRef, Slot)>, &'static str> {
+        Err("the disk is gone")
+    }
+
+    fn facts(&mut self, _: &[FactKey]) -> Result<Vec<FactKey>, &'static str> {
+        Err("the disk is gone")
+    }
+}
+
+fn second(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn workflow() -> WorkflowId {
+    WorkflowId::new("wf").unwrap()
+}
+
+fn slot(at: i64) -> SlotRef {
+    SlotRef::at(workflow(), second(at))
+}
+
+fn job(id: &str) -> SlotRef {
+    SlotRef::job(workflow(), id.into())
+}
+
+fn past(slots: &[SlotRef]) -> Noted {
+    let ended = |id: &SlotRef| (id.clone(), Slot::new(SlotState::Succeeded, second(0)));
+    Noted { slots: slots.iter().map(ended).collect(), ..Noted::default() }
+}
+
+fn names(rows: &[(SlotRef, Slot)]) -> Vec<SlotRef> {
+    rows.iter().map(|(id, _)| id.clone()).collect()
+}
+
+#[test]
+fn many_slots_are_one_read_and_what_is_not_there_is_known() {
+    let (mut past, mut cache) = (past(&[slot(1)]), Recalled::default());
+    let Ok(rows) = cache.read(BTreeSet::from([slot(2), slot(1), job("a")]), &mut past);
+    assert_eq!(names(&rows), [slot(1)]);
+    assert_eq!(past.reads, [format!("{} {} {}", slot(1), slot(2), job("a"))]);
+    assert!(!cache.is_absent(&slot(1)));
+    assert!(cache.is_absent(&slot(2)));
+    assert!(cache.is_absent(&job("a")));
+    assert!(!cache.is_absent(&slot(3)), "nobody has read it");
+    cache.exists(&slot(2));
+    assert!(!cache.is_absent(&slot(2)), "it came to be in the turn");
+    assert_eq!(cache.into_slots(), BTreeSet::from([slot(1)]));
+}
+
+#[test]
+fn nothing_to_read_is_no_read() {
+    let (mut past, mut cache) = (past(&[]), Recalled::default());
+    let Ok(_) = cache.read(BTreeSet::new(), &mut past);
+    let Ok(_) = cache.read_range(&workflow(), Range::new(second(5), second(5)), &mut past);
+    assert!(past.reads.is_empty(), "{:?}", past.reads);
+}
+
+#[test]
+fn of_a_range_only_what_was_not_read_is_read() {
+    let (mut past, mut cache) = (past(&[slot(1), slot(4), slot(9)]), Recalled::default());
+    let Ok(rows) = cache.read_range(&workflow(), Range::new(second(2), second(5)), &mut past);
+    assert_eq!(names(&rows), [slot(4)]);
+    let Ok(rows) = cache.read_range(&workflow(), Range::new(second(0), second(10)), &mut past);
+    assert_eq!(names(&rows), [slot(1), slot(9)]);
+    let Ok(rows) = cache.read_range(&workflow(), Range::new(second(1), second(9)), &mut past);
+    assert_eq!(names(&rows), []);
+    assert_eq!(past.reads, ["wf 2..5", "wf 0..2", "wf 5..10"]);
+    assert!(cache.is_absent(&slot(3)), "all of the range that is there was read");
+    assert!(!cache.is_absent(&job("a")), "a job lies in no range");
+}
+
+#[test]
+fn a_past_that_cannot_be_read_is_no_absence() {
+    let mut cache = Recalled::default();
+    assert_eq!(cache.read(BTreeSet::from([slot(1)]), &mut Broken), Err("the disk is gone"));
+    let range = Range::new(second(0), second(5));
+    assert_eq!(cache.read_range(&workflow(), range, &mut Broken), Err("the disk is gone"));
+    assert!(!cache.is_absent(&slot(1)));
+}
+
+fn planned(table: &mut SlotTable, slot: &SlotRef) {
+    let what = SlotEvent::planned(kelos_model::event::Origin::Schedule, 0);
+    table.add_workflow(&slot.workflow);
+    happen(table, slot, what, 1);
+}
+
+/// Has an event happen to a slot, as the core does.
+fn happen(table: &mut SlotTable, slot: &SlotRef, what: SlotEvent, seq: u64) -> Option<LastRun> {
+    let Change { after, .. } = table.change(slot, &what, second(9), seq).expect("it can happen");
+    table.enter(slot, &after, &what, "command", (second(9), seq))
+}
+
+fn met() -> SlotEvent {
+    let explanation = kelos_model::Reason::leaf(
+        kelos_model::ReasonKind::Always,
+        kelos_model::Answer::Met,
+        kelos_model::Finding::Always,
+    );
+    SlotEvent::TriggerMet { explanation }
+}
+
+#[test]
+fn what_a_turn_changed_is_newer_than_the_past_and_stays_while_it_is_live() {
+    let (mut table, mut past) = (SlotTable::default(), past(&[slot(1), slot(2)]));
+    planned(&mut table, &slot(1));
+    let Ok(()) = table.recall([slot(1), slot(2), slot(3)], &mut past);
+    assert_eq!(table.get(&slot(1)).map(|live| live.slot.state), Some(SlotState::Waiting));
+    assert_eq!(table.get(&slot(2)).map(|live| live.slot.state), Some(SlotState::Succeeded));
+    assert!(table.get(&slot(3)).is_none() && table.is_known(&slot(3)));
+    assert_eq!(names(&table.changed()), [slot(1)], "what was read is no change");
+    table.settle();
+    assert!(table.get(&slot(1)).is_some(), "it is live");
+    assert!(table.get(&slot(2)).is_none() && !table.is_known(&slot(2)), "the next turn reads it again");
+    assert!(table.changed().is_empty());
+}
+
+#[test]
+fn slots_of_a_workflow_that_never_was_are_not_asked_for() {
+    let (mut table, mut past) = (SlotTable::default(), past(&[slot(1)]));
+    let Ok(()) = table.recall([slot(1)], &mut past);
+    let Ok(()) = table.recall_range(&workflow(), Range::new(second(0), second(5)), &mut past);
+    assert!(past.reads.is_empty(), "{:?}", past.reads);
+    assert!(table.is_known(&slot(1)));
+}
+
+#[test]
+fn a_run_is_kept_while_it_is_alive_and_is_a_change_of_each_turn_that_touches_it() {
+    let mut table = SlotTable::default();
+    planned(&mut table, &slot(1));
+    happen(&mut table, &slot(1), met(), 2);
+    happen(&mut table, &slot(1), SlotEvent::Dispatched { run: 1, worker: None }, 3);
+    let live = table.get_mut(&slot(1)).and_then(|live| live.run.as_mut()).expect("a run");
+    live.deferred = Some(("the server is down".to_owned(), 1));
+    assert!(table.get(&slot(1)).is_some_and(Live::is_deferred));
+    table.settle();
+    assert!(table.changed_runs().is_empty());
+    happen(&mut table, &slot(1), SlotEvent::Started { run: 1, external_id: "7".to_owned() }, 4);
+    assert!(!table.get(&slot(1)).is_some_and(Live::is_deferred), "it has started");
+    assert_eq!(table.changed_runs()[0].external_id.as_deref(), Some("7"));
+    let succeeded = happen(&mut table, &slot(1), SlotEvent::Succeeded { run: 1 }, 5);
+    assert_eq!(succeeded.map(|run| run.seq), Some(3), "a run is known by the position of its dispatch");
+    assert!(table.get(&slot(1)).is_some_and(|live| live.run.is_none()));
+    table.settle();
+    assert_eq!(table.len(), 0);
+}
+
+#[test]
+fn an_event_that_cannot_happen_changes_nothing() {
+    let mut table = SlotTable::default();
+    assert!(table.change(&slot(1), &met(), second(9), 1).is_none(), "there is no such workflow");
+    planned(&mut table, &slot(1));
+    assert!(table.change(&slot(1), &SlotEvent::Succeeded { run: 1 }, second(9), 2).is_none());
+    assert!(table.change(&slot(2), &met(), second(9), 2).is_none(), "it was never planned");
+}
