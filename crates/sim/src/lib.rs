@@ -1,4 +1,4 @@
-//! The cellar: simulation, judges and the store contract suite. For tests only.
+//! The cellar: simulation and judges. For tests only.
 //!
 //! A seed makes a workload and a row of faults. [`drive`] runs them through the real loop
 //! ([`kelos::turn::Turns`]) over a virtual clock, a faulty store and fake executors; [`judge`] says what
@@ -6,7 +6,6 @@
 //! core against it. A seed reproduces its failure exactly.
 
 pub mod apps;
-pub mod contract;
 pub mod drive;
 pub mod faulty;
 pub mod fleet;

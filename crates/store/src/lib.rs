@@ -8,6 +8,8 @@ mod cursor;
 pub mod memory;
 mod record;
 pub mod sqlite;
+#[cfg(feature = "suite")]
+pub mod suite;
 mod tally;
 
 pub use contract::{

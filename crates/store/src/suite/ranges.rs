@@ -1,9 +1,9 @@
 //! Runs that were under way within a range of wall-clock time.
 
+use crate::{CLOCK_SLACK_MILLIS, Journal, RUN_LOOK_BACK_MILLIS, RunFilter};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::{Outcome, Run, RunState, SlotEvent, SlotRef};
-use kelos_store::{CLOCK_SLACK_MILLIS, Journal, RUN_LOOK_BACK_MILLIS, RunFilter};
 
 use super::Place;
 use super::walk::{self, same};

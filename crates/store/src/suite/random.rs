@@ -1,11 +1,11 @@
 //! One random history, written to two stores: every answer must be the same.
 
+use crate::{Commit, Journal, RunFilter, SlotFilter};
 use jiff::SignedDuration;
 use kelos_model::Recall;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause, WorkflowRow};
 use kelos_model::{Actor, BackfillId, Outcome, RunState, SlotEvent, SlotRef, SlotState};
-use kelos_store::{Commit, Journal, RunFilter, SlotFilter};
 use serde_json::json;
 
 use super::Place;

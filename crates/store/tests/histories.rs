@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use jiff::Timestamp;
-use kelos_sim::contract::history;
+use kelos_store::suite::history;
 use kelos_store::{Commit, Journal, Lease, MemoryStore, SqliteStore, TurnRecord};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};

@@ -1,8 +1,8 @@
 //! Facts: named once, paged, written with what they lead to; and what slots and workflows keep of them.
 
+use crate::{Journal, Lease, StoreError};
 use kelos_model::workflow::{LastRun, Moments};
 use kelos_model::{Actor, Event, EventRecord, Fact, FactKey, Occurrence, Outcome, SlotEvent, SlotState, WorkflowEvent};
-use kelos_store::{Journal, Lease, StoreError};
 use serde_json::json;
 
 use super::Place;

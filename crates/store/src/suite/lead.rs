@@ -1,7 +1,7 @@
 //! Who may write.
 
+use crate::{Lease, StoreError};
 use jiff::SignedDuration;
-use kelos_store::{Lease, StoreError};
 
 use super::Place;
 use super::world::{World, hour, lead, slot_at};

@@ -1,5 +1,6 @@
 //! What is written reads back, all of it or nothing.
 
+use crate::{Journal, Queries, RunFilter, SlotFilter, Snapshot, StoreError};
 use kelos_model::Recall;
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
@@ -7,7 +8,6 @@ use kelos_model::workflow::{Backfill, BackfillMode, Pause};
 use kelos_model::{
     Actor, ActorKind, BackfillId, Event, Finding, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent,
 };
-use kelos_store::{Journal, Queries, RunFilter, SlotFilter, Snapshot, StoreError};
 use serde_json::{Value, json};
 
 use super::Place;
@@ -35,7 +35,7 @@ pub(super) fn an_empty_store_answers(place: &mut dyn Place) {
     assert!(reader.backfills().unwrap().is_empty());
     assert_eq!(reader.backfill(&BackfillId::new("b").unwrap()).unwrap(), None);
     let lease = lead(&mut *store);
-    store.commit(lease, &kelos_store::Commit::default()).unwrap();
+    store.commit(lease, &crate::Commit::default()).unwrap();
     assert_eq!(reader.last_seq().unwrap(), 0);
 }
 
@@ -313,7 +313,7 @@ pub(super) fn registers_are_set_and_deleted(place: &mut dyn Place) {
             ((*bucket).to_owned(), (*key).to_owned(), value.clone())
         };
         let registers = registers.iter().map(owned).collect();
-        store.commit(lease, &kelos_store::Commit { registers, ..kelos_store::Commit::default() }).unwrap();
+        store.commit(lease, &crate::Commit { registers, ..crate::Commit::default() }).unwrap();
     };
     set(&[
         ("b", "x/1", Some(json!(1))),

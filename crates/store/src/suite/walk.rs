@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
+use crate::{Page, Queries, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
 use kelos_model::{EventRecord, Run, WorkflowId};
-use kelos_store::{Page, Queries, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
 
 fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, StoreError>) -> Vec<T> {
     let mut rows = Vec::new();

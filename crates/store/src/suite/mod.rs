@@ -13,7 +13,7 @@ mod turns;
 mod walk;
 mod world;
 
-use kelos_store::Journal;
+use crate::Journal;
 
 pub use random::{agree, history};
 

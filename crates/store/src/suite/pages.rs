@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::{Columns, Journal, Lease, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use kelos_model::ranges::Range;
 use kelos_model::{Actor, BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotState, WorkflowId};
-use kelos_store::{Columns, Journal, Lease, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 
 use super::Place;
 use super::walk::{self, same};

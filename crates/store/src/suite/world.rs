@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::{Commit, Journal, Lease, SlotRow};
 use jiff::Timestamp;
 use kelos_model::retry::scramble;
 use kelos_model::slot::apply;
@@ -12,7 +13,6 @@ use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, RetryPolicy, Run, RunId, RunState, Slot,
     SlotEvent, SlotRef, Trigger, WorkflowEvent, WorkflowId,
 };
-use kelos_store::{Commit, Journal, Lease, SlotRow};
 
 /// Draws numbers; the same seed draws the same.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Each store keeps the contract, and all answer alike.
 
-use kelos_sim::contract::{Place, agree, suite};
+use kelos_store::suite::{Place, agree, suite};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, SqliteStore};
 use tempfile::TempDir;
 

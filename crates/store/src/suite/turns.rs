@@ -1,7 +1,7 @@
 //! Each turn leaves a record, and the records hang together.
 
+use crate::{Commit, Digest, Lease, Queries, TurnRecord};
 use kelos_model::{Actor, Outcome, SlotEvent};
-use kelos_store::{Commit, Digest, Lease, Queries, TurnRecord};
 use serde_json::json;
 
 use super::Place;
