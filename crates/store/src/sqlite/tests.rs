@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 mod damage;
 mod old_names;
+mod tenth;
 mod turns;
 
 use super::SqliteStore;

@@ -11,7 +11,7 @@ fn turns(reader: &dyn Queries) -> Vec<TurnRecord> {
 
 /// The records, which agree with their events.
 #[track_caller]
-fn agreeing(reader: &dyn Queries) -> Vec<TurnRecord> {
+pub(super) fn agreeing(reader: &dyn Queries) -> Vec<TurnRecord> {
     let turns = turns(reader);
     let mut before: Option<&TurnRecord> = None;
     for turn in &turns {
