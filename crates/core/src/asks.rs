@@ -7,7 +7,12 @@ use kelos_model::{Actor, RunId, SlotEvent, SlotKey, SlotRef, SlotState, Workflow
 
 use crate::past::PastOf;
 use crate::permits::{Position, Queue, WorkersOf};
-use crate::{Ask, Command, Core, Done, Inspection, Refusal, Reply};
+use crate::requests::{
+    BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
+    Enable, EnableChanged, FireRequest, Inspect, InspectCapacity, Kill, MarkSucceeded, Pause, PauseBackfill,
+    PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, SetRegister, Skip, SubmitRequest, Tell,
+};
+use crate::{Ask, Command, Core, Inspection, Refusal, Request};
 
 /// The actor of an ask, and the reason given for it.
 #[derive(Debug, Clone)]
@@ -26,38 +31,56 @@ impl Core {
         let ask = self.until_now(ask);
         self.recall_for(&ask, past)?;
         let reply = match ask {
-            Ask::Submit(request) => self.submit(&request, &by),
-            Ask::Rerun { slot, reason } => self.rerun(&slot, by, reason),
-            Ask::Kill { slot, reason } => self.kill(&slot, by, reason),
-            Ask::MarkSucceeded { slot, reason } => self.mark_succeeded(&slot, by, reason),
-            Ask::Skip { slot, reason } => self.skip(&slot, by, reason),
-            Ask::RerunDownstream(request) => self.rerun_downstream(&request, &by),
-            Ask::Pause { workflow, reason } => self.pause(&workflow, &Mandate { by, reason }),
-            Ask::Resume { workflow, reason } => self.resume(&workflow, &Mandate { by, reason }),
-            Ask::Backfill(request) => self.backfill(&request, by),
-            Ask::CancelBackfill { backfill, reason } => self.cancel_backfill(&backfill, by, reason),
-            Ask::PauseBackfill { backfill, reason } => self.pause_backfill(&backfill, by, reason),
-            Ask::ResumeBackfill { backfill, reason } => self.resume_backfill(&backfill, by, reason),
-            Ask::PrioritiseBackfill { backfill, priority, reason } => {
-                self.prioritise_backfill(&backfill, priority, by, reason)
+            Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by)),
+            Ask::Rerun(Rerun { slot, reason }) => Rerun::reply(self.rerun(&slot, by, reason)),
+            Ask::Kill(Kill { slot, reason }) => Kill::reply(self.kill(&slot, by, reason)),
+            Ask::MarkSucceeded(MarkSucceeded { slot, reason }) => {
+                MarkSucceeded::reply(self.mark_succeeded(&slot, by, reason))
             }
-            Ask::RerunBackfill { backfill, reason } => self.rerun_backfill(&backfill, by, reason),
-            Ask::Tell(facts) => Ok(self.told(&by, facts, past)?),
-            Ask::CreateSchedules { new, reason } => self.create_schedules(new, &Mandate { by, reason }),
-            Ask::ChangeSchedule { changed, reason } => self.change_schedule(changed, &Mandate { by, reason }),
-            Ask::DeleteSchedules { schedules, reason } => self.delete_schedules(&schedules, &Mandate { by, reason }),
-            Ask::Enable { schedule, reason } => self.enable(&schedule, &Mandate { by, reason }),
-            Ask::Disable { schedule, reason } => self.disable(&schedule, &Mandate { by, reason }),
-            Ask::EnableChanged { schedules, range, reason } => {
-                self.enable_changed(&schedules, range, &Mandate { by, reason })
+            Ask::Skip(Skip { slot, reason }) => Skip::reply(self.skip(&slot, by, reason)),
+            Ask::RerunDownstream(request) => DownstreamRequest::reply(self.rerun_downstream(&request, &by)),
+            Ask::Pause(Pause { workflow, reason }) => Pause::reply(self.pause(&workflow, &Mandate { by, reason })),
+            Ask::Resume(Resume { workflow, reason }) => Resume::reply(self.resume(&workflow, &Mandate { by, reason })),
+            Ask::Backfill(request) => BackfillRequest::reply(self.backfill(&request, by)),
+            Ask::CancelBackfill(CancelBackfill { backfill, reason }) => {
+                CancelBackfill::reply(self.cancel_backfill(&backfill, by, reason))
             }
-            Ask::Fire(request) => self.fire_now(request, by),
-            Ask::SetRegister { bucket, key, value, reason } => {
+            Ask::PauseBackfill(PauseBackfill { backfill, reason }) => {
+                PauseBackfill::reply(self.pause_backfill(&backfill, by, reason))
+            }
+            Ask::ResumeBackfill(ResumeBackfill { backfill, reason }) => {
+                ResumeBackfill::reply(self.resume_backfill(&backfill, by, reason))
+            }
+            Ask::PrioritiseBackfill(PrioritiseBackfill { backfill, priority, reason }) => {
+                PrioritiseBackfill::reply(self.prioritise_backfill(&backfill, priority, by, reason))
+            }
+            Ask::RerunBackfill(RerunBackfill { backfill, reason }) => {
+                RerunBackfill::reply(self.rerun_backfill(&backfill, by, reason))
+            }
+            Ask::Tell(Tell { facts }) => Tell::reply(Ok(self.told(&by, facts, past)?)),
+            Ask::CreateSchedules(CreateSchedules { new, reason }) => {
+                CreateSchedules::reply(self.create_schedules(new, &Mandate { by, reason }))
+            }
+            Ask::ChangeSchedule(ChangeSchedule { changed, reason }) => {
+                ChangeSchedule::reply(self.change_schedule(changed, &Mandate { by, reason }))
+            }
+            Ask::DeleteSchedules(DeleteSchedules { schedules, reason }) => {
+                DeleteSchedules::reply(self.delete_schedules(&schedules, &Mandate { by, reason }))
+            }
+            Ask::Enable(Enable { schedule, reason }) => Enable::reply(self.enable(&schedule, &Mandate { by, reason })),
+            Ask::Disable(Disable { schedule, reason }) => {
+                Disable::reply(self.disable(&schedule, &Mandate { by, reason }))
+            }
+            Ask::EnableChanged(EnableChanged { schedules, range, reason }) => {
+                EnableChanged::reply(self.enable_changed(&schedules, range, &Mandate { by, reason }))
+            }
+            Ask::Fire(request) => FireRequest::reply(self.fire_now(request, by)),
+            Ask::SetRegister(SetRegister { bucket, key, value, reason }) => {
                 self.record_register(bucket, key, value, Mandate { by, reason });
-                Ok(Done::Plainly)
+                SetRegister::reply(Ok(()))
             }
-            Ask::Inspect(slot) => Ok(Done::Inspected(self.inspect(&slot))),
-            Ask::Capacity => Ok(Done::Capacity(self.capacity())),
+            Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.inspect(&slot))),
+            Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.capacity())),
         };
         self.command(Command::Reply { token, reply });
         Ok(())
@@ -77,16 +100,16 @@ impl Core {
     /// Brings into memory what an ask is about, so that answering it finds every slot, wherever it was.
     fn recall_for<E>(&mut self, ask: &Ask, past: PastOf<'_, E>) -> Result<(), E> {
         match ask {
-            Ask::Rerun { slot, .. }
-            | Ask::Kill { slot, .. }
-            | Ask::MarkSucceeded { slot, .. }
-            | Ask::Skip { slot, .. } => self.slots.recall([slot.clone()], past),
+            Ask::Rerun(Rerun { slot, .. })
+            | Ask::Kill(Kill { slot, .. })
+            | Ask::MarkSucceeded(MarkSucceeded { slot, .. })
+            | Ask::Skip(Skip { slot, .. }) => self.slots.recall([slot.clone()], past),
             Ask::RerunDownstream(request) => {
                 self.recall_downstream(std::slice::from_ref(&request.slot), &BTreeSet::new(), past)
             }
             Ask::Submit(request) => self.recall_submitted(request, past),
             Ask::Backfill(request) => self.slots.recall_range(&request.workflow, request.range, past),
-            Ask::RerunBackfill { backfill, .. } => match self.backfills.get(backfill) {
+            Ask::RerunBackfill(RerunBackfill { backfill, .. }) => match self.backfills.get(backfill) {
                 Some(row) => self.slots.recall_range(&row.workflow.clone(), row.range, past),
                 None => Ok(()),
             },
@@ -119,7 +142,7 @@ impl Core {
         no_way.map_or(Ok(()), |why| Err(Refusal::NoJobId(slot.clone(), why)))
     }
 
-    fn rerun(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Reply {
+    fn rerun(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
         self.check_openable(slot)?;
         match self.live(slot).map(|live| live.slot.state) {
             None => self.plan_asked(slot, 0, Some(by), reason),
@@ -131,7 +154,7 @@ impl Core {
                 self.record(slot, SlotEvent::Reopened { by, reason, priority: 0, backfill: None });
             }
         }
-        Ok(Done::Plainly)
+        Ok(())
     }
 
     /// When the workflow of a slot begins, where that is left alone until then.
@@ -145,7 +168,7 @@ impl Core {
         self.cover_slot(slot);
     }
 
-    fn kill(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Reply {
+    fn kill(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
         // A time will come by itself, and may be killed before; a job that nobody opens never comes.
         if slot.key.job().is_some() && self.live(slot).is_none() {
             self.check_slot(slot)?;
@@ -153,22 +176,22 @@ impl Core {
         }
         let state = self.see_to(slot)?;
         let done = self.end(slot, SlotEvent::Killed { by, reason });
-        if done { Ok(Done::Plainly) } else { Err(Refusal::AlreadyFinal(slot.clone(), state)) }
+        if done { Ok(()) } else { Err(Refusal::AlreadyFinal(slot.clone(), state)) }
     }
 
-    fn skip(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Reply {
+    fn skip(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
         let state = self.see_to(slot)?;
         let done = self.end(slot, SlotEvent::SkippedBy { by, reason });
-        if done { Ok(Done::Plainly) } else { Err(Refusal::NotSkippable(slot.clone(), state)) }
+        if done { Ok(()) } else { Err(Refusal::NotSkippable(slot.clone(), state)) }
     }
 
-    fn mark_succeeded(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Reply {
+    fn mark_succeeded(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
         if let Some(live) = self.live(slot).filter(|live| live.slot.run_alive) {
             return Err(Refusal::RunAlive(slot.clone(), live.slot.last_run));
         }
         self.see_to(slot)?;
         let done = self.record(slot, SlotEvent::MarkedSucceeded { by, reason });
-        if done { Ok(Done::Plainly) } else { Err(Refusal::AlreadySucceeded(slot.clone())) }
+        if done { Ok(()) } else { Err(Refusal::AlreadySucceeded(slot.clone())) }
     }
 
     /// Plans a slot that does not exist, so that something can be done to it; gives its state.
@@ -193,24 +216,24 @@ impl Core {
         done
     }
 
-    pub(crate) fn pause(&mut self, id: &WorkflowId, mandate: &Mandate) -> Reply {
+    pub(crate) fn pause(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
         if self.set_paused(id, true)? {
             let Mandate { by, reason } = mandate.clone();
             self.record_workflow(id, WorkflowEvent::Paused { by, reason });
             self.switched(id, mandate);
             self.wake_all(id);
         }
-        Ok(Done::Plainly)
+        Ok(())
     }
 
-    pub(crate) fn resume(&mut self, id: &WorkflowId, mandate: &Mandate) -> Reply {
+    pub(crate) fn resume(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
         if self.set_paused(id, false)? {
             let Mandate { by, reason } = mandate.clone();
             self.record_workflow(id, WorkflowEvent::Resumed { by, reason });
             self.switched(id, mandate);
             self.wake_all(id);
         }
-        Ok(Done::Plainly)
+        Ok(())
     }
 
     /// Says whether that changed anything.

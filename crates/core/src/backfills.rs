@@ -2,19 +2,18 @@
 //! opening the failures again, cancelling.
 
 use kelos_model::event::{BackfillEvent, Origin};
-use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause};
-use kelos_model::{Actor, BackfillId, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, BackfillId, SlotEvent, SlotRef, SlotState};
 
 use crate::permits::Position;
 use crate::slots::Live;
-use crate::{BackfillRequest, Core, Done, Refusal, Reply};
+use crate::{BackfillOutcome, BackfillRequest, Core, Refusal};
 
 /// Slots that one backfill may touch: they are all planned in one turn.
 pub const LARGEST_BACKFILL: usize = 1_000_000;
 
 impl Core {
-    pub(crate) fn backfill(&mut self, request: &BackfillRequest, by: Actor) -> Reply {
+    pub(crate) fn backfill(&mut self, request: &BackfillRequest, by: Actor) -> Result<BackfillOutcome, Refusal> {
         let task = self.tasks.get(&request.workflow).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(request.workflow.clone()))?;
         if self.backfills.contains_key(&request.id) {
@@ -32,7 +31,7 @@ impl Core {
             self.open(request, &sorted, by);
         }
         let Sorted { created, reopened, adopted, untouched } = sorted;
-        Ok(Done::Backfill { created, reopened, adopted, untouched })
+        Ok(BackfillOutcome { created, reopened, adopted, untouched })
     }
 
     /// Sorts the slots of a backfill by what it does with them.
@@ -143,7 +142,7 @@ impl Core {
         mine.map(|(slot, _)| slot).collect()
     }
 
-    pub(crate) fn pause_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Reply {
+    pub(crate) fn pause_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
         let mut row = self.standing(id)?;
         if row.paused.is_none() {
             self.going_on(id)?;
@@ -151,10 +150,15 @@ impl Core {
             self.change_backfill(row, BackfillEvent::Paused { by, reason });
             self.wake_backfill(id);
         }
-        Ok(Done::Plainly)
+        Ok(())
     }
 
-    pub(crate) fn resume_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Reply {
+    pub(crate) fn resume_backfill(
+        &mut self,
+        id: &BackfillId,
+        by: Actor,
+        reason: Option<String>,
+    ) -> Result<(), Refusal> {
         let mut row = self.standing(id)?;
         if row.paused.is_some() {
             row.paused = None;
@@ -162,7 +166,7 @@ impl Core {
             self.change_backfill(row, BackfillEvent::Resumed { by, reason });
             self.wake_backfill(id);
         }
-        Ok(Done::Plainly)
+        Ok(())
     }
 
     /// Has its slots looked at that have no run, as a pause or its end has it, and puts those that may run in their
@@ -188,10 +192,10 @@ impl Core {
         priority: i32,
         by: Actor,
         reason: Option<String>,
-    ) -> Reply {
+    ) -> Result<(), Refusal> {
         let mut row = self.going_on(id)?;
         if row.priority == priority {
-            return Ok(Done::Plainly);
+            return Ok(());
         }
         row.priority = priority;
         for slot in self.slots_of(&row, |live| !live.slot.state.is_final()) {
@@ -199,11 +203,16 @@ impl Core {
             self.record(&slot, SlotEvent::Prioritised { priority, backfill, by, reason });
         }
         self.change_backfill(row, BackfillEvent::Prioritised { priority, by, reason });
-        Ok(Done::Plainly)
+        Ok(())
     }
 
     /// All slots of its range are in memory for this turn.
-    pub(crate) fn rerun_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Reply {
+    pub(crate) fn rerun_backfill(
+        &mut self,
+        id: &BackfillId,
+        by: Actor,
+        reason: Option<String>,
+    ) -> Result<Vec<SlotRef>, Refusal> {
         let row = self.standing(id)?;
         let failed = |live: &Live| matches!(live.slot.state, SlotState::Failed | SlotState::Expired);
         let mut reopened = self.slots_of(&row, failed);
@@ -213,12 +222,17 @@ impl Core {
         if let Some(slots) = u32::try_from(reopened.len()).ok().filter(|slots| *slots > 0) {
             self.change_backfill(row, BackfillEvent::Reopened { slots, by, reason });
         }
-        Ok(Done::Backfill { created: Vec::new(), reopened, adopted: Vec::new(), untouched: 0 })
+        Ok(reopened)
     }
 
-    pub(crate) fn cancel_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Reply {
+    pub(crate) fn cancel_backfill(
+        &mut self,
+        id: &BackfillId,
+        by: Actor,
+        reason: Option<String>,
+    ) -> Result<(), Refusal> {
         let mut row = match self.standing(id) {
-            Err(Refusal::BackfillCancelled(_)) => return Ok(Done::Plainly),
+            Err(Refusal::BackfillCancelled(_)) => return Ok(()),
             other => other?,
         };
         for slot in self.slots_of(&row, |live| live.slot.state.is_idle()) {
@@ -228,7 +242,7 @@ impl Core {
         row.cancelled_at = Some(self.now);
         row.paused = None;
         self.change_backfill(row, BackfillEvent::Cancelled { by, reason });
-        Ok(Done::Plainly)
+        Ok(())
     }
 }
 
@@ -251,13 +265,5 @@ fn reopens(mode: BackfillMode, state: SlotState) -> bool {
         BackfillMode::Missing => false,
         BackfillMode::Unsuccessful => state != SlotState::Succeeded,
         BackfillMode::All => true,
-    }
-}
-
-impl BackfillRequest {
-    /// A request for what is missing in a range, after current work.
-    #[must_use]
-    pub fn missing(id: BackfillId, workflow: WorkflowId, range: Range) -> Self {
-        BackfillRequest { id, workflow, range, mode: BackfillMode::Missing, priority: -1, reason: None, dry_run: false }
     }
 }

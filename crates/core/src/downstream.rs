@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::past::PastOf;
-use crate::{Core, Done, DownstreamRequest, Refusal, Reply};
+use crate::{Core, DownstreamOutcome, DownstreamRequest, Refusal};
 
 /// Slots that one request may open again: they are all recorded in one turn.
 pub(crate) const LARGEST_DOWNSTREAM: usize = 100_000;
@@ -99,7 +99,11 @@ impl Core {
         all.filter(|dependent| self.check_slot(dependent).is_ok())
     }
 
-    pub(crate) fn rerun_downstream(&mut self, request: &DownstreamRequest, by: &Actor) -> Reply {
+    pub(crate) fn rerun_downstream(
+        &mut self,
+        request: &DownstreamRequest,
+        by: &Actor,
+    ) -> Result<DownstreamOutcome, Refusal> {
         self.check_openable(&request.slot)?;
         let slots = self.downstream(&request.slot);
         if slots.len() > LARGEST_DOWNSTREAM {
@@ -107,13 +111,13 @@ impl Core {
         }
         let tree = self.sort_tree(slots);
         if request.dry_run {
-            return Ok(tree.done());
+            return Ok(tree.outcome());
         }
         if let Some((slot, state)) = tree.killed.first().filter(|_| !request.kill_live) {
             return Err(Refusal::DownstreamLive(slot.clone(), *state, tree.killed.len()));
         }
         self.open_tree(&tree, request, 0, by);
-        Ok(tree.done())
+        Ok(tree.outcome())
     }
 
     /// Sorts a slot and what depends on it by what is done with them.
@@ -164,8 +168,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    fn done(self) -> Done {
-        Done::Downstream {
+    fn outcome(self) -> DownstreamOutcome {
+        DownstreamOutcome {
             created: self.created,
             reopened: self.reopened,
             killed: self.killed.into_iter().map(|(slot, _)| slot).collect(),

@@ -12,14 +12,14 @@ use kelos_model::{
 
 use crate::past::PastOf;
 use crate::plan::TICK;
-use crate::{Core, Done};
+use crate::{Core, FactTally};
 
 /// Who waits for which facts.
 pub(crate) type Listeners = BTreeMap<Subject, BTreeSet<WorkflowId>>;
 
 impl Core {
     /// Stores the facts that are new, and has those collect them who wait for them.
-    pub(crate) fn told<E>(&mut self, by: &Actor, facts: Vec<Fact>, past: PastOf<'_, E>) -> Result<Done, E> {
+    pub(crate) fn told<E>(&mut self, by: &Actor, facts: Vec<Fact>, past: PastOf<'_, E>) -> Result<FactTally, E> {
         let facts: Vec<(Option<FactKey>, Fact)> = facts.into_iter().map(|fact| (fact.name(), fact)).collect();
         self.turn.known.look_up(facts.iter().filter_map(|(name, _)| name.as_ref()), past)?;
         let (mut new, mut known) = (0, 0);
@@ -34,7 +34,7 @@ impl Core {
             self.turn.facts.extend(name.map(|name| (name, seq)));
             self.deliver(&what, Some(seq));
         }
-        Ok(Done::Told { new, known })
+        Ok(FactTally { new, known })
     }
 
     /// Has everybody collect a fact who waits for it.

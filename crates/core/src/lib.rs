@@ -16,6 +16,7 @@ mod asks;
 mod awaited;
 mod backfills;
 mod capacity;
+mod config;
 mod constraints;
 mod definitions;
 mod dirty;
@@ -24,6 +25,7 @@ mod downstream;
 mod facts;
 mod firing;
 mod gate;
+mod inspection;
 mod jobs;
 mod memory;
 mod parents;
@@ -34,7 +36,9 @@ mod port;
 mod probes;
 mod programs;
 mod record;
+mod refusal;
 mod relations;
+mod requests;
 mod restore;
 mod runs;
 mod schedules;
@@ -52,15 +56,21 @@ use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
-pub use port::{
-    Ask, BackfillRequest, Command, Config, DEPLOYMENTS, Deployment, Done, DownstreamRequest, FireRequest, Input,
-    Inspection, Offer, Only, Refusal, Reply, Restored, Rows, Step, SubmitRequest, Submitted, WORKER,
+pub use port::{Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Restored, Rows, Step, WORKER};
+pub use requests::{
+    AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
+    Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableChanged, FactTally, FireRequest, Inspect,
+    InspectCapacity, Kill, MarkSucceeded, Pause, PauseBackfill, PrioritiseBackfill, Reply, Request, Rerun,
+    RerunBackfill, Resume, ResumeBackfill, SetRegister, Skip, SubmitRequest, Submitted, Tell,
 };
 
 pub use backfills::LARGEST_BACKFILL;
 pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter};
+pub use config::Config;
+pub use inspection::Inspection;
 pub use past::Past;
 pub use permits::POOL_PATIENCE;
+pub use refusal::Refusal;
 pub use runs::jitter_seed;
 
 use dirty::Dirty;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use kelos_model::event::Abort;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::Keys;
-use kelos_model::{Actor, SlotEvent, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::asks::{Mandate, split};
-use crate::port::{DEPLOYMENTS, Deployment, FireRequest};
-use crate::{Core, Done, Refusal, Reply};
+use crate::port::{DEPLOYMENTS, Deployment};
+use crate::{Core, FireRequest, Refusal};
 
 type Definitions = BTreeMap<WorkflowId, Arc<Workflow>>;
 
@@ -84,14 +84,14 @@ impl Core {
         Arc::new(bound)
     }
 
-    pub(crate) fn create_schedules(&mut self, new: Vec<Arc<Workflow>>, mandate: &Mandate) -> Reply {
+    pub(crate) fn create_schedules(&mut self, new: Vec<Arc<Workflow>>, mandate: &Mandate) -> Result<(), Refusal> {
         for one in &new {
             self.check_new(one)?;
         }
         for one in new {
             self.put_schedule(one, mandate);
         }
-        Ok(Done::Plainly)
+        Ok(())
     }
 
     fn check_new(&self, new: &Workflow) -> Result<(), Refusal> {
@@ -117,7 +117,7 @@ impl Core {
         self.define_alone(&id, &bound, mandate);
     }
 
-    pub(crate) fn change_schedule(&mut self, changed: Arc<Workflow>, mandate: &Mandate) -> Reply {
+    pub(crate) fn change_schedule(&mut self, changed: Arc<Workflow>, mandate: &Mandate) -> Result<(), Refusal> {
         self.event_schedule(&changed.id)?;
         let Keys::Events(events) = &changed.keys else { return Err(Refusal::NoEventSchedule(changed.id.clone())) };
         self.check_program(&changed.id, &events.program)?;
@@ -126,17 +126,17 @@ impl Core {
         self.abort_pending(&id, Abort::Changed, Some(mandate));
         self.put_schedule(changed, mandate);
         self.touch(&id);
-        Ok(Done::Plainly)
+        Ok(())
     }
 
-    pub(crate) fn delete_schedules(&mut self, gone: &[WorkflowId], mandate: &Mandate) -> Reply {
+    pub(crate) fn delete_schedules(&mut self, gone: &[WorkflowId], mandate: &Mandate) -> Result<(), Refusal> {
         for id in gone {
             self.event_schedule(id)?;
         }
         for id in gone {
             self.remove(id, Some(mandate));
         }
-        Ok(Done::Plainly)
+        Ok(())
     }
 
     /// Whether a present event schedule is disabled.
@@ -145,21 +145,26 @@ impl Core {
         task.map(|task| task.row.paused).ok_or_else(|| Refusal::NoEventSchedule(id.clone()))
     }
 
-    pub(crate) fn enable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Reply {
+    pub(crate) fn enable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
         if !self.event_schedule(id)? {
             return Err(Refusal::AlreadyEnabled(id.clone()));
         }
         self.resume(id, mandate)
     }
 
-    pub(crate) fn disable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Reply {
+    pub(crate) fn disable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
         if self.event_schedule(id)? {
             return Err(Refusal::AlreadyDisabled(id.clone()));
         }
         self.pause(id, mandate)
     }
 
-    pub(crate) fn enable_changed(&mut self, schedules: &[WorkflowId], range: Range, mandate: &Mandate) -> Reply {
+    pub(crate) fn enable_changed(
+        &mut self,
+        schedules: &[WorkflowId],
+        range: Range,
+        mandate: &Mandate,
+    ) -> Result<Vec<WorkflowId>, Refusal> {
         let is_meant = |id: &&WorkflowId| {
             let task = self.tasks.get(*id).filter(|task| task.row.present && task.row.paused);
             let task = task.filter(|task| task.row.definition.keys.events().is_some());
@@ -169,7 +174,7 @@ impl Core {
         for id in &meant {
             self.resume(id, mandate)?;
         }
-        Ok(Done::Enabled(meant))
+        Ok(meant)
     }
 
     /// What being enabled or disabled means to an event schedule, beside its being paused or not.
@@ -205,7 +210,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn fire_now(&mut self, request: FireRequest, by: Actor) -> Reply {
+    pub(crate) fn fire_now(&mut self, request: FireRequest, by: Actor) -> Result<SlotRef, Refusal> {
         let FireRequest { workflow, arguments, unconstrained, reason } = request;
         let task = self.tasks.get(&workflow).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(workflow.clone()))?;
@@ -217,7 +222,7 @@ impl Core {
         }
         let slot = self.open_moment(&workflow, SlotEvent::planned(kelos_model::event::Origin::Request, 0));
         self.record(&slot, SlotEvent::FiredBy { by, reason, arguments, unconstrained });
-        Ok(Done::Fired(slot))
+        Ok(slot)
     }
 
     /// Notes when an event schedule came to be, or was changed by deployment, and ends what it had pending then.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kelos_model::{Actor, SlotRef};
 
 use crate::past::PastOf;
-use crate::{Core, Done, DownstreamRequest, Reply, SubmitRequest, Submitted};
+use crate::{Core, DownstreamRequest, Refusal, SubmitRequest, Submitted};
 
 impl Core {
     /// Brings jobs into memory that are submitted, and of those that are opened again what depends on them.
@@ -20,11 +20,11 @@ impl Core {
         self.recall_downstream(&ended, &opened, past)
     }
 
-    pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &Actor) -> Reply {
+    pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &Actor) -> Result<Vec<Submitted>, Refusal> {
         for job in &request.jobs {
             self.check_openable(job)?;
         }
-        Ok(Done::Submitted(request.jobs.iter().map(|job| self.submit_one(job, request, by)).collect()))
+        Ok(request.jobs.iter().map(|job| self.submit_one(job, request, by)).collect())
     }
 
     fn submit_one(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> Submitted {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos::turn::Turns;
-use kelos_core::{Ask, Command, Config, Input, Offer, SubmitRequest};
+use kelos_core::{Command, Config, Input, Offer, SubmitRequest};
 use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member, Wanted};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
@@ -87,7 +87,7 @@ impl World {
 
     fn submit(&mut self, jobs: Vec<SlotRef>) -> Done<Vec<RunId>> {
         let request = SubmitRequest { jobs, priority: 0, readd: false, reason: None };
-        self.turn(vec![Input::Asked { token: 0, by: Actor::person("bench"), ask: Ask::Submit(request) }])
+        self.turn(vec![Input::Asked { token: 0, by: Actor::person("bench"), ask: request.into() }])
     }
 
     fn started(&mut self, runs: &[RunId]) -> Done<()> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Ask, Done, Inspection};
+use kelos_core::{Inspect, Inspection};
 use kelos_model::event::{Event, Origin};
 use kelos_model::reason;
 use kelos_model::time::{CronSchedule, ScheduleProblem, text};
@@ -171,9 +171,9 @@ impl Why {
 async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
     // What memory knows is an extra: an engine that is busy or stands by does not hold the answer back.
     let by = Actor::system("why");
-    let asked = handle.ask(&by, Ask::Inspect(slot.clone()));
+    let asked = handle.ask(&by, Inspect { slot: slot.clone() });
     match tokio::time::timeout(std::time::Duration::from_secs(1), asked).await {
-        Ok(Ok(Done::Inspected(inspection))) => Some(inspection),
+        Ok(Ok(inspection)) => Some(inspection),
         _ => None,
     }
 }

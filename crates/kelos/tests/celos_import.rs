@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::celos_db::{Database, Found, Record, Status, Tree, TreeFile};
-use kelos::core::{Ask, Command, Config, Input, SubmitRequest};
+use kelos::core::{Ask, Command, Config, Input, Pause, Rerun, Resume, SetRegister, SubmitRequest};
 use kelos::export::{ExportError, ExportOptions, Exported, export};
 use kelos::import::{Definitions, ImportError, ImportOptions, Imported, ImportedWorkflow, PauseFate, import};
 use kelos::model::jobs::{JobKeys, JobTemplate};
@@ -402,11 +402,11 @@ fn what_kelos_did_since_is_kept() {
     take(&mut store, celos.path(), &definitions(&all), &options());
     drop(store);
     let mut scheduler = Scheduler::start(&disk, &all, at(NOW));
-    let ask = |ask| Input::Asked { token: 1, by: Actor::person("ann"), ask };
-    scheduler.feed(at(NOW), ask(Ask::Rerun { slot: slot("w", "2016-02-10T08:00Z"), reason: None }));
-    scheduler.feed(at(NOW), ask(Ask::Resume { workflow: named("w"), reason: None }));
-    let gone = Ask::SetRegister { bucket: "some bucket".to_owned(), key: "käy".to_owned(), value: None, reason: None };
-    scheduler.feed(at(NOW), ask(gone));
+    let ask = |ask: Ask| Input::Asked { token: 1, by: Actor::person("ann"), ask };
+    scheduler.feed(at(NOW), ask(Rerun { slot: slot("w", "2016-02-10T08:00Z"), reason: None }.into()));
+    scheduler.feed(at(NOW), ask(Resume { workflow: named("w"), reason: None }.into()));
+    let gone = SetRegister { bucket: "some bucket".to_owned(), key: "käy".to_owned(), value: None, reason: None };
+    scheduler.feed(at(NOW), ask(gone.into()));
     scheduler.stop();
     let mut store = MemoryStore::on(&disk);
     // Meanwhile Celos went on, too.
@@ -498,9 +498,9 @@ fn jobs_with_ids_are_left_out_and_named() {
     let mut scheduler = Scheduler::start(&disk, &[Arc::new(jobs), hourly("w", "oozie")], at(NOW));
     let job = SlotRef::job(named("jobs"), "7".into());
     let request = SubmitRequest { jobs: vec![job], priority: 0, readd: false, reason: None };
-    scheduler.feed(at(NOW), Input::Asked { token: 1, by: Actor::person("ann"), ask: Ask::Submit(request) });
-    let paused = Ask::Pause { workflow: named("jobs"), reason: None };
-    scheduler.feed(at(NOW), Input::Asked { token: 2, by: Actor::person("ann"), ask: paused });
+    scheduler.feed(at(NOW), Input::Asked { token: 1, by: Actor::person("ann"), ask: request.into() });
+    let paused = Pause { workflow: named("jobs"), reason: None };
+    scheduler.feed(at(NOW), Input::Asked { token: 2, by: Actor::person("ann"), ask: paused.into() });
     scheduler.stop();
     let target = tempfile::tempdir().unwrap();
     let exported = export_to(&mut MemoryStore::on(&disk), target.path(), false).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos::core::{Ask, Config, Refusal};
+use kelos::core::{ChangeSchedule, Config, CreateSchedules, Enable, Refusal, Request};
 use kelos::engine::{self, AskError, EngineParts, Handle, Pace, Status};
 use kelos::executor::Executors;
 use kelos::job::NoFunctions;
@@ -74,12 +74,12 @@ impl Living {
     /// Loads the files, and waits until the engine has taken them in.
     async fn load(&self) {
         self.scripts.reload(&self.handle);
-        let nobody = self.ask(Ask::Enable { schedule: id("nobody"), reason: None }).await;
+        let nobody = self.ask(Enable { schedule: id("nobody"), reason: None }).await;
         assert!(matches!(nobody, Err(AskError::Refused(Refusal::NoEventSchedule(_)))), "{nobody:?}");
     }
 
-    async fn ask(&self, ask: Ask) -> Result<(), AskError> {
-        self.handle.ask(&Actor::person("test"), ask).await.map(drop)
+    async fn ask(&self, request: impl Request) -> Result<(), AskError> {
+        self.handle.ask(&Actor::person("test"), request).await.map(drop)
     }
 
     fn row(&self, name: &str) -> Option<WorkflowRow> {
@@ -107,12 +107,11 @@ impl Living {
             trigger: Trigger::Partitions { dataset: "ds".into(), count },
             ..Workflow::keyed(id(name), Keys::Events(Box::new(keys)), Job::new("command", serde_json::Map::new()))
         });
-        let ask = if is_new {
-            Ask::CreateSchedules { new: vec![schedule], reason: None }
-        } else {
-            Ask::ChangeSchedule { changed: schedule, reason: None }
+        let asked = match is_new {
+            true => self.ask(CreateSchedules { new: vec![schedule], reason: None }).await,
+            false => self.ask(ChangeSchedule { changed: schedule, reason: None }).await,
         };
-        self.ask(ask).await.unwrap();
+        asked.unwrap();
     }
 }
 
@@ -133,7 +132,7 @@ async fn what_people_changed_holds_until_the_file_changes() {
     let living = house.start().await;
     assert_eq!(living.names(), ["shop.s", "shop.wf"]);
     assert!(living.row("shop.s").unwrap().paused);
-    living.ask(Ask::Enable { schedule: id("shop.s"), reason: None }).await.unwrap();
+    living.ask(Enable { schedule: id("shop.s"), reason: None }).await.unwrap();
     living.change("shop.s", 7, false).await;
     living.change("shop.own", 5, true).await;
     // Another file is no deployment of this one, and neither is a restart.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::{Ask, Config, Refusal};
+use kelos::core::{Config, Kill, Pause, Refusal, Rerun};
 use kelos::engine::{self, AskError, EngineParts, Handle, Pace, Status};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::job::NoFunctions;
@@ -166,7 +166,7 @@ async fn a_step_ends_whatever_becomes_of_the_runs_before_it() {
     handle.define(vec![of("a", "held"), of("b", "gone")], BTreeMap::new()).unwrap();
     handle.step(at("2016-01-01T00:30Z"), None).await.unwrap();
     let killed = SlotRef::at(named("b"), at("2016-01-01T00:00Z"));
-    handle.ask(&Actor::person("me"), Ask::Kill { slot: killed, reason: None }).await.unwrap();
+    handle.ask(&Actor::person("me"), Kill { slot: killed, reason: None }).await.unwrap();
     held.going.lock().unwrap().clear();
 
     let step = handle.step(at("2016-01-01T12:30Z"), None);
@@ -208,18 +208,17 @@ async fn people_are_answered_after_the_commit_and_refused_with_a_reason() {
     let handle = start(Box::new(MemoryStore::new()), &executor, Pace::Stepped, vec![hourly("a", Trigger::Always)]);
     handle.step(at("2016-01-01T01:30Z"), None).await.unwrap();
     let slot = SlotRef::at(named("a"), at("2016-01-01T00:00Z"));
-    let rerun = handle.ask(&Actor::person("me"), Ask::Rerun { slot: slot.clone(), reason: None }).await;
+    let rerun = handle.ask(&Actor::person("me"), Rerun { slot: slot.clone(), reason: None }).await;
     assert!(matches!(rerun, Err(AskError::Refused(Refusal::StillLive(_, SlotState::Running)))), "{rerun:?}");
     handle
-        .ask(&Actor::person("me"), Ask::Kill { slot: slot.clone(), reason: Some("wrong input".to_owned()) })
+        .ask(&Actor::person("me"), Kill { slot: slot.clone(), reason: Some("wrong input".to_owned()) })
         .await
         .unwrap();
     assert_eq!(state(&handle, "a", "2016-01-01T00:00Z"), Some(SlotState::Killed));
     let why = kelos::why::why(&handle, &slot, None).await.unwrap();
     assert!(why.headline.contains("killed by me") && why.headline.contains("wrong input"), "{}", why.headline);
     let off = SlotRef::at(named("a"), at("2016-01-01T00:30Z"));
-    let refused =
-        handle.ask(&Actor::person("me"), Ask::Rerun { slot: off, reason: None }).await.unwrap_err().to_string();
+    let refused = handle.ask(&Actor::person("me"), Rerun { slot: off, reason: None }).await.unwrap_err().to_string();
     assert!(refused.contains("not a time of its workflow's schedule"), "{refused}");
     handle.stop().await;
 }
@@ -232,7 +231,7 @@ async fn a_slot_that_does_not_exist_has_one_definite_reason() {
     let definitions = vec![hourly("a", Trigger::Always), hourly("resting", Trigger::Always), Arc::new(lost)];
     let handle = start(Box::new(MemoryStore::new()), &executor, Pace::Stepped, definitions);
     handle.step(at("2016-02-01T00:30Z"), None).await.unwrap();
-    handle.ask(&Actor::person("me"), Ask::Pause { workflow: named("resting"), reason: None }).await.unwrap();
+    handle.ask(&Actor::person("me"), Pause { workflow: named("resting"), reason: None }).await.unwrap();
     handle.step(at("2016-02-01T01:30Z"), None).await.unwrap();
     let told = async |id: &str, time: &str, then: Option<&str>| {
         let slot = SlotRef::at(named(id), at(time));
@@ -288,17 +287,14 @@ async fn a_second_server_on_the_same_database_stands_by_and_takes_over() {
     first.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
     let second = start(open(), &executor, Pace::ByItself, vec![hourly("a", Trigger::Always)]);
     second.watch_status().wait_for(|status| *status == Status::Standby).await.unwrap();
-    let refused = second
-        .ask(&Actor::person("me"), Ask::Pause { workflow: named("a"), reason: None })
-        .await
-        .unwrap_err()
-        .to_string();
+    let refused =
+        second.ask(&Actor::person("me"), Pause { workflow: named("a"), reason: None }).await.unwrap_err().to_string();
     assert!(refused.contains("standby"), "{refused}");
     until(&first, "running", |handle| state(handle, "a", "2016-01-01T01:00Z") == Some(SlotState::Running)).await;
     assert_eq!(state(&second, "a", "2016-01-01T01:00Z"), Some(SlotState::Running), "a standby reads");
     first.stop().await;
     second.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
-    second.ask(&Actor::person("me"), Ask::Pause { workflow: named("a"), reason: None }).await.unwrap();
+    second.ask(&Actor::person("me"), Pause { workflow: named("a"), reason: None }).await.unwrap();
     second.stop().await;
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos::core::{Ask, Done, FireRequest, Input};
+use kelos::core::{FireRequest, Input};
 use kelos::executor::{CommandExecutor, Executor as _, Reports, run_ref};
 use kelos::local::RunSpec;
 use kelos::model::run::Report;
@@ -70,10 +70,7 @@ impl Bench {
         status.wait_for(leads).await.unwrap();
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let request = FireRequest { workflow: named(id), arguments, unconstrained: false, reason: None };
-        match self.node.handle().ask(&Actor::person("test"), Ask::Fire(request)).await.unwrap() {
-            Done::Fired(slot) => slot,
-            other => panic!("expected a slot, not {other:?}"),
-        }
+        self.node.handle().ask(&Actor::person("test"), request).await.unwrap()
     }
 
     /// Waits until a slot of a workflow has ended; gives its name, its state and the output of its first run.

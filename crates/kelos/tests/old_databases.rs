@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos::core::{Ask, Config, FireRequest};
+use kelos::core::{Config, FactTally, FireRequest, Tell};
 use kelos::engine::{self, EngineParts, Handle, Pace};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::job::NoFunctions;
@@ -110,10 +110,10 @@ async fn what_was_collected_before_counts_on() {
     );
     let what = Occurrence::Partitions { dataset: "myDataset".into(), count: 2, keys: Vec::new() };
     let me = Actor::person("me");
-    handle.tell(&me, vec![Fact { source: "cli".into(), key: None, what }]).await.unwrap();
+    handle.ask(&me, Tell { facts: vec![Fact { source: "cli".into(), key: None, what }] }).await.unwrap();
     let second = WorkflowId::new("Triggered.Workflow2").unwrap();
     let fire = FireRequest { workflow: second, arguments: BTreeMap::new(), unconstrained: false, reason: None };
-    handle.ask(&me, Ask::Fire(fire)).await.unwrap();
+    handle.ask(&me, fire).await.unwrap();
     step(&handle, "2026-11-22T21:40Z").await;
     for schedule in [half, "Triggered.Workflow1AndWorkflow2CompletedSchedule"] {
         let rows = slots(&handle, schedule);
@@ -123,7 +123,8 @@ async fn what_was_collected_before_counts_on() {
     // What a fact was named is known still.
     let what = Occurrence::Partitions { dataset: "myDataset".into(), count: 1, keys: Vec::new() };
     let again = Fact { source: "cli".into(), key: Some("p1".into()), what };
-    assert_eq!(handle.tell(&me, vec![again]).await.unwrap(), (0, 1));
+    let told = handle.ask(&me, Tell { facts: vec![again] }).await.unwrap();
+    assert_eq!(told, FactTally { new: 0, known: 1 });
     agrees(&**handle.reader());
     handle.stop().await;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos::core::{Ask, Done};
+use kelos::core::Request;
 use kelos::executor::Reports;
 use kelos::model::{Actor, Probe, ProbeAnswer};
 use kelos::prober::Prober;
@@ -143,8 +143,8 @@ impl App {
         }
     }
 
-    pub(crate) async fn ask(&self, by: &Actor, ask: Ask) -> Result<Done, AskError> {
-        self.handle().ask(by, ask).await
+    pub(crate) async fn ask<R: Request>(&self, by: &Actor, request: R) -> Result<R::Answer, AskError> {
+        self.handle().ask(by, request).await
     }
 
     /// Waits until the engine has taken in, and committed, everything that was sent to it before.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use kelos::core::Ask;
+use kelos::core::SetRegister;
 use kelos::model::id::is_invisible;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Event, WorkflowId};
@@ -180,9 +180,9 @@ fn by_project(workflows: &[WorkflowRow]) -> Vec<Group> {
 }
 
 /// What to ask of the engine so that these groups hold; without any, the file's or those by project.
-pub(crate) fn ask(groups: Option<&Groups>) -> Ask {
+pub(crate) fn request(groups: Option<&Groups>) -> SetRegister {
     let value = groups.and_then(Groups::value);
-    Ask::SetRegister { bucket: REGISTER.0.to_owned(), key: REGISTER.1.to_owned(), value, reason: None }
+    SetRegister { bucket: REGISTER.0.to_owned(), key: REGISTER.1.to_owned(), value, reason: None }
 }
 
 /// Whether an event says that other groups hold.

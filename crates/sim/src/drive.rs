@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
-use kelos_core::{Ask, Command, DEPLOYMENTS, Input, WORKER};
+use kelos_core::{Ask, Command, DEPLOYMENTS, Input, SetRegister, WORKER};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
@@ -337,7 +337,8 @@ impl Drive {
         let later = self.clock() + SignedDuration::from_hours(24);
         let lease = other.lease("another", later, 10_000).map_err(|error| format!("failed to {error}"))?;
         lease.ok_or("a stalled leader could not be overtaken")?;
-        let ask = Ask::SetRegister { bucket: "b".to_owned(), key: "k".to_owned(), value: None, reason: None };
+        let ask =
+            Ask::SetRegister(SetRegister { bucket: "b".to_owned(), key: "k".to_owned(), value: None, reason: None });
         let input = Input::Asked { token: 0, by: Actor::person("somebody"), ask };
         self.store.per_mille = 0;
         let clock = self.clock();

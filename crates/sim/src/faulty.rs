@@ -75,7 +75,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use kelos::turn::Turns;
-    use kelos_core::{Ask, Input};
+    use kelos_core::{Ask, Input, Kill};
     use kelos_model::{Actor, SlotRef};
 
     use super::*;
@@ -92,7 +92,7 @@ mod tests {
         let slot = SlotRef::at(all[0].id.clone(), now);
         turns.turn(&mut store, now, [Input::Definitions { all, deployed: BTreeMap::new() }]).unwrap();
         store.per_mille = 1000;
-        let ask = Ask::Kill { slot, reason: None };
+        let ask = Ask::Kill(Kill { slot, reason: None });
         let failed = turns.turn(&mut store, now, [Input::Asked { token: 0, by: Actor::person("somebody"), ask }]);
         let is_of_the_read =
             |error: StoreError| matches!(error, StoreError::Medium { doing, .. } if doing == "recall slots");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
-use kelos_core::{Ask, Command, Input};
+use kelos_core::{Ask, ChangeSchedule, Command, CreateSchedules, Input};
 use kelos_model::run::Report;
 use kelos_model::workflow::Keys;
 use kelos_model::{Actor, Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
@@ -123,8 +123,8 @@ fn redefines_jobs(workload: &Workload) -> bool {
 /// The definitions of files, and those that people make.
 fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Workflow>> {
     let asked = workload.asks.iter_mut().flat_map(|(_, ask)| match ask {
-        Ask::CreateSchedules { new, .. } => &mut new[..],
-        Ask::ChangeSchedule { changed, .. } => std::slice::from_mut(changed),
+        Ask::CreateSchedules(CreateSchedules { new, .. }) => &mut new[..],
+        Ask::ChangeSchedule(ChangeSchedule { changed, .. }) => std::slice::from_mut(changed),
         _ => &mut [],
     });
     workload.definitions.iter_mut().flat_map(|(_, all)| all).chain(asked)

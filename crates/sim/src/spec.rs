@@ -6,7 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, Deployment, DownstreamRequest};
+use kelos_core::{
+    Ask, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Deployment, Disable, DownstreamRequest,
+    Enable, EnableChanged, Kill, MarkSucceeded, Pause, PauseBackfill, PrioritiseBackfill, Rerun, RerunBackfill, Resume,
+    ResumeBackfill, Skip, Tell,
+};
 use kelos_model::facts::Tally;
 use kelos_model::retry::OnUnknown;
 use kelos_model::template::KeyValues;
@@ -398,19 +402,23 @@ impl Spec {
 
     fn comply(&mut self, ask: &Ask, now: Timestamp) -> Vec<RunId> {
         match ask {
-            Ask::Pause { workflow: id, .. } | Ask::Resume { workflow: id, .. } if self.workflows.contains_key(id) => {
-                self.switch(id, matches!(ask, Ask::Pause { .. }), now);
+            Ask::Pause(Pause { workflow: id, .. }) | Ask::Resume(Resume { workflow: id, .. })
+                if self.workflows.contains_key(id) =>
+            {
+                self.switch(id, matches!(ask, Ask::Pause(_)), now);
             }
-            Ask::Enable { schedule: id, .. } | Ask::Disable { schedule: id, .. } if self.is_event_schedule(id) => {
-                self.switch(id, matches!(ask, Ask::Disable { .. }), now);
+            Ask::Enable(Enable { schedule: id, .. }) | Ask::Disable(Disable { schedule: id, .. })
+                if self.is_event_schedule(id) =>
+            {
+                self.switch(id, matches!(ask, Ask::Disable(_)), now);
             }
-            Ask::EnableChanged { schedules, range, .. } => self.enable_changed(schedules, *range, now),
-            Ask::CreateSchedules { new, .. } => self.create(new, now),
-            Ask::ChangeSchedule { changed, .. } => self.change(changed, now),
-            Ask::DeleteSchedules { schedules: gone, .. } => self.delete(gone, now),
+            Ask::EnableChanged(EnableChanged { schedules, range, .. }) => self.enable_changed(schedules, *range, now),
+            Ask::CreateSchedules(CreateSchedules { new, .. }) => self.create(new, now),
+            Ask::ChangeSchedule(ChangeSchedule { changed, .. }) => self.change(changed, now),
+            Ask::DeleteSchedules(DeleteSchedules { schedules: gone, .. }) => self.delete(gone, now),
             Ask::Fire(request) => self.fire_now(request, now),
-            Ask::Tell(facts) => self.tell(facts, now),
-            Ask::Rerun { slot, .. } if self.has(slot) && !self.apps.is_hopeless(slot) => {
+            Ask::Tell(Tell { facts }) => self.tell(facts, now),
+            Ask::Rerun(Rerun { slot, .. }) if self.has(slot) && !self.apps.is_hopeless(slot) => {
                 let has_begun = self.has_begun(slot);
                 match self.slots.get_mut(slot) {
                     None => {
@@ -425,10 +433,10 @@ impl Spec {
                 }
             }
             // A job that nobody opened never comes, so there is nothing to kill.
-            Ask::Kill { slot, .. } if slot.key.job().is_some() && !self.slots.contains_key(slot) => {}
-            Ask::Kill { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Killed, now),
-            Ask::Skip { slot, .. } if self.can_be(slot) => return self.end(slot, SlotState::Skipped, now),
-            Ask::MarkSucceeded { slot, .. } if self.can_be(slot) => {
+            Ask::Kill(Kill { slot, .. }) if slot.key.job().is_some() && !self.slots.contains_key(slot) => {}
+            Ask::Kill(Kill { slot, .. }) if self.can_be(slot) => return self.end(slot, SlotState::Killed, now),
+            Ask::Skip(Skip { slot, .. }) if self.can_be(slot) => return self.end(slot, SlotState::Skipped, now),
+            Ask::MarkSucceeded(MarkSucceeded { slot, .. }) if self.can_be(slot) => {
                 let state = self.slots.entry(slot.clone()).or_insert_with(|| SpecSlot::requested(now));
                 if !state.alive && state.state != SlotState::Succeeded {
                     state.state = SlotState::Succeeded;
@@ -441,13 +449,17 @@ impl Spec {
                 return self.rerun_downstream(request, now);
             }
             Ask::Backfill(request) if !request.dry_run => self.backfill(request, now),
-            Ask::PauseBackfill { backfill, .. } => self.change_backfill(backfill, true, |row| row.paused = true),
-            Ask::ResumeBackfill { backfill, .. } => self.change_backfill(backfill, false, |row| row.paused = false),
-            Ask::PrioritiseBackfill { backfill, priority, .. } => {
+            Ask::PauseBackfill(PauseBackfill { backfill, .. }) => {
+                self.change_backfill(backfill, true, |row| row.paused = true)
+            }
+            Ask::ResumeBackfill(ResumeBackfill { backfill, .. }) => {
+                self.change_backfill(backfill, false, |row| row.paused = false)
+            }
+            Ask::PrioritiseBackfill(PrioritiseBackfill { backfill, priority, .. }) => {
                 self.change_backfill(backfill, true, |row| row.priority = *priority);
             }
-            Ask::RerunBackfill { backfill, .. } => self.rerun_backfill(backfill, now),
-            Ask::CancelBackfill { backfill, .. } => self.cancel_backfill(backfill),
+            Ask::RerunBackfill(RerunBackfill { backfill, .. }) => self.rerun_backfill(backfill, now),
+            Ask::CancelBackfill(CancelBackfill { backfill, .. }) => self.cancel_backfill(backfill),
             _ => {}
         }
         Vec::new()

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, Config, Deployment, DownstreamRequest};
+use kelos_core::{
+    Ask, BackfillRequest, CancelBackfill, Config, Deployment, DownstreamRequest, Kill, MarkSucceeded, Pause,
+    PauseBackfill, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip,
+};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
@@ -230,8 +233,8 @@ fn later_asks(seed: u64, names: &[WorkflowId], start: Timestamp, end: Timestamp)
 fn later_ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> (Timestamp, Ask) {
     let (at, slot) = some_slot(rng, names, start, end);
     let ask = match rng.below(5) {
-        0 => Ask::MarkSucceeded { slot, reason: None },
-        1 => Ask::Skip { slot, reason: None },
+        0 => Ask::MarkSucceeded(MarkSucceeded { slot, reason: None }),
+        1 => Ask::Skip(Skip { slot, reason: None }),
         _ => Ask::RerunDownstream(DownstreamRequest {
             slot,
             reason: None,
@@ -281,14 +284,14 @@ fn backfill_of(
 fn change_of(rng: &mut Rng, backfill: BackfillId) -> Ask {
     let reason = None;
     match rng.below(12) {
-        0..=4 => Ask::PauseBackfill { backfill, reason },
-        5..=7 => Ask::ResumeBackfill { backfill, reason },
+        0..=4 => Ask::PauseBackfill(PauseBackfill { backfill, reason }),
+        5..=7 => Ask::ResumeBackfill(ResumeBackfill { backfill, reason }),
         8 | 9 => {
             let priority = i32::try_from(rng.between(-3, 3)).unwrap_or(0);
-            Ask::PrioritiseBackfill { backfill, priority, reason }
+            Ask::PrioritiseBackfill(PrioritiseBackfill { backfill, priority, reason })
         }
-        10 => Ask::RerunBackfill { backfill, reason },
-        _ => Ask::CancelBackfill { backfill, reason },
+        10 => Ask::RerunBackfill(RerunBackfill { backfill, reason }),
+        _ => Ask::CancelBackfill(CancelBackfill { backfill, reason }),
     }
 }
 
@@ -304,10 +307,10 @@ fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) ->
     let (at, slot) = some_slot(rng, names, start, end);
     let (workflow, time) = (slot.workflow.clone(), slot.key.scheduled_at());
     let ask = match rng.below(8) {
-        0..=2 => Ask::Rerun { slot, reason: None },
-        3 | 4 => Ask::Kill { slot, reason: None },
-        5 => Ask::Pause { workflow, reason: None },
-        6 => Ask::Resume { workflow, reason: None },
+        0..=2 => Ask::Rerun(Rerun { slot, reason: None }),
+        3 | 4 => Ask::Kill(Kill { slot, reason: None }),
+        5 => Ask::Pause(Pause { workflow, reason: None }),
+        6 => Ask::Resume(Resume { workflow, reason: None }),
         _ => Ask::Backfill(BackfillRequest {
             id: BackfillId::new(&format!("b{}", rng.below(1000))).unwrap_or_else(|_| unreachable!("a plain name")),
             workflow,

@@ -33,7 +33,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, DownstreamRequest, FireRequest, Input, Only, SubmitRequest};
+use kelos_core::{
+    BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
+    Enable, EnableChanged, FireRequest, Input, Inspect, InspectCapacity, Kill, MarkSucceeded, Only, Pause,
+    PauseBackfill, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip, SubmitRequest, Tell,
+};
 use kelos_model::jobs::{Direction, Feed, JobKeys};
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
@@ -70,24 +74,24 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "define" => define(world, &mut words)?,
         "create" => {
             let schedule = workflow(world, &mut words)?;
-            world.ask(Ask::CreateSchedules { new: vec![schedule], reason: None })
+            world.ask(CreateSchedules { new: vec![schedule], reason: None })
         }
         "change" => {
             let schedule = workflow(world, &mut words)?;
-            world.ask(Ask::ChangeSchedule { changed: schedule, reason: None })
+            world.ask(ChangeSchedule { changed: schedule, reason: None })
         }
-        "delete" => world.ask(Ask::DeleteSchedules { schedules: words.rest_workflows()?, reason: None }),
-        "enable" => world.ask(Ask::Enable { schedule: words.workflow()?, reason: None }),
-        "disable" => world.ask(Ask::Disable { schedule: words.workflow()?, reason: None }),
+        "delete" => world.ask(DeleteSchedules { schedules: words.rest_workflows()?, reason: None }),
+        "enable" => world.ask(Enable { schedule: words.workflow()?, reason: None }),
+        "disable" => world.ask(Disable { schedule: words.workflow()?, reason: None }),
         "reenable" => {
             let range = Range::new(words.time(world)?, words.time(world)?);
-            world.ask(Ask::EnableChanged { schedules: words.rest_workflows()?, range, reason: None })
+            world.ask(EnableChanged { schedules: words.rest_workflows()?, range, reason: None })
         }
         "fire" => {
             let workflow = words.workflow()?;
             let unconstrained = words.words.pop_front().is_some();
             let arguments = BTreeMap::new();
-            world.ask(Ask::Fire(FireRequest { workflow, arguments, unconstrained, reason: None }))
+            world.ask(FireRequest { workflow, arguments, unconstrained, reason: None })
         }
         "deploys" => {
             world.deploys = match words.next("yes, no or keeping")?.as_str() {
@@ -99,23 +103,23 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         }
         "tell" => {
             let facts: Result<Vec<_>, _> = words.words.drain(..).map(|word| events::fact(&word)).collect();
-            world.ask(Ask::Tell(facts?))
+            world.ask(Tell { facts: facts? })
         }
         "remove" => {
             world.defined.remove(&words.workflow()?);
             world.define()
         }
-        "pause" => world.ask(Ask::Pause { workflow: words.workflow()?, reason: None }),
-        "resume" => world.ask(Ask::Resume { workflow: words.workflow()?, reason: None }),
+        "pause" => world.ask(Pause { workflow: words.workflow()?, reason: None }),
+        "resume" => world.ask(Resume { workflow: words.workflow()?, reason: None }),
         "restart" => world.restart(),
         "restore" => world.restore(),
         "load" => world.define(),
         "answer" => answer(world, &mut words)?,
         "report" => report(world, &mut words)?,
-        "rerun" => world.ask(Ask::Rerun { slot: words.slot(world)?, reason: None }),
-        "kill" => world.ask(Ask::Kill { slot: words.slot(world)?, reason: None }),
-        "mark" => world.ask(Ask::MarkSucceeded { slot: words.slot(world)?, reason: None }),
-        "skip" => world.ask(Ask::Skip { slot: words.slot(world)?, reason: None }),
+        "rerun" => world.ask(Rerun { slot: words.slot(world)?, reason: None }),
+        "kill" => world.ask(Kill { slot: words.slot(world)?, reason: None }),
+        "mark" => world.ask(MarkSucceeded { slot: words.slot(world)?, reason: None }),
+        "skip" => world.ask(Skip { slot: words.slot(world)?, reason: None }),
         "downstream" => downstream(world, &mut words)?,
         "submit" => submit(world, &mut words)?,
         "said" => said(world, &mut words)?,
@@ -124,28 +128,28 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             world.config.by_workers = words.next("on or off")? == "on";
             world.restart()
         }
-        "capacity" => world.ask(Ask::Capacity),
-        "inspect" => world.ask(Ask::Inspect(words.slot(world)?)),
+        "capacity" => world.ask(InspectCapacity),
+        "inspect" => world.ask(Inspect { slot: words.slot(world)? }),
         "backfill" => backfill(world, &mut words)?,
         "cancel" => {
             let backfill = words.backfill()?;
-            world.ask(Ask::CancelBackfill { backfill, reason: None })
+            world.ask(CancelBackfill { backfill, reason: None })
         }
         "pause-backfill" => {
             let backfill = words.backfill()?;
-            world.ask(Ask::PauseBackfill { backfill, reason: None })
+            world.ask(PauseBackfill { backfill, reason: None })
         }
         "resume-backfill" => {
             let backfill = words.backfill()?;
-            world.ask(Ask::ResumeBackfill { backfill, reason: None })
+            world.ask(ResumeBackfill { backfill, reason: None })
         }
         "prioritise" => {
             let (backfill, priority) = (words.backfill()?, words.number()?);
-            world.ask(Ask::PrioritiseBackfill { backfill, priority, reason: None })
+            world.ask(PrioritiseBackfill { backfill, priority, reason: None })
         }
         "rerun-backfill" => {
             let backfill = words.backfill()?;
-            world.ask(Ask::RerunBackfill { backfill, reason: None })
+            world.ask(RerunBackfill { backfill, reason: None })
         }
         "show" => show(world, &mut words),
         "window" | "limit" | "at-once" | "executors" | "ticks" => configure(world, &verb, &mut words)?,
@@ -377,7 +381,7 @@ fn submit(world: &mut World, words: &mut Script) -> Said {
             job => request.jobs.push(slot(world, job)?),
         }
     }
-    Ok(world.ask(Ask::Submit(request)))
+    Ok(world.ask(request))
 }
 
 fn said(world: &mut World, words: &mut Script) -> Said {
@@ -466,7 +470,7 @@ fn downstream(world: &mut World, words: &mut Script) -> Said {
             other => return Err(format!("not understood: {other}")),
         }
     }
-    Ok(world.ask(Ask::RerunDownstream(request)))
+    Ok(world.ask(request))
 }
 
 fn backfill(world: &mut World, words: &mut Script) -> Said {
@@ -484,7 +488,7 @@ fn backfill(world: &mut World, words: &mut Script) -> Said {
             other => return Err(format!("not understood: {other}")),
         }
     }
-    Ok(world.ask(Ask::Backfill(request)))
+    Ok(world.ask(request))
 }
 
 /// The slots as they are stored, runs of the same state drawn together.

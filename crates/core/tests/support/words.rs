@@ -1,7 +1,10 @@
 //! What came out, in words.
 
 use jiff::Timestamp;
-use kelos_core::{Capacity, Command, Done, Inspection, PoolState, Reply, Step, Submitted, Waiter};
+use kelos_core::{
+    AnyAnswer, BackfillOutcome, Capacity, Command, DownstreamOutcome, FactTally, Inspection, PoolState, Reply, Step,
+    Submitted, Waiter,
+};
 use kelos_model::event::{BackfillEvent, Event, Origin};
 use kelos_model::jobs::Direction;
 use kelos_model::reason::words;
@@ -236,28 +239,29 @@ impl Words {
 
     fn reply(&self, reply: &Reply) -> String {
         match reply {
-            Ok(Done::Plainly) => "done".to_owned(),
-            Ok(Done::Told { new, known }) => format!("told: {new} new, {known} known"),
-            Ok(Done::Enabled(ids)) => format!("enabled {}", ids.len()),
-            Ok(Done::Fired(slot)) => format!("fired {}", self.slot(slot)),
-            Ok(Done::Submitted(each)) => {
+            Ok(AnyAnswer::Done(())) => "done".to_owned(),
+            Ok(AnyAnswer::Tally(FactTally { new, known })) => format!("told: {new} new, {known} known"),
+            Ok(AnyAnswer::Enabled(ids)) => format!("enabled {}", ids.len()),
+            Ok(AnyAnswer::Fired(slot)) => format!("fired {}", self.slot(slot)),
+            Ok(AnyAnswer::Submitted(each)) => {
                 let each: Vec<String> = each.iter().map(|one| submitted(*one)).collect();
                 format!("submitted: {}", each.join(", "))
             }
-            Ok(Done::Backfill { created, reopened, adopted, untouched }) => format!(
+            Ok(AnyAnswer::Backfill(BackfillOutcome { created, reopened, adopted, untouched })) => format!(
                 "done: {} created, {} reopened, {} adopted, {untouched} untouched",
                 created.len(),
                 reopened.len(),
                 adopted.len()
             ),
-            Ok(Done::Downstream { created, reopened, killed, untouched }) => format!(
+            Ok(AnyAnswer::Reopened(slots)) => format!("done: {} reopened", slots.len()),
+            Ok(AnyAnswer::Downstream(DownstreamOutcome { created, reopened, killed, untouched })) => format!(
                 "done: {} created, {} reopened, {} killed, {untouched} untouched",
                 created.iter().len(),
                 reopened.len(),
                 killed.len()
             ),
-            Ok(Done::Inspected(inspection)) => self.inspection(inspection),
-            Ok(Done::Capacity(capacity)) => self.capacity(capacity),
+            Ok(AnyAnswer::Inspection(inspection)) => self.inspection(inspection),
+            Ok(AnyAnswer::Capacity(capacity)) => self.capacity(capacity),
             Err(refusal) => format!("refused: {refusal}"),
         }
     }

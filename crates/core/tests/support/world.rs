@@ -144,7 +144,8 @@ impl World {
     }
 
     /// Asks for something.
-    pub(crate) fn ask(&mut self, ask: Ask) -> Vec<String> {
+    pub(crate) fn ask(&mut self, request: impl Into<Ask>) -> Vec<String> {
+        let ask = request.into();
         self.turn(vec![Input::Asked { token: 0, by: Actor::person("ann"), ask }])
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use kelos::core::Ask;
+use kelos::core::{FactTally, Tell};
 use kelos::executor::{CommandExecutor, Executors};
 use kelos::local::{Launcher, Limits, own_shim};
 use kelos::model::workflow::{EventKeys, Job, Keys, Program};
@@ -41,8 +41,8 @@ fn fact(dataset: &str, key: Option<String>) -> Fact {
     Fact { source: "bench".into(), key: key.map(Into::into), what }
 }
 
-fn tell(engine: &Engine, facts: Vec<Fact>) -> Outcome<(u32, u32)> {
-    Ok(engine.runtime.block_on(engine.handle.tell(&Actor::person("bench"), facts))?)
+fn tell(engine: &Engine, facts: Vec<Fact>) -> Outcome<FactTally> {
+    Ok(engine.runtime.block_on(engine.handle.ask(&Actor::person("bench"), Tell { facts }))?)
 }
 
 /// From the moment at which a client tells a fact to the executor's call, and to the process.
@@ -143,7 +143,7 @@ fn round(facts: usize, together: usize, keyed: bool) -> Outcome {
                     // Neighbours in a request are of different datasets, as of many writers at once.
                     fact(&format!("ds{:05}", n * 7 % SCHEDULES), keyed.then(|| format!("p{}/{n}", n % 12)))
                 });
-                handle.ask(&Actor::person("bench"), Ask::Tell(made.collect())).await?;
+                handle.ask(&Actor::person("bench"), Tell { facts: made.collect() }).await?;
             }
         }));
     }

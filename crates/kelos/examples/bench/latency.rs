@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::clock::{Clock, whole_millis};
-use kelos::core::{Ask, Input};
+use kelos::core::{Input, SetRegister};
 use kelos::executor::{CommandExecutor, Executors};
 use kelos::local::{Launcher, Limits, own_shim};
 use kelos::model::template::KeyValues;
@@ -84,8 +84,7 @@ impl Bench {
 
     /// One turn with a commit, as somebody outside sees it.
     fn turn(&self, n: usize) -> Outcome<Duration> {
-        let ask =
-            Ask::SetRegister { bucket: "bench".to_owned(), key: "n".to_owned(), value: Some(n.into()), reason: None };
+        let ask = SetRegister { bucket: "bench".to_owned(), key: "n".to_owned(), value: Some(n.into()), reason: None };
         let begin = Instant::now();
         self.engine.runtime.block_on(self.engine.handle.ask(&Actor::person("bench"), ask))?;
         Ok(begin.elapsed())

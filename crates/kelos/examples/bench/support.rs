@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos::clock::{Clock, system_clock};
-use kelos::core::{Ask, BackfillRequest, Config, Done, Input};
+use kelos::core::{BackfillRequest, Config, Input};
 use kelos::engine::{self, EngineParts, Handle, Pace, Status};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::job::NoFunctions;
@@ -216,11 +216,8 @@ impl Engine {
         let id = BackfillId::new(id)?;
         let request = BackfillRequest::missing(id, name(workflow), Range::new(start, end));
         let by = Actor::person("bench");
-        let asked = self.handle.ask(&by, Ask::Backfill(request));
-        match self.runtime.block_on(asked)? {
-            Done::Backfill { created, .. } => Ok(created.len()),
-            other => Err(format!("expected a backfill, got {other:?}").into()),
-        }
+        let asked = self.handle.ask(&by, request);
+        Ok(self.runtime.block_on(asked)?.created.len())
     }
 
     /// Waits until this many slots of a workflow, or of all, are in a state, as the store shows it.

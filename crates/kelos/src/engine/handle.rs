@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use jiff::Timestamp;
-use kelos_core::{Ask, Done, Input, Only, Refusal};
-use kelos_model::{Actor, Fact, Workflow};
+use kelos_core::{Input, Only, Refusal, Request};
+use kelos_model::{Actor, Workflow};
 use kelos_store::Queries;
 use tokio::sync::{oneshot, watch};
 
@@ -98,27 +98,18 @@ impl Handle {
     ///
     /// # Errors
     /// When it is refused, or this engine does not lead, or does not answer.
-    pub async fn ask(&self, by: &Actor, ask: Ask) -> Result<Done, AskError> {
+    pub async fn ask<R: Request>(&self, by: &Actor, request: R) -> Result<R::Answer, AskError> {
         if self.status() == Status::Standby {
             return Err(AskError::Standby);
         }
         let (reply, answer) = oneshot::channel();
-        self.post(Message::Ask { by: by.clone(), ask, reply })?;
+        self.post(Message::Ask { by: by.clone(), ask: request.into(), reply })?;
         match answer.await {
-            Ok(Ok(done)) => Ok(done),
+            Ok(Ok(answer)) => {
+                R::answer(answer).ok_or_else(|| AskError::NoAnswer("it answered another request".to_owned()))
+            }
             Ok(Err(refusal)) => Err(AskError::Refused(refusal)),
             Err(_) => Err(self.silence()),
-        }
-    }
-
-    /// Tells facts, and waits until they are stored: says how many are new, and how many were told before.
-    ///
-    /// # Errors
-    /// When this engine does not lead, or does not answer. Those that have names may then be told again without harm.
-    pub async fn tell(&self, by: &Actor, facts: Vec<Fact>) -> Result<(u32, u32), AskError> {
-        match self.ask(by, Ask::Tell(facts)).await? {
-            Done::Told { new, known } => Ok((new, known)),
-            other => Err(AskError::NoAnswer(format!("it answered {other:?} to facts"))),
         }
     }
 

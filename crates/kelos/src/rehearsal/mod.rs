@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, Config, Input};
+use kelos_core::{Config, Input, SetRegister};
 use kelos_model::{Actor, Trigger, Workflow, WorkflowId};
 use kelos_script::{
     Before, Folders, Host, Limits, Loaded, NoRegisters, Problem, Registers, Sandbox, Scripts, TestCase, TestExecutors,
@@ -183,8 +183,8 @@ impl Play<'_> {
         let plan = self.plan();
         let registers = plan.registers.iter().map(|(bucket, key, value)| {
             let ask =
-                Ask::SetRegister { bucket: bucket.clone(), key: key.clone(), value: Some(value.clone()), reason: None };
-            Input::Asked { token: 0, by: Actor::system("test"), ask }
+                SetRegister { bucket: bucket.clone(), key: key.clone(), value: Some(value.clone()), reason: None };
+            Input::Asked { token: 0, by: Actor::system("test"), ask: ask.into() }
         });
         outside.turn(plan.from, registers.collect())?;
         for input in plan.inputs.iter().filter(|input| input.paths.each.is_none()) {

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, BackfillRequest, Command, Done, Input, Inspection, Reply};
+use kelos_core::{
+    Ask, BackfillRequest, Command, Input, Inspect, Inspection, Kill, Pause, Reply, Request, Rerun, Resume, SetRegister,
+};
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::template::KeyValues;
@@ -404,14 +406,14 @@ impl Outside<'_> {
                 let about = format!("{} at {}", verb(&action.what), kelos_model::time::format_short(action.at));
                 self.mismatches.push(Mismatch::new(about, "it to be done", format!("it was refused: {refusal}")));
             }
-            (None, Ok(Done::Inspected(inspection))) => self.inspected = Some(inspection),
+            (None, Ok(answer)) => self.inspected = Inspect::answer(answer).or(self.inspected.take()),
             _ => {}
         }
     }
 
     /// What memory knows of a slot.
     pub(super) fn inspect(&mut self, slot: &SlotRef) -> Option<Inspection> {
-        let ask = Input::Asked { token: 0, by: Actor::system("test"), ask: Ask::Inspect(slot.clone()) };
+        let ask = Input::Asked { token: 0, by: Actor::system("test"), ask: Inspect { slot: slot.clone() }.into() };
         let now = self.clock.now();
         let acted = self.turns.turn(&mut self.store, now, [ask]).ok()?;
         for command in acted.commands {
@@ -456,12 +458,12 @@ pub(super) fn millis(span: u64) -> SignedDuration {
 fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
     let reason = action.reason.clone();
     Some(match action.what.clone() {
-        TestVerb::Rerun { slot } => Ask::Rerun { slot, reason },
-        TestVerb::Kill { slot } => Ask::Kill { slot, reason },
-        TestVerb::Pause { workflow } => Ask::Pause { workflow, reason: None },
-        TestVerb::Resume { workflow } => Ask::Resume { workflow, reason: None },
-        TestVerb::SetRegister { bucket, key, value } => Ask::SetRegister { bucket, key, value, reason: None },
-        TestVerb::Backfill { workflow, from, until, mode } => Ask::Backfill(BackfillRequest {
+        TestVerb::Rerun { slot } => Rerun { slot, reason }.into(),
+        TestVerb::Kill { slot } => Kill { slot, reason }.into(),
+        TestVerb::Pause { workflow } => Pause { workflow, reason: None }.into(),
+        TestVerb::Resume { workflow } => Resume { workflow, reason: None }.into(),
+        TestVerb::SetRegister { bucket, key, value } => SetRegister { bucket, key, value, reason: None }.into(),
+        TestVerb::Backfill { workflow, from, until, mode } => BackfillRequest {
             id: BackfillId::new(&format!("test-{number}")).ok()?,
             workflow,
             range: Range { start: from, end: until },
@@ -469,7 +471,8 @@ fn ask_of(action: &TestAction, number: usize) -> Option<Ask> {
             priority: -1,
             reason: None,
             dry_run: false,
-        }),
+        }
+        .into(),
     })
 }
 

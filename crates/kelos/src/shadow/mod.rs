@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, Config};
+use kelos_core::{Config, Kill, Pause, Request, Rerun, Resume};
 use kelos_model::ranges::Range;
 use kelos_model::{Actor, Slot, SlotRef, WorkflowId};
 use kelos_script::{Folders, Limits, Problem};
@@ -197,8 +197,8 @@ impl Shadow {
         for (id, seen) in theirs {
             let (Ok(seen), Some(row)) = (seen, reader.workflow(id)?.filter(|row| row.present)) else { continue };
             match (seen.paused, row.paused) {
-                (true, false) => self.ask(Ask::Pause { workflow: id.clone(), reason: None }).await?,
-                (false, true) => self.ask(Ask::Resume { workflow: id.clone(), reason: None }).await?,
+                (true, false) => self.ask(Pause { workflow: id.clone(), reason: None }).await?,
+                (false, true) => self.ask(Resume { workflow: id.clone(), reason: None }).await?,
                 _ => {}
             }
         }
@@ -207,9 +207,9 @@ impl Shadow {
             let was_final = self.before.get(slot).is_some_and(|before| before.status.is_final());
             let slot = slot.clone();
             match here.map(|here| here.state.is_final()) {
-                Some(false) if record.status == Status::Killed => self.ask(Ask::Kill { slot, reason: None }).await?,
+                Some(false) if record.status == Status::Killed => self.ask(Kill { slot, reason: None }).await?,
                 Some(true) if was_final && !record.status.is_final() => {
-                    self.ask(Ask::Rerun { slot, reason: None }).await?;
+                    self.ask(Rerun { slot, reason: None }).await?;
                 }
                 _ => {}
             }
@@ -218,8 +218,8 @@ impl Shadow {
     }
 
     /// Asks; a refusal shows as a difference soon enough.
-    async fn ask(&self, ask: Ask) -> Result<(), ShadowError> {
-        match self.handle.ask(&Actor::system(BY), ask).await {
+    async fn ask(&self, request: impl Request) -> Result<(), ShadowError> {
+        match self.handle.ask(&Actor::system(BY), request).await {
             Ok(_) | Err(AskError::Refused(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use kelos_core::{FactTally, Tell};
 use kelos_model::{Actor, Fact};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::watch::Receiver;
@@ -129,7 +130,8 @@ impl Feed {
         }
         let by = Actor::system(self.source.name());
         for together in facts.chunks(TOGETHER) {
-            let (new, _) = self.handle.tell(&by, together.to_vec()).await.map_err(|error| error.to_string())?;
+            let told = self.handle.ask(&by, Tell { facts: together.to_vec() }).await;
+            let FactTally { new, .. } = told.map_err(|error| error.to_string())?;
             if let Some(standing) = self.shown.lock().get_mut(self.place) {
                 standing.new += u64::from(new);
             }

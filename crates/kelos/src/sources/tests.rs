@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use futures_util::future::FutureExt;
-use kelos_core::Config;
+use kelos_core::{Config, FactTally, Tell};
 use kelos_model::{Actor, Event, Occurrence};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{MemoryStore, Queries};
@@ -194,9 +194,9 @@ async fn two_leaders_count_a_file_once() {
     let mut counted = BTreeMap::new();
     for leader in ["first", "second"] {
         let facts = watched(folder.path(), |_| {}, at(1000)).poll().await.unwrap();
-        counted.insert(leader, handle.tell(&Actor::system(leader), facts).await.unwrap());
+        counted.insert(leader, handle.ask(&Actor::system(leader), Tell { facts }).await.unwrap());
     }
-    assert_eq!(counted, [("first", (1, 0)), ("second", (0, 1))].into());
+    assert_eq!(counted, [("first", FactTally { new: 1, known: 0 }), ("second", FactTally { new: 0, known: 1 })].into());
     handle.stop().await;
 }
 

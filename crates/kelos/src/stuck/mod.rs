@@ -8,7 +8,7 @@ mod find;
 mod usual;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, Done};
+use kelos_core::Inspect;
 use kelos_model::{Actor, SlotRef, SlotState};
 use kelos_store::StoreError;
 
@@ -119,9 +119,9 @@ pub async fn stuck(handle: &Handle) -> Result<Found, StoreError> {
 async fn next_look(handle: &Handle, slot: &SlotRef) -> Option<Option<Timestamp>> {
     // What memory knows is an extra: an engine that is busy or stands by does not hold the answer back.
     let by = Actor::system("stuck");
-    let asked = handle.ask(&by, Ask::Inspect(slot.clone()));
+    let asked = handle.ask(&by, Inspect { slot: slot.clone() });
     match tokio::time::timeout(std::time::Duration::from_millis(300), asked).await {
-        Ok(Ok(Done::Inspected(inspection))) => Some(inspection.next_look),
+        Ok(Ok(inspection)) => Some(inspection.next_look),
         _ => None,
     }
 }

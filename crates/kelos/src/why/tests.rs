@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use kelos_core::{Command, Config, FireRequest, Input};
+use kelos_core::{
+    ChangeSchedule, Command, Config, DeleteSchedules, Disable, Enable, FireRequest, Input, Inspect, Request, Tell,
+};
 use kelos_model::constraint::Window;
 use kelos_model::run::Report;
 use kelos_model::time::{Firing, Schedule, Zone};
@@ -72,8 +74,8 @@ impl World {
         self.turns.turn(&mut self.store, self.now, [input, woke]).unwrap().commands
     }
 
-    fn ask(&mut self, ask: Ask) -> Vec<Command> {
-        self.take(Input::Asked { token: 1, by: Actor::person("ann"), ask })
+    fn ask(&mut self, request: impl Request) -> Vec<Command> {
+        self.take(Input::Asked { token: 1, by: Actor::person("ann"), ask: request.into() })
     }
 
     fn at(&mut self, clock: &str) -> &mut World {
@@ -84,14 +86,14 @@ impl World {
 
     fn tell(&mut self, count: u32) -> &mut World {
         let what = Occurrence::Partitions { dataset: "ds".into(), count, keys: Vec::new() };
-        self.ask(Ask::Tell(vec![Fact { source: "test".into(), key: None, what }]));
+        self.ask(Tell { facts: vec![Fact { source: "test".into(), key: None, what }] });
         self
     }
 
     fn fire(&mut self, workflow: &str, unconstrained: bool) -> &mut World {
         let reason = Some("to see".to_owned());
         let workflow = name(workflow);
-        self.ask(Ask::Fire(FireRequest { workflow, arguments: BTreeMap::new(), unconstrained, reason }));
+        self.ask(FireRequest { workflow, arguments: BTreeMap::new(), unconstrained, reason });
         self
     }
 
@@ -105,9 +107,9 @@ impl World {
     fn why(&mut self, slot: &SlotRef, then: Option<&str>) -> Why {
         let reader = self.store.reader();
         let Some(clock) = then else {
-            let commands = self.ask(Ask::Inspect(slot.clone()));
+            let commands = self.ask(Inspect { slot: slot.clone() });
             let inspection = commands.into_iter().find_map(|command| match command {
-                Command::Reply { reply: Ok(Done::Inspected(inspection)), .. } => Some(inspection),
+                Command::Reply { reply: Ok(answer), .. } => Inspect::answer(answer),
                 _ => None,
             });
             return read(&*reader, slot, self.now, true, inspection.as_ref()).unwrap();
@@ -195,13 +197,13 @@ fn those_who_wait_for_fewer_runs_know_their_place() {
 #[test]
 fn what_was_pending_says_who_ended_it_and_what_was_lost() {
     let mut world = World::of(schedule(partitions(4), Vec::new()));
-    world.tell(1).at("10:05:00").ask(Ask::Disable { schedule: name("s"), reason: None });
+    world.tell(1).at("10:05:00").ask(Disable { schedule: name("s"), reason: None });
     let ended = "skipped at 2026-11-21T10:05Z, when ann disabled its schedule; until then: 1 of 4 partitions of ds";
     world.says("10:00:00", ended);
-    world.ask(Ask::Enable { schedule: name("s"), reason: None });
+    world.ask(Enable { schedule: name("s"), reason: None });
     world.tell(2).at("10:06:00");
     let changed = Arc::new(schedule(partitions(9), Vec::new()));
-    world.ask(Ask::ChangeSchedule { changed, reason: None });
+    world.ask(ChangeSchedule { changed, reason: None });
     world.tell(3).at("10:07:00");
     let ended = "skipped at 2026-11-21T10:06Z, when ann changed its schedule; until then: 2 of 4 partitions of ds";
     world.says("10:05:00", ended);
@@ -209,7 +211,7 @@ fn what_was_pending_says_who_ended_it_and_what_was_lost() {
         "10:06:00",
         "waiting since 2026-11-21T10:06Z, when the first fact came: 3 of 9 partitions of ds; expires at 2026-11-22T10:06Z",
     );
-    world.ask(Ask::DeleteSchedules { schedules: vec![name("s")], reason: None });
+    world.ask(DeleteSchedules { schedules: vec![name("s")], reason: None });
     let ended = "skipped at 2026-11-21T10:07Z, when ann deleted its schedule; until then: 3 of 9 partitions of ds";
     world.says("10:06:00", ended);
 }

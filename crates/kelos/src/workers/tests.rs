@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kelos_core::{Ask, Config, Input, SubmitRequest};
+use kelos_core::{Config, Input, SubmitRequest};
 use kelos_model::jobs::JobKeys;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
@@ -448,7 +448,7 @@ async fn reported_while_nobody_stores(
     let wanted = Wanted { workflows: [run.slot.workflow.clone()].into(), ..one_at_a_time() };
     let (worker, news) = Worker::start("w1".to_owned(), door, executors, wanted, bench.signature());
     let ask = SubmitRequest { jobs: vec![run.slot.clone()], priority: 0, readd: false, reason: None };
-    engine.ask(&Actor::person("ann"), Ask::Submit(ask)).await.unwrap();
+    engine.ask(&Actor::person("ann"), ask).await.unwrap();
     let state = || engine.reader().slot(&run.slot).unwrap().map(|slot| slot.state);
     until("the run", || state() == Some(SlotState::Running)).await;
 

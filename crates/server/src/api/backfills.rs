@@ -6,7 +6,9 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kelos::backfill::{Estimate, Progress, progress};
-use kelos::core::{Ask, BackfillRequest, Done};
+use kelos::core::{
+    BackfillOutcome, BackfillRequest, CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill,
+};
 use kelos::model::ranges::Range;
 use kelos::model::time::{format_full, format_short};
 use kelos::model::workflow::{Backfill, BackfillMode};
@@ -361,7 +363,7 @@ pub(crate) async fn make(app: &App, by: &Actor, request: Request) -> Result<Open
     }
     let taken = app.read(|reader| reader.backfills()).await?;
     let (id, dry_run) = (request.name(&taken)?, request.dry_run);
-    let ask = Ask::Backfill(BackfillRequest {
+    let ask = BackfillRequest {
         id: id.clone(),
         workflow: request.workflow,
         range,
@@ -373,21 +375,19 @@ pub(crate) async fn make(app: &App, by: &Actor, request: Request) -> Result<Open
         priority: request.priority,
         reason: request.reason,
         dry_run,
-    });
-    let Done::Backfill { created, reopened, adopted, untouched } = app.ask(by, ask).await? else {
-        return Err(unknown(&id));
     };
+    let BackfillOutcome { created, reopened, adopted, untouched } = app.ask(by, ask).await?;
     Ok(Opened { id, dry_run, created, reopened, adopted, untouched })
 }
 
 /// Asks for something to be done to a backfill, and shows what it is then.
-async fn asked(
+async fn asked<R: kelos::core::Request>(
     app: &App,
     by: &Actor,
     id: BackfillId,
-    ask: impl FnOnce(BackfillId) -> Ask,
+    request: impl FnOnce(BackfillId) -> R,
 ) -> Result<Json<ProgressDto>, Problem> {
-    app.ask(by, ask(id.clone())).await?;
+    app.ask(by, request(id.clone())).await?;
     shown(app, id).await.map(Json)
 }
 
@@ -403,7 +403,7 @@ pub(super) async fn pause(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    asked(&app, &by, path.id, |backfill| Ask::PauseBackfill { backfill, reason: because.reason }).await
+    asked(&app, &by, path.id, |backfill| PauseBackfill { backfill, reason: because.reason }).await
 }
 
 /// Ends a pause. Resuming what is not paused is fine.
@@ -418,7 +418,7 @@ pub(super) async fn resume(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    asked(&app, &by, path.id, |backfill| Ask::ResumeBackfill { backfill, reason: because.reason }).await
+    asked(&app, &by, path.id, |backfill| ResumeBackfill { backfill, reason: because.reason }).await
 }
 
 /// What is to change of a backfill.
@@ -443,7 +443,7 @@ pub(super) async fn change(
     State(app): State<App>,
     Body(Change { priority, reason }): Body<Change>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    asked(&app, &by, path.id, |backfill| Ask::PrioritiseBackfill { backfill, priority, reason }).await
+    asked(&app, &by, path.id, |backfill| PrioritiseBackfill { backfill, priority, reason }).await
 }
 
 /// Opens the slots of a backfill again that failed or expired; they stay its own.
@@ -458,7 +458,7 @@ pub(super) async fn rerun(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    asked(&app, &by, path.id, |backfill| Ask::RerunBackfill { backfill, reason: because.reason }).await
+    asked(&app, &by, path.id, |backfill| RerunBackfill { backfill, reason: because.reason }).await
 }
 
 /// Kills what a backfill has waiting. What runs goes on; cancelling twice is fine.
@@ -473,5 +473,5 @@ pub(super) async fn cancel(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<ProgressDto>, Problem> {
-    asked(&app, &by, path.id, |backfill| Ask::CancelBackfill { backfill, reason: because.reason }).await
+    asked(&app, &by, path.id, |backfill| CancelBackfill { backfill, reason: because.reason }).await
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::core::{Ask, Capacity, Done, FullWorkflow, Holder, PoolState, Waiter};
+use kelos::core::{Capacity, FullWorkflow, Holder, InspectCapacity, PoolState, Waiter};
 use kelos::engine::AskError;
 use kelos::model::Actor;
 use serde::Serialize;
@@ -217,10 +217,7 @@ impl From<FullWorkflow> for FullWorkflowDto {
 
 /// Asks the scheduler: only its memory knows who stands in which line.
 pub(crate) async fn ask(app: &App) -> Result<Capacity, AskError> {
-    match app.ask(&Actor::system("server"), Ask::Capacity).await? {
-        Done::Capacity(found) => Ok(found),
-        _ => Ok(Capacity::default()),
-    }
+    app.ask(&Actor::system("server"), InspectCapacity).await
 }
 
 /// Tells who holds the places for all runs, the permits of each pool and those of workflows at their limit, and who waits.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use kelos::core::{Ask, Done};
+use kelos::core::{FactTally, Tell};
 use kelos::model::id::is_invisible;
 use kelos::model::project::dataset_named;
 use kelos::model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
@@ -313,10 +313,8 @@ pub(super) async fn tell(
     AnyJson(body): AnyJson,
 ) -> Result<Json<ToldDto>, Problem> {
     let facts = facts(body, &by.name, idempotency_key(&headers)?)?;
-    match app.ask(&by, Ask::Tell(facts)).await? {
-        Done::Told { new, known } => Ok(Json(ToldDto { new, known })),
-        _ => Err(Problem::conflict("not-told", "the scheduler did not say what became of the facts")),
-    }
+    let FactTally { new, known } = app.ask(&by, Tell { facts }).await?;
+    Ok(Json(ToldDto { new, known }))
 }
 
 /// Where facts come from that the leader itself asks for: a watched prefix, a broker.

@@ -56,7 +56,7 @@ pub(super) async fn put(
 ) -> Result<Json<GroupsDto>, Problem> {
     let groups = Groups::parse(&text)
         .map_err(|why| Problem::bad_request("bad-groups", format!("failed to read the groups: {why}")))?;
-    app.ask(&by, groups::ask(Some(&groups))).await?;
+    app.ask(&by, groups::request(Some(&groups))).await?;
     Ok(Json(in_force(&app).await?))
 }
 
@@ -70,6 +70,6 @@ pub(super) async fn delete(
     Caller(by): Caller,
     State(app): State<App>,
 ) -> Result<Json<GroupsDto>, Problem> {
-    app.ask(&by, groups::ask(None)).await?;
+    app.ask(&by, groups::request(None)).await?;
     Ok(Json(in_force(&app).await?))
 }

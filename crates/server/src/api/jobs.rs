@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::{Ask, Done, Refusal, SubmitRequest, Submitted};
+use kelos::core::{Refusal, SubmitRequest, Submitted};
 use kelos::jobs::{self, Asked, Expected, Jobs, Outlook, Relative, RelativeGroup};
 use kelos::model::jobs::Unwritable;
 use kelos::model::ranges::Range;
@@ -209,9 +209,7 @@ pub(super) async fn submit(
         return Ok(Json(Answer::Outlook(outlook.into())));
     }
     let ask = SubmitRequest { jobs: jobs.clone(), priority, readd: request.readd, reason: request.reason };
-    let Done::Submitted(became) = app.ask(&by, Ask::Submit(ask)).await? else {
-        return Err(Problem::conflict("not-submitted", "the scheduler did not say what became of the jobs"));
-    };
+    let became = app.ask(&by, ask).await?;
     let known = app.read(Jobs::read).await?;
     let items = jobs.iter().zip(became).map(|(job, became)| SubmittedDto::of(job, became, &known)).collect();
     Ok(Json(Answer::Submitted(SubmittedList { items })))

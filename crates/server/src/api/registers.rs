@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::core::Ask;
+use kelos::core::SetRegister;
 use kelos::model::id::is_invisible;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -102,12 +102,8 @@ pub(super) async fn put(
             return Err(Problem::bad_request("bad-path", detail));
         }
     }
-    let ask = Ask::SetRegister {
-        bucket: bucket.clone(),
-        key: key.clone(),
-        value: Some(value.clone()),
-        reason: because.reason,
-    };
+    let ask =
+        SetRegister { bucket: bucket.clone(), key: key.clone(), value: Some(value.clone()), reason: because.reason };
     app.ask(&by, ask).await?;
     Ok(Json(RegisterDto { bucket, key, value }))
 }
@@ -124,6 +120,6 @@ pub(super) async fn delete(
     State(app): State<App>,
 ) -> Result<axum::http::StatusCode, Problem> {
     let RegisterPath { bucket, key } = path;
-    app.ask(&by, Ask::SetRegister { bucket, key, value: None, reason: because.reason }).await?;
+    app.ask(&by, SetRegister { bucket, key, value: None, reason: because.reason }).await?;
     Ok(axum::http::StatusCode::NO_CONTENT)
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::core::{Ask, Done, DownstreamRequest};
+use kelos::core::{DownstreamOutcome, DownstreamRequest, Rerun};
 use kelos::model::{Actor, SlotRef};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -112,16 +112,14 @@ pub(super) async fn rerun(
     if request.downstream {
         return downstream(&app, &by, slot, request).await.map(Reran::Downstream).map(Json);
     }
-    app.ask(&by, Ask::Rerun { slot: slot.clone(), reason: request.reason }).await?;
+    app.ask(&by, Rerun { slot: slot.clone(), reason: request.reason }).await?;
     slots::found(&app, slot).await.map(Reran::Alone).map(Json)
 }
 
 async fn downstream(app: &App, by: &Actor, slot: SlotRef, request: Request) -> Result<Opened, Problem> {
     let Request { reason, dry_run, kill_live, .. } = request;
-    let ask = Ask::RerunDownstream(DownstreamRequest { slot: slot.clone(), reason, kill_live, dry_run });
-    let Done::Downstream { created, reopened, killed, untouched } = app.ask(by, ask).await? else {
-        return Err(slots::unknown(&slot));
-    };
+    let ask = DownstreamRequest { slot, reason, kill_live, dry_run };
+    let DownstreamOutcome { created, reopened, killed, untouched } = app.ask(by, ask).await?;
     let created: Vec<_> = created.into_iter().collect();
     Ok(Opened { dry_run, created: created.into(), reopened: reopened.into(), killed: killed.into(), untouched })
 }

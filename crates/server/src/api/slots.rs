@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use kelos::core::Ask;
+use kelos::core::{Kill, MarkSucceeded, Skip};
 use kelos::model::ranges::Range;
 use kelos::model::{BackfillId, SlotRef, SlotState, WorkflowId};
 use kelos::store::SlotFilter;
@@ -193,7 +193,7 @@ pub(super) async fn kill(
     Body(because): Body<Because>,
 ) -> Result<Json<SlotDto>, Problem> {
     let slot = path.slot(&app).await?;
-    app.ask(&by, Ask::Kill { slot: slot.clone(), reason: because.reason }).await?;
+    app.ask(&by, Kill { slot: slot.clone(), reason: because.reason }).await?;
     found(&app, slot).await.map(Json)
 }
 
@@ -217,7 +217,7 @@ pub(super) async fn skip(
     Body(because): Body<Because>,
 ) -> Result<Json<SlotDto>, Problem> {
     let slot = path.slot(&app).await?;
-    app.ask(&by, Ask::Skip { slot: slot.clone(), reason: because.reason }).await?;
+    app.ask(&by, Skip { slot: slot.clone(), reason: because.reason }).await?;
     found(&app, slot).await.map(Json)
 }
 
@@ -259,9 +259,8 @@ pub(super) async fn mark(
     Body(mark): Body<Mark>,
 ) -> Result<Json<SlotDto>, Problem> {
     let slot = path.slot(&app).await?;
-    let ask = match mark.state {
-        Marked::Succeeded => Ask::MarkSucceeded { slot: slot.clone(), reason: mark.reason },
-    };
-    app.ask(&by, ask).await?;
+    match mark.state {
+        Marked::Succeeded => app.ask(&by, MarkSucceeded { slot: slot.clone(), reason: mark.reason }).await?,
+    }
     found(&app, slot).await.map(Json)
 }

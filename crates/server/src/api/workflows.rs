@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use kelos::core::Ask;
+use kelos::core::{Pause, Resume};
 use kelos::jobs::Jobs;
 use kelos::model::WorkflowId;
 use kelos::model::time::CronSchedule;
@@ -237,7 +237,7 @@ pub(super) async fn pause(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<WorkflowDto>, Problem> {
-    app.ask(&by, Ask::Pause { workflow: path.id.clone(), reason: because.reason }).await?;
+    app.ask(&by, Pause { workflow: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await
 }
 
@@ -253,7 +253,7 @@ pub(super) async fn resume(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<WorkflowDto>, Problem> {
-    app.ask(&by, Ask::Resume { workflow: path.id.clone(), reason: because.reason }).await?;
+    app.ask(&by, Resume { workflow: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await
 }
 

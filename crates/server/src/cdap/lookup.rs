@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::core::Ask;
+use kelos::core::EnableChanged;
 use kelos::model::project::{DEFAULT_VERSION, ProjectName};
 use kelos::model::ranges::Range;
 use kelos::model::workflow::WorkflowRow;
@@ -87,6 +87,6 @@ pub(super) async fn re_enable(asked: Asked, State(app): State<App>) -> Result<()
         Ok(catalogue.all()?.iter().filter(is_meant).map(|row| row.id.clone()).collect())
     });
     let schedules = schedules.await?;
-    app.ask(&asked.by, Ask::EnableChanged { schedules, range, reason: None }).await?;
+    app.ask(&asked.by, EnableChanged { schedules, range, reason: None }).await?;
     Ok(())
 }

@@ -4,7 +4,7 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use kelos::core::Ask;
+use kelos::core::SetRegister;
 use kelos::model::Workflow;
 use kelos::model::project::ProjectName;
 use kelos::store::{Queries, StoreError};
@@ -121,7 +121,7 @@ async fn find_one(app: &App, namespace: &str, name: &str) -> Result<Option<Value
 
 async fn set(app: &App, asked: &Asked, value: Option<Value>) -> Result<(), Fault> {
     let (namespace, name) = names(asked);
-    let ask = Ask::SetRegister { bucket: BUCKET.to_owned(), key: key(&namespace, &name), value, reason: None };
+    let ask = SetRegister { bucket: BUCKET.to_owned(), key: key(&namespace, &name), value, reason: None };
     app.ask(&asked.by, ask).await?;
     Ok(())
 }

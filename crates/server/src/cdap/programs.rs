@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use kelos::core::{Ask, FireRequest};
+use kelos::core::FireRequest;
 use kelos::model::project::{DEFAULT_NAMESPACE, ProjectName};
 use kelos::model::workflow::{Keys, WorkflowRow};
 use kelos::store::StoreError;
@@ -106,7 +106,7 @@ pub(super) async fn start(asked: Asked, State(app): State<App>, body: Bytes) -> 
         return Err(Fault::conflict(told));
     }
     let request = FireRequest { workflow: workflow.id, arguments, unconstrained: false, reason: None };
-    app.ask(&asked.by, Ask::Fire(request)).await?;
+    app.ask(&asked.by, request).await?;
     Ok(())
 }
 

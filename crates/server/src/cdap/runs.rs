@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use kelos::AskError;
-use kelos::core::{Ask, Refusal};
+use kelos::core::{Kill, Refusal};
 use kelos::model::ranges::Range;
 use kelos::model::{Actor, Run, RunId, RunState, SlotRef, WorkflowId};
 use kelos::store::{Queries, RUN_LOOK_BACK_MILLIS, RunFilter, StoreError};
@@ -303,7 +303,7 @@ fn check_stop(asked: &Asked) -> Result<(), Fault> {
 }
 
 async fn kill(app: &App, by: &Actor, slot: SlotRef) -> Result<(), Fault> {
-    match app.ask(by, Ask::Kill { slot, reason: None }).await {
+    match app.ask(by, Kill { slot, reason: None }).await {
         // It has ended meanwhile.
         Ok(_) | Err(AskError::Refused(Refusal::AlreadyFinal(..))) => Ok(()),
         Err(error) => Err(error.into()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use kelos::AskError;
-use kelos::core::{Ask, Only, Refusal};
+use kelos::core::{Kill, Only, Pause, Refusal, Rerun, Resume};
 use kelos::model::WorkflowId;
 
 use super::params::Params;
@@ -39,18 +39,18 @@ pub(super) async fn clear_cache(State(app): State<App>) -> Result<(), Fault> {
 
 pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), Fault> {
     let slot = params.slot(app.handle().now())?;
-    let asked = app.ask(&params.by, Ask::Rerun { slot: slot.clone(), reason: None }).await;
+    let asked = app.ask(&params.by, Rerun { slot: slot.clone(), reason: None }).await;
     match asked {
         // Celos has no record of it: it marks the slot, which goes anyway.
         Err(AskError::Refused(Refusal::StillLive(..))) if !slots::is_recorded(&app, &slot).await? => Ok(()),
-        other => Ok(other.map(drop)?),
+        other => Ok(other?),
     }
 }
 
 pub(super) async fn kill(State(app): State<App>, params: Params) -> Result<(), Fault> {
     let slot = params.slot(app.handle().now())?;
     slots::check_time(&app, &slot).await?;
-    app.ask(&params.by, Ask::Kill { slot, reason: None }).await?;
+    app.ask(&params.by, Kill { slot, reason: None }).await?;
     Ok(())
 }
 
@@ -65,10 +65,9 @@ pub(super) async fn pause(State(app): State<App>, params: Params) -> Result<(), 
             return Err(Fault::bad_request(format!("paused is \"{other}\", expected true or false")));
         }
     };
-    app.ask(
-        &params.by,
-        if paused { Ask::Pause { workflow: id, reason: None } } else { Ask::Resume { workflow: id, reason: None } },
-    )
-    .await?;
+    match paused {
+        true => app.ask(&params.by, Pause { workflow: id, reason: None }).await?,
+        false => app.ask(&params.by, Resume { workflow: id, reason: None }).await?,
+    }
     Ok(())
 }

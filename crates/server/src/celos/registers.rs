@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use kelos::core::Ask;
+use kelos::core::SetRegister;
 use kelos::model::Actor;
 use serde::Serialize;
 use serde_json::Value;
@@ -55,6 +55,6 @@ pub(super) async fn list(State(app): State<App>, params: Params) -> Result<Respo
 }
 
 async fn set(app: &App, by: &Actor, bucket: String, key: String, value: Option<Value>) -> Result<(), Fault> {
-    app.ask(by, Ask::SetRegister { bucket, key, value, reason: None }).await?;
+    app.ask(by, SetRegister { bucket, key, value, reason: None }).await?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::core::Ask;
+use kelos::core::{Pause, Resume};
 use kelos::model::time::schedule::Schedule;
 use kelos::model::workflow::{Keys, PoolUse, Properties, Workflow, WorkflowRow};
 use kelos::model::{Run, RunState, SlotState, WorkflowId};
@@ -318,13 +318,12 @@ pub(super) async fn act(
     fields: Result<Form<jobs::Submit>, FormRejection>,
 ) -> Result<Response, Trouble> {
     let (id, fields) = (asked::workflow(&id)?, asked::form(fields)?);
-    let ask = match action.as_str() {
-        "pause" => Ask::Pause { workflow: id.clone(), reason: None },
-        "resume" => Ask::Resume { workflow: id.clone(), reason: None },
+    match action.as_str() {
+        "pause" => app.ask(&who, Pause { workflow: id.clone(), reason: None }).await?,
+        "resume" => app.ask(&who, Resume { workflow: id.clone(), reason: None }).await?,
         "submit" => return jobs::submit(&app, &who, id, fields).await,
         _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on workflows."))),
-    };
-    app.ask(&who, ask).await?;
+    }
     Ok(asked::back_to(&workflow_href(&id)))
 }
 

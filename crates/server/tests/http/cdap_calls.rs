@@ -1,7 +1,7 @@
 //! Calls about programs and their runs in the dialect of CDAP, and what is said of calls that are not supported.
 
 use axum::http::Method;
-use kelos::core::{Ask, FireRequest};
+use kelos::core::FireRequest;
 use kelos::model::{Actor, SlotState, WorkflowId};
 use serde_json::{Value, json};
 
@@ -113,7 +113,7 @@ async fn runs_of_long_ago_are_found_and_no_list_is_cut_silently() {
     };
     for round in 0..12 {
         for _ in 0..90 {
-            server.node.handle().ask(&Actor::person("test"), Ask::Fire(fire())).await.unwrap();
+            server.node.handle().ask(&Actor::person("test"), fire()).await.unwrap();
         }
         server.settle().await;
         server.end_all(true).await;

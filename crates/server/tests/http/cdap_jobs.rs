@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::http::Method;
-use kelos::core::Ask;
+use kelos::core::{CreateSchedules, DeleteSchedules, Request};
 use kelos::executor::Given;
 use kelos::model::arguments::arguments;
 use kelos::model::workflow::{EventKeys, Keys};
@@ -71,19 +71,22 @@ async fn cdap_16_a_new_schedule_is_suspended_until_it_is_enabled() {
     assert_eq!(status(&server, "s").await, "SUSPENDED");
 }
 
+async fn ask(server: &Cdap, request: impl Request<Answer = ()>) -> Result<(), kelos::engine::AskError> {
+    server.node.handle().ask(&Actor::person("test"), request).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn cdap_17_batches_are_all_or_nothing() {
     let server = Cdap::start().await;
     server.put("apps/App/schedules/a", &body(time("0 4 * * *"))).await.ok();
-    let ask = async |ask: Ask| server.node.handle().ask(&Actor::person("test"), ask).await;
     let new = |name: &str| of_file(name, "App.Wf", partitions("ds", 1));
-    assert!(ask(Ask::CreateSchedules { new: vec![new("b"), new("a")], reason: None }).await.is_err());
+    assert!(ask(&server, CreateSchedules { new: vec![new("b"), new("a")], reason: None }).await.is_err());
     assert_eq!(server.names("apps/App/schedules").await, ["a"]);
-    ask(Ask::CreateSchedules { new: vec![new("b"), new("c")], reason: None }).await.unwrap();
+    ask(&server, CreateSchedules { new: vec![new("b"), new("c")], reason: None }).await.unwrap();
     let id = |name: &str| WorkflowId::new(&format!("App.{name}")).unwrap();
-    assert!(ask(Ask::DeleteSchedules { schedules: vec![id("a"), id("missing")], reason: None }).await.is_err());
+    assert!(ask(&server, DeleteSchedules { schedules: vec![id("a"), id("missing")], reason: None }).await.is_err());
     assert_eq!(server.names("apps/App/schedules").await, ["a", "b", "c"]);
-    ask(Ask::DeleteSchedules { schedules: vec![id("a"), id("c")], reason: None }).await.unwrap();
+    ask(&server, DeleteSchedules { schedules: vec![id("a"), id("c")], reason: None }).await.unwrap();
     assert_eq!(server.names("apps/App/schedules").await, ["b"]);
 }
 

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderValue, Method, Request};
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::{Ask, Deployment, Input};
+use kelos::core::{Deployment, Input, Tell};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::model::run::Report;
 use kelos::model::workflow::{Keys, Program};
@@ -157,7 +157,7 @@ impl Cdap {
 
     pub(crate) async fn tell(&self, what: Occurrence) {
         let fact = Fact { source: "test".into(), key: None, what };
-        self.node.handle().ask(&Actor::person("test"), Ask::Tell(vec![fact])).await.unwrap();
+        self.node.handle().ask(&Actor::person("test"), Tell { facts: vec![fact] }).await.unwrap();
         self.settle().await;
     }
 

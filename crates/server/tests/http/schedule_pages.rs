@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use kelos::Pace;
-use kelos::core::{Ask, Done};
+use kelos::core::{CreateSchedules, Request, Tell};
 use kelos::model::constraint::Window;
 use kelos::model::time::Zone;
 use kelos::model::workflow::{EventKeys, Job, Keys};
@@ -42,17 +42,17 @@ fn schedule(id: &str, trigger: Trigger, gates: Vec<Gate>) -> Workflow {
 async fn server(schedules: Vec<Workflow>) -> Server {
     let script = workflow("p", "startTime: '2015-09-14T00:00Z'");
     let server = Server::with(Setup { pace: Pace::ByItself, ..Setup::default() }, &script).await;
-    ask(&server, Ask::CreateSchedules { new: schedules.into_iter().map(Arc::new).collect(), reason: None }).await;
+    ask(&server, CreateSchedules { new: schedules.into_iter().map(Arc::new).collect(), reason: None }).await;
     server
 }
 
-async fn ask(server: &Server, ask: Ask) -> Done {
-    server.node.handle().ask(&Actor::person("ann"), ask).await.unwrap()
+async fn ask<R: Request>(server: &Server, request: R) -> R::Answer {
+    server.node.handle().ask(&Actor::person("ann"), request).await.unwrap()
 }
 
 async fn tell(server: &Server, dataset: &str, count: u32) {
     let what = Occurrence::Partitions { dataset: dataset.into(), count, keys: vec!["2015/09".to_owned()] };
-    ask(server, Ask::Tell(vec![Fact { source: "loader".into(), key: None, what }])).await;
+    ask(server, Tell { facts: vec![Fact { source: "loader".into(), key: None, what }] }).await;
 }
 
 fn night() -> Gate {
@@ -150,7 +150,7 @@ async fn a_program_shows_its_schedules_and_runs_of_any_origin() {
     let script = ["p", "q"].map(|id| workflow(id, "startTime: '2015-09-14T00:00Z'")).concat();
     let server = Server::with(Setup { pace: Pace::ByItself, ..Setup::default() }, &script).await;
     let all = [schedule("S", partitions("a", 1), Vec::new()), next].map(Arc::new).to_vec();
-    ask(&server, Ask::CreateSchedules { new: all, reason: None }).await;
+    ask(&server, CreateSchedules { new: all, reason: None }).await;
     tell(&server, "a", 1).await;
     let slot = crate::support::slot("App.S", "2015-09-13T15:01Z");
     server.until_state(&slot, SlotState::Running).await;
@@ -214,7 +214,7 @@ async fn facts_are_listed_with_what_they_led_to() {
     };
     let ended = [what("Nope", Some("Nope@2015-09-13T15:01Z#1")), what("p", None)];
     let facts = ended.map(|what| Fact { source: "loader".into(), key: None, what });
-    ask(&server, Ask::Tell(facts.to_vec())).await;
+    ask(&server, Tell { facts: facts.to_vec() }).await;
     let facts = page(&server, "/ui/facts").await;
     assert_says(&facts, &["a run of Nope failed (Nope@2015-09-13T15:01Z#1)", "a run of p failed"]);
     assert!(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, Command, Done};
+use kelos_core::{AnyAnswer, Ask, Command, Tell};
 use kelos_model::constraint::{Circumstances, Constraint, LastStart, judge};
 use kelos_model::event::{Event, WorkflowEvent};
 use kelos_model::facts::ENDS;
@@ -98,7 +98,7 @@ impl Watch {
 
     /// Takes note of who heard that their facts are stored.
     pub fn replied(&mut self, command: &Command) {
-        if let Command::Reply { token, reply: Ok(Done::Told { .. }) } = command {
+        if let Command::Reply { token, reply: Ok(AnyAnswer::Tally(_)) } = command {
             self.acknowledged.insert(*token);
         }
     }
@@ -453,7 +453,7 @@ impl Watch {
         let Some(reader) = &self.reader else { return Ok(()) };
         for token in &self.acknowledged {
             let ask = usize::try_from(*token).ok().and_then(|token| workload.asks.get(token));
-            let Some((_, Ask::Tell(facts))) = ask else { continue };
+            let Some((_, Ask::Tell(Tell { facts }))) = ask else { continue };
             let known = |fact: &&Fact| match fact.name() {
                 Some(name) => self.names.contains(&name),
                 None => self.facts.contains(fact),

@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Ask, Deployment, FireRequest};
+use kelos_core::{
+    Ask, ChangeSchedule, CreateSchedules, DeleteSchedules, Deployment, Disable, Enable, EnableChanged, FireRequest,
+    Kill, MarkSucceeded, Pause, Rerun, Resume, Skip, Tell,
+};
 use kelos_model::constraint::{Constraint, Gate, Otherwise, Window};
 use kelos_model::facts::ENDS;
 use kelos_model::ranges::Range;
@@ -33,9 +36,10 @@ pub fn nth(workflow: WorkflowId, n: i64) -> SlotRef {
 /// The slot that an ask is about, where that is named by [`nth`].
 fn named(ask: &mut Ask) -> Option<&mut SlotRef> {
     match ask {
-        Ask::Kill { slot, .. } | Ask::Rerun { slot, .. } | Ask::Skip { slot, .. } | Ask::MarkSucceeded { slot, .. } => {
-            Some(slot)
-        }
+        Ask::Kill(Kill { slot, .. })
+        | Ask::Rerun(Rerun { slot, .. })
+        | Ask::Skip(Skip { slot, .. })
+        | Ask::MarkSucceeded(MarkSucceeded { slot, .. }) => Some(slot),
         Ask::RerunDownstream(request) => Some(&mut request.slot),
         _ => None,
     }
@@ -79,7 +83,7 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
     let mut told = Vec::new();
     for n in 0..rng.between(5, 60) {
         let at = moment(&mut rng, stage.start, stage.end);
-        workload.asks.push((at, Ask::Tell(stage.batch(&mut rng, n, &mut told))));
+        workload.asks.push((at, Ask::Tell(Tell { facts: stage.batch(&mut rng, n, &mut told) })));
     }
     for _ in 0..rng.between(2, 25) {
         let at = moment(&mut rng, stage.start, stage.end);
@@ -312,20 +316,20 @@ impl Stage {
     fn ask(&self, rng: &mut Rng, at: Timestamp) -> Ask {
         let schedule = rng.pick(&self.schedules).clone();
         match rng.below(20) {
-            0..=2 => Ask::CreateSchedules { new: self.created(rng), reason: None },
-            3 | 4 => Ask::ChangeSchedule { changed: self.schedule(rng, &schedule), reason: None },
-            5 => Ask::DeleteSchedules { schedules: self.some(rng), reason: None },
-            6..=8 => Ask::Enable { schedule, reason: None },
-            9 => Ask::Disable { schedule, reason: None },
-            10 => Ask::Pause { workflow: schedule, reason: None },
-            11 => Ask::Resume { workflow: schedule, reason: None },
+            0..=2 => Ask::CreateSchedules(CreateSchedules { new: self.created(rng), reason: None }),
+            3 | 4 => Ask::ChangeSchedule(ChangeSchedule { changed: self.schedule(rng, &schedule), reason: None }),
+            5 => Ask::DeleteSchedules(DeleteSchedules { schedules: self.some(rng), reason: None }),
+            6..=8 => Ask::Enable(Enable { schedule, reason: None }),
+            9 => Ask::Disable(Disable { schedule, reason: None }),
+            10 => Ask::Pause(Pause { workflow: schedule, reason: None }),
+            11 => Ask::Resume(Resume { workflow: schedule, reason: None }),
             12 => {
                 let start = at - SignedDuration::from_secs(rng.between(0, 20_000));
-                Ask::EnableChanged {
+                Ask::EnableChanged(EnableChanged {
                     schedules: self.some(rng),
                     range: Range::new(start, start + SignedDuration::from_hours(2)),
                     reason: None,
-                }
+                })
             }
             13..=15 => self.fired(rng),
             _ => self.about_a_slot(rng),
@@ -356,10 +360,10 @@ impl Stage {
         let slot = nth(self.startable(rng), rng.between(0, 200));
         let reason = None;
         match rng.below(6) {
-            0 | 1 => Ask::Kill { slot, reason },
-            2 | 3 => Ask::Rerun { slot, reason },
-            4 => Ask::Skip { slot, reason },
-            _ => Ask::MarkSucceeded { slot, reason },
+            0 | 1 => Ask::Kill(Kill { slot, reason }),
+            2 | 3 => Ask::Rerun(Rerun { slot, reason }),
+            4 => Ask::Skip(Skip { slot, reason }),
+            _ => Ask::MarkSucceeded(MarkSucceeded { slot, reason }),
         }
     }
 }

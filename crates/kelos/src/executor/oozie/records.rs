@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
-use kelos_core::Ask;
+use kelos_core::SetRegister;
 use kelos_model::{Actor, RunId, Workflow};
 use kelos_store::{Queries, StoreError};
 use serde_json::Value;
@@ -60,7 +60,7 @@ impl NodeRecords {
         let handle = self.handle.get().ok_or("name this installation: the scheduler is not up yet")?;
         let name = crate::local::unique().map_err(|error| format!("name this installation: {error}"))?;
         let value = Some(Value::String(name.clone()));
-        let ask = Ask::SetRegister { bucket: bucket.to_owned(), key: key.to_owned(), value, reason: None };
+        let ask = SetRegister { bucket: bucket.to_owned(), key: key.to_owned(), value, reason: None };
         handle.ask(&Actor::system("oozie"), ask).await.map_err(|error| format!("name this installation: {error}"))?;
         Ok(name)
     }

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kelos::core::{Ask, Done, FireRequest, Refusal};
+use kelos::core::{ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enable, FireRequest, Refusal};
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Actor, Workflow, WorkflowId};
 use kelos::schedules::{decisions, overview};
@@ -226,7 +226,7 @@ pub(super) async fn create(
     if let Some(twice) = twice(&ids) {
         return Err(bad(format!("{twice} is given twice: expected each once")));
     }
-    app.ask(&by, Ask::CreateSchedules { new, reason: because.reason }).await?;
+    app.ask(&by, CreateSchedules { new, reason: because.reason }).await?;
     let mut items = Vec::new();
     for id in ids {
         items.push(shown(&app, id).await?);
@@ -327,7 +327,7 @@ async fn put(
         Err(problem) => Ok(Err(problem)),
     };
     let changed = app.read(read).await??;
-    app.ask(by, Ask::ChangeSchedule { changed: Arc::new(changed), reason }).await?;
+    app.ask(by, ChangeSchedule { changed: Arc::new(changed), reason }).await?;
     shown(app, id).await.map(Json)
 }
 
@@ -343,7 +343,7 @@ pub(super) async fn delete(
     State(app): State<App>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
     let was = shown(&app, path.id.clone()).await?;
-    app.ask(&by, Ask::DeleteSchedules { schedules: vec![path.id], reason: because.reason }).await?;
+    app.ask(&by, DeleteSchedules { schedules: vec![path.id], reason: because.reason }).await?;
     Ok(Json(was))
 }
 
@@ -359,7 +359,7 @@ pub(super) async fn enable(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
-    app.ask(&by, Ask::Enable { schedule: path.id.clone(), reason: because.reason }).await?;
+    app.ask(&by, Enable { schedule: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await.map(Json)
 }
 
@@ -375,7 +375,7 @@ pub(super) async fn disable(
     State(app): State<App>,
     Body(because): Body<Because>,
 ) -> Result<Json<EventScheduleDto>, Problem> {
-    app.ask(&by, Ask::Disable { schedule: path.id.clone(), reason: because.reason }).await?;
+    app.ask(&by, Disable { schedule: path.id.clone(), reason: because.reason }).await?;
     shown(&app, path.id).await.map(Json)
 }
 
@@ -450,11 +450,9 @@ pub(super) async fn start(
 async fn go(app: &App, by: &Actor, workflow: WorkflowId, request: StartRequest) -> Result<SlotDto, Problem> {
     request.check()?;
     let StartRequest { arguments, unconstrained, reason } = request;
-    let ask = Ask::Fire(FireRequest { workflow, arguments, unconstrained, reason });
-    match app.ask(by, ask).await? {
-        Done::Fired(slot) => slots::found(app, slot).await,
-        _ => Err(Problem::conflict("not-started", "the scheduler did not say which slot goes")),
-    }
+    let ask = FireRequest { workflow, arguments, unconstrained, reason };
+    let slot = app.ask(by, ask).await?;
+    slots::found(app, slot).await
 }
 
 /// Which decisions.

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
 use kelos::backfill::{Estimate, Progress, progress, slots_of};
-use kelos::core::Ask;
+use kelos::core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill};
 use kelos::model::workflow::Backfill;
 use kelos::model::{BackfillId, Outcome, SlotRef, SlotState};
 use kelos::store::{Page as Rows, Queries, SlotFilter, SlotRow, StoreError};
@@ -299,17 +299,16 @@ pub(super) async fn act(
 ) -> Result<Response, Trouble> {
     let (backfill, sent) = (name(&id)?, asked::form(sent)?);
     let (back, reason) = (href(&backfill), asked::filled(sent.reason));
-    let ask = match action.as_str() {
-        "pause" => Ask::PauseBackfill { backfill, reason },
-        "resume" => Ask::ResumeBackfill { backfill, reason },
-        "rerun" => Ask::RerunBackfill { backfill, reason },
-        "cancel" => Ask::CancelBackfill { backfill, reason },
+    match action.as_str() {
+        "pause" => app.ask(&who, PauseBackfill { backfill, reason }).await?,
+        "resume" => app.ask(&who, ResumeBackfill { backfill, reason }).await?,
+        "rerun" => drop(app.ask(&who, RerunBackfill { backfill, reason }).await?),
+        "cancel" => app.ask(&who, CancelBackfill { backfill, reason }).await?,
         "prioritise" => {
             let priority = sent.priority.ok_or_else(|| Trouble::bad_request("A priority is a number."))?;
-            Ask::PrioritiseBackfill { backfill, priority, reason }
+            app.ask(&who, PrioritiseBackfill { backfill, priority, reason }).await?;
         }
         _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on backfills."))),
-    };
-    app.ask(&who, ask).await?;
+    }
     Ok(asked::back_to(&back))
 }

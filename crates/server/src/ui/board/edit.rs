@@ -59,7 +59,7 @@ pub(super) async fn save(
 ) -> Result<Response, Trouble> {
     let sent = asked::form(sent)?;
     if sent.act == "reset" {
-        app.ask(&by, groups::ask(None)).await?;
+        app.ask(&by, groups::request(None)).await?;
         return Ok(asked::back_to(HREF));
     }
     let now = now(&app).await?;
@@ -70,7 +70,7 @@ pub(super) async fn save(
     }
     match Groups::parse(&sent.groups) {
         Ok(groups) => {
-            app.ask(&by, groups::ask(Some(&groups))).await?;
+            app.ask(&by, groups::request(Some(&groups))).await?;
             Ok(asked::back_to("/ui"))
         }
         Err(why) => {

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use kelos::core::{Ask, SubmitRequest};
+use kelos::core::SubmitRequest;
 use kelos::model::{Actor, SlotRef, WorkflowId};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -54,7 +54,7 @@ pub(in crate::ui) async fn submit(app: &App, by: &Actor, id: WorkflowId, wanted:
         readd: wanted.readd.is_some(),
         reason: asked::filled(wanted.reason),
     };
-    app.ask(by, Ask::Submit(request)).await?;
+    app.ask(by, request).await?;
     Ok(asked::back_to(&slot_href(&job)))
 }
 

@@ -6,7 +6,7 @@ use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use kelos::core::{Ask, Done, FireRequest};
+use kelos::core::{Disable, Enable, FireRequest};
 use kelos::model::WorkflowId;
 use kelos::model::workflow::WorkflowRow;
 use maud::{Markup, html};
@@ -42,16 +42,16 @@ pub(in crate::ui) async fn act(
         Some("list") => "/ui/schedules".to_owned(),
         _ => workflow_href(&id),
     };
-    let ask = match action.as_str() {
-        "enable" => Ask::Enable { schedule: id, reason: None },
-        "disable" => Ask::Disable { schedule: id, reason: None },
-        "fire" => Ask::Fire(request(id, wanted)?),
+    match action.as_str() {
+        "enable" => app.ask(&who, Enable { schedule: id, reason: None }).await?,
+        "disable" => app.ask(&who, Disable { schedule: id, reason: None }).await?,
+        "fire" => {
+            let slot = app.ask(&who, request(id, wanted)?).await?;
+            return Ok(asked::back_to(&slot_href(&slot)));
+        }
         _ => return Err(Trouble::not_found(format!("There is no action \"{action}\" on schedules."))),
-    };
-    match app.ask(&who, ask).await? {
-        Done::Fired(slot) => Ok(asked::back_to(&slot_href(&slot))),
-        _ => Ok(asked::back_to(&back)),
     }
+    Ok(asked::back_to(&back))
 }
 
 fn request(workflow: WorkflowId, wanted: Wanted) -> Result<FireRequest, Trouble> {

@@ -5,7 +5,7 @@ use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use kelos::core::{Ask, Done, DownstreamRequest};
+use kelos::core::{DownstreamOutcome, DownstreamRequest, Kill, MarkSucceeded, Rerun, Skip};
 use kelos::model::{Actor, SlotRef, SlotState};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -78,21 +78,21 @@ pub(in crate::ui) async fn act(
 ) -> Result<Response, Trouble> {
     let (slot, because) = (asked::slot(&app, &id, &time).await?, asked::form(because)?);
     let reason = asked::filled(because.reason);
-    let ask = match action.as_str() {
+    match action.as_str() {
         "rerun" if because.downstream.is_some() && because.seen.is_none() => {
             return preview(&app, &who, slot, reason.as_deref()).await;
         }
         "rerun" if because.downstream.is_some() => {
             let kill_live = because.kill.is_some();
-            Ask::RerunDownstream(DownstreamRequest { slot: slot.clone(), reason, kill_live, dry_run: false })
+            let request = DownstreamRequest { slot: slot.clone(), reason, kill_live, dry_run: false };
+            drop(app.ask(&who, request).await?);
         }
-        "rerun" => Ask::Rerun { slot: slot.clone(), reason },
-        "kill" => Ask::Kill { slot: slot.clone(), reason },
-        "skip" => Ask::Skip { slot: slot.clone(), reason },
-        "mark" => Ask::MarkSucceeded { slot: slot.clone(), reason },
+        "rerun" => app.ask(&who, Rerun { slot: slot.clone(), reason }).await?,
+        "kill" => app.ask(&who, Kill { slot: slot.clone(), reason }).await?,
+        "skip" => app.ask(&who, Skip { slot: slot.clone(), reason }).await?,
+        "mark" => app.ask(&who, MarkSucceeded { slot: slot.clone(), reason }).await?,
         _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on slots."))),
-    };
-    app.ask(&who, ask).await?;
+    }
     Ok(asked::back_to(&slot_href(&slot)))
 }
 
@@ -110,10 +110,7 @@ struct Touched {
 async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) -> Result<Response, Trouble> {
     // With `kill_live` nothing is in the way, so that all is named.
     let request = DownstreamRequest { slot: slot.clone(), reason: None, kill_live: true, dry_run: true };
-    let done = app.ask(who, Ask::RerunDownstream(request)).await?;
-    let Done::Downstream { created, reopened, killed, untouched } = done else {
-        return Err(Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, "The scheduler did not say what it would touch."));
-    };
+    let DownstreamOutcome { created, reopened, killed, untouched } = app.ask(who, request).await?;
     let opened: Vec<SlotRef> = created.into_iter().chain(reopened).collect();
     let touched = app.read(move |reader| {
         let with_states = |slots: &[SlotRef]| -> Result<Vec<Neighbour>, kelos::store::StoreError> {

@@ -1,0 +1,34 @@
+//! What only the scheduler's memory knows about a slot.
+
+use jiff::Timestamp;
+use kelos_model::{Probe, ProbeAnswer};
+
+use crate::capacity::PoolPlace;
+
+/// What only the scheduler's memory knows about a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inspection {
+    /// When it is looked at next by itself; none when only an event can wake it.
+    pub next_look: Option<Timestamp>,
+    /// Queued slots of its workflow that go first; while it waits for fewer runs of its program, those that are held for
+    /// that and go first.
+    pub ahead: u32,
+    /// Live runs of its workflow.
+    pub active: u32,
+    /// Whether all places for runs, of all workflows, are taken.
+    pub at_global_limit: bool,
+    /// What it finds at the pools of its workflow, while it is queued.
+    pub pools: Vec<PoolPlace>,
+    /// Why the scheduler leaves it alone, in words: paused, removed, not in the schedule any more.
+    pub dormant: Option<String>,
+    /// Whether it is for workers to run, and none of them serves its workflow.
+    pub no_worker: bool,
+    /// Whether it is for workers to run, and those that serve its workflow have no room.
+    pub workers_busy: bool,
+    /// What holds up the success of its run, which has ended, in words.
+    pub finishing: Option<String>,
+    /// Runs of its program that go on, or are about to start: those that constraints count.
+    pub program_runs: u32,
+    /// The last answers to the questions that it waits on.
+    pub answers: Vec<(Probe, ProbeAnswer)>,
+}
