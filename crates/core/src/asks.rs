@@ -122,7 +122,7 @@ impl Core {
         let task = task.ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
         if task.row.definition.keys.are_moments() {
             let none = || Refusal::NeverCameToBe(slot.clone());
-            return self.slots.get(slot).map(|_| ()).ok_or_else(none);
+            return self.slots.has(slot).then_some(()).ok_or_else(none);
         }
         match (&task.schedule, &slot.key) {
             (_, SlotKey::Job(id)) => match task.no_job(id) {
@@ -144,7 +144,7 @@ impl Core {
 
     fn rerun(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
         self.check_openable(slot)?;
-        match self.live(slot).map(|live| live.slot.state) {
+        match self.slots.state(slot) {
             None => self.plan_asked(slot, 0, Some(by), reason),
             Some(state) if !state.is_final() && self.before_start(slot).is_some() => {
                 self.record(slot, SlotEvent::Requested { by, reason });
@@ -159,7 +159,8 @@ impl Core {
 
     /// When the workflow of a slot begins, where that is left alone until then.
     pub(crate) fn before_start(&self, slot: &SlotRef) -> Option<jiff::Timestamp> {
-        self.tasks.get(&slot.workflow)?.before_start(&slot.key, self.slots.get(slot).map(|live| &live.slot))
+        let live = self.slots.get(slot);
+        self.tasks.get(&slot.workflow)?.before_start(&slot.key, live.as_ref().map(|live| &live.slot))
     }
 
     /// Opens a slot that somebody asks for. Where the next event says who, this one need not.
@@ -170,7 +171,7 @@ impl Core {
 
     fn kill(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
         // A time will come by itself, and may be killed before; a job that nobody opens never comes.
-        if slot.key.job().is_some() && self.live(slot).is_none() {
+        if slot.key.job().is_some() && !self.slots.has(slot) {
             self.check_slot(slot)?;
             return Err(Refusal::NeverOpened(slot.clone()));
         }
@@ -250,22 +251,22 @@ impl Core {
         let Some(task) = self.tasks.get(&slot.workflow) else { return Inspection::default() };
         let live = self.slots.get(slot);
         let queue = self.permits.queue(&slot.workflow);
-        let queued = live.filter(|live| live.slot.state == SlotState::Queued);
+        let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
         let position = queued.map(|live| Position::of(&live.slot, &slot.key));
         let ahead = queue.zip(position).map_or(0, |(queue, position)| queue.ahead(&position));
         let ahead = self.programs.ahead(slot).unwrap_or(ahead);
         Inspection {
-            next_look: live.and_then(|live| self.next_look(slot, &live.wakers)),
+            next_look: self.wakes.next_look(slot),
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
             active: queue.map_or(0, Queue::active),
             at_global_limit: self.permits.running() >= self.permits.limit(),
             pools: self.places_in_pools(slot),
-            dormant: task.dormant(&slot.key, live.map(|live| &live.slot)),
+            dormant: task.dormant(&slot.key, live.as_ref().map(|live| &live.slot)),
             finishing: self.finishing(slot),
             program_runs: self.programs.runs(&slot.workflow),
             no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
             workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,
-            answers: live.map(|live| self.probes.answers_to(&live.wakers)).unwrap_or_default(),
+            answers: self.wakes.answers(slot),
         }
     }
 }

@@ -16,7 +16,8 @@ impl Core {
     /// What the constraints of a slot say now, or said at a moment of the past.
     fn judgement(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Judgement> {
         let task = self.tasks.get(&id.workflow)?;
-        let slot = &self.slots.get(id)?.slot;
+        let live = self.slots.get(id)?;
+        let slot = &live.slot;
         let collected = slot.collected.as_deref();
         let program = self.programs.of(&id.workflow);
         let (active, last_start) = self.runs_at(program, past);
@@ -137,7 +138,7 @@ impl Core {
     /// Counts a workflow's runs among those of the program that its definition names.
     pub(crate) fn join_program(&mut self, id: &WorkflowId) {
         let Some(task) = self.tasks.get(id) else { return };
-        let slots = self.slots.of(id).map(|(slot, live)| (slot, &live.slot));
+        let slots = self.slots.moving(id).map(|(slot, live)| (slot, &live.slot));
         let Transfer { left, woken } = self.programs.join(id, task.row.definition.program(), slots);
         woken.into_iter().for_each(|slot| self.wake(slot));
         if let Some(left) = left {
@@ -191,7 +192,7 @@ impl Core {
         let over =
             self.programs.members(program).filter_map(|member| self.tasks.get(member)?.row.moments.last_run).max();
         let going = self.programs.latest_going(program).filter(|(seq, _)| over.is_none_or(|over| over.seq < *seq));
-        let going = going.and_then(|(_, slot)| self.live(slot)?.run());
+        let going = going.and_then(|(_, slot)| self.slots.run(slot));
         let going = going.map(|run| LastStart { at: run.started_at.unwrap_or(run.dispatched_at), over: false });
         going.or(over.map(|run| LastStart { at: run.started, over: true }))
     }

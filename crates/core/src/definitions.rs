@@ -7,7 +7,7 @@ use kelos_model::event::{Abort, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::{CronSchedule, resolve};
 use kelos_model::workflow::{Moments, Planned, WorkflowRow};
-use kelos_model::{SlotRef, Workflow, WorkflowId};
+use kelos_model::{Workflow, WorkflowId};
 
 use crate::Core;
 use crate::asks::{Mandate, split};
@@ -187,8 +187,7 @@ impl Core {
 
     /// Has all live slots of a workflow looked at, its schedule planned, its queue dispatched.
     pub(crate) fn wake_all(&mut self, id: &WorkflowId) {
-        let slots: Vec<SlotRef> = self.slots.of(id).map(|(slot, _)| slot).collect();
-        slots.into_iter().for_each(|slot| self.wake(slot));
+        self.slots.names_of(id).into_iter().for_each(|slot| self.wake(slot));
         self.to_plan.insert(id.clone());
         self.permits.wake(id);
         self.arm_firing(id);

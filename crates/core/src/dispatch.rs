@@ -13,9 +13,9 @@ impl Core {
         let (tasks, slots) = (&self.tasks, &self.slots);
         // A killed run that is still dying holds its slot back; so does a time that left the schedule.
         let is_ready = |id: &WorkflowId, key: &_| {
-            let slot = slots.get(&SlotRef::new(id.clone(), SlotKey::clone(key))).map(|live| &live.slot);
-            let is_free = slot.is_some_and(|slot| !slot.run_alive);
-            is_free && tasks.get(id).is_some_and(|task| task.dormant(key, slot).is_none())
+            let live = slots.get(&SlotRef::new(id.clone(), SlotKey::clone(key)));
+            live.filter(|live| !live.slot.run_alive)
+                .is_some_and(|live| tasks.get(id).is_some_and(|task| task.dormant(key, Some(&live.slot)).is_none()))
         };
         for grant in self.permits.grant(self.now, only, &is_ready) {
             self.start(grant);
@@ -33,7 +33,7 @@ impl Core {
         let what = SlotEvent::Dispatched { run: number, worker: worker.as_deref().map(str::to_owned) };
         let is_dispatched = self.record(&slot, what);
         debug_assert!(is_dispatched, "only queued slots are granted permits");
-        if let Some(run) = self.slots.get_mut(&slot).and_then(|live| live.run.as_mut()) {
+        if let Some(run) = self.slots.run_mut(&slot) {
             run.attempts = taker.and_then(|taker| taker.attempts);
         }
         self.command(Command::StartRun { run: RunId { slot, number }, workflow, worker, collected });

@@ -61,7 +61,7 @@ impl Core {
             let mut next = Vec::new();
             for slot in frontier {
                 let known = self.slots.is_known(&slot);
-                let exists = self.live(&slot).is_some() || slot == *root || opened.contains(&slot);
+                let exists = self.slots.has(&slot) || slot == *root || opened.contains(&slot);
                 let may_exist = !known && slot.key.scheduled_at() < self.now;
                 if exists || may_exist && found.unknown.len() < found.slots.len().max(FEWEST_READ) {
                     next.extend(self.dependents(&lookers, &slot).filter(|dependent| seen.insert(dependent.clone())));
@@ -124,7 +124,7 @@ impl Core {
     pub(crate) fn sort_tree(&self, slots: Vec<SlotRef>) -> Tree {
         let mut tree = Tree::default();
         for slot in slots {
-            match self.live(&slot).map(|live| live.slot.state) {
+            match self.slots.state(&slot) {
                 None => tree.created = Some(slot),
                 Some(state @ (SlotState::Dispatched | SlotState::Running)) => tree.killed.push((slot, state)),
                 Some(SlotState::Queued | SlotState::Held) => tree.reopened.push(slot),

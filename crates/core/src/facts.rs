@@ -62,7 +62,7 @@ impl Core {
         self.record(&slot, SlotEvent::Collected { what: what.clone(), fact });
         if self.may_go_on(&slot, came) {
             self.go_on(&slot);
-        } else if self.live(&slot).is_some_and(|live| live.slot.state == SlotState::Waiting) {
+        } else if self.slots.state(&slot) == Some(SlotState::Waiting) {
             self.wake(slot);
         }
     }
@@ -119,7 +119,7 @@ impl Core {
 
     /// Has a slot go on at once for which all has come: each fact is judged as if it had come alone.
     fn go_on(&mut self, slot: &SlotRef) {
-        let state = |core: &Core| core.live(slot).map(|live| live.slot.state);
+        let state = |core: &Core| core.slots.state(slot);
         if state(self) == Some(SlotState::Waiting) {
             self.look(slot);
         }

@@ -8,18 +8,15 @@ use kelos_model::{Answer, Finding, Probe, ProbeAnswer, Reason, ReasonKind, SlotE
 
 use crate::Core;
 use crate::plan::TICK;
-use crate::probes::Probes;
 use crate::slots::SlotTable;
-use crate::timers::Timer;
-use crate::upstream::Upstream;
+use crate::wakes::Wakes;
 
 struct View<'a> {
     now: Timestamp,
     /// Where the world is seen as it was at `now`, what others became later does not count.
     is_past: bool,
     slots: &'a SlotTable,
-    upstream: &'a Upstream,
-    probes: &'a Probes,
+    wakes: &'a Wakes,
     collected: Option<&'a Collected>,
 }
 
@@ -30,15 +27,15 @@ impl Facts for View<'_> {
 
     fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
         let live = self.slots.get(slot);
-        let since = live.map(|live| live.slot.since).or_else(|| self.upstream.since(slot));
+        let since = live.as_ref().map(|live| live.slot.since).or_else(|| self.wakes.upstream.since(slot));
         if self.is_past && since.is_some_and(|since| since > self.now) {
             return Some(Some(SlotState::Waiting));
         }
-        live.map(|live| Some(live.slot.state)).or_else(|| self.upstream.known(slot))
+        live.map(|live| Some(live.slot.state)).or_else(|| self.wakes.upstream.known(slot))
     }
 
     fn probe(&self, probe: &Probe) -> Option<ProbeAnswer> {
-        self.probes.answer(probe)
+        self.wakes.probes.answer(probe)
     }
 
     fn collected(&self, subject: &Subject) -> Option<&Tally> {
@@ -67,7 +64,7 @@ impl Core {
 
     fn look_at_backoff(&mut self, id: &SlotRef, due: Option<Timestamp>) {
         match due {
-            Some(due) if due > self.now => self.timers.set(&id.workflow, Timer::Slot(id.clone()), due),
+            Some(due) if due > self.now => self.wakes.look_at_moment(id, due),
             _ => {
                 self.record(id, SlotEvent::BackoffEnded);
             }
@@ -97,15 +94,15 @@ impl Core {
     /// The last moment of a slot's time, where that is over and it has not run yet: what comes to be met later comes too late,
     /// also where nobody looked in between.
     pub(crate) fn last_in_time(&self, id: &SlotRef) -> Option<Timestamp> {
-        let slot = self.live(id).map(|live| &live.slot).filter(|slot| slot.last_run == 0)?;
+        let live = self.live(id).filter(|live| live.slot.last_run == 0)?;
         let (_, expiry) = self.expiry(id).filter(|(_, at)| *at <= self.now)?;
         let last = expiry.checked_sub(TICK).ok()?;
-        Some(slot.asked_at.map_or(last, |asked| last.max(asked)))
+        Some(live.slot.asked_at.map_or(last, |asked| last.max(asked)))
     }
 
     /// Why a slot goes whatever its trigger says now; none where that decides.
     fn needs_no_trigger(&self, id: &SlotRef) -> Option<Reason> {
-        let collected = self.live(id)?.slot.collected.as_ref().filter(|_| self.is_moment(id))?;
+        let collected = self.slots.collected(id).filter(|_| self.is_moment(id))?;
         let finding = match (&collected.asked, collected.met) {
             (Some(_), _) => Finding::FiredByHand,
             (None, true) => Finding::MetBefore,
@@ -119,7 +116,7 @@ impl Core {
         if self.tasks.get(&id.workflow).is_none_or(|task| task.row.definition.constraints.is_empty()) {
             return false;
         }
-        let collected = self.slots.get(id).and_then(|live| live.slot.collected.as_ref());
+        let collected = self.slots.collected(id);
         let asked = collected.and_then(|collected| collected.asked.as_ref());
         asked.is_none_or(|asked| !asked.unconstrained)
     }
@@ -165,13 +162,12 @@ impl Core {
     /// What a trigger says now, or said at a moment of the past.
     fn evaluate(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Evaluation> {
         let task = self.tasks.get(&id.workflow)?;
-        let collected = self.slots.get(id).and_then(|live| live.slot.collected.as_deref());
+        let collected = self.slots.collected(id);
         let view = View {
             now: past.unwrap_or(self.now),
             is_past: past.is_some(),
             slots: &self.slots,
-            upstream: &self.upstream,
-            probes: &self.probes,
+            wakes: &self.wakes,
             collected,
         };
         let definition = &task.row.definition;
@@ -185,7 +181,7 @@ impl Core {
         // Nor does one expire while the outside can't be asked: an outage is not its fault.
         if let Some((timeout_seconds, at)) = expiry.filter(|(_, at)| *at <= self.now && !explanation.is_uncertain()) {
             // Nor does one go by an answer from before its timeout.
-            pending = self.probes.refresh(&wakers, at, self.now);
+            pending = self.wakes.probes.refresh(&wakers, at, self.now);
             if !pending {
                 self.record(id, SlotEvent::Expired { timeout_seconds, explanation });
                 return;
@@ -195,13 +191,13 @@ impl Core {
         if !pending && explanation.digest() != said && !self.tells_by_facts(id) {
             self.record(id, SlotEvent::Looked { explanation });
         }
-        self.subscribe(id, wakers, expiry.map(|(_, at)| at));
+        self.subscribe(id, &wakers, expiry.map(|(_, at)| at));
     }
 
     /// Whether what a slot collected says all that its trigger could: then looks need no lines of their own.
     fn tells_by_facts(&self, id: &SlotRef) -> bool {
         let Some(task) = self.tasks.get(&id.workflow) else { return false };
-        let waiting = self.slots.get(id).is_some_and(|live| live.slot.state == SlotState::Waiting);
+        let waiting = self.slots.state(id) == Some(SlotState::Waiting);
         waiting && task.row.definition.trigger.is_of_facts()
     }
 
@@ -222,8 +218,8 @@ impl Core {
         let definition = &self.tasks.get(&id.workflow)?.row.definition;
         if let Some(events) = definition.keys.events() {
             // What has run before was in time.
-            let slot = self.live(id).map(|live| &live.slot).filter(|slot| slot.last_run == 0)?;
-            let collected = slot.collected.as_ref();
+            self.live(id).filter(|live| live.slot.last_run == 0)?;
+            let collected = self.slots.collected(id);
             let since = collected.map_or(id.key.scheduled_at(), |collected| collected.since);
             let wait = SignedDuration::from_millis(i64::try_from(events.timeout_millis).ok()?);
             return Some((events.timeout_millis / 1000, since.checked_add(wait).ok()?.checked_add(TICK).ok()?));
@@ -235,33 +231,11 @@ impl Core {
         Some((seconds, at.checked_add(SignedDuration::from_millis(1)).ok()?))
     }
 
-    /// Listens to what can wake a slot, and to nothing else.
-    fn subscribe(&mut self, id: &SlotRef, wakers: Vec<Waker>, expiry: Option<Timestamp>) {
-        let next = wakers.iter().filter_map(|waker| if let Waker::At(at) = waker { Some(*at) } else { None });
-        match next.chain(expiry).filter(|at| *at > self.now).min() {
-            Some(at) => self.timers.set(&id.workflow, Timer::Slot(id.clone()), at),
-            None => self.timers.clear(&Timer::Slot(id.clone())),
-        }
-        let Some(live) = self.slots.get_mut(id) else { return };
-        let before = std::mem::replace(&mut live.wakers, wakers.clone());
-        for waker in wakers.iter().filter(|waker| !before.contains(waker)) {
-            self.listen(waker, id);
-        }
-        for waker in before.iter().filter(|waker| !wakers.contains(waker)) {
-            self.unlisten(waker, id);
-        }
-    }
-
-    fn listen(&mut self, waker: &Waker, id: &SlotRef) {
-        match waker {
-            Waker::At(_) => {}
-            Waker::Probe(probe) => self.probes.watch(probe, id, self.now),
-            Waker::Slot(upstream) => {
-                let state = self.state_since(upstream);
-                if self.upstream.watch(upstream, id, state) {
-                    self.slots.want(upstream.clone());
-                }
-            }
-        }
+    /// Has a slot be woken by these and by nothing else, and when it has waited too long.
+    fn subscribe(&mut self, id: &SlotRef, wakers: &[Waker], expiry: Option<Timestamp>) {
+        let slots = &self.slots;
+        let in_memory = |slot: &SlotRef| slots.get(slot).map(|live| (live.slot.state, live.slot.since));
+        let unread = self.wakes.subscribe(id, wakers, expiry, self.now, in_memory);
+        unread.into_iter().for_each(|slot| self.slots.want(slot));
     }
 }

@@ -14,6 +14,7 @@ use crate::awaited::{Awaited, Standing};
 use crate::parents::explained;
 use crate::relations::Knowledge;
 use crate::valid::Validity;
+use crate::wakes::Audience;
 
 /// Jobs that are not open, and of which some parent has succeeded: so many are remembered. What is forgotten is found again
 /// when the next of its parents succeeds.
@@ -35,8 +36,6 @@ pub(crate) struct Jobs {
 
 /// What a job's news meant to one that watches it.
 enum Heard {
-    /// It is not one of its parents.
-    NoParent,
     /// Nothing changes by it.
     Nothing,
     /// It is to be looked at.
@@ -51,11 +50,6 @@ impl Jobs {
     /// Whether it is counted what a job waits for.
     pub(crate) fn is_awaiting(&self, child: &SlotRef) -> bool {
         self.awaited.contains_key(child)
-    }
-
-    /// Whether a job waits for another as for a parent.
-    pub(crate) fn awaits(&self, child: &SlotRef, parent: &SlotRef) -> bool {
-        self.awaited.get(child).is_some_and(|awaited| awaited.has(parent))
     }
 
     /// Notes that a job that is not open is to be looked at.
@@ -73,7 +67,7 @@ impl Jobs {
                 }
                 if awaited.learn(parent, standing) { Heard::News } else { Heard::Nothing }
             }
-            _ => Heard::NoParent,
+            _ => Heard::Nothing,
         }
     }
 }
@@ -86,17 +80,17 @@ impl Core {
         let waiting: Vec<(SlotRef, Option<SlotRef>)> = std::mem::take(&mut self.jobs.awaited)
             .into_iter()
             .map(|(child, awaited)| {
-                awaited.parents().for_each(|parent| self.unwatch_parent(parent, &child));
+                awaited.parents().for_each(|parent| self.wakes.upstream.stop_awaiting(&child, parent));
                 (child, awaited.opened_by)
             })
             .collect();
         self.jobs.graph = graph;
         self.jobs.closed = 0;
         // What a trigger waits for may only now be a job that can be opened.
-        self.upstream.lookers_for_nothing().for_each(|slot| self.dirty.insert(slot.clone()));
+        self.wakes.upstream.lookers_for_nothing().into_iter().for_each(|slot| self.wakes.dirty.insert(slot));
         self.forget_relations();
         for (job, opened_by) in waiting {
-            if self.live(&job).is_some() {
+            if self.slots.has(&job) {
                 self.wake(job);
             } else if let Some(by) = opened_by {
                 self.jobs.prospects.insert(job, by);
@@ -108,27 +102,16 @@ impl Core {
     /// Tells those that watch a slot where it stands.
     pub(crate) fn tell(&mut self, slot: &SlotRef, state: Option<SlotState>) {
         let since = self.state_since(slot).map(|(_, since)| since);
-        for dependent in self.upstream.learn(slot, state, since) {
-            let open = self.live(&dependent).is_some();
-            match self.jobs.hear(&dependent, slot, Standing::of(Some(state))) {
-                Heard::Nothing if self.looks_at(&dependent, slot) => self.wake(dependent),
+        let Audience { lookers, children } = self.wakes.upstream.learn(slot, state, since);
+        for child in children {
+            let open = self.slots.has(&child);
+            match self.jobs.hear(&child, slot, Standing::of(Some(state))) {
+                Heard::News if open => self.wake(child),
+                Heard::News => self.jobs.prospect(child, slot),
                 Heard::Nothing => {}
-                Heard::News if !open => self.jobs.prospect(dependent, slot),
-                Heard::News | Heard::NoParent => self.wake(dependent),
             }
         }
-    }
-
-    /// Whether the trigger of a slot looks at another, be that one of its parents or not.
-    fn looks_at(&self, dependent: &SlotRef, slot: &SlotRef) -> bool {
-        let is_it = |waker: &Waker| matches!(waker, Waker::Slot(upstream) if upstream == slot);
-        self.live(dependent).is_some_and(|live| live.wakers.iter().any(is_it))
-    }
-
-    fn unwatch_parent(&mut self, parent: &SlotRef, child: &SlotRef) {
-        if !self.looks_at(child, parent) {
-            self.upstream.unwatch(parent, child);
-        }
+        lookers.into_iter().for_each(|looker| self.wake(looker));
     }
 
     /// Notes that a job succeeded: its children are looked at in the next tick.
@@ -142,7 +125,7 @@ impl Core {
     pub(crate) fn stop_awaiting(&mut self, child: &SlotRef) {
         let Some(awaited) = self.jobs.awaited.remove(child) else { return };
         for parent in awaited.parents() {
-            self.unwatch_parent(parent, child);
+            self.wakes.upstream.stop_awaiting(child, parent);
         }
     }
 
@@ -150,7 +133,7 @@ impl Core {
     pub(crate) fn push(&mut self) -> bool {
         for parent in std::mem::take(&mut self.jobs.succeeded) {
             // It may have been opened again meanwhile.
-            let succeeded = self.live(&parent).is_some_and(|live| live.slot.state == SlotState::Succeeded);
+            let succeeded = self.slots.state(&parent) == Some(SlotState::Succeeded);
             if succeeded && self.know_children(&parent) {
                 self.find_prospects(&parent);
             } else if succeeded {
@@ -175,7 +158,7 @@ impl Core {
         let listed = listed.jobs.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id));
         let children: Vec<SlotRef> = listed.chain(self.take_children(parent)).collect();
         for child in children {
-            if self.live(&child).is_none() && !self.jobs.awaited.contains_key(&child) {
+            if !self.slots.has(&child) && !self.jobs.awaited.contains_key(&child) {
                 self.await_parents(&child);
                 if let Some(awaited) = self.jobs.awaited.get_mut(&child) {
                     awaited.opened_by = Some(parent.clone());
@@ -187,7 +170,7 @@ impl Core {
     }
 
     fn look_at_prospect(&mut self, job: SlotRef, by: SlotRef) -> bool {
-        if self.live(&job).is_some() {
+        if self.slots.has(&job) {
             self.drop_prospect(&job);
             return false;
         }
@@ -217,7 +200,7 @@ impl Core {
 
     /// A prospect turned out to exist. If it waits, it goes on listening.
     fn drop_prospect(&mut self, job: &SlotRef) {
-        let waits = self.live(job).is_some_and(|live| live.slot.state == SlotState::Waiting);
+        let waits = self.slots.state(job) == Some(SlotState::Waiting);
         if self.jobs.awaited.contains_key(job) && !waits {
             self.stop_awaiting(job);
             self.jobs.closed = self.jobs.closed.saturating_sub(1);
@@ -225,7 +208,7 @@ impl Core {
     }
 
     fn forget_prospects(&mut self) {
-        let closed: Vec<SlotRef> = self.jobs.awaited.keys().filter(|job| self.live(job).is_none()).cloned().collect();
+        let closed: Vec<SlotRef> = self.jobs.awaited.keys().filter(|job| !self.slots.has(job)).cloned().collect();
         for job in closed {
             self.stop_awaiting(&job);
         }
@@ -251,10 +234,10 @@ impl Core {
         let parents: Vec<SlotRef> = awaited.parents().cloned().collect();
         for parent in parents {
             let state = self.state_since(&parent);
-            if self.upstream.watch(&parent, job, state) {
+            if self.wakes.upstream.await_parent(job, &parent, state) {
                 self.slots.want(parent);
             } else {
-                awaited.learn(&parent, Standing::of(self.upstream.known(&parent)));
+                awaited.learn(&parent, Standing::of(self.wakes.upstream.known(&parent)));
             }
         }
         self.jobs.awaited.insert(job.clone(), awaited);
@@ -307,7 +290,7 @@ impl Core {
         for waker in wakers {
             if let Waker::Slot(job) = waker
                 && job.key.job().is_some()
-                && self.upstream.known(job) == Some(None)
+                && self.wakes.upstream.known(job) == Some(None)
                 && self.check_slot(job).is_ok()
             {
                 let job = job.clone();

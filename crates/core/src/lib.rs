@@ -19,21 +19,22 @@ mod capacity;
 mod config;
 mod constraints;
 mod definitions;
-mod dirty;
+mod dense;
 mod dispatch;
 mod downstream;
 mod facts;
+mod few;
 mod firing;
 mod gate;
 mod inspection;
 mod jobs;
+mod keyed;
 mod memory;
 mod parents;
 mod past;
 mod permits;
 mod plan;
 mod port;
-mod probes;
 mod programs;
 mod record;
 mod refusal;
@@ -45,10 +46,10 @@ mod schedules;
 mod slots;
 mod submit;
 mod tick;
-mod timers;
-mod upstream;
 mod valid;
+mod wakes;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -73,19 +74,16 @@ pub use permits::POOL_PATIENCE;
 pub use refusal::Refusal;
 pub use runs::jitter_seed;
 
-use dirty::Dirty;
 use facts::Listeners;
 use firing::Firings;
 use jobs::Jobs;
 use memory::Task;
 use past::{KnownFacts, PastOf};
 use permits::Permits;
-use probes::{Probes, Waits};
 use programs::Programs;
 use relations::Relations;
 use slots::{Live, SlotTable};
-use timers::{Timer, Timers};
-use upstream::Upstream;
+use wakes::{Waits, Wakes};
 
 /// A clock that goes back by less is being adjusted, and no wait is worth moving.
 const JUMP: SignedDuration = SignedDuration::from_secs(-1);
@@ -101,16 +99,12 @@ pub struct Core {
     seq: u64,
     tasks: BTreeMap<WorkflowId, Task>,
     slots: SlotTable,
-    timers: Timers<Timer>,
+    wakes: Wakes,
     /// Cron times of triggers.
     firings: Firings,
-    probes: Probes,
-    upstream: Upstream,
     jobs: Jobs,
     relations: Relations,
     permits: Permits,
-    /// Slots to be looked at.
-    dirty: Dirty,
     /// Workflows whose schedule may have new times.
     to_plan: BTreeSet<WorkflowId>,
     /// Who waits for which facts.
@@ -150,7 +144,7 @@ impl Core {
     pub fn new(config: Config) -> Core {
         Core {
             permits: Permits::new(config.max_running),
-            probes: Probes::new(Waits::of(&config)),
+            wakes: Wakes::new(Waits::of(&config)),
             config,
             now: Timestamp::UNIX_EPOCH,
             ticked: Timestamp::UNIX_EPOCH,
@@ -158,12 +152,9 @@ impl Core {
             seq: 0,
             tasks: BTreeMap::new(),
             slots: SlotTable::default(),
-            timers: Timers::default(),
             firings: Firings::default(),
-            upstream: Upstream::default(),
             jobs: Jobs::default(),
             relations: Relations::default(),
-            dirty: Dirty::default(),
             to_plan: BTreeSet::new(),
             listeners: Listeners::default(),
             programs: Programs::default(),
@@ -184,8 +175,8 @@ impl Core {
             Input::Woke { only, look_again } => self.tick(&only, look_again, past)?,
             Input::Definitions { all, deployed } => self.define(all, &deployed),
             Input::ProbeAnswered { probe, answer } => {
-                let woken = self.probes.answered(&probe, answer, self.now);
-                woken.into_iter().for_each(|slot| self.dirty.insert(slot));
+                let woken = self.wakes.probes.answered(&probe, answer, self.now);
+                woken.into_iter().for_each(|slot| self.wakes.dirty.insert(slot));
             }
             Input::RunReported { run, report } => self.run_reported(&run, report),
             Input::Asked { token, by, ask } => self.asked(token, by, ask, past)?,
@@ -212,7 +203,7 @@ impl Core {
     fn hear_of_past<E>(&mut self, past: PastOf<'_, E>) -> Result<bool, E> {
         let heard = self.slots.recall_wanted(past)?;
         for slot in &heard {
-            let state = self.live(slot).map(|live| live.slot.state);
+            let state = self.slots.state(slot);
             self.tell(slot, state);
         }
         Ok(!heard.is_empty())
@@ -225,13 +216,7 @@ impl Core {
         self.now = now;
         if jump < JUMP {
             let slots = &self.slots;
-            let deferred = |slot: &SlotRef| slots.get(slot).is_some_and(Live::is_deferred);
-            self.timers.shift(jump, |timer| match timer {
-                Timer::Run(_) => true,
-                Timer::Slot(slot) => deferred(slot),
-                Timer::Plan(_) => false,
-            });
-            self.probes.shift(jump);
+            self.wakes.shift(jump, |slot| slots.get(slot).is_some_and(|live| live.is_deferred()));
         }
     }
 
@@ -260,13 +245,14 @@ impl Core {
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         let due = self.next_wake().is_some_and(|at| at <= now);
-        due || !(self.dirty.is_empty() && self.to_plan.is_empty() && self.programs.is_idle()) || self.permits.is_due()
+        due || !(self.wakes.dirty.is_empty() && self.to_plan.is_empty() && self.programs.is_idle())
+            || self.permits.is_due()
     }
 
     /// When time alone will give it something to do.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
-        let wakes = [self.timers.next(), self.firings.next(), self.probes.next(), self.permits.next_wake()];
+        let wakes = [self.wakes.next(), self.firings.next(), self.permits.next_wake()];
         wakes.into_iter().flatten().min()
     }
 
@@ -274,7 +260,7 @@ impl Core {
     /// repeat others.
     #[must_use]
     pub fn is_asked(&self, probe: &Probe) -> bool {
-        self.probes.is_asked(probe)
+        self.wakes.probes.is_asked(probe)
     }
 
     /// How many slots are in memory: live ones, between turns.
@@ -289,7 +275,7 @@ impl Core {
         self.permits.running()
     }
 
-    fn live(&self, id: &SlotRef) -> Option<&Live> {
+    fn live(&self, id: &SlotRef) -> Option<Cow<'_, Live>> {
         self.slots.get(id)
     }
 
@@ -300,7 +286,7 @@ impl Core {
 
     /// Has the questions asked that something led to.
     fn send_questions(&mut self) {
-        let questions = self.probes.take_questions();
+        let questions = self.wakes.probes.take_questions();
         self.turn.step.commands.extend(questions.into_iter().map(Command::Probe));
     }
 

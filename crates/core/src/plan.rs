@@ -9,7 +9,6 @@ use kelos_model::{SlotEvent, SlotRef, WorkflowId};
 
 use crate::Core;
 use crate::past::PastOf;
-use crate::timers::Timer;
 
 /// The shortest step of time keys.
 pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
@@ -43,8 +42,8 @@ impl Core {
         // A slot exists once its time has passed: the window's end is exclusive.
         let after = (self.now - TICK).max(start_time.checked_sub(TICK).unwrap_or(Timestamp::MIN));
         match schedule.next_after(after) {
-            Some(next) => self.timers.set(id, Timer::Plan(id.clone()), next + TICK),
-            None => self.timers.clear(&Timer::Plan(id.clone())),
+            Some(next) => self.wakes.plan_at(id, Some(next + TICK)),
+            None => self.wakes.plan_at(id, None),
         }
         Ok(())
     }
@@ -70,7 +69,7 @@ impl Core {
         let jobs = self.fed_jobs(id, times);
         self.slots.recall(jobs.iter().cloned(), past)?;
         let mut opened = 0;
-        for job in jobs.iter().filter(|job| self.live(job).is_none()).cloned().collect::<Vec<_>>() {
+        for job in jobs.iter().filter(|job| !self.slots.has(job)).cloned().collect::<Vec<_>>() {
             opened += 1;
             self.record(&job, SlotEvent::planned(Origin::Schedule, 0));
         }
@@ -89,7 +88,7 @@ impl Core {
         let mut planned = 0;
         for time in times {
             let slot = SlotRef::at(id.clone(), *time);
-            if self.live(&slot).is_none() {
+            if !self.slots.has(&slot) {
                 planned += 1;
                 self.record(&slot, SlotEvent::planned(origin.clone(), 0));
             }

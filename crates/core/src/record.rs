@@ -1,14 +1,12 @@
 //! The one door through which state changes: an event is applied, logged, and all indices follow.
 
 use kelos_model::event::{BackfillEvent, Event, SlotEvent, WorkflowEvent};
-use kelos_model::trigger::Waker;
 use kelos_model::{BackfillId, EventRecord, SlotRef, SlotState, WorkflowId, slot};
 
 use crate::Core;
 use crate::asks::Mandate;
 use crate::programs::HeldPosition;
 use crate::slots::Change;
-use crate::timers::Timer;
 
 impl Core {
     /// Records what happened to nothing that has a state. Gives its log position.
@@ -80,40 +78,40 @@ impl Core {
         match after.state {
             SlotState::Waiting => self.wake(id.clone()),
             SlotState::Held => {
-                self.dirty.remove(id);
+                self.wakes.dirty.remove(id);
                 self.unsubscribe(id);
                 self.stop_awaiting(id);
                 self.wake(id.clone());
             }
             SlotState::Backoff => {
-                self.timers.set(&id.workflow, Timer::Slot(id.clone()), after.due.unwrap_or(self.now));
+                self.wakes.look_at_moment(id, after.due.unwrap_or(self.now));
             }
             _ => {
-                self.dirty.remove(id);
+                self.wakes.dirty.remove(id);
                 self.unsubscribe(id);
                 self.stop_awaiting(id);
             }
         }
     }
 
-    /// Stops listening to whatever can wake a slot.
-    pub(crate) fn unsubscribe(&mut self, id: &SlotRef) {
-        self.timers.clear(&Timer::Slot(id.clone()));
-        self.programs.leave(id);
-        let live = self.slots.get_mut(id);
-        for waker in live.map(|live| std::mem::take(&mut live.wakers)).unwrap_or_default() {
-            self.unlisten(&waker, id);
+    /// Has a slot looked at.
+    pub(crate) fn wake(&mut self, id: SlotRef) {
+        if !self.tasks.contains_key(&id.workflow) {
+            return;
+        }
+        match self.live(&id).filter(|live| live.slot.state == SlotState::Held) {
+            Some(live) => {
+                let position = HeldPosition::of(&live.slot, &id);
+                self.programs.wake(position);
+            }
+            None => self.wakes.dirty.insert(id),
         }
     }
 
-    pub(crate) fn unlisten(&mut self, waker: &Waker, id: &SlotRef) {
-        match waker {
-            Waker::At(_) => {}
-            // It may be a parent, too.
-            Waker::Slot(upstream) if self.jobs.awaits(id, upstream) => {}
-            Waker::Slot(upstream) => self.upstream.unwatch(upstream, id),
-            Waker::Probe(probe) => self.probes.unwatch(probe, id),
-        }
+    /// Stops listening to whatever can wake a slot.
+    pub(crate) fn unsubscribe(&mut self, id: &SlotRef) {
+        self.wakes.unsubscribe(id);
+        self.programs.leave(id);
     }
 
     /// Records what happened to a workflow; the caller has changed its row accordingly.

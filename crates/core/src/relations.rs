@@ -10,7 +10,6 @@ use kelos_model::run::Report;
 use kelos_model::trigger::Waker;
 use kelos_model::{Answer, Finding, Outcome, Reason, ReasonKind, RunId, SlotRef, SlotState};
 
-use crate::timers::Timer;
 use crate::{Command, Core};
 
 /// A function that failed is asked again after this time.
@@ -126,7 +125,7 @@ impl Core {
             children.extend(listed.jobs.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id)));
         }
         // Those that are open have asked for themselves.
-        let closed = children.iter().filter(|child| self.live(child).is_none() && !self.jobs.is_awaiting(child));
+        let closed = children.iter().filter(|child| !self.slots.has(child) && !self.jobs.is_awaiting(child));
         let beyond: Vec<Relation> = closed.flat_map(|child| self.parent_questions(child)).collect();
         questions.extend(beyond);
         matches!(self.know(&questions), Knowledge::Whole)
@@ -155,9 +154,7 @@ impl Core {
         };
         let answer = answer.map(slots).map_err(|why| Trouble { why, since: self.now });
         self.relations.answers.insert(relation.clone(), answer);
-        if relation.direction == Direction::Parents
-            && self.live(&relation.of).is_some_and(|live| live.slot.state == SlotState::Waiting)
-        {
+        if relation.direction == Direction::Parents && (self.slots.state(&relation.of) == Some(SlotState::Waiting)) {
             self.wake(relation.of.clone());
         }
         self.finish();
@@ -166,7 +163,7 @@ impl Core {
 
     /// The success of a job was recorded before it was known whom that concerns: a person said that it succeeded.
     pub(crate) fn find_prospects_later(&mut self, parent: SlotRef) {
-        self.timers.set(&parent.workflow, Timer::Slot(parent.clone()), self.now + ASK_AGAIN);
+        self.wakes.look_at_moment(&parent, self.now + ASK_AGAIN);
         self.relations.told.insert(parent);
     }
 
@@ -178,7 +175,7 @@ impl Core {
                 continue;
             }
             if self.know_children(&parent) {
-                self.timers.clear(&Timer::Slot(parent.clone()));
+                self.wakes.forget_moment(&parent);
                 self.find_prospects(&parent);
             } else {
                 self.find_prospects_later(parent);

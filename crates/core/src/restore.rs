@@ -1,11 +1,9 @@
 //! Recovery: the only way in which a scheduler with a past comes to life.
 
 use jiff::Timestamp;
-use kelos_model::trigger::Waker;
 use kelos_model::{RunId, SlotRef, SlotState};
 
 use crate::memory::Task;
-use crate::timers::Timer;
 use crate::{Command, Config, Core, Restored, WORKER};
 
 impl Core {
@@ -74,15 +72,5 @@ impl Core {
             }
         }
         commands
-    }
-
-    /// When a slot is looked at next by itself; a look under way counts from when it began.
-    pub(crate) fn next_look(&self, id: &SlotRef, wakers: &[Waker]) -> Option<Timestamp> {
-        let probes = wakers.iter().filter_map(|waker| match waker {
-            Waker::Probe(probe) => self.probes.next_look(probe),
-            Waker::At(at) => Some(*at),
-            Waker::Slot(_) => None,
-        });
-        probes.chain(self.timers.get(&Timer::Slot(id.clone()))).min()
     }
 }

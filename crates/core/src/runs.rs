@@ -6,9 +6,7 @@ use kelos_model::retry::scramble;
 use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
 
-use crate::probes::Waits;
-use crate::slots::Live;
-use crate::timers::Timer;
+use crate::wakes::Waits;
 use crate::{Command, Core};
 
 impl Core {
@@ -70,21 +68,18 @@ impl Core {
             self.record(id, SlotEvent::Deferred { run: run.number, reason: reason.clone() });
         }
         let wait = Waits::of(&self.config).after(times);
-        if let Some(run) = self.slots.get_mut(id).and_then(|live| live.run.as_mut()) {
+        if let Some(run) = self.slots.run_mut(id) {
             run.deferred = Some((reason, times.saturating_add(1)));
         }
         if let Ok(at) = self.now.checked_add(wait) {
-            self.timers.set(&id.workflow, Timer::Slot(id.clone()), at);
+            self.wakes.look_at_moment(id, at);
         }
     }
 
     /// Sets or clears the watch over a run that may fall silent.
     pub(crate) fn watch_run(&mut self, slot: &SlotRef, alive: bool) {
-        let timer = Timer::Run(slot.clone());
-        match self.now.checked_add(self.config.patience) {
-            Ok(at) if alive => self.timers.set(&slot.workflow, timer, at),
-            _ => self.timers.clear(&timer),
-        }
+        let until = self.now.checked_add(self.config.patience).ok();
+        self.wakes.watch_run(slot, until.filter(|_| alive));
     }
 
     /// Asks the executor how a run stands that was not heard of for long: its report may be lost.
@@ -106,7 +101,7 @@ impl Core {
 
     /// Tells the executor to end a run, under the name that it gave it when it confirmed the start.
     pub(crate) fn cancel(&mut self, run: &RunId) {
-        let known = self.live(&run.slot).and_then(Live::run);
+        let known = self.slots.run(&run.slot);
         let Some(known) = known else { return };
         let (executor, external_id) = (known.executor.clone(), known.external_id.clone());
         self.command(Command::CancelRun { run: run.clone(), executor, external_id });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kelos_model::{Actor, SlotRef};
+use kelos_model::{Actor, SlotRef, SlotState};
 
 use crate::past::PastOf;
 use crate::{Core, DownstreamRequest, Refusal, SubmitRequest, Submitted};
@@ -14,7 +14,7 @@ impl Core {
         if !request.readd {
             return Ok(());
         }
-        let has_ended = |job: &&SlotRef| self.live(job).is_some_and(|live| live.slot.state.is_final());
+        let has_ended = |job: &&SlotRef| self.slots.state(job).is_some_and(SlotState::is_final);
         let ended: Vec<SlotRef> = request.jobs.iter().filter(has_ended).cloned().collect();
         let opened: BTreeSet<SlotRef> = request.jobs.iter().cloned().collect();
         self.recall_downstream(&ended, &opened, past)
@@ -28,7 +28,7 @@ impl Core {
     }
 
     fn submit_one(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> Submitted {
-        match self.live(job).map(|live| live.slot.state) {
+        match self.slots.state(job) {
             None => {
                 self.plan_asked(job, request.priority, Some(by.clone()), request.reason.clone());
                 Submitted::Opened

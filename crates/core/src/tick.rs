@@ -6,7 +6,7 @@ use kelos_model::{SlotRef, WorkflowId};
 
 use crate::past::PastOf;
 use crate::port::{allows, take_allowed};
-use crate::timers::Timer;
+use crate::wakes::Due;
 use crate::{Core, Only};
 
 /// How many slots a tick may still look at.
@@ -44,7 +44,7 @@ impl Core {
         self.fire_timers(most);
         if look_again {
             self.to_plan.extend(self.tasks.keys().cloned());
-            self.probes.ask_all(only, self.now);
+            self.wakes.probes.ask_all(only, self.now);
         }
         let to_plan = take_allowed(&mut self.to_plan, only);
         to_plan.iter().for_each(|id| self.arm_firing(id));
@@ -53,11 +53,11 @@ impl Core {
         for id in to_plan {
             self.plan(&id, planned, past)?;
         }
-        self.probes.ask_due(self.now, most);
+        self.wakes.probes.ask_due(self.now, most);
         // Who was held before has come further than who waits for its trigger, and goes first.
         let mut held = Looks::new(most, self.programs.woken());
         self.judge_held(only, Some(self.now), &mut held);
-        let mut looks = Looks::new(most, self.dirty.workflows().count());
+        let mut looks = Looks::new(most, self.wakes.dirty.workflows().count());
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
             self.look_at_dirty(only, &mut looks);
@@ -74,7 +74,7 @@ impl Core {
             }
             if recalled {
                 // A look that only showed what had to be read does not count.
-                looks = Looks::new(most, self.dirty.workflows().count());
+                looks = Looks::new(most, self.wakes.dirty.workflows().count());
             }
         }
         self.ticked = self.now;
@@ -97,7 +97,7 @@ impl Core {
 
     /// Fires the timers whose moment has come, of each workflow its share.
     fn fire_timers(&mut self, most: usize) {
-        let due = self.timers.due(self.now);
+        let due = self.wakes.due(self.now);
         let most = share(most, due.len());
         for id in due {
             self.fire_timers_of(&id, most);
@@ -108,28 +108,26 @@ impl Core {
     /// Fires timers of a workflow: most of them only note what is to be done.
     pub(crate) fn fire_timers_of(&mut self, id: &WorkflowId, most: usize) {
         for _ in 0..most {
-            let Some(timer) = self.timers.pop(id, self.now) else { return };
-            match timer {
-                Timer::Plan(id) => {
-                    self.to_plan.insert(id);
-                }
-                Timer::Slot(slot) => self.wake(slot),
-                Timer::Run(slot) => self.ask_about(&slot),
+            match self.wakes.pop(id, self.now) {
+                Some(Due::Plan(id)) => drop(self.to_plan.insert(id)),
+                Some(Due::Look(slot)) => self.wake(slot),
+                Some(Due::Ask(slot)) => self.ask_about(&slot),
+                None => return,
             }
         }
     }
 
     /// Whether any slot that is not held may be looked at in this tick.
     fn may_look(&self, only: &Only, looks: &Looks) -> bool {
-        self.dirty.workflows().any(|id| allows(only, id) && looks.of(id) > 0)
+        self.wakes.dirty.workflows().any(|id| allows(only, id) && looks.of(id) > 0)
     }
 
     /// Takes the slots that are to be looked at and are not held, of each workflow its share.
     fn take_dirty(&mut self, only: &Only, looks: &mut Looks) -> Vec<SlotRef> {
-        let woken: Vec<WorkflowId> = self.dirty.workflows().filter(|id| allows(only, id)).cloned().collect();
+        let woken: Vec<WorkflowId> = self.wakes.dirty.workflows().filter(|id| allows(only, id)).cloned().collect();
         let mut taken = Vec::new();
         for id in woken {
-            let of_it = self.dirty.take(&id, looks.of(&id));
+            let of_it = self.wakes.dirty.take(&id, looks.of(&id));
             looks.use_up(id, of_it.len());
             taken.extend(of_it);
         }

@@ -28,7 +28,7 @@ impl Core {
 
     fn said_of_validity(&self, probe: Probe) -> Validity {
         let leaf = |answer, finding| Reason::leaf(ReasonKind::Valid, answer, finding);
-        let Some(said) = self.probes.answer(&probe) else {
+        let Some(said) = self.wakes.probes.answer(&probe) else {
             return Validity::NotKnown(leaf(Answer::NotYet, Finding::ProbeAsked { probe: probe.clone() }), probe);
         };
         let (verdict, detail, looked_at) = (said.verdict, said.detail, said.at);
@@ -41,9 +41,7 @@ impl Core {
     }
 
     pub(crate) fn note_valid(&mut self, id: &SlotRef) {
-        if let Some(live) = self.slots.get_mut(id) {
-            live.valid = true;
-        }
+        self.slots.set_valid(id);
     }
 }
 

@@ -5,27 +5,30 @@
 //! tells of.
 
 mod recalled;
+mod resting;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::facts::Collected;
 use kelos_model::ranges::Range;
-use kelos_model::trigger::Waker;
 use kelos_model::workflow::LastRun;
-use kelos_model::{Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId, slot};
+use kelos_model::{Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, WorkflowId, slot};
 
 use crate::WORKER;
+use crate::keyed::KeyMap;
 use crate::past::PastOf;
 use recalled::Recalled;
+use resting::{Names, Stored};
 
 /// A slot in memory.
+#[derive(Clone)]
 pub(crate) struct Live {
     pub(crate) slot: Slot,
-    /// What can wake it, while it waits.
-    pub(crate) wakers: Vec<Waker>,
     /// Whether it is known to be worth running.
     pub(crate) valid: bool,
     /// Its latest run, while that is alive. Most slots in memory wait, so room for it is made when it is there.
@@ -33,6 +36,7 @@ pub(crate) struct Live {
 }
 
 /// A run that is alive, and what only memory knows of it.
+#[derive(Clone)]
 pub(crate) struct LiveRun {
     pub(crate) run: Run,
     /// The worker that it was given to.
@@ -45,7 +49,7 @@ pub(crate) struct LiveRun {
 
 impl Live {
     fn new(slot: Slot) -> Live {
-        Live { slot, wakers: Vec::new(), valid: false, run: None }
+        Live { slot, valid: false, run: None }
     }
 
     /// The run that is alive.
@@ -69,7 +73,9 @@ pub(crate) struct Change {
 #[derive(Default)]
 pub(crate) struct SlotTable {
     /// The slots of each workflow that ever was, also of one that has none here.
-    workflows: BTreeMap<WorkflowId, BTreeMap<SlotKey, Live>>,
+    workflows: BTreeMap<WorkflowId, KeyMap<Stored>>,
+    /// The names of the backfills that they belong to.
+    names: Names,
     recalled: Recalled,
     /// Slots of the past that somebody waits to hear of.
     wanted: BTreeSet<SlotRef>,
@@ -87,46 +93,129 @@ impl SlotTable {
 
     /// Puts a live slot in that the store remembers.
     pub(crate) fn restore(&mut self, id: &SlotRef, slot: Slot) {
-        self.workflows.entry(id.workflow.clone()).or_default().insert(id.key.clone(), Live::new(slot));
+        self.put(id, Live::new(slot));
     }
 
     /// Gives a live slot the run that the store remembers. Says whether it is the slot's own.
     pub(crate) fn restore_run(&mut self, run: Run, worker: Option<Arc<str>>) -> bool {
-        let live = self.get_mut(&run.id.slot).filter(|live| live.slot.last_run == run.id.number);
-        let Some(live) = live else { return false };
+        let Some(live) = self.whole_mut(&run.id.slot).filter(|live| live.slot.last_run == run.id.number) else {
+            return false;
+        };
         live.run = Some(Box::new(LiveRun { run, worker, attempts: None, deferred: None }));
         true
     }
 
     /// A slot, where it is in memory.
-    pub(crate) fn get(&self, id: &SlotRef) -> Option<&Live> {
+    pub(crate) fn get(&self, id: &SlotRef) -> Option<Cow<'_, Live>> {
+        self.stored(id).map(|stored| stored.live(&self.names))
+    }
+
+    /// What a slot has collected.
+    pub(crate) fn collected(&self, id: &SlotRef) -> Option<&Collected> {
+        self.whole(id)?.slot.collected.as_deref()
+    }
+
+    /// The run of a slot that is alive.
+    pub(crate) fn run(&self, id: &SlotRef) -> Option<&Run> {
+        self.whole(id)?.run()
+    }
+
+    /// Where a slot stands, if it is in memory.
+    pub(crate) fn state(&self, id: &SlotRef) -> Option<SlotState> {
+        self.stored(id).map(Stored::state)
+    }
+
+    /// Whether a slot is in memory.
+    pub(crate) fn has(&self, id: &SlotRef) -> bool {
+        self.stored(id).is_some()
+    }
+
+    /// What memory alone knows of a run that is alive may be changed; the slot changes by [`SlotTable::enter`] alone.
+    pub(crate) fn run_mut(&mut self, id: &SlotRef) -> Option<&mut LiveRun> {
+        self.whole_mut(id)?.run.as_deref_mut()
+    }
+
+    /// Notes that a slot is worth running.
+    pub(crate) fn set_valid(&mut self, id: &SlotRef) {
+        let stored = self.workflows.get_mut(&id.workflow).and_then(|slots| slots.get_mut(&id.key));
+        if let Some(stored) = stored {
+            stored.set_valid(true);
+        }
+    }
+
+    fn stored(&self, id: &SlotRef) -> Option<&Stored> {
         self.workflows.get(&id.workflow)?.get(&id.key)
     }
 
-    /// What memory alone knows of a slot may be changed by anybody; the slot itself changes by [`SlotTable::enter`] alone.
-    pub(crate) fn get_mut(&mut self, id: &SlotRef) -> Option<&mut Live> {
-        self.workflows.get_mut(&id.workflow)?.get_mut(&id.key)
+    /// A slot that is not at rest.
+    fn whole(&self, id: &SlotRef) -> Option<&Live> {
+        match self.stored(id)? {
+            Stored::Whole(live) => Some(live),
+            Stored::Resting(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    fn whole_mut(&mut self, id: &SlotRef) -> Option<&mut Live> {
+        match self.workflows.get_mut(&id.workflow)?.get_mut(&id.key)? {
+            Stored::Whole(live) => Some(live),
+            Stored::Resting(_) => None,
+        }
+    }
+
+    fn put(&mut self, id: &SlotRef, live: Live) {
+        let stored = Stored::new(live, &mut self.names);
+        match self.workflows.get_mut(&id.workflow) {
+            Some(slots) => drop(slots.insert(&id.key, stored)),
+            None => drop(self.workflows.entry(id.workflow.clone()).or_default().insert(&id.key, stored)),
+        }
+    }
+
+    fn take(&mut self, id: &SlotRef) -> Option<Live> {
+        match self.workflows.get_mut(&id.workflow)?.remove(&id.key)? {
+            Stored::Whole(live) => Some(*live),
+            resting @ Stored::Resting(_) => Some(resting.live(&self.names).into_owned()),
+        }
     }
 
     /// The slots of a workflow in memory, in the order of their keys.
-    pub(crate) fn of<'a>(&'a self, id: &'a WorkflowId) -> impl Iterator<Item = (SlotRef, &'a Live)> + Clone {
-        let slots = self.workflows.get(id).into_iter().flatten();
-        slots.map(|(key, live)| (SlotRef::new(id.clone(), key.clone()), live))
+    pub(crate) fn of<'a>(&'a self, id: &'a WorkflowId) -> impl Iterator<Item = (SlotRef, Cow<'a, Live>)> + Clone {
+        let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
+        slots.map(|(key, stored)| (SlotRef::new(id.clone(), key), stored.live(&self.names)))
+    }
+
+    /// The slots of a workflow in memory that are not at rest: all but those that wait and have never run.
+    pub(crate) fn moving<'a>(&'a self, id: &'a WorkflowId) -> impl Iterator<Item = (SlotRef, &'a Live)> + Clone {
+        let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
+        slots.filter_map(|(key, stored)| match stored {
+            Stored::Whole(live) => Some((SlotRef::new(id.clone(), key), &**live)),
+            Stored::Resting(_) => None,
+        })
+    }
+
+    /// The names of a workflow's slots in memory, in the order of their keys.
+    pub(crate) fn names_of(&self, id: &WorkflowId) -> Vec<SlotRef> {
+        let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
+        slots.map(|(key, _)| SlotRef::new(id.clone(), key)).collect()
     }
 
     /// How many slots are in memory.
     pub(crate) fn len(&self) -> usize {
-        self.workflows.values().map(BTreeMap::len).sum()
+        self.workflows.values().map(KeyMap::len).sum()
     }
 
     /// Forgets which slots of a workflow are worth running: what that says is another thing now.
     pub(crate) fn doubt(&mut self, id: &WorkflowId) {
-        self.workflows.get_mut(id).into_iter().flatten().for_each(|(_, live)| live.valid = false);
+        let slots = self.workflows.get_mut(id).into_iter().flat_map(KeyMap::values_mut);
+        slots.for_each(|stored| stored.set_valid(false));
     }
 
     /// What an event makes of a slot; none where it can't happen.
     pub(crate) fn change(&self, id: &SlotRef, what: &SlotEvent, at: Timestamp, seq: u64) -> Option<Change> {
-        let before = self.workflows.get(&id.workflow)?.get(&id.key).map(|live| live.slot.clone());
+        if !self.workflows.contains_key(&id.workflow) {
+            return None;
+        }
+        let before = self.get(id).map(|live| live.into_owned().slot);
         let after = slot::apply(before.clone(), what, at, seq)?;
         Some(Change { before, after })
     }
@@ -140,15 +229,15 @@ impl SlotTable {
         executor: &str,
         (at, seq): (Timestamp, u64),
     ) -> Option<LastRun> {
-        let slots = self.workflows.entry(id.workflow.clone()).or_default();
-        let live = slots.entry(id.key.clone()).or_insert_with(|| Live::new(after.clone()));
-        let run = follow_run(live, id, what, executor, at, seq);
+        let mut live = self.take(id).unwrap_or_else(|| Live::new(after.clone()));
+        let run = follow_run(&mut live, id, what, executor, at, seq);
         live.slot.clone_from(after);
         if after.state != SlotState::Dispatched
             && let Some(run) = &mut live.run
         {
             run.deferred = None;
         }
+        self.put(id, live);
         self.recalled.exists(id);
         self.changed.insert(id.clone());
         let run = run?;
@@ -160,16 +249,16 @@ impl SlotTable {
 
     /// Notes what the executor calls a run that is to be ended.
     pub(crate) fn name_run(&mut self, slot: &SlotRef, external_id: String) {
-        let live = self.workflows.get_mut(&slot.workflow).and_then(|slots| slots.get_mut(&slot.key));
-        if let Some(known) = live.and_then(|live| live.run.as_mut()) {
+        if let Some(known) = self.run_mut(slot) {
             known.run.external_id = Some(external_id);
-            self.runs.insert(known.run.seq, known.run.clone());
+            let run = known.run.clone();
+            self.runs.insert(run.seq, run);
         }
     }
 
     /// The slots that the turn changed, as they are now.
     pub(crate) fn changed(&self) -> Vec<(SlotRef, Slot)> {
-        let rows = self.changed.iter().filter_map(|id| Some((id.clone(), self.get(id)?.slot.clone())));
+        let rows = self.changed.iter().filter_map(|id| Some((id.clone(), self.get(id)?.into_owned().slot)));
         rows.collect()
     }
 
@@ -185,7 +274,7 @@ impl SlotTable {
         let recalled = std::mem::take(&mut self.recalled).into_slots();
         for id in changed.union(&recalled) {
             let Some(slots) = self.workflows.get_mut(&id.workflow) else { continue };
-            if slots.get(&id.key).is_some_and(|live| !live.slot.is_live()) {
+            if slots.get(&id.key).is_some_and(|stored| !stored.is_live()) {
                 slots.remove(&id.key);
             }
         }
@@ -194,7 +283,7 @@ impl SlotTable {
     /// Whether a slot is in memory, or certain not to exist.
     pub(crate) fn is_known(&self, id: &SlotRef) -> bool {
         let Some(slots) = self.workflows.get(&id.workflow) else { return true };
-        slots.contains_key(&id.key) || self.recalled.is_absent(id)
+        slots.get(&id.key).is_some() || self.recalled.is_absent(id)
     }
 
     /// Brings slots into memory, wherever they are. Those that are not there after this don't exist.
@@ -218,8 +307,9 @@ impl SlotTable {
     /// Puts slots of the past into memory for this turn. Those that are there are newer.
     fn bring_back(&mut self, rows: Vec<(SlotRef, Slot)>) {
         for (id, slot) in rows {
-            let slots = self.workflows.entry(id.workflow).or_default();
-            slots.entry(id.key).or_insert_with(|| Live::new(slot));
+            if !self.has(&id) {
+                self.put(&id, Live::new(slot));
+            }
         }
     }
 

@@ -139,6 +139,14 @@ fn happen(table: &mut SlotTable, slot: &SlotRef, what: SlotEvent, seq: u64) -> O
     table.enter(slot, &after, &what, "command", (second(9), seq))
 }
 
+fn waits() -> kelos_model::Reason {
+    kelos_model::Reason::leaf(
+        kelos_model::ReasonKind::Always,
+        kelos_model::Answer::NotYet,
+        kelos_model::Finding::Always,
+    )
+}
+
 fn met() -> SlotEvent {
     let explanation = kelos_model::Reason::leaf(
         kelos_model::ReasonKind::Always,
@@ -153,8 +161,8 @@ fn what_a_turn_changed_is_newer_than_the_past_and_stays_while_it_is_live() {
     let (mut table, mut past) = (SlotTable::default(), past(&[slot(1), slot(2)]));
     planned(&mut table, &slot(1));
     let Ok(()) = table.recall([slot(1), slot(2), slot(3)], &mut past);
-    assert_eq!(table.get(&slot(1)).map(|live| live.slot.state), Some(SlotState::Waiting));
-    assert_eq!(table.get(&slot(2)).map(|live| live.slot.state), Some(SlotState::Succeeded));
+    assert_eq!(table.state(&slot(1)), Some(SlotState::Waiting));
+    assert_eq!(table.state(&slot(2)), Some(SlotState::Succeeded));
     assert!(table.get(&slot(3)).is_none() && table.is_known(&slot(3)));
     assert_eq!(names(&table.changed()), [slot(1)], "what was read is no change");
     table.settle();
@@ -178,13 +186,13 @@ fn a_run_is_kept_while_it_is_alive_and_is_a_change_of_each_turn_that_touches_it(
     planned(&mut table, &slot(1));
     happen(&mut table, &slot(1), met(), 2);
     happen(&mut table, &slot(1), SlotEvent::Dispatched { run: 1, worker: None }, 3);
-    let live = table.get_mut(&slot(1)).and_then(|live| live.run.as_mut()).expect("a run");
-    live.deferred = Some(("the server is down".to_owned(), 1));
-    assert!(table.get(&slot(1)).is_some_and(Live::is_deferred));
+    let run = table.run_mut(&slot(1)).expect("a run");
+    run.deferred = Some(("the server is down".to_owned(), 1));
+    assert!(table.get(&slot(1)).is_some_and(|live| live.is_deferred()));
     table.settle();
     assert!(table.changed_runs().is_empty());
     happen(&mut table, &slot(1), SlotEvent::Started { run: 1, external_id: "7".to_owned() }, 4);
-    assert!(!table.get(&slot(1)).is_some_and(Live::is_deferred), "it has started");
+    assert!(!table.get(&slot(1)).is_some_and(|live| live.is_deferred()), "it has started");
     assert_eq!(table.changed_runs()[0].external_id.as_deref(), Some("7"));
     let succeeded = happen(&mut table, &slot(1), SlotEvent::Succeeded { run: 1 }, 5);
     assert_eq!(succeeded.map(|run| run.seq), Some(3), "a run is known by the position of its dispatch");
@@ -200,4 +208,24 @@ fn an_event_that_cannot_happen_changes_nothing() {
     planned(&mut table, &slot(1));
     assert!(table.change(&slot(1), &SlotEvent::Succeeded { run: 1 }, second(9), 2).is_none());
     assert!(table.change(&slot(2), &met(), second(9), 2).is_none(), "it was never planned");
+}
+
+#[test]
+fn a_slot_at_rest_is_the_same_slot_in_less_room() {
+    let mut table = SlotTable::default();
+    planned(&mut table, &slot(1));
+    let backfill = kelos_model::BackfillId::new("bf").expect("a name");
+    let asked = SlotEvent::Prioritised { priority: -1, backfill, by: None, reason: None };
+    for (seq, what) in [asked, SlotEvent::Looked { explanation: waits() }].into_iter().enumerate() {
+        let seq = seq as u64 + 2;
+        let Change { after, .. } = table.change(&slot(1), &what, second(9), seq).expect("it can happen");
+        table.enter(&slot(1), &after, &what, "command", (second(9), seq));
+        assert!(matches!(table.stored(&slot(1)), Some(Stored::Resting(_))), "it waits and has never run");
+        assert_eq!(table.get(&slot(1)).map(|live| live.into_owned().slot), Some(after));
+    }
+    table.set_valid(&slot(1));
+    assert!(table.get(&slot(1)).is_some_and(|live| live.valid));
+    table.doubt(&workflow());
+    assert!(table.get(&slot(1)).is_some_and(|live| !live.valid));
+    assert!(std::mem::size_of::<Stored>() <= 48, "{}", std::mem::size_of::<Stored>());
 }

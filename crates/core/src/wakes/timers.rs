@@ -4,18 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::{SlotRef, WorkflowId};
-
-/// What a moment is for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Timer {
-    /// A schedule's next time has passed.
-    Plan(WorkflowId),
-    /// A slot's delay, timeout or back-off has passed.
-    Slot(SlotRef),
-    /// A run has not been heard of for long.
-    Run(SlotRef),
-}
+use kelos_model::WorkflowId;
 
 /// One moment for each timer of some kind.
 pub(crate) struct Timers<T> {
@@ -93,9 +82,9 @@ impl<T: Ord + Clone> Timers<T> {
         }
     }
 
-    /// The workflows that have anything due.
-    pub(crate) fn due(&self, now: Timestamp) -> Vec<WorkflowId> {
-        self.firsts.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect()
+    /// The workflows that have anything due, and the first moment of each.
+    pub(crate) fn due(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkflowId)> {
+        self.firsts.iter().map(|(at, id)| (*at, id)).take_while(move |(at, _)| *at <= now)
     }
 
     /// The earliest moment.

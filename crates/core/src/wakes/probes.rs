@@ -1,13 +1,15 @@
 //! Questions to the outside world: each asked once for all slots that wait on it, and again with growing waits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::trigger::Waker;
 use kelos_model::{Probe, ProbeAnswer, SlotRef, WorkflowId};
 
+use super::timers::Timers;
+use crate::few::Few;
 use crate::tick::share;
-use crate::timers::Timers;
 use crate::{Config, Only};
 
 /// How long to wait before a question is asked again.
@@ -51,9 +53,9 @@ impl Waits {
 /// All questions that slots wait on.
 pub(crate) struct Probes {
     waits: Waits,
-    asked: BTreeMap<Probe, Asking>,
+    asked: BTreeMap<Arc<Probe>, Asking>,
     /// When each is asked again, or its answer is overdue, kept for a workflow of a slot that waits for it.
-    timers: Timers<Probe>,
+    timers: Timers<Arc<Probe>>,
     /// Questions that are to be sent.
     questions: Vec<Probe>,
 }
@@ -67,7 +69,7 @@ struct Asking {
     as_of: Timestamp,
     in_flight: bool,
     looks: u32,
-    waiting: BTreeSet<SlotRef>,
+    waiting: Few<SlotRef>,
 }
 
 impl Asking {
@@ -88,15 +90,6 @@ impl Probes {
         self.asked.get(probe)?.answer.clone()
     }
 
-    /// The answers to the questions among these.
-    pub(crate) fn answers_to(&self, wakers: &[Waker]) -> Vec<(Probe, ProbeAnswer)> {
-        let answered = |waker: &Waker| match waker {
-            Waker::Probe(probe) => Some((probe.clone(), self.answer(probe)?)),
-            Waker::At(_) | Waker::Slot(_) => None,
-        };
-        wakers.iter().filter_map(answered).collect()
-    }
-
     /// Whether a slot waits for the answer.
     pub(crate) fn is_asked(&self, probe: &Probe) -> bool {
         self.asked.contains_key(probe)
@@ -105,7 +98,7 @@ impl Probes {
     /// When the question is looked at next; while its answer is on its way, when it was sent.
     pub(crate) fn next_look(&self, probe: &Probe) -> Option<Timestamp> {
         let under_way = self.asked.get(probe).filter(|asking| asking.in_flight).map(|asking| asking.sent_at);
-        under_way.or_else(|| self.timers.get(probe))
+        under_way.or_else(|| self.timers.get(self.asked.get_key_value(probe)?.0))
     }
 
     /// When time alone will have a question asked.
@@ -123,27 +116,31 @@ impl Probes {
         self.timers.shift(by, |_| true);
     }
 
-    /// Has a slot hear of what is new about an answer.
-    pub(crate) fn watch(&mut self, probe: &Probe, slot: &SlotRef, now: Timestamp) {
-        let asking = self.asked.entry(probe.clone()).or_default();
+    /// Has a slot hear of what is new about an answer. Gives the question as all who wait on it share it.
+    pub(crate) fn watch(&mut self, probe: &Probe, slot: &SlotRef, now: Timestamp) -> Arc<Probe> {
+        let shared = self.asked.get_key_value(probe).map(|(shared, _)| shared.clone());
+        let shared = shared.unwrap_or_else(|| Arc::new(probe.clone()));
+        let asking = self.asked.entry(shared.clone()).or_default();
         asking.waiting.insert(slot.clone());
         if asking.answer.is_none() {
-            self.ask(probe, now);
+            self.ask(&shared, now);
         }
+        shared
     }
 
     /// Has a slot hear of it no more. What nobody waits for is asked no more.
     pub(crate) fn unwatch(&mut self, probe: &Probe, slot: &SlotRef) {
         let Some(asking) = self.asked.get_mut(probe) else { return };
         asking.waiting.remove(slot);
-        if asking.waiting.is_empty() {
-            self.asked.remove(probe);
-            self.timers.clear(probe);
+        if asking.waiting.is_empty()
+            && let Some((shared, _)) = self.asked.remove_entry(probe)
+        {
+            self.timers.clear(&shared);
         }
     }
 
     /// Sends the question, unless it is on its way already.
-    fn ask(&mut self, probe: &Probe, now: Timestamp) {
+    fn ask(&mut self, probe: &Arc<Probe>, now: Timestamp) {
         let Some(asking) = self.asked.get_mut(probe).filter(|asking| !asking.in_flight) else { return };
         asking.in_flight = true;
         asking.sent_at = now;
@@ -151,12 +148,12 @@ impl Probes {
         if let (Ok(at), Some(workflow)) = (now.checked_add(self.waits.patience), asking.workflow()) {
             self.timers.set(workflow, probe.clone(), at);
         }
-        self.questions.push(probe.clone());
+        self.questions.push(Probe::clone(probe));
     }
 
     /// Asks what is due to be asked again, or whose answer is overdue: of each workflow its share, and no more than so many.
     pub(crate) fn ask_due(&mut self, now: Timestamp, most: usize) {
-        let due = self.timers.due(now);
+        let due: Vec<WorkflowId> = self.timers.due(now).map(|(_, id)| id.clone()).collect();
         let most = share(most, due.len());
         for id in due {
             for _ in 0..most {
@@ -176,7 +173,7 @@ impl Probes {
             only.as_ref().is_none_or(|only| asking.waiting.iter().any(|slot| only.contains(&slot.workflow)))
         };
         let asked = self.asked.iter_mut().filter(|(_, asking)| concerned(asking));
-        let forget = |(probe, asking): (&Probe, &mut Asking)| {
+        let forget = |(probe, asking): (&Arc<Probe>, &mut Asking)| {
             asking.answer = None;
             probe.clone()
         };
@@ -191,10 +188,14 @@ impl Probes {
         let mut is_stale = false;
         for waker in wakers {
             let Waker::Probe(probe) = waker else { continue };
-            let Some(asking) = self.asked.get_mut(probe).filter(|asking| asking.as_of < since) else { continue };
+            let Some((shared, asking)) = self.asked.get_key_value(probe) else { continue };
+            if asking.as_of >= since {
+                continue;
+            }
+            let shared = shared.clone();
             is_stale = true;
-            asking.answer = None;
-            self.ask(probe, now);
+            self.asked.entry(shared.clone()).and_modify(|asking| asking.answer = None);
+            self.ask(&shared, now);
         }
         is_stale
     }
@@ -209,10 +210,12 @@ impl Probes {
         asking.in_flight = false;
         asking.looks = asking.looks.saturating_add(1);
         asking.answer = Some(answer);
-        if let (Some(at), Some(workflow)) = (next_look, asking.workflow()) {
-            self.timers.set(workflow, probe.clone(), at);
+        let woken = if is_news { asking.waiting.iter().cloned().collect() } else { Vec::new() };
+        let workflow = asking.workflow().cloned();
+        if let (Some(at), Some(workflow), Some((shared, _))) = (next_look, workflow, self.asked.get_key_value(probe)) {
+            self.timers.set(&workflow, shared.clone(), at);
         }
-        if is_news { asking.waiting.iter().cloned().collect() } else { Vec::new() }
+        woken
     }
 }
 

@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelos_model::{SlotKey, SlotRef, SlotState, WorkflowId};
-
-use crate::Core;
-use crate::programs::HeldPosition;
+use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
 /// Slots that something woke and that are not held: [`crate::programs`] keeps those that constraints hold back.
 #[derive(Default)]
@@ -46,19 +43,6 @@ impl Dirty {
     fn tidy(&mut self, id: &WorkflowId) {
         if self.by_workflow.get(id).is_some_and(BTreeSet::is_empty) {
             self.by_workflow.remove(id);
-        }
-    }
-}
-
-impl Core {
-    /// Has a slot looked at.
-    pub(crate) fn wake(&mut self, id: SlotRef) {
-        if !self.tasks.contains_key(&id.workflow) {
-            return;
-        }
-        match self.slots.get(&id).filter(|live| live.slot.state == SlotState::Held) {
-            Some(live) => self.programs.wake(HeldPosition::of(&live.slot, &id)),
-            None => self.dirty.insert(id),
         }
     }
 }

@@ -1,0 +1,147 @@
+//! An ordered map for millions of small entries. What comes in ascending order fills its blocks, where a B-tree leaves them
+//! half empty; an entry in the midst moves no more than its block.
+
+use std::collections::BTreeMap;
+
+/// The most entries of a block.
+const BLOCK: usize = 64;
+
+/// A map from small keys to small values, in the order of the keys.
+#[derive(Debug, Clone)]
+pub(crate) struct DenseMap<K, V> {
+    /// Blocks of entries, none empty, each by a key that is not larger than its own and larger than all before.
+    blocks: BTreeMap<K, Vec<(K, V)>>,
+    len: usize,
+}
+
+impl<K, V> Default for DenseMap<K, V> {
+    fn default() -> Self {
+        DenseMap { blocks: BTreeMap::new(), len: 0 }
+    }
+}
+
+impl<K: Ord + Copy, V> DenseMap<K, V> {
+    /// How many entries it has.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        let (_, block) = self.blocks.range(..=key).next_back()?;
+        let at = block.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
+        block.get(at).map(|(_, value)| value)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let (_, block) = self.blocks.range_mut(..=key).next_back()?;
+        let at = block.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
+        block.get_mut(at).map(|(_, value)| value)
+    }
+
+    /// Puts an entry in; gives the value that its key had.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let Some((_, block)) = self.blocks.range_mut(..=key).next_back() else {
+            self.insert_before_all(key, value);
+            return None;
+        };
+        match block.binary_search_by(|(other, _)| other.cmp(&key)) {
+            Ok(at) => return block.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
+            Err(at) if block.len() < BLOCK => block.insert(at, (key, value)),
+            // What comes in ascending order leaves the block full.
+            Err(at) if at == block.len() => drop(self.blocks.insert(key, vec![(key, value)])),
+            Err(at) => {
+                let mut upper = block.split_off(BLOCK / 2);
+                match at.checked_sub(BLOCK / 2) {
+                    Some(at) if at > 0 => upper.insert(at, (key, value)),
+                    _ => block.insert(at, (key, value)),
+                }
+                if let Some((first, _)) = upper.first() {
+                    self.blocks.insert(*first, upper);
+                }
+            }
+        }
+        self.len += 1;
+        None
+    }
+
+    /// Puts an entry in whose key is smaller than all others.
+    fn insert_before_all(&mut self, key: K, value: V) {
+        let first = self.blocks.first_entry().filter(|first| first.get().len() < BLOCK);
+        let mut block = first.map(|first| first.remove()).unwrap_or_default();
+        block.insert(0, (key, value));
+        self.blocks.insert(key, block);
+        self.len += 1;
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+        let (name, block) = self.blocks.range_mut(..=key).next_back()?;
+        let at = block.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
+        let (_, value) = block.remove(at);
+        self.len -= 1;
+        if block.is_empty() {
+            let name = *name;
+            self.blocks.remove(&name);
+        } else if block.len() * 4 < block.capacity() {
+            block.shrink_to(block.len() * 2);
+        }
+        Some(value)
+    }
+
+    /// The entry with the smallest key.
+    pub(crate) fn first(&self) -> Option<(&K, &V)> {
+        let (_, block) = self.blocks.first_key_value()?;
+        block.first().map(|(key, value)| (key, value))
+    }
+
+    /// All entries, in the order of their keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> + Clone {
+        self.blocks.values().flatten().map(|(key, value)| (key, value))
+    }
+
+    /// All entries, in the order of their keys, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.blocks.values_mut().flatten().map(|(key, value)| (&*key, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_in_order_leaves_no_block_half_empty() {
+        let mut map = DenseMap::default();
+        for key in 0..1_000_i64 {
+            map.insert(key, ());
+        }
+        assert_eq!(map.blocks.len(), 1_000_usize.div_ceil(BLOCK));
+        assert_eq!(map.len(), 1_000);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_map_that_a_b_tree_is(steps in prop::collection::vec((any::<bool>(), 0..400_i64, any::<u8>()), 0..2_000)) {
+            let (mut dense, mut tree) = (DenseMap::default(), BTreeMap::new());
+            for (puts, key, value) in steps {
+                if puts {
+                    prop_assert_eq!(dense.insert(key, value), tree.insert(key, value));
+                } else {
+                    prop_assert_eq!(dense.remove(&key), tree.remove(&key));
+                }
+                prop_assert_eq!(dense.get(&key), tree.get(&key));
+                prop_assert_eq!(dense.get_mut(&key), tree.get_mut(&key));
+                prop_assert_eq!(dense.first(), tree.first_key_value());
+                prop_assert_eq!(dense.len(), tree.len());
+            }
+            prop_assert!(dense.iter().eq(tree.iter()));
+            prop_assert!(dense.blocks.values().all(|block| !block.is_empty() && block.len() <= BLOCK));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Slots at rest: those that wait and have never run, of which there may be millions. What is like that of nearly all of them
+//! is left out.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use kelos_model::{BackfillId, Slot, SlotState};
+
+use super::Live;
+use crate::keyed::{millis, moment};
+
+/// A slot as the table stores it.
+pub(super) enum Stored {
+    Resting(Resting),
+    Whole(Box<Live>),
+}
+
+/// A slot that waits and has never run.
+#[derive(Debug, Clone)]
+pub(super) struct Resting {
+    since: i64,
+    last_event: u64,
+    said: u32,
+    priority: i32,
+    /// The number of its backfill among the names, from 1; 0 without one.
+    backfill: u32,
+    requested: bool,
+    /// Whether somebody asked for it, at the moment since when it waits.
+    is_asked_for: bool,
+    valid: bool,
+}
+
+/// The names of backfills, by numbers from 1. They are never forgotten, as backfills are not.
+#[derive(Default)]
+pub(super) struct Names {
+    numbers: BTreeMap<BackfillId, u32>,
+    named: Vec<BackfillId>,
+}
+
+impl Names {
+    fn number(&mut self, name: Option<&BackfillId>) -> Option<u32> {
+        let Some(name) = name else { return Some(0) };
+        if let Some(number) = self.numbers.get(name) {
+            return Some(*number);
+        }
+        self.named.push(name.clone());
+        let number = u32::try_from(self.named.len()).ok()?;
+        self.numbers.insert(name.clone(), number);
+        Some(number)
+    }
+
+    fn name(&self, number: u32) -> Option<BackfillId> {
+        self.named.get(usize::try_from(number).ok()?.checked_sub(1)?).cloned()
+    }
+}
+
+impl Stored {
+    /// Stores a slot in the least room.
+    pub(super) fn new(live: Live, names: &mut Names) -> Stored {
+        Resting::of(&live, names).map_or_else(|| Stored::Whole(Box::new(live)), Stored::Resting)
+    }
+
+    /// The slot as everybody else sees it.
+    pub(super) fn live(&self, names: &Names) -> Cow<'_, Live> {
+        match self {
+            Stored::Whole(live) => Cow::Borrowed(live),
+            Stored::Resting(resting) => Cow::Owned(resting.live(names)),
+        }
+    }
+
+    pub(super) fn state(&self) -> SlotState {
+        match self {
+            Stored::Whole(live) => live.slot.state,
+            Stored::Resting(_) => SlotState::Waiting,
+        }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        match self {
+            Stored::Whole(live) => live.slot.is_live(),
+            Stored::Resting(_) => true,
+        }
+    }
+
+    pub(super) fn set_valid(&mut self, valid: bool) {
+        match self {
+            Stored::Whole(live) => live.valid = valid,
+            Stored::Resting(resting) => resting.valid = valid,
+        }
+    }
+}
+
+impl Resting {
+    /// None where anything else is to be known of it than can be stored.
+    fn of(live: &Live, names: &mut Names) -> Option<Resting> {
+        // All fields are named, so that none is forgotten that comes later.
+        let Slot {
+            state: SlotState::Waiting,
+            since,
+            retries: 0,
+            last_run: 0,
+            last_run_seq: 0,
+            run_alive: false,
+            external_id: None,
+            priority,
+            backfill,
+            requested,
+            due: None,
+            said,
+            last_event,
+            collected: None,
+            asked_at,
+            outputs: None,
+        } = &live.slot
+        else {
+            return None;
+        };
+        if live.run.is_some() || asked_at.is_some_and(|at| at != *since) {
+            return None;
+        }
+        Some(Resting {
+            since: millis(*since)?,
+            last_event: *last_event,
+            said: *said,
+            priority: *priority,
+            backfill: names.number(backfill.as_ref())?,
+            requested: *requested,
+            is_asked_for: asked_at.is_some(),
+            valid: live.valid,
+        })
+    }
+
+    fn live(&self, names: &Names) -> Live {
+        let slot = Slot {
+            priority: self.priority,
+            backfill: names.name(self.backfill),
+            requested: self.requested,
+            said: self.said,
+            last_event: self.last_event,
+            asked_at: self.is_asked_for.then(|| moment(self.since)),
+            ..Slot::new(SlotState::Waiting, moment(self.since))
+        };
+        Live { slot, valid: self.valid, run: None }
+    }
+}

@@ -1,0 +1,154 @@
+//! Moments of slots: a table of when something is to be done about each, and its minimum. They are kept by workflow, so that
+//! one that has many due does not keep the others waiting.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::{SlotKey, SlotRef, WorkflowId};
+
+use crate::dense::DenseMap;
+use crate::keyed::{SlotMap, millis, moment};
+
+/// One moment for each slot.
+#[derive(Default)]
+pub(super) struct Agenda {
+    /// To when each is set, in whole milliseconds.
+    by_slot: SlotMap<i64>,
+    by_workflow: BTreeMap<WorkflowId, Moments>,
+    /// The first moment of each workflow.
+    firsts: BTreeSet<(i64, WorkflowId)>,
+}
+
+/// The moments of a workflow's slots, in order.
+#[derive(Default)]
+struct Moments {
+    times: DenseMap<(i64, i64), ()>,
+    others: BTreeSet<(i64, SlotKey)>,
+}
+
+impl Moments {
+    fn first(&self) -> Option<i64> {
+        let times = self.times.first().map(|((at, _), ())| *at);
+        let others = self.others.first().map(|(at, _)| *at);
+        times.into_iter().chain(others).min()
+    }
+
+    fn insert(&mut self, at: i64, key: &SlotKey) {
+        match time_of(key) {
+            Some(time) => drop(self.times.insert((at, time), ())),
+            None => drop(self.others.insert((at, key.clone()))),
+        }
+    }
+
+    fn remove(&mut self, at: i64, key: &SlotKey) {
+        match time_of(key) {
+            Some(time) => drop(self.times.remove(&(at, time))),
+            None => drop(self.others.remove(&(at, key.clone()))),
+        }
+    }
+
+    /// The key whose moment is the first.
+    fn first_key(&self) -> Option<SlotKey> {
+        let times = self.times.first().map(|((at, time), ())| (*at, SlotKey::Time(moment(*time))));
+        let others = self.others.first().cloned();
+        times.into_iter().chain(others).min().map(|(_, key)| key)
+    }
+}
+
+fn time_of(key: &SlotKey) -> Option<i64> {
+    match key {
+        SlotKey::Time(at) => millis(*at),
+        _ => None,
+    }
+}
+
+/// A moment in whole milliseconds, and never before it.
+fn ceiling(at: Timestamp) -> i64 {
+    millis(at).unwrap_or_else(|| at.as_millisecond().saturating_add(i64::from(at.subsec_nanosecond() > 0)))
+}
+
+impl Agenda {
+    /// Sets the moment of a slot, whatever it was set to before.
+    pub(super) fn set(&mut self, slot: &SlotRef, at: Timestamp) {
+        let at = ceiling(at);
+        match self.by_slot.insert(slot, at) {
+            Some(before) if before == at => return,
+            Some(before) => self.take_out(slot, before),
+            None => {}
+        }
+        let all = match self.by_workflow.get_mut(&slot.workflow) {
+            Some(all) => all,
+            None => self.by_workflow.entry(slot.workflow.clone()).or_default(),
+        };
+        let first = all.first();
+        all.insert(at, &slot.key);
+        if first.is_none_or(|first| at < first) {
+            self.move_first(&slot.workflow, first, Some(at));
+        }
+    }
+
+    /// Takes the moment of a slot back.
+    pub(super) fn clear(&mut self, slot: &SlotRef) {
+        if let Some(at) = self.by_slot.remove(slot) {
+            self.take_out(slot, at);
+        }
+    }
+
+    fn take_out(&mut self, slot: &SlotRef, at: i64) {
+        let Some(all) = self.by_workflow.get_mut(&slot.workflow) else { return };
+        all.remove(at, &slot.key);
+        let first = all.first();
+        if first.is_none() {
+            self.by_workflow.remove(&slot.workflow);
+        }
+        if first.is_none_or(|first| at < first) {
+            self.move_first(&slot.workflow, Some(at), first);
+        }
+    }
+
+    fn move_first(&mut self, workflow: &WorkflowId, before: Option<i64>, now: Option<i64>) {
+        if let Some(before) = before {
+            self.firsts.remove(&(before, workflow.clone()));
+        }
+        if let Some(now) = now {
+            self.firsts.insert((now, workflow.clone()));
+        }
+    }
+
+    /// To when a slot is set.
+    pub(super) fn get(&self, slot: &SlotRef) -> Option<Timestamp> {
+        self.by_slot.get(slot).map(|at| moment(*at))
+    }
+
+    /// Moves the moments of some slots by the same span.
+    pub(super) fn shift(&mut self, by: SignedDuration, which: impl Fn(&SlotRef) -> bool) {
+        let moved = self.by_slot.iter().filter(|(slot, _)| which(slot));
+        for (slot, at) in moved.map(|(slot, at)| (slot, moment(*at))).collect::<Vec<_>>() {
+            if let Ok(at) = at.checked_add(by) {
+                self.set(&slot, at);
+            }
+        }
+    }
+
+    /// The workflows that have anything due, and the first moment of each.
+    pub(super) fn due(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkflowId)> {
+        self.firsts.iter().map(|(at, id)| (moment(*at), id)).take_while(move |(at, _)| *at <= now)
+    }
+
+    /// The earliest moment.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.firsts.first().map(|(at, _)| moment(*at))
+    }
+
+    /// The first moment of a workflow.
+    pub(super) fn first_of(&self, workflow: &WorkflowId) -> Option<Timestamp> {
+        self.by_workflow.get(workflow)?.first().map(moment)
+    }
+
+    /// Takes the slot of a workflow whose moment is the first.
+    pub(super) fn pop(&mut self, workflow: &WorkflowId) -> Option<SlotRef> {
+        let slot = SlotRef::new(workflow.clone(), self.by_workflow.get(workflow)?.first_key()?);
+        self.clear(&slot);
+        Some(slot)
+    }
+}

@@ -1,0 +1,89 @@
+//! Which slots are bound to which others. Most are bound to a slot of their own time, or at a fixed distance from it: such a
+//! bond is a number, the same for all slots of a workflow.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kelos_model::{SlotKey, SlotRef, WorkflowId};
+
+use crate::few::Few;
+use crate::keyed::{SlotMap, millis, moment};
+
+/// A workflow, and how far from a slot's time its own slot lies, in milliseconds.
+type Distance = (WorkflowId, i64);
+
+/// The numbers of distances. They are never forgotten: there are as many as definitions have named.
+#[derive(Default)]
+pub(super) struct Distances {
+    numbers: BTreeMap<Distance, u32>,
+    named: Vec<Distance>,
+}
+
+impl Distances {
+    /// The number of the distance of another slot; none unless both have times.
+    fn number(&mut self, from: &SlotRef, to: &SlotRef) -> Option<u32> {
+        let (SlotKey::Time(from), SlotKey::Time(at)) = (&from.key, &to.key) else { return None };
+        let distance = (to.workflow.clone(), millis(*at)?.checked_sub(millis(*from)?)?);
+        if let Some(number) = self.numbers.get(&distance) {
+            return Some(*number);
+        }
+        let number = u32::try_from(self.named.len()).ok()?;
+        self.named.push(distance.clone());
+        self.numbers.insert(distance, number);
+        Some(number)
+    }
+
+    /// The slot that lies at a distance.
+    fn slot(&self, from: &SlotRef, number: u32) -> Option<SlotRef> {
+        let (workflow, distance) = self.named.get(usize::try_from(number).ok()?)?;
+        let at = millis(from.key.time()?)?.checked_add(*distance)?;
+        Some(SlotRef::at(workflow.clone(), moment(at)))
+    }
+}
+
+/// Bonds in one direction.
+#[derive(Default)]
+pub(super) struct Bonds {
+    by_distance: SlotMap<Few<u32>>,
+    /// Where one end has no time.
+    others: BTreeMap<SlotRef, BTreeSet<SlotRef>>,
+}
+
+impl Bonds {
+    pub(super) fn insert(&mut self, from: &SlotRef, to: &SlotRef, distances: &mut Distances) {
+        let Some(number) = distances.number(from, to) else {
+            self.others.entry(from.clone()).or_default().insert(to.clone());
+            return;
+        };
+        match self.by_distance.get_mut(from) {
+            Some(few) => drop(few.insert(number)),
+            None => drop(self.by_distance.insert(from, Few::One(number))),
+        }
+    }
+
+    pub(super) fn remove(&mut self, from: &SlotRef, to: &SlotRef, distances: &mut Distances) {
+        if let Some(number) = distances.number(from, to) {
+            if let Some(few) = self.by_distance.get_mut(from) {
+                few.remove(&number);
+                if few.is_empty() {
+                    self.by_distance.remove(from);
+                }
+            }
+        } else if let Some(others) = self.others.get_mut(from) {
+            others.remove(to);
+            if others.is_empty() {
+                self.others.remove(from);
+            }
+        }
+    }
+
+    pub(super) fn has_any(&self, from: &SlotRef) -> bool {
+        self.by_distance.get(from).is_some() || self.others.contains_key(from)
+    }
+
+    /// The other ends, in their order.
+    pub(super) fn of(&self, from: &SlotRef, distances: &Distances) -> BTreeSet<SlotRef> {
+        let near = self.by_distance.get(from).into_iter().flat_map(Few::iter);
+        let near = near.filter_map(|number| distances.slot(from, *number));
+        near.chain(self.others.get(from).into_iter().flatten().cloned()).collect()
+    }
+}

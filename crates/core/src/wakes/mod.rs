@@ -1,0 +1,195 @@
+//! What wakes slots: moments, other slots that change their state, answers from outside. Cost follows what happens: whoever
+//! waits costs nothing until that comes for which it waits.
+//!
+//! Absent: whether a slot that is woken may go, and where slots stand.
+
+mod agenda;
+mod bonds;
+mod dirty;
+mod probes;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod upstream;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::trigger::Waker;
+use kelos_model::{Probe, ProbeAnswer, SlotRef, SlotState, WorkflowId};
+
+use crate::keyed::SlotMap;
+use agenda::Agenda;
+pub(crate) use dirty::Dirty;
+pub(crate) use probes::{Probes, Waits};
+use timers::Timers;
+pub(crate) use upstream::{Audience, Upstream};
+
+/// What a moment that has come is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// A schedule's next time has passed.
+    Plan(WorkflowId),
+    /// A slot's delay, timeout or back-off has passed.
+    Look(SlotRef),
+    /// A run has not been heard of for long.
+    Ask(SlotRef),
+}
+
+/// All that can wake a slot.
+pub(crate) struct Wakes {
+    /// When schedules have their next times.
+    plans: Timers<WorkflowId>,
+    /// When slots are looked at because of the clock.
+    looks: Agenda,
+    /// When runs that are not heard of are asked about.
+    runs: Agenda,
+    pub(crate) probes: Probes,
+    pub(crate) upstream: Upstream,
+    /// The questions that slots wait on.
+    questions: SlotMap<Box<[Arc<Probe>]>>,
+    /// Slots to be looked at.
+    pub(crate) dirty: Dirty,
+}
+
+impl Wakes {
+    pub(crate) fn new(waits: Waits) -> Wakes {
+        Wakes {
+            plans: Timers::default(),
+            looks: Agenda::default(),
+            runs: Agenda::default(),
+            probes: Probes::new(waits),
+            upstream: Upstream::default(),
+            questions: SlotMap::default(),
+            dirty: Dirty::default(),
+        }
+    }
+
+    /// Has a slot be woken by these and by nothing else, and by the clock at the first of their moments and this one. Gives the
+    /// slots of the past that have to be read for that.
+    pub(crate) fn subscribe(
+        &mut self,
+        slot: &SlotRef,
+        wakers: &[Waker],
+        also_at: Option<Timestamp>,
+        now: Timestamp,
+        in_memory: impl Fn(&SlotRef) -> Option<(SlotState, Timestamp)>,
+    ) -> Vec<SlotRef> {
+        let moments = wakers.iter().filter_map(|waker| if let Waker::At(at) = waker { Some(*at) } else { None });
+        match moments.chain(also_at).filter(|at| *at > now).min() {
+            Some(at) => self.looks.set(slot, at),
+            None => self.looks.clear(slot),
+        }
+        let probes = wakers.iter().filter_map(|waker| if let Waker::Probe(probe) = waker { Some(probe) } else { None });
+        self.wait_on(slot, probes.collect(), now);
+        let upstream = wakers.iter().filter_map(|waker| if let Waker::Slot(slot) = waker { Some(slot) } else { None });
+        self.upstream.look_at(slot, upstream.cloned().collect(), in_memory)
+    }
+
+    /// Has nothing wake a slot any more.
+    pub(crate) fn unsubscribe(&mut self, slot: &SlotRef) {
+        self.looks.clear(slot);
+        for probe in self.questions.remove(slot).unwrap_or_default() {
+            self.probes.unwatch(&probe, slot);
+        }
+        self.upstream.look_at(slot, BTreeSet::new(), |_| None);
+    }
+
+    /// Has a slot wait on these questions and on no others.
+    fn wait_on(&mut self, slot: &SlotRef, probes: Vec<&Probe>, now: Timestamp) {
+        let before = self.questions.remove(slot).unwrap_or_default();
+        let mut waited_on: Vec<Arc<Probe>> = Vec::with_capacity(probes.len());
+        for probe in probes {
+            let same = before.iter().chain(&waited_on).find(|one| ***one == *probe).cloned();
+            if same.as_ref().is_none_or(|same| !waited_on.contains(same)) {
+                waited_on.push(same.unwrap_or_else(|| self.probes.watch(probe, slot, now)));
+            }
+        }
+        for probe in before.iter().filter(|probe| !waited_on.contains(probe)) {
+            self.probes.unwatch(probe, slot);
+        }
+        if !waited_on.is_empty() {
+            self.questions.insert(slot, waited_on.into());
+        }
+    }
+
+    /// The last answers to the questions that a slot waits on.
+    pub(crate) fn answers(&self, slot: &SlotRef) -> Vec<(Probe, ProbeAnswer)> {
+        let probes = self.questions.get(slot).into_iter().flatten();
+        probes.filter_map(|probe| Some((Probe::clone(probe), self.probes.answer(probe)?))).collect()
+    }
+
+    /// When a slot is looked at next by itself; a look under way counts from when it began.
+    pub(crate) fn next_look(&self, slot: &SlotRef) -> Option<Timestamp> {
+        let probes = self.questions.get(slot).into_iter().flatten();
+        let probes = probes.filter_map(|probe| self.probes.next_look(probe));
+        probes.chain(self.looks.get(slot)).min()
+    }
+
+    /// Has a slot looked at when a moment comes, whatever else wakes it.
+    pub(crate) fn look_at_moment(&mut self, slot: &SlotRef, at: Timestamp) {
+        self.looks.set(slot, at);
+    }
+
+    /// Has a slot not be looked at because of the clock.
+    pub(crate) fn forget_moment(&mut self, slot: &SlotRef) {
+        self.looks.clear(slot);
+    }
+
+    /// Sets or clears when a run is asked about.
+    pub(crate) fn watch_run(&mut self, slot: &SlotRef, until: Option<Timestamp>) {
+        match until {
+            Some(at) => self.runs.set(slot, at),
+            None => self.runs.clear(slot),
+        }
+    }
+
+    /// Sets or clears when a workflow's schedule has its next time.
+    pub(crate) fn plan_at(&mut self, id: &WorkflowId, at: Option<Timestamp>) {
+        match at {
+            Some(at) => self.plans.set(id, id.clone(), at),
+            None => self.plans.clear(id),
+        }
+    }
+
+    /// The clock was put back: waits are spans, and go on from there. So do the looks at these slots.
+    pub(crate) fn shift(&mut self, by: SignedDuration, waits: impl Fn(&SlotRef) -> bool) {
+        self.runs.shift(by, |_| true);
+        self.looks.shift(by, waits);
+        self.probes.shift(by);
+    }
+
+    /// The workflows that have a moment that has come, in the order of their first.
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<WorkflowId> {
+        let mut firsts: BTreeMap<&WorkflowId, Timestamp> = BTreeMap::new();
+        for (at, id) in self.looks.due(now).chain(self.runs.due(now)).chain(self.plans.due(now)) {
+            let first = firsts.entry(id).or_insert(at);
+            *first = at.min(*first);
+        }
+        let in_order: BTreeSet<(Timestamp, &WorkflowId)> = firsts.into_iter().map(|(id, at)| (at, id)).collect();
+        in_order.into_iter().map(|(_, id)| id.clone()).collect()
+    }
+
+    /// Takes what is first of a workflow of what a moment that has come is for.
+    pub(crate) fn pop(&mut self, id: &WorkflowId, now: Timestamp) -> Option<Due> {
+        let (plan, look, run) = (self.plans.get(id), self.looks.first_of(id), self.runs.first_of(id));
+        let first = [plan, look, run].into_iter().flatten().min().filter(|at| *at <= now);
+        if plan.is_some() && plan == first {
+            self.plans.clear(id);
+            Some(Due::Plan(id.clone()))
+        } else if look.is_some() && look == first {
+            self.looks.pop(id).map(Due::Look)
+        } else if first.is_some() {
+            self.runs.pop(id).map(Due::Ask)
+        } else {
+            None
+        }
+    }
+
+    /// When time alone will wake anything.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        let next = [self.plans.next(), self.looks.next(), self.runs.next(), self.probes.next()];
+        next.into_iter().flatten().min()
+    }
+}

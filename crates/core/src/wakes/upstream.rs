@@ -1,0 +1,189 @@
+//! Which slots wait for which others, and what is known of those.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kelos_model::{SlotRef, SlotState};
+
+use super::bonds::{Bonds, Distances};
+use crate::keyed::{SlotMap, moment};
+
+/// What is known of a slot that others wait for.
+struct Known {
+    /// Its state, an inner none where it does not exist; an outer none until the past has been read.
+    state: Option<Option<SlotState>>,
+    /// Since when it is in that state, where it exists, in whole milliseconds.
+    since: i64,
+}
+
+/// Those who hear of a slot's news.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Audience {
+    /// Slots whose triggers look at it.
+    pub(crate) lookers: BTreeSet<SlotRef>,
+    /// Jobs that it is a parent of.
+    pub(crate) children: BTreeSet<SlotRef>,
+}
+
+/// Slots that others wait for.
+#[derive(Default)]
+pub(crate) struct Upstream {
+    known: SlotMap<Known>,
+    distances: Distances,
+    /// Who looks at a slot.
+    lookers: Bonds,
+    /// At which slots one looks.
+    looked_at: Bonds,
+    /// The jobs that a slot is a parent of.
+    children: BTreeMap<SlotRef, BTreeSet<SlotRef>>,
+}
+
+impl Upstream {
+    /// The state of a slot that others wait for, an inner none where it does not exist; none where that is not known.
+    pub(crate) fn known(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
+        self.known.get(slot)?.state
+    }
+
+    /// Since when a slot is in the state that is known of it.
+    pub(crate) fn since(&self, slot: &SlotRef) -> Option<Timestamp> {
+        let known = self.known.get(slot)?;
+        known.state.flatten().map(|_| moment(known.since))
+    }
+
+    /// Has a slot look at these others and at no more. Gives those of which the past has to be read; of the others a state in
+    /// memory is known.
+    pub(crate) fn look_at(
+        &mut self,
+        looker: &SlotRef,
+        upstream: BTreeSet<SlotRef>,
+        in_memory: impl Fn(&SlotRef) -> Option<(SlotState, Timestamp)>,
+    ) -> Vec<SlotRef> {
+        let before = self.looked_at.of(looker, &self.distances);
+        for slot in before.difference(&upstream) {
+            self.lookers.remove(slot, looker, &mut self.distances);
+            self.looked_at.remove(looker, slot, &mut self.distances);
+            self.forget_if_idle(slot);
+        }
+        let mut unread = Vec::new();
+        for slot in upstream.difference(&before) {
+            self.lookers.insert(slot, looker, &mut self.distances);
+            self.looked_at.insert(looker, slot, &mut self.distances);
+            if self.watch(slot, in_memory(slot)) {
+                unread.push(slot.clone());
+            }
+        }
+        unread
+    }
+
+    /// Has a job hear of a parent. Says whether the past of that has to be read.
+    pub(crate) fn await_parent(
+        &mut self,
+        child: &SlotRef,
+        parent: &SlotRef,
+        in_memory: Option<(SlotState, Timestamp)>,
+    ) -> bool {
+        self.children.entry(parent.clone()).or_default().insert(child.clone());
+        self.watch(parent, in_memory)
+    }
+
+    /// Has a job hear of a parent no more.
+    pub(crate) fn stop_awaiting(&mut self, child: &SlotRef, parent: &SlotRef) {
+        if let Some(children) = self.children.get_mut(parent) {
+            children.remove(child);
+            if children.is_empty() {
+                self.children.remove(parent);
+                self.forget_if_idle(parent);
+            }
+        }
+    }
+
+    /// Says whether the state is not known, and the past has to be read.
+    fn watch(&mut self, slot: &SlotRef, in_memory: Option<(SlotState, Timestamp)>) -> bool {
+        if let Some((state, since)) = in_memory {
+            self.known.insert(slot, Known::new(Some(state), Some(since)));
+        } else if self.known.get(slot).is_none() {
+            self.known.insert(slot, Known { state: None, since: 0 });
+        }
+        self.known(slot).is_none()
+    }
+
+    fn forget_if_idle(&mut self, slot: &SlotRef) {
+        if !self.lookers.has_any(slot) && !self.children.contains_key(slot) {
+            self.known.remove(slot);
+        }
+    }
+
+    /// Those who look at a job that does not exist.
+    pub(crate) fn lookers_for_nothing(&self) -> BTreeSet<SlotRef> {
+        let absent = self.known.iter().filter(|(slot, one)| slot.key.job().is_some() && one.state == Some(None));
+        absent.flat_map(|(slot, _)| self.lookers.of(&slot, &self.distances)).collect()
+    }
+
+    /// Notes a state and since when it holds; gives those to whom it is news.
+    pub(crate) fn learn(&mut self, slot: &SlotRef, state: Option<SlotState>, since: Option<Timestamp>) -> Audience {
+        match self.known.get_mut(slot) {
+            Some(known) if known.state != Some(state) => *known = Known::new(state, since),
+            _ => return Audience::default(),
+        }
+        Audience {
+            lookers: self.lookers.of(slot, &self.distances),
+            children: self.children.get(slot).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+impl Known {
+    fn new(state: Option<SlotState>, since: Option<Timestamp>) -> Known {
+        Known { state: Some(state), since: since.map_or(0, Timestamp::as_millisecond) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> SlotRef {
+        SlotRef::at("up".parse().expect("an id"), Timestamp::from_second(second).expect("a time"))
+    }
+
+    fn looker(second: i64) -> SlotRef {
+        SlotRef::at("down".parse().expect("an id"), Timestamp::from_second(second).expect("a time"))
+    }
+
+    fn job(id: &str) -> SlotRef {
+        SlotRef::job("jobs".parse().expect("an id"), id.into())
+    }
+
+    fn unread(_: &SlotRef) -> Option<(SlotState, Timestamp)> {
+        None
+    }
+
+    #[test]
+    fn news_reach_those_who_look_and_once() {
+        let mut upstream = Upstream::default();
+        let looked_at = BTreeSet::from([at(0), at(60), job("a")]);
+        assert_eq!(upstream.look_at(&looker(60), looked_at.clone(), unread).len(), 3);
+        assert_eq!(upstream.known(&at(0)), None, "nobody has read it");
+        for slot in &looked_at {
+            assert_eq!(upstream.learn(slot, None, None).lookers, BTreeSet::from([looker(60)]));
+            assert_eq!(upstream.learn(slot, None, None), Audience::default(), "that is no news");
+        }
+        assert_eq!(upstream.lookers_for_nothing(), BTreeSet::from([looker(60)]), "a job may be opened");
+        assert_eq!(upstream.learn(&looker(60), None, None), Audience::default(), "at this nobody looks");
+    }
+
+    #[test]
+    fn what_nobody_looks_at_is_forgotten() {
+        let mut upstream = Upstream::default();
+        let since = Timestamp::from_second(7).expect("a time");
+        let in_memory = |_: &SlotRef| Some((SlotState::Running, since));
+        assert!(upstream.look_at(&looker(0), BTreeSet::from([at(0)]), in_memory).is_empty(), "memory has it");
+        assert_eq!((upstream.known(&at(0)), upstream.since(&at(0))), (Some(Some(SlotState::Running)), Some(since)));
+        assert!(upstream.await_parent(&job("b"), &job("a"), None));
+        assert_eq!(upstream.learn(&job("a"), Some(SlotState::Waiting), None).children, BTreeSet::from([job("b")]));
+        upstream.look_at(&looker(0), BTreeSet::new(), unread);
+        upstream.stop_awaiting(&job("b"), &job("a"));
+        assert_eq!((upstream.known(&at(0)), upstream.known(&job("a"))), (None, None));
+        assert_eq!(upstream.learn(&at(0), None, None), Audience::default());
+    }
+}
