@@ -192,12 +192,12 @@ impl Client {
             let failure = Failure::bad(format!("{doing}: {} answered {status}", self.base));
             return Err(failure.hint("is that a Kelos server?"));
         };
-        let kind = problem["type"].as_str().and_then(|kind| kind.rsplit(':').next()).unwrap_or_default();
+        let code = problem["code"].as_str().unwrap_or_default();
         let message = format!("{doing}: {detail}");
         // Only the server knows what names a slot of a workflow.
-        let is_usage = matches!(kind, "bad-path" | "no-job-id");
+        let is_usage = matches!(code, "bad-path" | "no-job-id");
         let failure = if is_usage { Failure::usage(message) } else { Failure::bad(message) };
-        Err(match own_hint(kind).or(problem["hint"].as_str()) {
+        Err(match own_hint(code).or(problem["hint"].as_str()) {
             Some(hint) => failure.hint(hint),
             None => failure,
         })
@@ -222,8 +222,8 @@ impl Client {
 }
 
 /// What to do about a refusal, in the words of this program instead of those of HTTP.
-fn own_hint(kind: &str) -> Option<&'static str> {
-    Some(match kind {
+fn own_hint(code: &str) -> Option<&'static str> {
+    Some(match code {
         "workflow-not-found" => "`kelos ls` lists the workflows, `kelos check` says which scripts are broken",
         "slot-not-found" => "`kelos slots WORKFLOW` lists its slots, `kelos why` says why one is missing",
         "schedule-not-found" => "`kelos schedules` lists the event schedules",

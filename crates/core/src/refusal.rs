@@ -68,6 +68,37 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// The code of its kind: the same for ever, at every door. What can be done about two kinds in the same way shares a code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refusal::NoWorkflow(_) => "workflow-not-found",
+            Refusal::NeverOpened(_) => "never-opened",
+            Refusal::NoEventSchedule(_) => "schedule-not-found",
+            Refusal::NotStartable(_) => "not-startable",
+            Refusal::ScheduleTaken(_) | Refusal::NameTaken(_) => "name-taken",
+            Refusal::NoProgram { .. } => "program-not-found",
+            Refusal::AlreadyEnabled(_) => "already-enabled",
+            Refusal::AlreadyDisabled(_) => "already-disabled",
+            Refusal::NeverCameToBe(_) => "slot-not-found",
+            Refusal::NotInSchedule(_) => "not-in-schedule",
+            Refusal::NoJobId(..) => "no-job-id",
+            Refusal::NoSchedule(..) => "no-schedule",
+            Refusal::StillLive(..) => "still-live",
+            Refusal::AlreadyFinal(..) | Refusal::NotSkippable(..) => "already-final",
+            Refusal::AlreadySucceeded(_) => "already-succeeded",
+            Refusal::RunAlive(..) => "run-alive",
+            Refusal::DownstreamLive(..) => "downstream-live",
+            Refusal::TooManyDownstream { .. } | Refusal::TooMany { .. } => "too-many",
+            Refusal::NoBackfill(_) => "backfill-not-found",
+            Refusal::BackfillCancelled(_) => "backfill-cancelled",
+            Refusal::BackfillOver(_) => "backfill-over",
+        }
+    }
+}
+
+/// The one place of its words.
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use kelos::AskError;
@@ -18,6 +18,9 @@ pub(crate) struct Problem {
     #[serde(rename = "type")]
     #[schema(examples("urn:kelos:problem:workflow-not-found"))]
     kind: String,
+    /// The same word alone.
+    #[schema(examples("workflow-not-found"))]
+    code: String,
     /// The kind of problem in words.
     #[schema(examples("Not Found"))]
     title: String,
@@ -35,9 +38,10 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(status: StatusCode, kind: &str, detail: impl Into<String>) -> Problem {
+    pub(crate) fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Problem {
         Problem {
-            kind: format!("urn:kelos:problem:{kind}"),
+            kind: format!("urn:kelos:problem:{code}"),
+            code: code.to_owned(),
             title: status.canonical_reason().unwrap_or("Problem").to_owned(),
             status: status.as_u16(),
             detail: detail.into(),
@@ -46,16 +50,16 @@ impl Problem {
         }
     }
 
-    pub(crate) fn bad_request(kind: &str, detail: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, kind, detail)
+    pub(crate) fn bad_request(code: &str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    pub(crate) fn not_found(kind: &str, detail: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, kind, detail)
+    pub(crate) fn not_found(code: &str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, code, detail)
     }
 
-    pub(crate) fn conflict(kind: &str, detail: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::CONFLICT, kind, detail)
+    pub(crate) fn conflict(code: &str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::CONFLICT, code, detail)
     }
 
     /// The status, and in one text what is wrong and what to do.
@@ -138,49 +142,72 @@ impl From<AskError> for Problem {
         let detail = format!("failed to {error}");
         match error {
             AskError::Refused(refusal) => refusal.into(),
-            AskError::Standby => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "standby", detail),
-            AskError::NoAnswer(_) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail),
+            AskError::Standby | AskError::NoAnswer(_) => {
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, code_of(&error), detail)
+            }
         }
     }
 }
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Problem {
-        let detail = refusal.to_string();
-        match refusal {
-            Refusal::NoWorkflow(_) => Problem::not_found("workflow-not-found", detail).with_hint(
-                "GET /api/v1/workflows lists the workflows, GET /api/v1/problems says which files are broken",
-            ),
-            Refusal::NotInSchedule(slot) => Problem::not_found("not-in-schedule", detail)
-                .with_hint(format!("GET /api/v1/workflows/{{id}}/times lists the times of \"{}\"", slot.workflow)),
-            Refusal::NeverOpened(_) => {
-                Problem::conflict("never-opened", detail).with_hint("skip it, where it is never to run")
-            }
-            Refusal::NoEventSchedule(_) => Problem::not_found("schedule-not-found", detail)
-                .with_hint("GET /api/v1/schedules lists the event schedules"),
-            Refusal::NotStartable(_) => Problem::conflict("not-startable", detail),
-            Refusal::ScheduleTaken(_) => Problem::conflict("name-taken", detail),
-            Refusal::NoProgram { .. } => Problem::not_found("program-not-found", detail),
-            Refusal::AlreadyEnabled(_) => Problem::conflict("already-enabled", detail),
-            Refusal::AlreadyDisabled(_) => Problem::conflict("already-disabled", detail),
-            Refusal::NeverCameToBe(_) => Problem::not_found("slot-not-found", detail),
-            Refusal::NoJobId(..) => Problem::bad_request("no-job-id", detail),
-            Refusal::NoSchedule(..) => Problem::conflict("no-schedule", detail),
-            Refusal::StillLive(..) => Problem::conflict("still-live", detail).with_hint("kill it first"),
-            Refusal::AlreadyFinal(..) => Problem::conflict("already-final", detail),
-            Refusal::NotSkippable(..) => Problem::conflict("already-final", detail),
-            Refusal::AlreadySucceeded(_) => Problem::conflict("already-succeeded", detail),
-            Refusal::RunAlive(..) => {
-                Problem::conflict("run-alive", detail).with_hint("kill it first, and mark it once its run has ended")
-            }
-            Refusal::DownstreamLive(..) => Problem::conflict("downstream-live", detail)
-                .with_hint("have them killed too (`killLive`), or wait until they have ended"),
-            Refusal::TooManyDownstream { .. } => Problem::bad_request("too-many", detail),
-            Refusal::NoBackfill(_) => Problem::not_found("backfill-not-found", detail),
-            Refusal::BackfillCancelled(_) => Problem::conflict("backfill-cancelled", detail),
-            Refusal::BackfillOver(_) => Problem::conflict("backfill-over", detail),
-            Refusal::NameTaken(_) => Problem::conflict("name-taken", detail),
-            Refusal::TooMany { .. } => Problem::bad_request("too-many", detail),
+        let problem = Problem::new(status(&refusal), refusal.code(), refusal.to_string());
+        match hint(&refusal) {
+            Some(hint) => problem.with_hint(hint),
+            None => problem,
         }
+    }
+}
+
+fn status(refusal: &Refusal) -> StatusCode {
+    match refusal {
+        Refusal::NoWorkflow(_)
+        | Refusal::NoEventSchedule(_)
+        | Refusal::NoProgram { .. }
+        | Refusal::NoBackfill(_)
+        | Refusal::NotInSchedule(_)
+        | Refusal::NeverCameToBe(_) => StatusCode::NOT_FOUND,
+        Refusal::NoJobId(..) | Refusal::TooManyDownstream { .. } | Refusal::TooMany { .. } => StatusCode::BAD_REQUEST,
+        _ => StatusCode::CONFLICT,
+    }
+}
+
+/// What to do about it, in terms of this API.
+fn hint(refusal: &Refusal) -> Option<String> {
+    let hint = match refusal {
+        Refusal::NoWorkflow(_) => {
+            "GET /api/v1/workflows lists the workflows, GET /api/v1/problems says which files are broken"
+        }
+        Refusal::NotInSchedule(slot) => {
+            return Some(format!("GET /api/v1/workflows/{{id}}/times lists the times of \"{}\"", slot.workflow));
+        }
+        Refusal::NeverOpened(_) => "skip it, where it is never to run",
+        Refusal::NoEventSchedule(_) => "GET /api/v1/schedules lists the event schedules",
+        Refusal::StillLive(..) => "kill it first",
+        Refusal::RunAlive(..) => "kill it first, and mark it once its run has ended",
+        Refusal::DownstreamLive(..) => "have them killed too (`killLive`), or wait until they have ended",
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// The header in which the doors that answer in plain text say the code of what went wrong.
+pub(crate) const CODE: HeaderName = HeaderName::from_static("kelos-code");
+
+/// What a door in plain text answers: its own words and status, and the code that all doors have.
+pub(crate) fn plain(status: StatusCode, code: Option<&'static str>, message: String) -> Response {
+    let mut response = (status, message).into_response();
+    if let Some(code) = code {
+        response.headers_mut().insert(CODE, HeaderValue::from_static(code));
+    }
+    response
+}
+
+/// The code of an error of asking.
+pub(crate) fn code_of(error: &AskError) -> &'static str {
+    match error {
+        AskError::Refused(refusal) => refusal.code(),
+        AskError::Standby => "standby",
+        AskError::NoAnswer(_) => "no-answer",
     }
 }

@@ -6,16 +6,19 @@ use kelos::AskError;
 use kelos::core::Refusal;
 use kelos::store::StoreError;
 
+use crate::problem;
+
 /// A status and a plain text.
 #[derive(Debug)]
 pub(super) struct Fault {
     status: StatusCode,
+    code: Option<&'static str>,
     message: String,
 }
 
 impl Fault {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Fault {
-        Fault { status, message: message.into() }
+        Fault { status, code: None, message: message.into() }
     }
 
     pub(super) fn bad_request(message: impl Into<String>) -> Fault {
@@ -42,7 +45,7 @@ impl Fault {
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
-        (self.status, self.message).into_response()
+        problem::plain(self.status, self.code, self.message)
     }
 }
 
@@ -54,9 +57,10 @@ impl From<StoreError> for Fault {
 
 impl From<AskError> for Fault {
     fn from(error: AskError) -> Fault {
+        let code = Some(problem::code_of(&error));
         match error {
             AskError::Refused(refusal) => refusal.into(),
-            error => Fault::unavailable(format!("failed to {error}")),
+            error => Fault { code, ..Fault::unavailable(format!("failed to {error}")) },
         }
     }
 }
@@ -64,7 +68,8 @@ impl From<AskError> for Fault {
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Fault {
         let message = refusal.to_string();
-        match refusal {
+        let code = Some(refusal.code());
+        let fault = match refusal {
             Refusal::NoWorkflow(_) | Refusal::NoEventSchedule(_) | Refusal::NoProgram { .. } => {
                 Fault::not_found(message)
             }
@@ -73,6 +78,7 @@ impl From<Refusal> for Fault {
             | Refusal::AlreadyDisabled(_)
             | Refusal::NotStartable(_) => Fault::conflict(message),
             _ => Fault::bad_request(message),
-        }
+        };
+        Fault { code, ..fault }
     }
 }

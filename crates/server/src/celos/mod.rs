@@ -20,6 +20,7 @@ use serde::Serialize;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
+use crate::problem;
 
 /// Largest body: that of a register.
 const LARGEST_BODY: usize = 1 << 20;
@@ -49,12 +50,13 @@ pub(crate) fn router() -> Router<App> {
 #[derive(Debug)]
 pub(crate) struct Fault {
     status: StatusCode,
+    code: Option<&'static str>,
     message: String,
 }
 
 impl Fault {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Fault {
-        Fault { status, message: message.into() }
+        Fault { status, code: None, message: message.into() }
     }
 
     fn bad_request(message: impl Into<String>) -> Fault {
@@ -68,7 +70,7 @@ impl Fault {
 
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
-        (self.status, self.message).into_response()
+        problem::plain(self.status, self.code, self.message)
     }
 }
 
@@ -80,16 +82,18 @@ impl From<StoreError> for Fault {
 
 impl From<AskError> for Fault {
     fn from(error: AskError) -> Fault {
+        let code = Some(problem::code_of(&error));
         match error {
             AskError::Refused(refusal) => refusal.into(),
-            error => Fault::new(StatusCode::SERVICE_UNAVAILABLE, format!("failed to {error}")),
+            error => Fault { code, ..Fault::new(StatusCode::SERVICE_UNAVAILABLE, format!("failed to {error}")) },
         }
     }
 }
 
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Fault {
-        match refusal {
+        let code = Some(refusal.code());
+        let fault = match refusal {
             Refusal::NoWorkflow(id) => Fault::not_found(format!("Workflow not found: {id}")),
             Refusal::NotInSchedule(slot) => Fault::not_found(format!("Slot is not found: {slot}")),
             Refusal::StillLive(_, state) => {
@@ -101,7 +105,8 @@ impl From<Refusal> for Fault {
                 Fault::bad_request(format!("Slot must be in indeterminate state, but is: {status}"))
             }
             other => Fault::bad_request(other.to_string()),
-        }
+        };
+        Fault { code, ..fault }
     }
 }
 

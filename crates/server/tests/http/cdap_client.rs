@@ -41,7 +41,8 @@ async fn a_client_of_schedules_works_unchanged() {
     assert_eq!((status().await, next().await), (json!({ "status": "SUSPENDED" }), json!([])));
     let act = async |action: &str| server.ask(Method::POST, &format!("{}/{action}", path("nightly")), "").await;
     assert_eq!(act("resume").await.status, 200);
-    assert_eq!(act("resume").await.status, 409);
+    let refused = act("resume").await;
+    assert_eq!((refused.status.as_u16(), refused.header("kelos-code")), (409, "already-enabled"));
     assert_eq!(status().await, json!({ "status": "SCHEDULED" }));
     let five: jiff::Timestamp = "2026-11-22T05:00:00Z".parse().unwrap();
     assert_eq!(next().await[0]["time"], five.as_millisecond());

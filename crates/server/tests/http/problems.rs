@@ -14,6 +14,8 @@ fn told(reply: &Reply) -> String {
     assert_eq!(problem["status"], reply.status.as_u16());
     assert!(problem["instance"].as_str().unwrap().starts_with("/api"), "{reply:?}");
     let kind = problem["type"].as_str().unwrap().strip_prefix("urn:kelos:problem:").unwrap();
+    assert_eq!(problem["code"], kind);
+    assert!(include_str!("../../../../docs/codes.md").contains(&format!("`{kind}`")), "docs/codes.md has no {kind}");
     format!("{} {kind}: {}", reply.status.as_u16(), problem["detail"].as_str().unwrap())
 }
 

@@ -1,0 +1,65 @@
+//! Refusals: each has a code that stays the same, and its words.
+
+#![allow(clippy::disallowed_methods, reason = "the tests read files; the core does not")]
+
+use std::collections::BTreeSet;
+use std::{env, fs};
+
+use jiff::Timestamp;
+use kelos_core::Refusal;
+use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
+
+/// One of each.
+fn all() -> Vec<Refusal> {
+    let workflow = || WorkflowId::new("w").unwrap();
+    let program = || WorkflowId::new("p").unwrap();
+    let slot = || SlotRef::at(workflow(), Timestamp::UNIX_EPOCH);
+    let job = || SlotRef::job(workflow(), "a_1".into());
+    let backfill = || BackfillId::new("b").unwrap();
+    vec![
+        Refusal::NoWorkflow(workflow()),
+        Refusal::NeverOpened(job()),
+        Refusal::NoEventSchedule(workflow()),
+        Refusal::NotStartable(workflow()),
+        Refusal::ScheduleTaken(workflow()),
+        Refusal::NoProgram { schedule: workflow(), program: program() },
+        Refusal::AlreadyEnabled(workflow()),
+        Refusal::AlreadyDisabled(workflow()),
+        Refusal::NeverCameToBe(slot()),
+        Refusal::NotInSchedule(slot()),
+        Refusal::NoJobId(job(), "1 is no letter".to_owned()),
+        Refusal::NoSchedule(workflow(), "it goes round".to_owned()),
+        Refusal::StillLive(slot(), SlotState::Running),
+        Refusal::AlreadyFinal(slot(), SlotState::Succeeded),
+        Refusal::NotSkippable(slot(), SlotState::Succeeded),
+        Refusal::AlreadySucceeded(slot()),
+        Refusal::RunAlive(slot(), 2),
+        Refusal::DownstreamLive(slot(), SlotState::Running, 1),
+        Refusal::DownstreamLive(slot(), SlotState::Running, 3),
+        Refusal::TooManyDownstream { limit: 10 },
+        Refusal::NameTaken(backfill()),
+        Refusal::NoBackfill(backfill()),
+        Refusal::BackfillCancelled(backfill()),
+        Refusal::BackfillOver(backfill()),
+        Refusal::TooMany { slots: 11, limit: 10 },
+    ]
+}
+
+#[test]
+fn every_refusal_has_its_code_and_its_words() {
+    let told: String = all().iter().map(|refusal| format!("{}: {refusal}\n", refusal.code())).collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/refusals.txt");
+    if env::var_os("KELOS_BLESS").is_some() {
+        fs::write(path, &told).unwrap();
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    assert!(expected == told, "{path} differs from what came out:\n{told}");
+}
+
+#[test]
+fn every_code_is_documented() {
+    let listed = include_str!("../../../docs/codes.md");
+    let codes: BTreeSet<&str> = all().iter().map(Refusal::code).collect();
+    let missing: Vec<_> = codes.into_iter().filter(|code| !listed.contains(&format!("| `{code}` |"))).collect();
+    assert!(missing.is_empty(), "docs/codes.md does not name {missing:?}");
+}
