@@ -122,7 +122,7 @@ fn taken(dir: &Path, state: &Path) -> Failure {
 }
 
 fn welcome(node: &kelos::Node, dir: &Path, from: &Path, scripts: &str, address: &str) -> String {
-    let rows: Vec<WorkflowRow> = node.reader().workflows().unwrap_or_default();
+    let rows: Vec<WorkflowRow> = node.reader().workflows(None).unwrap_or_default();
     let rows: Vec<WorkflowRow> = rows.into_iter().filter(|row| row.present).collect();
     let problems = node.problems();
     let mut lines = vec![

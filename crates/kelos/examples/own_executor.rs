@@ -17,7 +17,7 @@ use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule};
 use kelos::model::workflow::Job;
 use kelos::model::{Outcome, RetryPolicy, RunId, Workflow, WorkflowId};
-use kelos::store::{MemoryStore, SlotFilter};
+use kelos::store::{MemoryStore, Paging, SlotFilter};
 use kelos::{Node, NodeConfig};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
@@ -169,7 +169,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     node.handle().define(vec![Arc::new(hourly()?)], BTreeMap::new())?;
     let mut commits = node.handle().watch_commits();
     loop {
-        let slots = node.reader().slots(&SlotFilter::default(), None, 10)?.rows;
+        let slots = node.reader().slots(&SlotFilter::default(), Paging::newest(10))?.rows;
         if slots.len() >= 4 && slots.iter().all(|row| row.slot.state.is_final()) {
             slots.iter().for_each(|row| println!("{} {}", row.id, row.slot.state.as_str()));
             break;

@@ -6,9 +6,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
-use kelos_store::{Queries, SlotFilter, SlotRow, StoreError};
+use kelos_store::{Paging, Queries, Register, RegisterKeys, SlotFilter, SlotRow, StoreError};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::celos_db::{
     CelosDbError, Database, Record, Standing, Status, Tree, TreeFile, Trouble, WINDOW, is_safe_name,
@@ -151,7 +150,7 @@ impl Export<'_> {
 
     /// Hands out every file of the database that is to be.
     fn each(&self, file: &mut Each<'_>) -> Result<(), ExportError> {
-        for row in self.reader.workflows()?.into_iter().filter(|row| left_out(row).is_none()) {
+        for row in self.reader.workflows(None)?.into_iter().filter(|row| left_out(row).is_none()) {
             self.slots(&row.id, &mut |slot| {
                 let time = slot.id.key.scheduled_at();
                 let Ok(record) = self.record(&slot)? else { return Ok(()) };
@@ -165,7 +164,7 @@ impl Export<'_> {
                 file(TreeFile::paused(&row.id))?;
             }
         }
-        for (bucket, key, value) in self.registers()? {
+        for Register { bucket, key, value } in self.registers()? {
             if is_safe_register(&bucket, &key) {
                 file(TreeFile::register(&bucket, &key, &value))?;
             }
@@ -181,7 +180,7 @@ impl Export<'_> {
         let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
         let mut from = None;
         loop {
-            let page = self.reader.slots(&filter, from.as_deref(), PAGE)?;
+            let page = self.reader.slots(&filter, Paging::newest(PAGE).after(from.as_deref()))?;
             // What has become a workflow with a schedule may have jobs from before.
             page.rows.into_iter().filter(|row| row.id.key.job().is_none()).try_for_each(&mut *each)?;
             from = page.next;
@@ -191,13 +190,8 @@ impl Export<'_> {
         }
     }
 
-    fn registers(&self) -> Result<Vec<(String, String, Value)>, StoreError> {
-        let mut all = Vec::new();
-        for bucket in self.reader.buckets()? {
-            let registers = self.reader.registers(&bucket, "")?;
-            all.extend(registers.into_iter().map(|(key, value)| (bucket.clone(), key, value)));
-        }
-        Ok(all)
+    fn registers(&self) -> Result<Vec<Register>, StoreError> {
+        self.reader.registers(None, RegisterKeys::Prefix(""))
     }
 
     /// Celos looks at nothing that is older than its window, or lies before its workflow's start, and is not marked. What is
@@ -234,7 +228,7 @@ impl Export<'_> {
     /// Ends the pauses of workflows that are not paused here.
     fn end_pauses(&self) -> Result<u32, ExportError> {
         let mut ended = 0;
-        for row in self.reader.workflows()? {
+        for row in self.reader.workflows(None)? {
             if !row.paused && left_out(&row).is_none() {
                 ended += u32::from(self.tree.remove(&TreeFile::paused(&row.id))?);
             }
@@ -244,7 +238,7 @@ impl Export<'_> {
 
     /// Counts what was exported, and tells what was not.
     fn tell(&self, done: &mut Exported) -> Result<(), ExportError> {
-        for row in self.reader.workflows()? {
+        for row in self.reader.workflows(None)? {
             if let Some(why) = left_out(&row) {
                 done.troubles.push(Trouble { path: row.id.to_string(), why: why.to_owned() });
                 continue;
@@ -263,7 +257,7 @@ impl Export<'_> {
             })?;
             done.workflows.insert(row.id.to_string(), slots);
         }
-        for (bucket, key, _) in self.registers()? {
+        for Register { bucket, key, .. } in self.registers()? {
             if is_safe_register(&bucket, &key) {
                 done.registers += 1;
             } else {

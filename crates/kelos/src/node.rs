@@ -255,7 +255,7 @@ fn hostname() -> String {
 
 /// Has runs found by the ids that schedules and programs have by now: commands that were started under the former ones may go on.
 fn find_former_runs(reader: &dyn Queries, dirs: &RunDirs) {
-    let rows = match reader.workflows() {
+    let rows = match reader.workflows(None) {
         Ok(rows) => rows,
         Err(error) => return tracing::warn!("failed to {error}: runs of renamed workflows are not looked for"),
     };

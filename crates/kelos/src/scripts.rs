@@ -14,7 +14,7 @@ use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::trigger::Verdict;
 use kelos_model::{SlotKey, Workflow, WorkflowId};
 use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
-use kelos_store::{Queries, StoreError};
+use kelos_store::{Queries, RegisterKeys, StoreError};
 use serde_json::{Map, Value};
 
 use crate::engine::{Definitions, Handle, Project, Status};
@@ -85,7 +85,9 @@ impl Registers for StoredRegisters {
 
     fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
         self.asked.store(true, Ordering::Relaxed);
-        self.reader.registers(bucket, "").map_err(|error| format!("failed to {error}"))
+        let registers = self.reader.registers(Some(bucket), RegisterKeys::Prefix(""));
+        let registers = registers.map_err(|error| format!("failed to {error}"))?;
+        Ok(registers.into_iter().map(|register| (register.key, register.value)).collect())
     }
 }
 
@@ -102,7 +104,7 @@ impl ScriptFolder {
         reader: Arc<dyn Queries>,
         look: impl Fn(&str) -> Result<bool, String> + Send + Sync + 'static,
     ) -> Result<ScriptFolder, StoreError> {
-        let remembered = reader.workflows()?;
+        let remembered = reader.workflows(None)?;
         let asked = Arc::new(AtomicBool::new(false));
         let looked = asked.clone();
         let is_there = move |uri: &str| {

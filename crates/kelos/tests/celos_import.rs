@@ -17,7 +17,7 @@ use kelos::model::workflow::{Job, Keys, Source};
 use kelos::model::{
     Actor, Event, EventRecord, Outcome, RetryPolicy, RunState, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
-use kelos::store::{Journal, MemoryDisk, MemoryStore, Queries, SlotFilter, SqliteStore};
+use kelos::store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging, Queries, SlotFilter, SqliteStore};
 use kelos::turn::Turns;
 use proptest::prelude::*;
 use serde_json::json;
@@ -79,14 +79,16 @@ fn only(imported: &Imported) -> &ImportedWorkflow {
 }
 
 fn all_slots(reader: &dyn Queries) -> BTreeMap<SlotRef, Slot> {
-    let page = reader.slots(&SlotFilter::default(), None, 100_000).unwrap();
+    let page = reader.slots(&SlotFilter::default(), Paging::newest(100_000)).unwrap();
     page.rows.into_iter().map(|row| (row.id, row.slot)).collect()
 }
 
 /// The log must fold to the table, whatever was imported.
 fn folds(reader: &dyn Queries) {
     let mut folded: BTreeMap<SlotRef, Slot> = BTreeMap::new();
-    for EventRecord { seq, at, previous, event } in reader.events(0, None, 1_000_000).unwrap().rows {
+    for EventRecord { seq, at, previous, event } in
+        reader.events(&EventFilter::default(), Paging::oldest(1_000_000)).unwrap().rows
+    {
         let Event::Slot { slot, what } = event else { continue };
         let before = folded.remove(&slot);
         assert_eq!(before.as_ref().map_or(0, |slot| slot.last_event), previous, "{slot}");
@@ -584,7 +586,7 @@ fn taken_over(root: &Path) -> TakenOver {
     folds(&*store.reader());
     let slots = all_slots(&*store.reader());
     let slots = slots.into_iter().map(|(id, slot)| (id, (slot.state, slot.retries, slot.external_id))).collect();
-    let rows = store.reader().workflows().unwrap();
+    let rows = store.reader().workflows(None).unwrap();
     (slots, rows.into_iter().map(|row| (row.id, row.paused)).collect())
 }
 

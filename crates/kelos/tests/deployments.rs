@@ -87,7 +87,7 @@ impl Living {
     }
 
     fn names(&self) -> Vec<String> {
-        let rows = self.handle.reader().workflows().unwrap();
+        let rows = self.handle.reader().workflows(None).unwrap();
         rows.into_iter().filter(|row| row.present).map(|row| row.id.to_string()).collect()
     }
 

@@ -13,7 +13,7 @@ use kelos::model::run::Report;
 use kelos::model::time::{CronSchedule, Schedule};
 use kelos::model::workflow::{EventKeys, Job, Keys, Program};
 use kelos::model::{Actor, Outcome, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
-use kelos::store::{MemoryStore, SlotFilter};
+use kelos::store::{MemoryStore, Paging, SlotFilter};
 use kelos::{Node, NodeConfig};
 use serde_json::{Map, Value, json};
 
@@ -79,7 +79,7 @@ impl Bench {
         let filter = SlotFilter { workflow: Some(named(id)), ..SlotFilter::default() };
         let waiting = async {
             loop {
-                let rows = self.node.reader().slots(&filter, None, 9).unwrap().rows;
+                let rows = self.node.reader().slots(&filter, Paging::newest(9)).unwrap().rows;
                 if let Some(row) = rows.iter().find(|row| row.slot.state.is_final()) {
                     return row.clone();
                 }

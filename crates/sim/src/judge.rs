@@ -15,7 +15,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
     Answer, BackfillId, EventRecord, PoolId, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
 };
-use kelos_store::{Journal, MemoryDisk, MemoryStore, Queries, SlotFilter};
+use kelos_store::{BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore, Paging, Queries, SlotFilter};
 
 use crate::apps::Apps;
 use crate::workload::Workload;
@@ -126,7 +126,9 @@ fn all_slots(reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
     let mut slots = BTreeMap::new();
     let mut from = None;
     loop {
-        let page = reader.slots(&SlotFilter::default(), from.as_deref(), 500).map_err(|error| error.to_string())?;
+        let page = reader
+            .slots(&SlotFilter::default(), Paging::newest(500).after(from.as_deref()))
+            .map_err(|error| error.to_string())?;
         slots.extend(page.rows.into_iter().map(|row| (row.id, row.slot)));
         from = page.next;
         if from.is_none() {
@@ -155,7 +157,8 @@ fn fold(folded: &mut BTreeMap<SlotRef, Slot>, record: &EventRecord) -> Result<()
 
 /// While a backfill is paused none of its slots is looked at or dispatched, and its row says what the log says.
 fn pauses_hold(reader: &dyn Queries) -> Result<(), String> {
-    let log = reader.events(0, None, crate::ALL).map_err(|error| error.to_string())?.rows;
+    let log =
+        reader.events(&EventFilter::default(), Paging::oldest(crate::ALL)).map_err(|error| error.to_string())?.rows;
     let mut paused: BTreeMap<&BackfillId, Timestamp> = BTreeMap::new();
     let mut slots: BTreeMap<SlotRef, Slot> = BTreeMap::new();
     for record in &log {
@@ -176,7 +179,7 @@ fn pauses_hold(reader: &dyn Queries) -> Result<(), String> {
             _ => {}
         }
     }
-    let rows = reader.backfills().map_err(|error| error.to_string())?;
+    let rows = reader.backfills(&BackfillFilter::default()).map_err(|error| error.to_string())?;
     let wrong = rows.iter().find(|row| row.paused.as_ref().map(|pause| pause.at) != paused.get(&row.id).copied());
     wrong.map_or(Ok(()), |row| Err(format!("the log has {paused:?} paused, the table {row:?}")))
 }
@@ -207,7 +210,7 @@ fn nothing_is_missing(
     slots: &BTreeMap<SlotRef, Slot>,
 ) -> Result<(), String> {
     let schedules = crate::spec::schedules(last_definitions(workload));
-    for row in reader.workflows().map_err(|error| error.to_string())? {
+    for row in reader.workflows(None).map_err(|error| error.to_string())? {
         let Some(schedule) = schedules.get(&row.id).filter(|_| row.present) else { continue };
         for range in row.planned.ranges.ranges() {
             let lost = schedule
@@ -223,7 +226,7 @@ fn nothing_is_missing(
 
 /// The definitions in force, event schedules with them.
 fn present(reader: &dyn Queries) -> Result<Vec<Arc<Workflow>>, String> {
-    let rows = reader.workflows().map_err(|error| error.to_string())?;
+    let rows = reader.workflows(None).map_err(|error| error.to_string())?;
     Ok(rows.into_iter().filter(|row| row.present).map(|row| row.definition).collect())
 }
 

@@ -9,7 +9,7 @@ use kelos_core::{Ask, ChangeSchedule, Command, CreateSchedules, Input};
 use kelos_model::run::Report;
 use kelos_model::workflow::Keys;
 use kelos_model::{Actor, Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
-use kelos_store::{Journal, MemoryDisk, MemoryStore, SlotFilter};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, Paging, SlotFilter};
 
 use crate::past::Past;
 use crate::rng::Rng;
@@ -371,7 +371,8 @@ impl Pair {
 
     fn compare(&self) -> Result<u64, String> {
         let reader = self.store.reader();
-        let page = reader.slots(&SlotFilter::default(), None, crate::ALL).map_err(|error| error.to_string())?;
+        let page =
+            reader.slots(&SlotFilter::default(), Paging::newest(crate::ALL)).map_err(|error| error.to_string())?;
         let core: BTreeMap<SlotRef, _> = page.rows.into_iter().map(|row| (row.id, row.slot)).collect();
         for (id, wanted) in &self.spec.slots {
             let Some(found) = core.get(id) else {

@@ -13,7 +13,7 @@ use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
     SlotState, WorkflowId,
 };
-use kelos_store::{Commit, Journal, Lease, RunFilter, SlotFilter, SlotRow, SqliteStore};
+use kelos_store::{Commit, EventFilter, Journal, Lease, Paging, RunFilter, SlotFilter, SlotRow, SqliteStore};
 
 const WORKFLOWS: usize = 1_000;
 const HOUR: i64 = 3_600_000;
@@ -212,8 +212,8 @@ impl Bench {
         let (all, one) = (None, Some(&self.names[500]));
         let middle = (self.seq / 2).to_string();
         let page = |workflow: Option<&WorkflowId>, states: &[RunState], from: Option<&str>| {
-            let filter = RunFilter { workflow: workflow.cloned(), states: states.to_vec(), range: None };
-            reader.runs(&filter, from, 100).expect("a page")
+            let filter = RunFilter { workflow: workflow.cloned(), states: states.to_vec(), ..RunFilter::default() };
+            reader.runs(&filter, Paging::newest(100).after(from)).expect("a page")
         };
         let far = (0..3).fold(None, |from: Option<String>, _| page(one, &[], from.as_deref()).next);
         let failed = [RunState::Failed];
@@ -234,7 +234,7 @@ impl Bench {
             ..SlotFilter::default()
         };
         let page = |workflow: Option<&WorkflowId>, states: &[SlotState], from: Option<&str>| {
-            reader.slots(&filter(workflow, states), from, 100).expect("a page").rows.len()
+            reader.slots(&filter(workflow, states), Paging::newest(100).after(from)).expect("a page").rows.len()
         };
         let middle = format!("{}.500.", (self.hour + FIRST_HOUR) / 2 * HOUR);
         let middle = Some(middle.as_str());
@@ -249,7 +249,9 @@ impl Bench {
         time("  counts of a workflow", || reader.slot_counts(&filter(one, &[])).expect("counts").len());
         let id = SlotRef::at(self.names[500].clone(), moment((self.hour - 50) * HOUR));
         time("  a slot's history", || reader.history(&id).expect("a history").len());
-        time("  1,000 lines of the log", || reader.events(self.seq / 3, None, 1_000).expect("a page").rows.len());
+        time("  1,000 lines of the log", || {
+            reader.events(&EventFilter::after(self.seq / 3), Paging::oldest(1_000)).expect("a page").rows.len()
+        });
     }
 
     fn waiting(mut self, path: &Path, finished: usize) {
@@ -296,8 +298,8 @@ fn year() {
     bench.commit(&going, events, false);
     let reader = bench.store.reader();
     let filter = SlotFilter { workflow: Some(bench.names[0].clone()), ..SlotFilter::default() };
-    time("a year of 5-minute slots", || reader.slots(&filter, None, 200_000).expect("a page").rows.len());
-    time("  their states", || reader.slot_states(&filter, None, 200_000).expect("a page").rows.len());
+    time("a year of 5-minute slots", || reader.slots(&filter, Paging::newest(200_000)).expect("a page").rows.len());
+    time("  their states", || reader.slot_states(&filter, Paging::newest(200_000)).expect("a page").rows.len());
     time("  their counts", || reader.slot_counts(&filter).expect("counts").len());
 }
 

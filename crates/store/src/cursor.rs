@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use kelos_model::SlotKey;
 
-use crate::contract::{Cursor, StoreError};
+use crate::contract::StoreError;
+use crate::queries::{Cursor, Order, Paging};
 
 /// A slot's place in the listing of all slots: newest time first, then by the order in which the store
 /// met the workflows, then by what is left of the key.
@@ -59,10 +60,43 @@ pub(crate) fn whole_key(at: Timestamp, beyond: &str) -> Option<SlotKey> {
     }
 }
 
-/// The position in the log that a cursor over runs names.
-pub(crate) fn parse_seq(cursor: &str) -> Result<u64, StoreError> {
-    let seq = cursor.parse::<u64>().ok().filter(|seq| i64::try_from(*seq).is_ok());
-    seq.ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
+/// A stretch of numbers that a list goes by: positions of the log, or turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) first: i64,
+    /// Exclusive.
+    pub(crate) end: i64,
+}
+
+impl Span {
+    /// Whatever there is.
+    pub(crate) const WHOLE: Span = Span { first: 0, end: i64::MAX };
+
+    /// What comes after a position, up to another one.
+    pub(crate) fn between(after: u64, until: u64) -> Span {
+        let number = |seq: u64| i64::try_from(seq).unwrap_or(i64::MAX).saturating_add(1);
+        Span { first: number(after), end: number(until) }
+    }
+
+    /// What is left of it for a page.
+    pub(crate) fn of(self, paging: &Paging<'_>) -> Result<Span, StoreError> {
+        let Some(cursor) = paging.from else { return Ok(self) };
+        let seq = cursor.parse::<u64>().ok().and_then(|seq| i64::try_from(seq).ok());
+        let seq = seq.ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })?;
+        Ok(match paging.order {
+            Order::Newest => Span { end: self.end.min(seq), ..self },
+            Order::Oldest => Span { first: self.first.max(seq.saturating_add(1)), ..self },
+        })
+    }
+
+    /// What two of them share.
+    pub(crate) fn and(self, other: Span) -> Span {
+        Span { first: self.first.max(other.first), end: self.end.min(other.end) }
+    }
+
+    pub(crate) fn contains(self, seq: u64) -> bool {
+        i64::try_from(seq).is_ok_and(|seq| (self.first..self.end).contains(&seq))
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +113,18 @@ mod tests {
             let words = SlotPlace::parse(nonsense).unwrap_err().to_string();
             assert_eq!(words, format!("read on from \"{nonsense}\": expected the `next` of an earlier page"));
         }
-        assert!(parse_seq("-1").is_err() && parse_seq("18446744073709551615").is_err() && parse_seq("12").is_ok());
+    }
+
+    #[test]
+    fn a_page_goes_on_beyond_its_cursor_in_either_order() {
+        let all = Span::between(3, 9);
+        assert_eq!(all, Span { first: 4, end: 10 });
+        let after = |paging: Paging<'_>| all.of(&paging).map_err(|error| error.to_string());
+        assert_eq!(after(Paging::newest(1)), Ok(all));
+        assert_eq!(after(Paging::newest(1).after(Some("7"))), Ok(Span { first: 4, end: 7 }));
+        assert_eq!(after(Paging::oldest(1).after(Some("7"))), Ok(Span { first: 8, end: 10 }));
+        for nonsense in ["-1", "18446744073709551615", "", "x"] {
+            assert!(after(Paging::oldest(1).after(Some(nonsense))).is_err(), "{nonsense}");
+        }
     }
 }

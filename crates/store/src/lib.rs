@@ -6,17 +6,19 @@
 pub mod contract;
 mod cursor;
 pub mod memory;
+mod queries;
 mod record;
 pub mod sqlite;
 #[cfg(feature = "suite")]
 pub mod suite;
 mod tally;
 
-pub use contract::{
-    CLOCK_SLACK_MILLIS, Commit, Cursor, Journal, Lease, Page, PastDefinition, Queries, RUN_LOOK_BACK_MILLIS, RunFilter,
-    SlotFilter, SlotRow, Snapshot, StoreError,
-};
+pub use contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError};
 pub use memory::{MemoryDisk, MemoryStore};
+pub use queries::{
+    About, BackfillFilter, CLOCK_SLACK_MILLIS, Cursor, EventFilter, Order, PENDING, Page, Paging, PastDefinition,
+    Queries, RUN_LOOK_BACK_MILLIS, Register, RegisterKeys, RunFilter, SlotFilter,
+};
 pub use record::{Digest, Recount, TurnRecord};
 pub use sqlite::SqliteStore;
 pub use tally::{Columns, Tally};

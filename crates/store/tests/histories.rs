@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use kelos_store::suite::history;
-use kelos_store::{Commit, Journal, Lease, MemoryStore, SqliteStore, TurnRecord};
+use kelos_store::{Commit, Journal, Lease, MemoryStore, Paging, SqliteStore, TurnRecord};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ fn same(one: &str, other: &str, what: &str) {
 }
 
 fn turns(store: &dyn Journal) -> Vec<TurnRecord> {
-    store.reader().turns(0, 1000).unwrap().rows
+    store.reader().turns(Paging::oldest(1000)).unwrap().rows
 }
 
 fn copied(from: &Path) -> TempDir {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos::model::{RunState, SlotState, WorkflowId};
-use kelos::store::{Journal, Page, RunFilter, SlotFilter, SqliteStore, StoreError};
+use kelos::store::{Journal, Page, Paging, RunFilter, SlotFilter, SqliteStore, StoreError};
 
 use crate::fill::{self, History};
 use crate::support::{Outcome, figures, folder, load};
@@ -24,14 +24,15 @@ pub(crate) fn run(runs: usize) -> Outcome {
     println!("pages of {ROWS}, all of a list, one after the other (load {}):", load());
     let some: Vec<_> = fill::workflows().into_iter().step_by(fill::WORKFLOWS / SOME).map(|one| one.id).collect();
     for states in [vec![], vec![RunState::Succeeded], vec![RunState::Failed], vec![RunState::Running]] {
-        let filter = |workflow: Option<WorkflowId>| RunFilter { workflow, states: states.clone(), range: None };
+        let filter =
+            |workflow: Option<WorkflowId>| RunFilter { workflow, states: states.clone(), ..RunFilter::default() };
         let words = in_words(states.iter().map(|state| state.as_str()));
         let mut all = Walk::default();
-        all.walk(|from| reader.runs(&filter(None), from, ROWS))?;
+        all.walk(|from| reader.runs(&filter(None), Paging::newest(ROWS).after(from)))?;
         all.print(&format!("runs, {words}"));
         let mut of_some = Walk::default();
         for id in &some {
-            of_some.walk(|from| reader.runs(&filter(Some(id.clone())), from, ROWS))?;
+            of_some.walk(|from| reader.runs(&filter(Some(id.clone())), Paging::newest(ROWS).after(from)))?;
         }
         of_some.print(&format!("runs of a workflow, {words}"));
     }
@@ -40,11 +41,11 @@ pub(crate) fn run(runs: usize) -> Outcome {
             |workflow: Option<WorkflowId>| SlotFilter { workflow, states: states.clone(), ..SlotFilter::default() };
         let words = in_words(states.iter().map(|state| state.as_str()));
         let mut all = Walk::default();
-        all.walk(|from| reader.slots(&filter(None), from, ROWS))?;
+        all.walk(|from| reader.slots(&filter(None), Paging::newest(ROWS).after(from)))?;
         all.print(&format!("slots, {words}"));
         let mut of_some = Walk::default();
         for id in &some {
-            of_some.walk(|from| reader.slots(&filter(Some(id.clone())), from, ROWS))?;
+            of_some.walk(|from| reader.slots(&filter(Some(id.clone())), Paging::newest(ROWS).after(from)))?;
         }
         of_some.print(&format!("slots of a workflow, {words}"));
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use kelos::model::workflow::WorkflowRow;
 use kelos::schedules::{decisions, overview};
-use kelos::store::{Journal, Queries, SqliteStore, StoreError};
+use kelos::store::{About, EventFilter, Journal, Paging, Queries, SqliteStore, StoreError};
 
 use crate::schedules_past::{MOST, fill, schedule_id};
 use crate::support::{Outcome, figures, folder, load};
@@ -27,9 +27,9 @@ pub(crate) fn run(schedules: usize) -> Outcome {
     let reader = &*reader;
     println!("read (load {}):", load());
     let begin = Instant::now();
-    let rows: Vec<WorkflowRow> = reader.workflows()?.into_iter().filter(is_schedule).collect();
+    let rows: Vec<WorkflowRow> = reader.workflows(None)?.into_iter().filter(is_schedule).collect();
     println!("  {:<62} {:.2?}", "all definitions, for the first time", begin.elapsed());
-    time("all definitions", || Ok(reader.workflows()?.len()))?;
+    time("all definitions", || Ok(reader.workflows(None)?.len()))?;
     time("a page of 100 schedules and how each stands", || page(reader, &rows[..PAGE.min(rows.len())], now))?;
     for (number, what) in [(0, "that of 90,000 slots"), (1, "one with 5,000 facts pending"), (100, "one of five slots")]
     {
@@ -54,7 +54,7 @@ pub(crate) fn run(schedules: usize) -> Outcome {
         }
     }
     println!("  {:<62} {}", "every page of its 90,000 decisions", figures(&mut pages));
-    time("100 facts", || Ok(reader.facts(None, PAGE)?.rows.len()))?;
+    time("100 facts", || Ok(reader.events(&EventFilter::about(About::Facts), Paging::newest(PAGE))?.rows.len()))?;
     Ok(())
 }
 

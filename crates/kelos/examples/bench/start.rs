@@ -47,7 +47,7 @@ pub(crate) fn one(path: &str) -> Outcome {
     let engine = Wanted::new(Path::new(path)).start()?;
     engine.leads();
     let leads = begin.elapsed();
-    let rows = engine.handle.reader().workflows()?;
+    let rows = engine.handle.reader().workflows(None)?;
     let defined = rows.into_iter().map(|row| (*row.definition).clone());
     engine.define(defined.collect());
     engine.runtime.block_on(engine.handle.settled())?;

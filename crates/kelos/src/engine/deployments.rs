@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos_core::{DEPLOYMENTS, Deployment};
 use kelos_model::Workflow;
-use kelos_store::{Queries, StoreError};
+use kelos_store::{Queries, RegisterKeys, StoreError};
 
 use super::Definitions;
 
@@ -23,7 +23,8 @@ pub(super) fn deployed(
     definitions: &Definitions,
     reader: &dyn Queries,
 ) -> Result<BTreeMap<String, Deployment>, StoreError> {
-    let known: BTreeMap<_, _> = reader.registers(DEPLOYMENTS, "")?.into_iter().collect();
+    let registers = reader.registers(Some(DEPLOYMENTS), RegisterKeys::Prefix(""))?;
+    let known: BTreeMap<_, _> = registers.into_iter().map(|register| (register.key, register.value)).collect();
     let mut deployed = BTreeMap::new();
     for (name, project) in &definitions.projects {
         let Some(digest) = &project.digest else { continue };

@@ -15,7 +15,7 @@ use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::Keys;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState, Subject, WorkflowId};
-use kelos_store::{Columns, Queries, SlotFilter, StoreError};
+use kelos_store::{Columns, Paging, Queries, SlotFilter, StoreError};
 
 pub use cut::{Focus, Wanted};
 pub use obstacles::{MOST_STEPS, Obstacle, ObstacleKind, Step, Upstream, upstream};
@@ -109,7 +109,7 @@ pub struct Graph {
 /// # Errors
 /// When the store can't be read.
 pub fn read(reader: &dyn Queries, wanted: &Wanted, now: Timestamp, hours: u32) -> Result<Graph, StoreError> {
-    let rows = reader.workflows()?;
+    let rows = reader.workflows(None)?;
     let edges = edges(&rows);
     let all = nodes(&rows, &edges);
     let shown = wanted.shown(&all, &edges);
@@ -273,7 +273,7 @@ fn fill(reader: &dyn Queries, nodes: &mut [Node], since: Timestamp, now: Timesta
             *node.counts.entry(tally.state).or_default() += u64::from(tally.count);
         }
         let filter = SlotFilter { workflow: Some(node.id.clone()), ..SlotFilter::default() };
-        node.newest = reader.slot_states(&filter, None, 1)?.rows.pop();
+        node.newest = reader.slot_states(&filter, Paging::newest(1))?.rows.pop();
     }
     Ok(())
 }

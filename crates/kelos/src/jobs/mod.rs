@@ -59,7 +59,7 @@ impl Jobs {
     /// # Errors
     /// When the store can't be read.
     pub fn read(reader: &dyn Queries) -> Result<Jobs, StoreError> {
-        Ok(Jobs::of(&reader.workflows()?))
+        Ok(Jobs::of(&reader.workflows(None)?))
     }
 
     /// Puts together what these rows define. Workflows that make no sense together are left out, as the scheduler does.

@@ -25,7 +25,7 @@ use kelos_script::{
     Before, Folders, Host, Limits, Loaded, NoRegisters, Problem, Registers, Sandbox, Scripts, TestCase, TestExecutors,
     TestFile, TestPlan, TestSource, closest,
 };
-use kelos_store::{Journal, MemoryStore, Queries};
+use kelos_store::{Journal, MemoryStore, Queries, RegisterKeys};
 use serde_json::Value;
 
 pub use real::Real;
@@ -329,6 +329,8 @@ impl Registers for TestRegisters {
     }
 
     fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
-        self.0.registers(bucket, "").map_err(|error| format!("failed to {error}"))
+        let registers = self.0.registers(Some(bucket), RegisterKeys::Prefix(""));
+        let registers = registers.map_err(|error| format!("failed to {error}"))?;
+        Ok(registers.into_iter().map(|register| (register.key, register.value)).collect())
     }
 }

@@ -7,7 +7,7 @@ use kelos_model::time::text;
 use kelos_model::{
     Actor, Collected, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
 };
-use kelos_store::{Page, Queries, SlotFilter, SlotRow, StoreError};
+use kelos_store::{About, EventFilter, Page, Paging, Queries, SlotFilter, SlotRow, StoreError};
 
 use super::words;
 
@@ -81,9 +81,8 @@ impl Kind {
     }
 }
 
-/// So many things that happened to a schedule itself are on a page at the most, and so many are read at a time.
+/// So many things that happened to a schedule itself are on a page at the most.
 const MOST_OF_ITSELF: usize = 1000;
-const OF_ITSELF: usize = 100;
 /// So many events of a slot are looked at, the newest: what settled it is among its last, and it may have collected any number
 /// before.
 const LOOKED_AT: usize = 100;
@@ -103,11 +102,11 @@ pub fn read(
         None => (reader.last_seq()?, None),
     };
     let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
-    let page = reader.slots(&filter, cursor.as_deref(), limit)?;
+    let page = reader.slots(&filter, Paging::newest(limit).after(cursor.as_deref()))?;
     let mut decisions = Vec::new();
     let mut oldest = newest.saturating_add(1);
     for row in page.rows {
-        let latest = reader.latest(&row.id, LOOKED_AT)?;
+        let latest = reader.events(&EventFilter::about(About::Slot(row.id.clone())), Paging::newest(LOOKED_AT))?.rows;
         let decision = of_slot(row, &latest);
         oldest = oldest.min(decision.seq);
         decisions.push(decision);
@@ -126,20 +125,9 @@ fn parse(cursor: &str) -> Result<(u64, String), StoreError> {
 
 /// What happened to a schedule itself after one position of the log, up to another.
 fn of_schedule(reader: &dyn Queries, id: &WorkflowId, after: u64, to: u64) -> Result<Vec<Decision>, StoreError> {
-    let mut before = to.saturating_add(1).to_string();
-    let (mut found, mut read) = (Vec::new(), 0);
-    while read < MOST_OF_ITSELF {
-        let page = reader.workflow_events(id, Some(&before), OF_ITSELF)?;
-        read += page.rows.len();
-        let is_over = page.rows.last().is_none_or(|last| last.seq <= after);
-        let meanwhile = page.rows.into_iter().take_while(|record| record.seq > after);
-        found.extend(meanwhile.filter_map(of_workflow));
-        match page.next.filter(|_| !is_over) {
-            Some(next) => before = next,
-            None => break,
-        }
-    }
-    Ok(found)
+    let filter = EventFilter { about: About::WorkflowItself(id.clone()), after, until: to };
+    let page = reader.events(&filter, Paging::newest(MOST_OF_ITSELF))?;
+    Ok(page.rows.into_iter().filter_map(of_workflow).collect())
 }
 
 fn of_workflow(record: EventRecord) -> Option<Decision> {

@@ -9,7 +9,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{
     Collected, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId,
 };
-use kelos_store::{Queries, RunFilter, SlotFilter, StoreError};
+use kelos_store::{About, EventFilter, PENDING, Paging, Queries, RunFilter, SlotFilter, StoreError};
 
 use super::progress::{expires, progress};
 use super::words;
@@ -67,7 +67,7 @@ pub fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<O
     Ok(Overview {
         next: Some(row).filter(|row| row.present && !row.paused).and_then(|row| next_time(&row.definition, now)),
         pending: pending(reader, row, now)?,
-        last_run: reader.runs(&runs, None, 1)?.rows.into_iter().next(),
+        last_run: reader.runs(&runs, Paging::newest(1))?.rows.into_iter().next(),
     })
 }
 
@@ -84,7 +84,9 @@ pub fn counts(reader: &dyn Queries, id: &WorkflowId) -> Result<BTreeMap<SlotStat
 /// # Errors
 /// When the store can't be read.
 pub fn pending(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Pending>, StoreError> {
-    let found = reader.pending(&row.id, MOST_PENDING)?;
+    let (workflow, states) = (Some(row.id.clone()), PENDING.to_vec());
+    let filter = SlotFilter { workflow, states, collecting: true, ..SlotFilter::default() };
+    let found = reader.slots(&filter, Paging::newest(MOST_PENDING))?.rows;
     found.into_iter().map(|found| one_pending(reader, &row.definition, found.id, found.slot, now)).collect()
 }
 
@@ -139,8 +141,9 @@ fn last_said(reader: &dyn Queries, id: &SlotRef, state: SlotState) -> Result<Opt
         }
         _ => None,
     };
+    let life = EventFilter::about(About::Slot(id.clone()));
     for many in LOOKED_AT {
-        if let Some(found) = reader.latest(id, many)?.into_iter().find_map(said) {
+        if let Some(found) = reader.events(&life, Paging::newest(many))?.rows.into_iter().find_map(said) {
             return Ok(Some(found));
         }
     }

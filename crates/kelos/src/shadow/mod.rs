@@ -22,7 +22,7 @@ use kelos_model::ranges::Range;
 use kelos_model::{Actor, Slot, SlotRef, WorkflowId};
 use kelos_script::{Folders, Limits, Problem};
 use kelos_storage::Storage;
-use kelos_store::{Journal, MemoryStore, Queries, SlotFilter, StoreError};
+use kelos_store::{Journal, MemoryStore, Paging, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use tokio::runtime::Handle as Runtime;
 
@@ -237,7 +237,7 @@ impl Shadow {
         let reader = self.handle.reader();
         let range = Range::new(now.checked_sub(COMPARED).unwrap_or(Timestamp::MIN), now);
         let (mut found, mut agreed) = (Vec::new(), 0);
-        for row in reader.workflows()?.into_iter().filter(|row| row.present && !theirs.contains_key(&row.id)) {
+        for row in reader.workflows(None)?.into_iter().filter(|row| row.present && !theirs.contains_key(&row.id)) {
             found.push((Subject::workflow(&row.id), What::NotInCelos));
         }
         for (id, seen) in theirs {
@@ -318,7 +318,7 @@ fn slots(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMap
     let mut slots = BTreeMap::new();
     let mut from = None;
     loop {
-        let page = reader.slots(&filter, from.as_deref(), PAGE)?;
+        let page = reader.slots(&filter, Paging::newest(PAGE).after(from.as_deref()))?;
         slots.extend(page.rows.into_iter().map(|row| (row.id.key.scheduled_at(), row.slot)));
         from = page.next;
         if from.is_none() {

@@ -4,7 +4,7 @@ use futures_util::future::FutureExt;
 use kelos_core::{Config, FactTally, Tell};
 use kelos_model::{Actor, Event, Occurrence};
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{MemoryStore, Queries};
+use kelos_store::{About, EventFilter, MemoryStore, Paging, Queries};
 
 use super::*;
 use crate::clock::{Clock, system_clock};
@@ -38,7 +38,7 @@ fn at(second: i64) -> Clock {
 
 /// The keys of the facts that are stored, oldest first.
 fn stored(reader: &dyn Queries) -> Vec<String> {
-    let rows = reader.facts(None, 1000).unwrap().rows;
+    let rows = reader.events(&EventFilter::about(About::Facts), Paging::newest(1000)).unwrap().rows;
     let key = |event: Event| match event {
         Event::Fact { fact, .. } => fact.key.unwrap().to_string(),
         other => panic!("expected a fact, not {other:?}"),

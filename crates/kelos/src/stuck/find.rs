@@ -8,7 +8,7 @@ use kelos_model::ranges::Range;
 use kelos_model::reason::{Evidence, words};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Reason, SlotRef, SlotState, Trigger, WorkflowId};
-use kelos_store::{Queries, SlotFilter, SlotRow, StoreError};
+use kelos_store::{Paging, Queries, SlotFilter, SlotRow, StoreError};
 
 use super::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, TOLD, UNKNOWN, usual};
 use crate::{schedule, schedules, why};
@@ -29,7 +29,7 @@ type Live = BTreeMap<WorkflowId, Vec<SlotRow>>;
 /// When the store can't be read.
 pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<Found, StoreError> {
     let workflows: BTreeMap<WorkflowId, WorkflowRow> =
-        reader.workflows()?.into_iter().map(|row| (row.id.clone(), row)).collect();
+        reader.workflows(None)?.into_iter().map(|row| (row.id.clone(), row)).collect();
     let (live, is_partial) = live(reader)?;
     let mut rows = Vec::new();
     for (id, slots) in &live {
@@ -55,7 +55,8 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<Found, StoreError> {
 fn live(reader: &dyn Queries) -> Result<(Live, bool), StoreError> {
     let (mut live, mut is_partial) = (Live::new(), false);
     for state in SlotState::ALL.into_iter().filter(|state| !state.is_final()) {
-        let rows = reader.oldest_slots(state, LOOKED_AT)?;
+        let rows =
+            reader.slots(&SlotFilter { states: vec![state], ..SlotFilter::default() }, Paging::oldest(LOOKED_AT))?.rows;
         is_partial |= rows.len() == LOOKED_AT;
         for row in rows {
             live.entry(row.id.workflow.clone()).or_default().push(row);
@@ -288,7 +289,7 @@ fn failed(
     workflows: &BTreeMap<WorkflowId, WorkflowRow>,
 ) -> Result<Vec<Stuck>, StoreError> {
     let states = vec![SlotState::Failed, SlotState::Expired];
-    let rows = reader.slots(&SlotFilter { states, ..SlotFilter::default() }, None, FAILED)?.rows;
+    let rows = reader.slots(&SlotFilter { states, ..SlotFilter::default() }, Paging::newest(FAILED))?.rows;
     let mut of: BTreeMap<WorkflowId, Vec<SlotRow>> = BTreeMap::new();
     for row in rows {
         of.entry(row.id.workflow.clone()).or_default().push(row);
@@ -316,5 +317,5 @@ fn failed(
 fn latest_success(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<Option<Timestamp>, StoreError> {
     let (workflow, states) = (Some(id.clone()), vec![SlotState::Succeeded]);
     let filter = SlotFilter { workflow, states, range: Some(range), ..SlotFilter::default() };
-    Ok(reader.slots(&filter, None, 1)?.rows.first().map(|row| row.id.key.scheduled_at()))
+    Ok(reader.slots(&filter, Paging::newest(1))?.rows.first().map(|row| row.id.key.scheduled_at()))
 }

@@ -7,7 +7,7 @@ mod fold;
 use std::fmt;
 
 use kelos_model::{EventRecord, SlotRef};
-use kelos_store::{Digest, Page, Queries, SlotFilter, StoreError, TurnRecord};
+use kelos_store::{Digest, EventFilter, Page, Paging, Queries, SlotFilter, StoreError, TurnRecord};
 
 use fold::Fold;
 
@@ -93,9 +93,9 @@ impl Walk<'_> {
     /// Goes through all turns; gives the last one.
     fn turns(&mut self) -> Result<Option<TurnRecord>, StoreError> {
         let mut before: Option<TurnRecord> = None;
+        let mut from = None;
         loop {
-            let after = before.map_or(0, |before| before.turn);
-            let Page { rows, next } = match read(self.reader.turns(after, AT_ONCE))? {
+            let Page { rows, next } = match read(self.reader.turns(Paging::oldest(AT_ONCE).after(from.as_deref())))? {
                 Ok(page) => page,
                 Err(what) => {
                     self.tell(Disagreement { what, ..Disagreement::default() });
@@ -106,7 +106,8 @@ impl Walk<'_> {
                 self.turn(&turn, before.as_ref())?;
                 before = Some(turn);
             }
-            if next.is_none() {
+            from = next;
+            if from.is_none() {
                 return Ok(before);
             }
         }
@@ -133,31 +134,30 @@ impl Walk<'_> {
 
     /// Folds the events of a turn.
     fn fold_turn(&mut self, turn: &TurnRecord) -> Result<(), StoreError> {
-        let mut after = turn.first_event.saturating_sub(1);
-        while after < turn.last_event() {
+        let first = turn.first_event.saturating_sub(1);
+        let events = EventFilter { until: turn.last_event(), ..EventFilter::after(first) };
+        let mut from = None;
+        loop {
             let Some(fold) = &mut self.fold else { return Ok(()) };
-            let limit = usize::try_from(turn.last_event() - after).unwrap_or(AT_ONCE).min(AT_ONCE);
-            let (mut found, mut log_ends) = (Vec::new(), true);
-            match read(self.reader.events(after, None, limit))? {
+            let mut found = Vec::new();
+            match read(self.reader.events(&events, Paging::oldest(AT_ONCE).after(from.as_deref())))? {
                 Ok(page) => {
                     for record in &page.rows {
                         found.extend(fold.take(record, turn)?);
                     }
-                    log_ends = page.next.is_none();
+                    from = page.next;
                 }
                 Err(what) => {
-                    self.fold = None;
+                    (self.fold, from) = (None, None);
                     let what = format!("{what}; slots are not compared from here on");
                     found.push(Disagreement { turn: Some(turn.turn), what, ..Disagreement::default() });
                 }
             }
             found.into_iter().for_each(|disagreement| self.tell(disagreement));
-            if log_ends {
+            if from.is_none() {
                 return Ok(());
             }
-            after += limit as u64;
         }
-        Ok(())
     }
 
     /// Events beyond the last turn, and slots that no event leads to.
@@ -182,13 +182,15 @@ impl Walk<'_> {
     fn strangers(&mut self) -> Result<(), StoreError> {
         let mut from = None;
         loop {
-            let page = self.reader.slots(&SlotFilter::default(), from.as_deref(), AT_ONCE);
+            let page = self.reader.slots(&SlotFilter::default(), Paging::newest(AT_ONCE).after(from.as_deref()));
             let Page { rows, next } = match read(page)? {
                 Ok(page) => page,
                 Err(_) => return Ok(()),
             };
             for row in rows {
-                let last = read(self.reader.events(row.slot.last_event.saturating_sub(1), None, 1))?;
+                let last = read(
+                    self.reader.events(&EventFilter::after(row.slot.last_event.saturating_sub(1)), Paging::oldest(1)),
+                )?;
                 let about = |record: &EventRecord| fold::slot_of(record) == Some(&row.id);
                 if last.is_ok_and(|page| !page.rows.iter().any(about)) {
                     let what = "the table has it, and the log knows nothing of it".to_owned();

@@ -275,7 +275,7 @@ impl Inner {
             return;
         }
         let reader = engine.reader().clone();
-        if let Ok(Ok(rows)) = tokio::task::spawn_blocking(move || reader.workflows()).await {
+        if let Ok(Ok(rows)) = tokio::task::spawn_blocking(move || reader.workflows(None)).await {
             let keyed = rows.into_iter().filter(|row| row.present && row.definition.keys.jobs().is_some());
             let apps: BTreeSet<WorkflowId> = keyed.map(|row| row.id).collect();
             self.state().apps = apps;

@@ -13,6 +13,7 @@ use kelos::model::ranges::Range;
 use kelos::model::time::{format_full, format_short};
 use kelos::model::workflow::{Backfill, BackfillMode};
 use kelos::model::{Actor, BackfillId, SlotRef, WorkflowId};
+use kelos::store::BackfillFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -160,7 +161,7 @@ pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
 ) -> Result<Json<ListDto<BackfillDto>>, Problem> {
-    let rows = app.read(|reader| reader.backfills()).await?;
+    let rows = app.read(|reader| reader.backfills(&BackfillFilter::default())).await?;
     let of = |row: &Backfill| wanted.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow);
     Ok(Json(ListDto::of(rows.into_iter().filter(of))))
 }
@@ -361,7 +362,7 @@ pub(crate) async fn make(app: &App, by: &Actor, request: Request) -> Result<Open
         let detail = format!("`from` is {from} and `to` is {to}, expected `from` before `to`");
         return Err(Problem::bad_request("bad-body", detail));
     }
-    let taken = app.read(|reader| reader.backfills()).await?;
+    let taken = app.read(|reader| reader.backfills(&BackfillFilter::default())).await?;
     let (id, dry_run) = (request.name(&taken)?, request.dry_run);
     let ask = BackfillRequest {
         id: id.clone(),

@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::Event;
 use kelos::model::WorkflowId;
-use kelos::store::{Queries, StoreError};
+use kelos::store::{About, EventFilter, Paging, Queries, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};
@@ -61,7 +61,8 @@ pub(super) struct EventPageDto {
 fn read(reader: &dyn Queries, after: u64, of: Option<&WorkflowId>, limit: usize) -> Result<EventPageDto, StoreError> {
     // In this order: what is written meanwhile is not taken for looked at.
     let seen = reader.last_seq()?;
-    let page = reader.events(after, of, limit)?;
+    let about = of.cloned().map_or(About::Anything, About::Workflow);
+    let page = reader.events(&EventFilter { about, after, until: u64::MAX }, Paging::oldest(limit))?;
     let items: Vec<EventDto> = page.rows.into_iter().map(EventDto::from).collect();
     let newest = items.last().map_or(after, EventDto::seq);
     let next = page.next.as_deref().and_then(|next| next.parse().ok());

@@ -11,7 +11,7 @@ use kelos::model::id::is_invisible;
 use kelos::model::project::dataset_named;
 use kelos::model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
 use kelos::sources::Standing;
-use kelos::store::Queries;
+use kelos::store::{About, EventFilter, Paging, Queries};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
@@ -390,7 +390,10 @@ pub(super) async fn list(
         about.parse::<Subject>().map_err(|error| Problem::bad_request("bad-query", error.to_string()))?;
     }
     let read = move |reader: &dyn Queries| {
-        let page = reader.facts(wanted.cursor.as_deref(), wanted.limit.0)?;
+        let page = reader.events(
+            &EventFilter::about(About::Facts),
+            Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref()),
+        )?;
         let items = page.rows.into_iter().filter_map(FactDto::of).filter(|fact| wanted.accepts(fact)).collect();
         Ok(PageDto { items, next: page.next })
     };

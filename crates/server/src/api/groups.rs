@@ -29,7 +29,7 @@ pub(super) struct WantedGroups {
 
 async fn in_force(app: &App) -> Result<GroupsDto, Problem> {
     let file = app.groups_of_file().clone();
-    let read = app.read(move |reader| Ok((InForce::read(reader, &file)?, reader.workflows()?)));
+    let read = app.read(move |reader| Ok((InForce::read(reader, &file)?, reader.workflows(None)?)));
     let (found, workflows) = read.await?;
     Ok(GroupsDto { from: found.from, groups: found.spelled_out(&workflows) })
 }

@@ -11,7 +11,7 @@ use kelos::model::jobs::Unwritable;
 use kelos::model::ranges::Range;
 use kelos::model::workflow::Keys;
 use kelos::model::{SlotRef, SlotState, WorkflowId};
-use kelos::store::{Queries, SlotFilter};
+use kelos::store::{Paging, Queries, SlotFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -310,9 +310,9 @@ pub(super) async fn list(
     // Jobs lie at the beginning of time, where no schedule has slots.
     let start = Timestamp::UNIX_EPOCH;
     let range = Some(Range::new(start, start + SignedDuration::from_millis(1)));
-    let filter = SlotFilter { workflow: wanted.workflow, states: wanted.state.0, range, backfill: None };
+    let filter = SlotFilter { workflow: wanted.workflow, states: wanted.state.0, range, ..SlotFilter::default() };
     let page = app.read(move |reader| {
-        let mut page = reader.slots(&filter, wanted.cursor.as_deref(), wanted.limit.0)?;
+        let mut page = reader.slots(&filter, Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref()))?;
         page.rows.retain(|row| row.id.key.job().is_some());
         Ok(page)
     });

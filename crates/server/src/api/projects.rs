@@ -109,7 +109,7 @@ fn by_deployment(rows: &[WorkflowRow], scripts: &BTreeSet<String>) -> BTreeMap<S
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<ListDto<ProjectDto>>, Problem> {
-    let rows = app.read(|reader| reader.workflows()).await?;
+    let rows = app.read(|reader| reader.workflows(None)).await?;
     let rows: Vec<WorkflowRow> = rows.into_iter().filter(|row| row.present).collect();
     let (mut scripts, mut defaults) = (BTreeSet::new(), BTreeSet::new());
     if let Some(folders) = app.node().folders() {

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use kelos::core::SetRegister;
 use kelos::model::id::is_invisible;
+use kelos::store::{Register, RegisterKeys};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -49,9 +50,9 @@ pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
 ) -> Result<Json<ListDto<RegisterDto>>, Problem> {
-    let bucket = path.bucket.clone();
-    let found = app.read(move |reader| reader.registers(&bucket, &wanted.prefix)).await?;
-    let register = |(key, value)| RegisterDto { bucket: path.bucket.clone(), key, value };
+    let found =
+        app.read(move |reader| reader.registers(Some(&path.bucket), RegisterKeys::Prefix(&wanted.prefix))).await?;
+    let register = |Register { bucket, key, value }| RegisterDto { bucket, key, value };
     Ok(Json(ListDto { items: found.into_iter().map(register).collect() }))
 }
 

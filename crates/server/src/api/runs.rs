@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use kelos::model::{Run, RunState, SlotRef, WorkflowId};
-use kelos::store::RunFilter;
+use kelos::store::{Paging, RunFilter};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -49,8 +49,10 @@ pub(super) async fn list(
     State(app): State<App>,
 ) -> Result<Json<PageDto<RunDto>>, Problem> {
     let range = super::slots::range(wanted.from, wanted.to)?;
-    let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0, range };
-    let page = app.read(move |reader| reader.runs(&filter, wanted.cursor.as_deref(), wanted.limit.0)).await?;
+    let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0, range, ..RunFilter::default() };
+    let page = app
+        .read(move |reader| reader.runs(&filter, Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref())))
+        .await?;
     Ok(Json(PageDto::of(page)))
 }
 

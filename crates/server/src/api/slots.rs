@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos::core::{Kill, MarkSucceeded, Skip};
 use kelos::model::ranges::Range;
 use kelos::model::{BackfillId, SlotRef, SlotState, WorkflowId};
-use kelos::store::SlotFilter;
+use kelos::store::{Paging, SlotFilter};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -67,8 +67,11 @@ pub(super) async fn list(
         states: wanted.state.0,
         range: range(wanted.from, wanted.to)?,
         backfill: wanted.backfill,
+        ..SlotFilter::default()
     };
-    let page = app.read(move |reader| reader.slots(&filter, wanted.cursor.as_deref(), wanted.limit.0)).await?;
+    let page = app
+        .read(move |reader| reader.slots(&filter, Paging::newest(wanted.limit.0).after(wanted.cursor.as_deref())))
+        .await?;
     Ok(Json(PageDto::of(page)))
 }
 

@@ -67,7 +67,7 @@ pub(super) async fn list(
     Query(wanted): Query<Wanted>,
     State(app): State<App>,
 ) -> Result<Json<ListDto<WorkflowDto>>, Problem> {
-    let rows = app.read(|reader| reader.workflows()).await?;
+    let rows = app.read(|reader| reader.workflows(None)).await?;
     Ok(Json(ListDto::of(rows.iter().filter(|row| wanted.accepts(row)))))
 }
 

@@ -48,7 +48,7 @@ impl<'a> Catalogue<'a> {
         if let Some(all) = self.all.get() {
             return Ok(all.clone());
         }
-        let mut rows = self.reader.workflows()?;
+        let mut rows = self.reader.workflows(None)?;
         rows.retain(|row| row.present);
         let owner = |row: &WorkflowRow| (row.id.clone(), Some(row.definition.project.clone()));
         self.owners.borrow_mut().extend(rows.iter().map(owner));

@@ -10,7 +10,7 @@ use kelos::model::project::ProjectName;
 use kelos::model::ranges::Range;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Run, Subject, WorkflowId};
-use kelos::store::{RunFilter, StoreError};
+use kelos::store::{Paging, RunFilter, StoreError};
 use serde_json::{Value, json};
 
 use super::asked::{self, Asked};
@@ -81,7 +81,7 @@ fn past(catalogue: &Catalogue<'_>, wanted: &Wanted) -> Result<Vec<Value>, Fault>
     let filter = RunFilter { range: Some(wanted.range), ..RunFilter::default() };
     let (mut records, mut known, mut from) = (Vec::new(), Known::new(), None::<String>);
     loop {
-        let page = catalogue.reader().runs(&filter, from.as_deref(), AT_A_TIME)?;
+        let page = catalogue.reader().runs(&filter, Paging::newest(AT_A_TIME).after(from.as_deref()))?;
         for run in page.rows {
             records.extend(of_run(catalogue, &run, &wanted.namespaces, &mut known)?);
             if records.len() > MOST {

@@ -7,7 +7,7 @@ use axum::extract::State;
 use kelos::core::SetRegister;
 use kelos::model::Workflow;
 use kelos::model::project::ProjectName;
-use kelos::store::{Queries, StoreError};
+use kelos::store::{Queries, RegisterKeys, StoreError};
 use serde_json::{Value, json};
 
 use super::asked::Asked;
@@ -88,8 +88,8 @@ pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Va
         if namespace == SYSTEM || asked.get("includeSystem") == Some("true") {
             all.push(native());
         }
-        let found = catalogue.reader().registers(BUCKET, &key(&namespace, ""))?;
-        all.extend(found.into_iter().map(|(_, profile)| profile));
+        let found = catalogue.reader().registers(Some(BUCKET), RegisterKeys::Prefix(&key(&namespace, "")))?;
+        all.extend(found.into_iter().map(|register| register.value));
         Ok(Json(Value::Array(all)))
     })
     .await

@@ -12,7 +12,7 @@ use kelos::AskError;
 use kelos::core::{Kill, Refusal};
 use kelos::model::ranges::Range;
 use kelos::model::{Actor, Run, RunId, RunState, SlotRef, WorkflowId};
-use kelos::store::{Queries, RUN_LOOK_BACK_MILLIS, RunFilter, StoreError};
+use kelos::store::{Paging, Queries, RUN_LOOK_BACK_MILLIS, RunFilter, StoreError};
 use serde_json::{Value, json};
 
 use super::asked::{self, Asked};
@@ -59,7 +59,7 @@ pub(super) struct Runners(BTreeMap<WorkflowId, BTreeSet<WorkflowId>>);
 impl Runners {
     pub(super) fn read(reader: &dyn Queries) -> Result<Runners, StoreError> {
         let mut all: BTreeMap<WorkflowId, BTreeSet<WorkflowId>> = BTreeMap::new();
-        for row in reader.workflows()? {
+        for row in reader.workflows(None)? {
             if let Some(keys) = row.definition.keys.events() {
                 all.entry(keys.program.clone()).or_default().insert(row.id);
             }
@@ -139,7 +139,12 @@ type Newest = BTreeMap<Reverse<u64>, Run>;
 
 fn newest(reader: &dyn Queries, runners: &BTreeSet<WorkflowId>, query: &RunQuery) -> Result<Newest, Fault> {
     let mut newest = Newest::new();
-    let filter = |workflow: Option<WorkflowId>, range| RunFilter { workflow, states: query.states.clone(), range };
+    let filter = |workflow: Option<WorkflowId>, range| RunFilter {
+        workflow,
+        states: query.states.clone(),
+        range,
+        ..RunFilter::default()
+    };
     match query.range() {
         // Of a stretch of time all runs are read, however many came after it.
         Some(range) => add(reader, &filter(None, Some(range)), runners, query, &mut newest)?,
@@ -168,7 +173,7 @@ fn add(
 ) -> Result<(), StoreError> {
     let mut from: Option<String> = None;
     loop {
-        let page = reader.runs(filter, from.as_deref(), AT_A_TIME)?;
+        let page = reader.runs(filter, Paging::newest(AT_A_TIME).after(from.as_deref()))?;
         for run in page.rows {
             let is_late = newest.last_key_value().is_none_or(|(oldest, _)| *oldest < Reverse(run.seq));
             if is_late && newest.len() >= query.most() || run.dispatched_at < query.earliest() && run.state.is_final() {
@@ -240,7 +245,7 @@ fn counted(reader: &dyn Queries, runners: &BTreeSet<WorkflowId>) -> Result<usize
         let filter = RunFilter { workflow: Some(runner.clone()), ..RunFilter::default() };
         let mut from: Option<String> = None;
         loop {
-            let page = reader.runs(&filter, from.as_deref(), AT_A_TIME)?;
+            let page = reader.runs(&filter, Paging::newest(AT_A_TIME).after(from.as_deref()))?;
             count += page.rows.len();
             from = page.next;
             if from.is_none() {
@@ -267,7 +272,7 @@ fn live(reader: &dyn Queries) -> Result<Vec<Run>, StoreError> {
     let filter = RunFilter { states, ..RunFilter::default() };
     let (mut live, mut from) = (Vec::new(), None::<String>);
     loop {
-        let page = reader.runs(&filter, from.as_deref(), AT_A_TIME)?;
+        let page = reader.runs(&filter, Paging::newest(AT_A_TIME).after(from.as_deref()))?;
         live.extend(page.rows);
         from = page.next;
         if from.is_none() {

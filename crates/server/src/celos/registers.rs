@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use kelos::core::SetRegister;
 use kelos::model::Actor;
+use kelos::store::RegisterKeys;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -41,8 +42,8 @@ pub(super) async fn delete(State(app): State<App>, params: Params) -> Result<(),
         return set(&app, &params.by, bucket, name(&params, "key")?, None).await;
     };
     let (of, prefix) = (bucket.clone(), register_name("prefix", prefix)?);
-    for (key, _) in app.read(move |reader| reader.registers(&of, &prefix)).await? {
-        set(&app, &params.by, bucket.clone(), key, None).await?;
+    for register in app.read(move |reader| reader.registers(Some(&of), RegisterKeys::Prefix(&prefix))).await? {
+        set(&app, &params.by, bucket.clone(), register.key, None).await?;
     }
     Ok(())
 }
@@ -50,8 +51,8 @@ pub(super) async fn delete(State(app): State<App>, params: Params) -> Result<(),
 pub(super) async fn list(State(app): State<App>, params: Params) -> Result<Response, Fault> {
     let bucket = name(&params, "bucket")?;
     let prefix = register_name("prefix", params.get("prefix").unwrap_or_default())?;
-    let found = app.read(move |reader| reader.registers(&bucket, &prefix)).await?;
-    Ok(as_json(&Keys { keys: found.into_iter().map(|(key, _)| key).collect() }))
+    let found = app.read(move |reader| reader.registers(Some(&bucket), RegisterKeys::Prefix(&prefix))).await?;
+    Ok(as_json(&Keys { keys: found.into_iter().map(|register| register.key).collect() }))
 }
 
 async fn set(app: &App, by: &Actor, bucket: String, key: String, value: Option<Value>) -> Result<(), Fault> {

@@ -11,7 +11,7 @@ use kelos::model::ranges::Range;
 use kelos::model::time::{ScheduleProblem, format_full};
 use kelos::model::workflow::{About, WorkflowRow};
 use kelos::model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
-use kelos::store::{Queries, SlotFilter, StoreError};
+use kelos::store::{Paging, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 
 use super::params::Params;
@@ -31,7 +31,7 @@ struct Ids {
 }
 
 pub(super) async fn list(State(app): State<App>) -> Result<Response, Fault> {
-    let rows = app.read(|reader| reader.workflows()).await?;
+    let rows = app.read(|reader| reader.workflows(None)).await?;
     let ids = rows.into_iter().filter(|row| row.present).map(|row| row.id.to_string()).collect();
     Ok(as_json(&Ids { ids }))
 }
@@ -201,7 +201,7 @@ fn stored(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMa
     let mut slots = BTreeMap::new();
     let mut from = None;
     loop {
-        let page = reader.slots(&filter, from.as_deref(), READ_AT_ONCE)?;
+        let page = reader.slots(&filter, Paging::newest(READ_AT_ONCE).after(from.as_deref()))?;
         slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))));
         match page.next {
             Some(next) => from = Some(next),

@@ -4,7 +4,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use kelos::model::{EventRecord, WorkflowId};
-use kelos::store::{Queries, StoreError};
+use kelos::store::{About, EventFilter, Paging, Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -85,8 +85,9 @@ fn search(reader: &dyn Queries, filter: &Filter, before: Option<u64>) -> Result<
     let mut rows = Vec::new();
     while end > 1 && end > last {
         let start = end.saturating_sub(PIECE).max(1);
-        let piece = reader.events(start - 1, filter.workflow.as_ref(), (end - start) as usize)?.rows;
-        for record in piece.into_iter().rev().filter(|record| record.seq < end && record.seq >= start) {
+        let about = filter.workflow.clone().map_or(About::Anything, About::Workflow);
+        let piece = EventFilter { about, after: start - 1, until: end - 1 };
+        for record in reader.events(&piece, Paging::newest(PIECE as usize))?.rows {
             let seq = record.seq;
             if filter.accepts(&record) {
                 rows.push(record);

@@ -39,7 +39,7 @@ pub(super) fn of_slot(
     row: &WorkflowRow,
     key: &SlotKey,
 ) -> Result<Neighbours, StoreError> {
-    let all = reader.workflows()?;
+    let all = reader.workflows(None)?;
     let values = KeyValues::of(&row.definition.keys, key);
     let looked_at =
         |(workflow, offset): (&WorkflowId, i64)| Some(SlotRef::at(workflow.clone(), values.offset(offset)?.time()?));

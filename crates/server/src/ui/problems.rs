@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kelos::model::{SlotRef, SlotState};
 use kelos::script::Problem;
 use kelos::storage::Health;
-use kelos::store::{Queries, SlotFilter, StoreError};
+use kelos::store::{Paging, Queries, SlotFilter, StoreError};
 use kelos::{Status, why};
 use maud::{Markup, html};
 
@@ -47,7 +47,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
 fn deferred(reader: &dyn Queries, now: Timestamp) -> Result<Deferred, StoreError> {
     let filter = SlotFilter { states: vec![SlotState::Dispatched], ..SlotFilter::default() };
     let mut deferred = Deferred::new();
-    for row in reader.slots(&filter, None, ASKED)?.rows {
+    for row in reader.slots(&filter, Paging::newest(ASKED))?.rows {
         let said = why::read(reader, &row.id, now, true, None)?.blockers;
         if !said.is_empty() {
             deferred.entry(said.join("; ")).or_default().push(row.id);

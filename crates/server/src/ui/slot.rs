@@ -16,7 +16,7 @@ use kelos::model::time::format_full;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{EventRecord, Slot, SlotRef, SlotState};
 use kelos::schedule;
-use kelos::store::{Queries, SlotFilter, StoreError};
+use kelos::store::{Paging, Queries, SlotFilter, StoreError};
 use kelos::why::Why;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -146,7 +146,7 @@ fn read(reader: &dyn Queries, functions: &Arc<dyn Functions>, id: &SlotRef) -> R
 fn beside(reader: &dyn Queries, id: &SlotRef) -> Result<(Option<SlotRef>, Option<SlotRef>), StoreError> {
     let filter = SlotFilter { workflow: Some(id.workflow.clone()), ..SlotFilter::default() };
     let newest: Vec<SlotRef> =
-        reader.slot_states(&filter, None, BESIDE)?.rows.into_iter().map(|(slot, _)| slot).collect();
+        reader.slot_states(&filter, Paging::newest(BESIDE))?.rows.into_iter().map(|(slot, _)| slot).collect();
     let at = newest.iter().position(|slot| slot == id);
     let earlier = at.and_then(|at| newest.get(at + 1)).cloned();
     Ok((earlier, at.and_then(|at| newest.get(at.checked_sub(1)?)).cloned()))

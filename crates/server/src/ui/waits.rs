@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Answer, Reason, SlotState, Trigger, WorkflowId};
-use kelos::store::{Queries, SlotFilter, SlotRow, StoreError};
+use kelos::store::{Paging, Queries, SlotFilter, SlotRow, StoreError};
 use kelos::why;
 use maud::{Markup, html};
 
@@ -34,7 +34,7 @@ pub(super) struct Waits {
 pub(super) fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Waits, StoreError> {
     let states = SlotState::ALL.into_iter().filter(|state| !state.is_final() && *state != SlotState::Running).collect();
     let filter = SlotFilter { workflow: Some(row.id.clone()), states, ..SlotFilter::default() };
-    let page = reader.slots(&filter, None, ASKED)?;
+    let page = reader.slots(&filter, Paging::newest(ASKED))?;
     let mut reasons = Counted::new();
     for slot in &page.rows {
         let state = slot.slot.state;

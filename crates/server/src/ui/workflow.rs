@@ -14,7 +14,7 @@ use kelos::model::workflow::{Keys, PoolUse, Properties, Workflow, WorkflowRow};
 use kelos::model::{Run, RunState, SlotState, WorkflowId};
 use kelos::schedule;
 use kelos::script::Problem;
-use kelos::store::{Columns, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
+use kelos::store::{Columns, Paging, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use maud::{Markup, html};
 
 use super::board::view::parameters;
@@ -93,7 +93,7 @@ fn read(
         .map(|schedule| schedule.times(now, Timestamp::MAX).skip_while(|time| *time == now).take(NEXT_TIMES).collect());
     let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
     let over = [RunState::Succeeded, RunState::Failed, RunState::Killed, RunState::Unknown].to_vec();
-    let all = reader.workflows()?;
+    let all = reader.workflows(None)?;
     let (upstream, downstream) = neighbours::of_workflow(&row, &all);
     // What names another workflow of the file is that one's business.
     let own = |problem: &Problem| {
@@ -102,9 +102,14 @@ fn read(
     let days = plot::days(now);
     Ok(Some(Found {
         times,
-        slots: reader.slots(&filter, None, STRIP)?.rows,
+        slots: reader.slots(&filter, Paging::newest(STRIP))?.rows,
         counts: reader.slot_counts(&filter)?,
-        runs: reader.runs(&RunFilter { workflow: Some(id.clone()), states: over, range: None }, None, PLOTTED)?.rows,
+        runs: reader
+            .runs(
+                &RunFilter { workflow: Some(id.clone()), states: over, ..RunFilter::default() },
+                Paging::newest(PLOTTED),
+            )?
+            .rows,
         tallies: reader.slot_tallies(&days, Some(id))?.remove(id).unwrap_or_default(),
         days,
         // What an event schedule has pending says it.

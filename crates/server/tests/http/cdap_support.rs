@@ -13,7 +13,7 @@ use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::model::run::Report;
 use kelos::model::workflow::{Keys, Program};
 use kelos::model::{Actor, Fact, Job, Occurrence, Outcome, RunId, Slot, SlotState, Workflow, WorkflowId};
-use kelos::store::{Journal, MemoryStore, RunFilter, SlotFilter};
+use kelos::store::{Journal, MemoryStore, Paging, RunFilter, SlotFilter};
 use kelos::{Node, NodeConfig, Status};
 use kelos_server::{App, router};
 use serde_json::{Value, json};
@@ -179,14 +179,14 @@ impl Cdap {
     /// How often a workflow has run.
     pub(crate) fn runs(&self, workflow: &str) -> usize {
         let filter = RunFilter { workflow: Some(WorkflowId::new(workflow).unwrap()), ..RunFilter::default() };
-        self.node.reader().runs(&filter, None, 1000).unwrap().rows.len()
+        self.node.reader().runs(&filter, Paging::newest(1000)).unwrap().rows.len()
     }
 
     /// The slots of a workflow in a state, newest first.
     pub(crate) fn slots(&self, workflow: &str, state: SlotState) -> Vec<Slot> {
         let workflow = Some(WorkflowId::new(workflow).unwrap());
         let filter = SlotFilter { workflow, states: vec![state], ..SlotFilter::default() };
-        self.node.reader().slots(&filter, None, 1000).unwrap().rows.into_iter().map(|row| row.slot).collect()
+        self.node.reader().slots(&filter, Paging::newest(1000)).unwrap().rows.into_iter().map(|row| row.slot).collect()
     }
 
     /// Ends all runs that go on.

@@ -13,7 +13,7 @@ use kelos_model::{
     Answer, EventRecord, Fact, FactKey, Gate, Occurrence, Otherwise, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef,
     SlotState, Subject, Workflow, WorkflowId, slot,
 };
-use kelos_store::{Journal, MemoryDisk, MemoryStore, Queries};
+use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging, Queries};
 use serde_json::{Map, Value};
 
 use crate::workload::Workload;
@@ -109,7 +109,10 @@ impl Watch {
     /// What can't be.
     pub fn after_turn(&mut self) -> Result<(), String> {
         let Some(reader) = self.reader.clone() else { return Ok(()) };
-        let log = reader.events(self.seq, None, crate::ALL).map_err(|error| error.to_string())?.rows;
+        let log = reader
+            .events(&EventFilter::after(self.seq), Paging::oldest(crate::ALL))
+            .map_err(|error| error.to_string())?
+            .rows;
         for record in &log {
             self.follow(record, &*reader).map_err(|wrong| format!("event {}: {wrong}", record.seq))?;
         }
@@ -462,7 +465,7 @@ impl Watch {
                 return Err(format!("{lost:?} was acknowledged, and is lost"));
             }
         }
-        for row in reader.workflows().map_err(|error| error.to_string())? {
+        for row in reader.workflows(None).map_err(|error| error.to_string())? {
             let seen = self.workflows.get(&row.id).filter(|seen| seen.is_schedule());
             let Some(seen) = seen else { continue };
             if (seen.paused, seen.present) != (row.paused, row.present) {
@@ -501,7 +504,7 @@ pub fn judgement(
     (id, slot): (&SlotRef, &Slot),
     now: Timestamp,
 ) -> Result<Answer, String> {
-    let rows = reader.workflows().map_err(|error| error.to_string())?;
+    let rows = reader.workflows(None).map_err(|error| error.to_string())?;
     let members = rows.iter().filter(|row| row.definition.program() == definition.program());
     let members: BTreeMap<&WorkflowId, _> = members.map(|row| (&row.id, row.moments.last_run)).collect();
     let mine = || slots.iter().filter(|(id, _)| members.contains_key(&id.workflow));

@@ -9,7 +9,7 @@ use kelos_model::event::{Event, WorkflowEvent};
 use kelos_model::time::Schedule;
 use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Answer, EventRecord, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
-use kelos_store::{Journal, MemoryDisk, MemoryStore, Queries};
+use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging, Queries};
 
 use crate::apps::{Apps, Validity, is_due, is_met, slots_of, validity};
 use crate::workload::{Meant, Workload};
@@ -133,7 +133,10 @@ impl Watch {
     /// What can't be.
     pub fn after_turn(&mut self, has_more: bool) -> Result<(), String> {
         let Some(reader) = &self.reader else { return Ok(()) };
-        let log = reader.events(self.seq, None, crate::ALL).map_err(|error| error.to_string())?.rows;
+        let log = reader
+            .events(&EventFilter::after(self.seq), Paging::oldest(crate::ALL))
+            .map_err(|error| error.to_string())?
+            .rows;
         for record in &log {
             self.follow(record)?;
         }

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::{FactKey, Run};
 
-use crate::contract::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError};
+use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError};
+use crate::queries::Queries;
 use kelos_model::Recall;
 use state::State;
 

@@ -1,20 +1,19 @@
 //! Everything that is read.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
-use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, Event, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
-use serde_json::Value;
+use kelos_model::{Event, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 
 use super::MemoryDisk;
 use super::state::{State, corrupt, digested, subject};
-use crate::contract::{
-    PENDING, Page, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, facts_of, newest_first,
+use crate::contract::{SlotRow, StoreError};
+use crate::cursor::{SlotPlace, Span};
+use crate::queries::{
+    About, BackfillFilter, EventFilter, Order, Page, Paging, PastDefinition, Queries, Register, RegisterKeys,
+    RunFilter, SlotFilter,
 };
-use crate::cursor::{SlotPlace, parse_seq};
 use crate::record::{Digest, Digesting, Recount, TurnRecord};
 use crate::tally::{Columns, Tallies, Tally};
 
@@ -26,6 +25,7 @@ fn passes(filter: &SlotFilter, place: &SlotPlace, slot: &Slot) -> bool {
     (filter.states.is_empty() || filter.states.contains(&slot.state))
         && filter.range.as_ref().is_none_or(in_range)
         && filter.backfill.as_ref().is_none_or(|backfill| slot.backfill.as_ref() == Some(backfill))
+        && (!filter.collecting || slot.collected.is_some() && !slot.state.is_final())
 }
 
 impl State {
@@ -37,20 +37,22 @@ impl State {
         }
     }
 
-    fn page(&self, filter: &SlotFilter, after: Option<&SlotPlace>, limit: usize) -> Page<SlotRow> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+    fn page(&self, filter: &SlotFilter, paging: &Paging<'_>) -> Result<Page<SlotRow>, StoreError> {
+        let after = paging.from.map(SlotPlace::parse).transpose()?;
+        let compare = |a: &SlotPlace, b: &SlotPlace| paging.order.of(a.cmp(b));
         let mut found = Vec::new();
         for number in self.filtered(filter.workflow.as_ref()) {
-            let slots = self.slots[number].range((from.cloned(), Bound::Unbounded));
+            let beyond = |place: &SlotPlace| after.as_ref().is_none_or(|after| compare(place, after).is_gt());
+            let slots = self.slots[number].iter().filter(|(place, _)| beyond(place));
             let passing = slots.filter(|(place, (_, slot))| passes(filter, place, slot));
-            found.extend(passing.take(limit + 1).map(|(place, (key, slot))| (place, number, key, slot)));
+            found.extend(passing.map(|(place, (key, slot))| (place, number, key, slot)));
         }
-        found.sort_by_key(|(place, ..)| *place);
-        let full = found.len() > limit;
-        found.truncate(limit);
+        found.sort_by(|a, b| compare(a.0, b.0));
+        let full = found.len() > paging.size();
+        found.truncate(paging.size());
         let next = found.last().filter(|_| full).map(|(place, ..)| place.cursor());
         let rows = found.into_iter().map(|(_, number, key, slot)| self.row(number, key, slot)).collect();
-        Page { rows, next }
+        Ok(Page { rows, next })
     }
 
     fn counts(&self, filter: &SlotFilter) -> BTreeMap<SlotState, u64> {
@@ -77,38 +79,60 @@ impl State {
         found
     }
 
-    fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
-        let mut records = Vec::new();
-        let mut seq = self.slot(id).map_or(0, |slot| slot.last_event);
+    /// Events about something, oldest first.
+    fn events_about(&self, about: &About) -> Result<Vec<&EventRecord>, StoreError> {
+        if let About::Slot(id) = about {
+            return self.life(self.slot(id).map_or(0, |slot| slot.last_event));
+        }
+        let is_about = |record: &&EventRecord| match about {
+            About::Anything | About::Slot(_) => true,
+            About::Workflow(id) => subject(&record.event) == Some(id),
+            About::WorkflowItself(id) => matches!(&record.event, Event::Workflow { workflow, .. } if workflow == id),
+            About::Facts => matches!(record.event, Event::Fact { .. }),
+        };
+        Ok(self.events.iter().filter(is_about).collect())
+    }
+
+    /// A slot's events up to its last one, oldest first.
+    fn life(&self, last: u64) -> Result<Vec<&EventRecord>, StoreError> {
+        let (mut records, mut seq) = (Vec::new(), last);
         while seq > 0 {
             let record = self.event(seq)?;
             seq = record.previous;
-            records.push(record.clone());
+            records.push(record);
         }
         records.reverse();
         Ok(records)
     }
+}
 
-    fn slot_runs(&self, id: &SlotRef) -> Result<Vec<Run>, StoreError> {
-        let mut runs = Vec::new();
-        let mut seq = self.slot(id).map_or(0, |slot| slot.last_run_seq);
-        while seq > 0 {
-            let run = self.run(seq)?;
-            seq = run.previous;
-            runs.push(run.clone());
-        }
-        runs.reverse();
-        Ok(runs)
-    }
+/// The page of a list that is given oldest first, by numbers.
+fn page_of<'a, T: Clone + 'a>(
+    rows: impl DoubleEndedIterator<Item = &'a T>,
+    span: Span,
+    paging: &Paging<'_>,
+    number: impl Fn(&T) -> u64,
+) -> Result<Page<T>, StoreError> {
+    let span = span.of(paging)?;
+    let inside = rows.filter(|row| span.contains(number(row)));
+    let enough = paging.size().saturating_add(1);
+    let mut rows: Vec<T> = match paging.order {
+        Order::Newest => inside.rev().take(enough).cloned().collect(),
+        Order::Oldest => inside.take(enough).cloned().collect(),
+    };
+    let full = rows.len() > paging.size();
+    rows.truncate(paging.size());
+    let next = rows.last().filter(|_| full).map(|row| number(row).to_string());
+    Ok(Page { rows, next })
 }
 
 impl Queries for MemoryDisk {
-    fn workflows(&self) -> Result<Vec<WorkflowRow>, StoreError> {
-        Ok(self.state().workflows.values().cloned().collect())
-    }
-
-    fn workflow(&self, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
-        Ok(self.state().workflows.get(id).cloned())
+    fn workflows(&self, only: Option<&WorkflowId>) -> Result<Vec<WorkflowRow>, StoreError> {
+        let state = self.state();
+        Ok(match only {
+            None => state.workflows.values().cloned().collect(),
+            Some(id) => state.workflows.get(id).into_iter().cloned().collect(),
+        })
     }
 
     fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError> {
@@ -125,25 +149,8 @@ impl Queries for MemoryDisk {
         Ok(self.state().slot(id).cloned())
     }
 
-    fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError> {
-        let after = from.map(SlotPlace::parse).transpose()?;
-        Ok(self.state().page(filter, after.as_ref(), limit.max(1)))
-    }
-
-    fn pending(&self, workflow: &WorkflowId, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
-        let filter = SlotFilter { workflow: Some(workflow.clone()), states: PENDING.to_vec(), ..SlotFilter::default() };
-        let rows = self.state().page(&filter, None, usize::MAX - 1).rows;
-        Ok(rows.into_iter().filter(|row| row.slot.collected.is_some()).take(limit).collect())
-    }
-
-    fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
-        let all = self.state();
-        let in_state = |row: &SlotRow| row.slot.state == state;
-        let mut rows: Vec<SlotRow> =
-            (0..all.slots.len()).flat_map(|number| all.rows(number)).filter(in_state).collect();
-        rows.sort_by_key(|row| row.id.key.scheduled_at());
-        rows.truncate(limit);
-        Ok(rows)
+    fn slots(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<SlotRow>, StoreError> {
+        self.state().page(filter, &paging)
     }
 
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
@@ -158,73 +165,19 @@ impl Queries for MemoryDisk {
         Ok(self.state().tallies(columns, workflow))
     }
 
-    fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
-        self.state().history(id)
-    }
-
-    fn slot_runs(&self, id: &SlotRef) -> Result<Vec<Run>, StoreError> {
-        self.state().slot_runs(id)
-    }
-
-    fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError> {
-        let before = from.map_or(Ok(u64::MAX), parse_seq)?;
-        let (limit, millis) = (limit.max(1), Timestamp::as_millisecond);
-        let passes = |run: &&Run| {
-            (filter.states.is_empty() || filter.states.contains(&run.state))
-                && filter.workflow.as_ref().is_none_or(|workflow| run.id.slot.workflow == *workflow)
-                && filter.has_time(run.state, millis(run.dispatched_at), run.ended_at.map(millis))
-        };
+    fn runs(&self, filter: &RunFilter, paging: Paging<'_>) -> Result<Page<Run>, StoreError> {
         let state = self.state();
-        let mut rows: Vec<Run> = Vec::new();
-        let mut passing = state.runs.range(..before).rev().map(|(_, run)| run).filter(passes);
-        rows.extend(passing.by_ref().take(limit).cloned());
-        let next = passing.next().and_then(|_| rows.last()).map(|run| run.seq.to_string());
-        Ok(Page { rows, next })
+        page_of(state.runs.values().filter(|run| filter.passes(run)), Span::WHOLE, &paging, |run| run.seq)
     }
 
-    fn events(&self, after: u64, workflow: Option<&WorkflowId>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
+    fn events(&self, filter: &EventFilter, paging: Paging<'_>) -> Result<Page<EventRecord>, StoreError> {
         let state = self.state();
-        let to = after.saturating_add(limit.max(1) as u64).min(state.last_seq());
-        let index = |seq: u64| usize::try_from(seq).unwrap_or(usize::MAX);
-        let looked_at = state.events.get(index(after)..index(to)).unwrap_or_default();
-        let wanted = |record: &&EventRecord| workflow.is_none() || subject(&record.event) == workflow;
-        let rows = looked_at.iter().filter(wanted).cloned().collect();
-        Ok(Page { rows, next: (to < state.last_seq()).then(|| to.to_string()) })
+        let rows = state.events_about(&filter.about)?;
+        page_of(rows.into_iter(), Span::between(filter.after, filter.until), &paging, |record| record.seq)
     }
 
-    fn facts(&self, from: Option<&str>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
-        let before = from.map(parse_seq).transpose()?.unwrap_or(u64::MAX);
-        let limit = limit.max(1);
-        let state = self.state();
-        let outside = |record: &&EventRecord| {
-            record.seq < before && !matches!(record.event, Event::Slot { .. } | Event::Workflow { .. })
-        };
-        Ok(facts_of(state.events.iter().rev().filter(outside).take(limit).cloned().collect(), limit))
-    }
-
-    fn workflow_events(
-        &self,
-        id: &WorkflowId,
-        from: Option<&str>,
-        limit: usize,
-    ) -> Result<Page<EventRecord>, StoreError> {
-        let before = from.map(parse_seq).transpose()?.unwrap_or(u64::MAX);
-        let wanted = |record: &&EventRecord| {
-            record.seq < before && matches!(&record.event, Event::Workflow { workflow, .. } if workflow == id)
-        };
-        let limit = limit.max(1);
-        Ok(newest_first(self.state().events.iter().rev().filter(wanted).take(limit).cloned().collect(), limit))
-    }
-
-    fn last_seq(&self) -> Result<u64, StoreError> {
-        Ok(self.state().last_seq())
-    }
-
-    fn turns(&self, after: u64, limit: usize) -> Result<Page<TurnRecord>, StoreError> {
-        let limit = limit.max(1);
-        let state = self.state();
-        let later = state.turns.iter().skip_while(|turn| turn.turn <= after);
-        Ok(Page::of_turns(later.take(limit.saturating_add(1)).copied().collect(), limit))
+    fn turns(&self, paging: Paging<'_>) -> Result<Page<TurnRecord>, StoreError> {
+        page_of(self.state().turns.iter(), Span::WHOLE, &paging, |turn| turn.turn)
     }
 
     fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {
@@ -242,33 +195,32 @@ impl Queries for MemoryDisk {
         Ok(Arc::new(MemoryDisk(Arc::new(Mutex::new(self.state().clone())))))
     }
 
-    fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {
-        Ok(self.state().backfills())
+    fn backfills(&self, filter: &BackfillFilter) -> Result<Vec<Backfill>, StoreError> {
+        let mut backfills = self.state().backfills();
+        backfills.retain(|one| filter.id.as_ref().is_none_or(|id| one.id == *id));
+        backfills.retain(|one| filter.workflow.as_ref().is_none_or(|workflow| one.workflow == *workflow));
+        Ok(backfills)
     }
 
-    fn backfill(&self, id: &BackfillId) -> Result<Option<Backfill>, StoreError> {
-        Ok(self.state().backfill(id).cloned())
-    }
-
-    fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {
-        Ok(self.state().registers.get(&(bucket.to_owned(), key.to_owned())).cloned())
-    }
-
-    fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError> {
+    fn registers(&self, bucket: Option<&str>, keys: RegisterKeys<'_>) -> Result<Vec<Register>, StoreError> {
+        let passes = |(its, key): &(String, String)| {
+            bucket.is_none_or(|bucket| its == bucket)
+                && match keys {
+                    RegisterKeys::One(one) => key == one,
+                    RegisterKeys::Prefix(prefix) => key.starts_with(prefix),
+                }
+        };
         let state = self.state();
-        let from = (bucket.to_owned(), prefix.to_owned());
-        let inside = |name: &(String, String)| name.0 == bucket && name.1.starts_with(prefix);
-        let registers = state.registers.range(from..).take_while(|(name, _)| inside(name));
-        Ok(registers.map(|((_, key), value)| (key.clone(), value.clone())).collect())
+        let registers = state.registers.iter().filter(|(name, _)| passes(name));
+        let register = |((bucket, key), value): (&(String, String), &serde_json::Value)| Register {
+            bucket: bucket.clone(),
+            key: key.clone(),
+            value: value.clone(),
+        };
+        Ok(registers.map(register).collect())
     }
 
     fn damage(&self, _: usize) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
-    }
-
-    fn buckets(&self) -> Result<Vec<String>, StoreError> {
-        let mut buckets: Vec<String> = self.state().registers.keys().map(|(bucket, _)| bucket.clone()).collect();
-        buckets.dedup();
-        Ok(buckets)
     }
 }

@@ -8,8 +8,9 @@ use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, WorkflowId};
 use serde_json::Value;
 
-use crate::contract::{Commit, DefinedAt, Lease, PastDefinition, SlotRow, Snapshot, StoreError, follows, named_before};
+use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::SlotPlace;
+use crate::queries::PastDefinition;
 use crate::record::{self, Digesting, TurnRecord};
 use kelos_model::Recall;
 
@@ -216,10 +217,6 @@ impl State {
         let index = usize::try_from(seq).ok().and_then(|seq| seq.checked_sub(1));
         let record = index.and_then(|index| self.events.get(index));
         record.ok_or_else(|| corrupt(format!("event {seq} is missing")))
-    }
-
-    pub(super) fn backfill(&self, id: &BackfillId) -> Option<&Backfill> {
-        self.backfills.get(id).map(|(_, backfill)| backfill)
     }
 
     /// Newest first.

@@ -8,7 +8,8 @@ use rusqlite::{Connection, Params, params};
 use super::fault::Fault;
 use super::pages::{bounds, known_workflow};
 use super::rows::{COUNTED, Names, SLOT, counted_of, read_counted, read_slot_state};
-use crate::contract::{SlotFilter, SlotRow};
+use crate::contract::SlotRow;
+use crate::queries::SlotFilter;
 use crate::tally::{Columns, Tallies, Tally};
 
 type Counts = BTreeMap<SlotState, u64>;
@@ -20,6 +21,13 @@ pub(super) fn slot_counts(conn: &Connection, names: &Names, filter: &SlotFilter)
     };
     let (start, end) = bounds(filter);
     let mut counts = match (&filter.backfill, workflow) {
+        (backfill, workflow) if filter.collecting => {
+            let sql = "SELECT state, count(*) FROM slots INDEXED BY slots_collecting \
+                       WHERE collected IS NOT NULL AND state < 6 AND scheduled_at >= ?1 AND scheduled_at < ?2 \
+                       AND (?3 IS NULL OR workflow = ?3) AND (?4 IS NULL OR backfill = ?4) GROUP BY state";
+            let backfill = backfill.as_ref().map(|backfill| backfill.as_str());
+            count(conn, sql, params![start, end, workflow, backfill])?
+        }
         (Some(backfill), workflow) => {
             let sql = "SELECT state, count(*) FROM slots INDEXED BY slots_backfill WHERE backfill = ?1 \
                        AND scheduled_at >= ?2 AND scheduled_at < ?3 AND (?4 IS NULL OR workflow = ?4) GROUP BY state";

@@ -6,6 +6,7 @@
 mod check;
 mod counts;
 mod definitions;
+mod event_pages;
 mod fault;
 mod leader;
 mod members;
@@ -30,7 +31,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::{FactKey, Run};
 
-use crate::contract::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError};
+use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError};
+use crate::queries::Queries;
 use kelos_model::Recall;
 use leader::{Leadership, Term};
 use reader::SqliteReader;

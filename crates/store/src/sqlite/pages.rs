@@ -6,9 +6,10 @@ use kelos_model::{SlotRef, SlotState};
 use rusqlite::{Connection, Row, ToSql};
 
 use super::fault::Fault;
-use super::rows::{Names, SLOT, STATE, read_place, read_slot_state, slot_state};
-use crate::contract::{Page, SlotFilter, SlotRow};
-use crate::cursor::SlotPlace;
+use super::rows::{Names, SLOT, STATE, column, read_place, read_slot_state, slot_state};
+use crate::contract::SlotRow;
+use crate::cursor::{SlotPlace, Span};
+use crate::queries::{Order, Page, Paging, SlotFilter};
 
 /// How many rows a page may look at and pass over.
 const PASSED_OVER: usize = 4_000;
@@ -40,6 +41,9 @@ fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> 
     let states = &filter.states;
     let only_troubled = !states.is_empty() && states.iter().all(|state| *state > SlotState::Succeeded);
     Ok(match (&filter.backfill, workflow) {
+        (None, Some(workflow)) if filter.collecting => {
+            vec![Road::new("INDEXED BY slots_collecting", format!("workflow = {workflow} AND "))]
+        }
         (Some(backfill), _) => {
             let text = Some(backfill.as_str().to_owned());
             vec![Road { text, ..Road::new("INDEXED BY slots_backfill", "backfill = ?1 AND ") }]
@@ -65,23 +69,30 @@ fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> 
     })
 }
 
-/// A page under way: what was found, and where the search had to stop.
+/// A page under way: what was found, and where the search had to stop. Places are compared as they follow each other where the
+/// newest comes first.
 pub(super) struct Found<K, T> {
     pub(super) rows: Vec<(K, T)>,
+    order: Order,
     /// Nothing after this place was looked at.
     stopped: Option<K>,
     passed_over: usize,
-    wanted: usize,
+    /// One row more than fits the page tells that the list goes on.
+    enough: usize,
 }
 
 impl<K: Ord + Clone, T> Found<K, T> {
-    /// One row more than fits the page tells that the list goes on.
-    pub(super) fn new(limit: usize) -> Self {
-        Self { rows: Vec::new(), stopped: None, passed_over: 0, wanted: limit.saturating_add(1) }
+    pub(super) fn new(paging: &Paging<'_>) -> Self {
+        let enough = paging.size().saturating_add(1);
+        Self { rows: Vec::new(), order: paging.order, stopped: None, passed_over: 0, enough }
+    }
+
+    pub(super) fn order(&self) -> Order {
+        self.order
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.rows.len() >= self.wanted || self.stopped.is_some()
+        self.rows.len() >= self.enough || self.stopped.is_some()
     }
 
     pub(super) fn pass_over(&mut self, place: K) {
@@ -92,17 +103,46 @@ impl<K: Ord + Clone, T> Found<K, T> {
     }
 
     /// The page that several roads lead to.
-    pub(super) fn page(roads: Vec<Self>, limit: usize, cursor: impl Fn(&K) -> String) -> Page<T> {
-        let stopped = roads.iter().filter_map(|found| found.stopped.clone()).min();
+    pub(super) fn page(roads: Vec<Self>, paging: &Paging<'_>, cursor: impl Fn(&K) -> String) -> Page<T> {
+        let compare = |a: &K, b: &K| paging.order.of(a.cmp(b));
+        let stopped = roads.iter().filter_map(|found| found.stopped.clone()).min_by(compare);
         let mut rows = roads.into_iter().flat_map(|found| found.rows).collect::<Vec<_>>();
-        rows.sort_by(|a, b| a.0.cmp(&b.0));
+        rows.sort_by(|a, b| compare(&a.0, &b.0));
         if let Some(stopped) = &stopped {
-            rows.retain(|(place, _)| place <= stopped);
+            rows.retain(|(place, _)| compare(place, stopped).is_le());
         }
-        let full = rows.len() > limit;
-        rows.truncate(limit);
+        let full = rows.len() > paging.size();
+        rows.truncate(paging.size());
         let next = if full { rows.last().map(|(place, _)| cursor(place)) } else { stopped.as_ref().map(cursor) };
         Page { rows: rows.into_iter().map(|(_, row)| row).collect(), next }
+    }
+}
+
+impl<T> Found<Reverse<u64>, T> {
+    /// Follows a chain from its newest link back; each link lies before the one that names it. Where the oldest are sought, it
+    /// is followed to its end.
+    pub(super) fn follow(
+        &mut self,
+        span: Span,
+        head: u64,
+        mut link: impl FnMut(u64) -> Result<T, Fault>,
+        previous: impl Fn(&T) -> u64,
+        passes: impl Fn(&T) -> bool,
+    ) -> Result<(), Fault> {
+        let mut seq = head;
+        while seq > 0 && column(seq) >= span.first && !(self.order == Order::Newest && self.is_full()) {
+            let found = link(seq)?;
+            let before = previous(&found);
+            if before >= seq {
+                let what = format!("number {seq} of the log names number {before} as the one before it");
+                return Err(Fault::Damaged(what));
+            }
+            if span.contains(seq) && passes(&found) {
+                self.rows.push((Reverse(seq), found));
+            }
+            seq = before;
+        }
+        Ok(())
     }
 }
 
@@ -125,44 +165,20 @@ pub(super) fn slots<T>(
     names: &Names,
     depth: &Depth<T>,
     filter: &SlotFilter,
-    (from, limit): (Option<&str>, usize),
+    paging: &Paging<'_>,
 ) -> Result<Page<T>, Fault> {
-    let after = from.map(SlotPlace::parse).transpose()?;
+    let after = paging.from.map(SlotPlace::parse).transpose()?;
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
         return Ok(Page { rows: Vec::new(), next: None });
     };
-    let limit = limit.max(1);
     let mut roads = Vec::new();
     for road in slot_roads(conn, filter, workflow)? {
-        let mut found = Found::new(limit);
+        let mut found = Found::new(paging);
         let mut walk = SlotWalk { conn, names, depth, filter, workflow, road: &road, found: &mut found };
         walk.walk(after.as_ref())?;
         roads.push(found);
     }
-    Ok(Found::page(roads, limit, SlotPlace::cursor))
-}
-
-/// Slots in one state, oldest time first.
-pub(super) fn oldest_slots(
-    conn: &Connection,
-    names: &Names,
-    state: SlotState,
-    limit: usize,
-) -> Result<Vec<SlotRow>, Fault> {
-    // The index has what did not succeed; its condition has to be repeated for it to be used.
-    let index = if state == SlotState::Succeeded {
-        "NOT INDEXED WHERE"
-    } else {
-        "INDEXED BY slots_unsucceeded WHERE state <> 6 AND"
-    };
-    let sql = format!("SELECT {SLOT} FROM slots {index} state = {} ORDER BY scheduled_at LIMIT ?1", slot_state(state));
-    let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(names.read_slot_row(row)?);
-    }
-    Ok(found)
+    Ok(Found::page(roads, paging, SlotPlace::cursor))
 }
 
 /// Whether so many of all slots are a workflow's that going through all of them costs less than looking
@@ -192,19 +208,26 @@ struct SlotWalk<'a, T> {
 }
 
 impl<T> SlotWalk<'_, T> {
-    /// First the rest of the time at which the page before ended, then all earlier times: both are one
+    /// First the rest of the time at which the page before ended, then all times beyond: both are one
     /// stretch of the index each.
     fn walk(&mut self, after: Option<&SlotPlace>) -> Result<(), Fault> {
-        let (start, mut end) = bounds(self.filter);
+        let (mut start, mut end) = bounds(self.filter);
+        let (beyond, by_time, by_name) = match self.found.order() {
+            Order::Newest => (">", " DESC", "workflow, key"),
+            Order::Oldest => ("<", "", "workflow DESC, key DESC"),
+        };
         if let Some(SlotPlace { at: Reverse(at), workflow, key }) = after {
             if (start..end).contains(at) {
-                let rest = "scheduled_at = ?2 AND (workflow, key) > (?3, ?4) ORDER BY workflow, key";
-                self.stretch(rest, &[at, workflow, key])?;
+                let rest = format!("scheduled_at = ?2 AND (workflow, key) {beyond} (?3, ?4) ORDER BY {by_name}");
+                self.stretch(&rest, &[at, workflow, key])?;
             }
-            end = end.min(*at);
+            match self.found.order() {
+                Order::Newest => end = end.min(*at),
+                Order::Oldest => start = start.max(at.saturating_add(1)),
+            }
         }
-        let earlier = "scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY scheduled_at DESC, workflow, key";
-        self.stretch(earlier, &[&start, &end])
+        let others = format!("scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY scheduled_at{by_time}, {by_name}");
+        self.stretch(&others, &[&start, &end])
     }
 
     fn stretch(&mut self, condition: &str, values: &[&dyn ToSql]) -> Result<(), Fault> {
@@ -213,7 +236,8 @@ impl<T> SlotWalk<'_, T> {
         }
         let Road { index, prefix, text } = self.road;
         let columns = self.depth.columns;
-        let sql = format!("SELECT {columns} FROM slots {index} WHERE {prefix}{condition}");
+        let collecting = if self.filter.collecting { "collected IS NOT NULL AND state < 6 AND " } else { "" };
+        let sql = format!("SELECT {columns} FROM slots {index} WHERE {prefix}{collecting}{condition}");
         let mut statement = self.conn.prepare_cached(&sql)?;
         if let Some(text) = text {
             statement.raw_bind_parameter(1, text)?;

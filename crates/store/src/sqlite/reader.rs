@@ -7,26 +7,26 @@ use std::sync::{Arc, OnceLock};
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, FactKey, Run, Slot, SlotRef, SlotState, WorkflowId};
 use rusqlite::{CachedStatement, Connection, Params, Row, params};
-use serde_json::Value;
 
 use super::check;
 use super::counts;
 use super::definitions::Definitions;
+use super::event_pages;
 use super::fault::Fault;
 use super::pages;
 use super::pool::Pool;
 use super::rows::{
     BACKFILL, DEFINITION, EVENT, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, column, read_definition, read_register,
-    read_slot, slot_state,
+    read_slot,
 };
 use super::run_pages;
 use super::turns;
 use super::verify;
-use crate::contract::{
-    PENDING, Page, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, facts_of,
-    newest_first,
+use crate::contract::{SlotRow, Snapshot, StoreError};
+use crate::cursor::beyond_time;
+use crate::queries::{
+    BackfillFilter, EventFilter, Page, Paging, PastDefinition, Queries, Register, RegisterKeys, RunFilter, SlotFilter,
 };
-use crate::cursor::{beyond_time, parse_seq};
 use crate::record::{Digest, Recount, TurnRecord};
 use crate::tally::{Columns, Tally};
 use kelos_model::Recall;
@@ -70,8 +70,8 @@ impl SqliteReader {
                 last_seq: last,
                 last_at: event(tx, names, last)?.map(|record| record.at),
                 last_turn: turns::last(tx)?,
-                backfills: backfills(tx, names)?,
-                workflows: workflows(tx, &self.definitions)?,
+                backfills: backfills(tx, names, &BackfillFilter::default())?,
+                workflows: workflows(tx, &self.definitions, None)?,
                 slots: counts::live_slots(tx, names)?,
                 runs: collect(
                     tx.prepare_cached(&format!("SELECT {RUN} FROM runs INDEXED BY runs_open WHERE state < 2"))?,
@@ -134,15 +134,51 @@ fn collect<T>(
     Ok(read_rows)
 }
 
-fn backfills(tx: &Connection, names: &Names) -> Result<Vec<Backfill>, Fault> {
-    let sql = format!("SELECT {BACKFILL} FROM backfills ORDER BY created_at DESC, id DESC");
-    collect(tx.prepare_cached(&sql)?, [], |row| names.read_backfill(row))
+fn backfills(tx: &Connection, names: &Names, filter: &BackfillFilter) -> Result<Vec<Backfill>, Fault> {
+    let sql = format!(
+        "SELECT {BACKFILL} FROM backfills WHERE (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR workflow = ?2) \
+         ORDER BY created_at DESC, id DESC"
+    );
+    // A workflow that nobody knows has no number, and no backfill.
+    let workflow = filter.workflow.as_ref().map(|name| names.number(name).unwrap_or(i64::MIN));
+    let values = params![filter.id.as_ref().map(BackfillId::as_str), workflow];
+    collect(tx.prepare_cached(&sql)?, values, |row| names.read_backfill(row))
 }
 
-fn workflows(conn: &Connection, definitions: &Definitions) -> Result<Vec<WorkflowRow>, Fault> {
-    let mut workflows = collect(conn.prepare_cached(WORKFLOW)?, [], |row| definitions.read_workflow(row))?;
+fn workflows(
+    conn: &Connection,
+    definitions: &Definitions,
+    only: Option<&WorkflowId>,
+) -> Result<Vec<WorkflowRow>, Fault> {
+    let read = |row: &Row<'_>| definitions.read_workflow(row);
+    let mut workflows = match only {
+        None => collect(conn.prepare_cached(WORKFLOW)?, [], read)?,
+        Some(id) => collect(conn.prepare_cached(&format!("{WORKFLOW} WHERE name = ?1"))?, [id.as_str()], read)?,
+    };
     workflows.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(workflows)
+}
+
+fn registers(conn: &Connection, bucket: Option<&str>, keys: RegisterKeys<'_>) -> Result<Vec<Register>, Fault> {
+    let in_bucket = if bucket.is_some() { "bucket = ?1" } else { "?1 IS NULL" };
+    let (key, compare) = match keys {
+        RegisterKeys::One(key) => (key, "="),
+        RegisterKeys::Prefix(prefix) => (prefix, ">="),
+    };
+    let sql = format!("SELECT {REGISTER} FROM registers WHERE {in_bucket} AND key {compare} ?2 ORDER BY bucket, key");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![bucket, key])?;
+    let mut registers = Vec::new();
+    while let Some(row) = rows.next()? {
+        let register = Register { bucket: row.get(0)?, key: row.get(1)?, value: read_register(row)? };
+        match register.key.starts_with(key) {
+            true => registers.push(register),
+            // The others of the bucket lie beyond the prefix.
+            false if bucket.is_some() => break,
+            false => {}
+        }
+    }
+    Ok(registers)
 }
 
 fn recall_slots(conn: &Connection, names: &Names, refs: &[SlotRef]) -> Result<Vec<SlotRow>, Fault> {
@@ -155,7 +191,7 @@ fn recall_slots(conn: &Connection, names: &Names, refs: &[SlotRef]) -> Result<Ve
     Ok(slots)
 }
 
-fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Option<Slot>, Fault> {
+pub(super) fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Option<Slot>, Fault> {
     let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3");
     let mut statement = conn.prepare_cached(&sql)?;
     let key = (names.number(&id.workflow), id.key.scheduled_at().as_millisecond(), beyond_time(&id.key));
@@ -163,67 +199,22 @@ fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Option<Slot>, 
     rows.next()?.map(read_slot).transpose()
 }
 
-fn run(conn: &Connection, names: &Names, seq: u64) -> Result<Run, Fault> {
+pub(super) fn run(conn: &Connection, names: &Names, seq: u64) -> Result<Run, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
     let mut rows = statement.query([column(seq)])?;
     let run = rows.next()?.map(|row| names.read_run(row)).transpose()?;
     run.ok_or_else(|| Fault::Damaged(format!("there is no run number {seq}")))
 }
 
-fn event(conn: &Connection, names: &Names, seq: u64) -> Result<Option<EventRecord>, Fault> {
+pub(super) fn event(conn: &Connection, names: &Names, seq: u64) -> Result<Option<EventRecord>, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {EVENT} FROM events WHERE seq = ?1"))?;
     let mut rows = statement.query([column(seq)])?;
     rows.next()?.map(|row| names.read_event(row)).transpose()
 }
 
-fn last_seq(conn: &Connection) -> Result<u64, Fault> {
-    let mut last = conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?;
-    Ok(last.query_row([], |row| row.get(0))?)
-}
-
-/// Follows a chain from its newest link back; each link lies before the one that names it.
-fn chain<T>(
-    head: u64,
-    link: impl FnMut(u64) -> Result<T, Fault>,
-    previous: impl Fn(&T) -> u64,
-) -> Result<Vec<T>, Fault> {
-    let mut links = chain_back(head, usize::MAX, link, previous)?;
-    links.reverse();
-    Ok(links)
-}
-
-/// The same with the newest link first, and so many at the most.
-fn chain_back<T>(
-    head: u64,
-    limit: usize,
-    mut link: impl FnMut(u64) -> Result<T, Fault>,
-    previous: impl Fn(&T) -> u64,
-) -> Result<Vec<T>, Fault> {
-    let mut links = Vec::new();
-    let mut seq = head;
-    while seq > 0 && links.len() < limit {
-        let found = link(seq)?;
-        let before = previous(&found);
-        if before >= seq {
-            return Err(Fault::Damaged(format!("number {seq} of the log names number {before} as the one before it")));
-        }
-        links.push(found);
-        seq = before;
-    }
-    Ok(links)
-}
-
 impl Queries for SqliteReader {
-    fn workflows(&self) -> Result<Vec<WorkflowRow>, StoreError> {
-        self.read("the workflows", |tx, _| workflows(tx, &self.definitions))
-    }
-
-    fn workflow(&self, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
-        self.read("a workflow", |tx, _| {
-            let mut statement = tx.prepare_cached(&format!("{WORKFLOW} WHERE name = ?1"))?;
-            let mut rows = statement.query([id.as_str()])?;
-            rows.next()?.map(|row| self.definitions.read_workflow(row)).transpose()
-        })
+    fn workflows(&self, only: Option<&WorkflowId>) -> Result<Vec<WorkflowRow>, StoreError> {
+        self.read("the workflows", |tx, _| workflows(tx, &self.definitions, only))
     }
 
     fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError> {
@@ -240,23 +231,12 @@ impl Queries for SqliteReader {
         self.read("a slot", |tx, names| slot(tx, names, id))
     }
 
-    fn slots(&self, filter: &SlotFilter, from: Option<&str>, limit: usize) -> Result<Page<SlotRow>, StoreError> {
-        self.read("slots", |tx, names| pages::slots(tx, names, &pages::WHOLE, filter, (from, limit)))
+    fn slots(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<SlotRow>, StoreError> {
+        self.read("slots", |tx, names| pages::slots(tx, names, &pages::WHOLE, filter, &paging))
     }
 
-    fn slot_states(
-        &self,
-        filter: &SlotFilter,
-        from: Option<&str>,
-        limit: usize,
-    ) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
-        self.read("the states of slots", |tx, names| {
-            pages::slots(tx, names, &pages::NAME_AND_STATE, filter, (from, limit))
-        })
-    }
-
-    fn oldest_slots(&self, state: SlotState, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
-        self.read("the oldest slots", |tx, names| pages::oldest_slots(tx, names, state, limit))
+    fn slot_states(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
+        self.read("the states of slots", |tx, names| pages::slots(tx, names, &pages::NAME_AND_STATE, filter, &paging))
     }
 
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
@@ -271,98 +251,16 @@ impl Queries for SqliteReader {
         self.read("the tallies of slots", |tx, names| counts::slot_tallies(tx, names, columns, workflow))
     }
 
-    fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
-        let mut records = self.latest(id, usize::MAX)?;
-        records.reverse();
-        Ok(records)
+    fn runs(&self, filter: &RunFilter, paging: Paging<'_>) -> Result<Page<Run>, StoreError> {
+        self.read("runs", |tx, names| run_pages::runs(tx, names, filter, &paging))
     }
 
-    fn pending(&self, workflow: &WorkflowId, limit: usize) -> Result<Vec<SlotRow>, StoreError> {
-        self.read("a workflow's pending slots", |tx, names| {
-            let states = PENDING.map(|state| slot_state(state).to_string()).join(", ");
-            let sql = format!(
-                "SELECT {SLOT} FROM slots INDEXED BY slots_collecting WHERE collected IS NOT NULL AND state < 6 \
-                 AND workflow = ?1 AND state IN ({states}) ORDER BY scheduled_at DESC, key LIMIT ?2"
-            );
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            collect(tx.prepare_cached(&sql)?, params![names.number(workflow), limit], |row| names.read_slot_row(row))
-        })
+    fn events(&self, filter: &EventFilter, paging: Paging<'_>) -> Result<Page<EventRecord>, StoreError> {
+        self.read("the log", |tx, names| event_pages::events(tx, names, filter, &paging))
     }
 
-    fn latest(&self, id: &SlotRef, limit: usize) -> Result<Vec<EventRecord>, StoreError> {
-        self.read("a slot's history", |tx, names| {
-            let head = slot(tx, names, id)?.map_or(0, |slot| slot.last_event);
-            let link = |seq| {
-                let record = event(tx, names, seq)?;
-                record.ok_or_else(|| Fault::Damaged(format!("event {seq} of {id} is missing")))
-            };
-            chain_back(head, limit, link, |record| record.previous)
-        })
-    }
-
-    fn slot_runs(&self, id: &SlotRef) -> Result<Vec<Run>, StoreError> {
-        self.read("a slot's runs", |tx, names| {
-            let head = slot(tx, names, id)?.map_or(0, |slot| slot.last_run_seq);
-            chain(head, |seq| run(tx, names, seq), |run| run.previous)
-        })
-    }
-
-    fn runs(&self, filter: &RunFilter, from: Option<&str>, limit: usize) -> Result<Page<Run>, StoreError> {
-        self.read("runs", |tx, names| run_pages::runs(tx, names, filter, from, limit))
-    }
-
-    fn events(&self, after: u64, workflow: Option<&WorkflowId>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
-        self.read("the log", |tx, names| {
-            let to = after.saturating_add(limit.max(1) as u64);
-            let condition = if workflow.is_some() { " AND workflow = ?3" } else { " AND ?3 IS NULL" };
-            let sql = format!("SELECT {EVENT} FROM events WHERE seq > ?1 AND seq <= ?2{condition} ORDER BY seq");
-            let number = workflow.and_then(|name| names.number(name));
-            let values = params![column(after), column(to), number];
-            let rows = collect(tx.prepare_cached(&sql)?, values, |row| names.read_event(row))?;
-            let next = (to < last_seq(tx)?).then(|| to.to_string());
-            Ok(Page { rows, next })
-        })
-    }
-
-    fn facts(&self, from: Option<&str>, limit: usize) -> Result<Page<EventRecord>, StoreError> {
-        let before = from.map(parse_seq).transpose()?;
-        self.read("facts", |tx, names| {
-            let sql = format!(
-                "SELECT {EVENT} FROM events INDEXED BY events_outside WHERE workflow IS NULL AND seq < ?1 \
-                 ORDER BY seq DESC LIMIT ?2"
-            );
-            let limit = limit.max(1);
-            let values = params![before.map_or(i64::MAX, column), column(limit as u64)];
-            let rows = collect(tx.prepare_cached(&sql)?, values, |row| names.read_event(row))?;
-            Ok(facts_of(rows, limit))
-        })
-    }
-
-    fn workflow_events(
-        &self,
-        id: &WorkflowId,
-        from: Option<&str>,
-        limit: usize,
-    ) -> Result<Page<EventRecord>, StoreError> {
-        let before = from.map(parse_seq).transpose()?;
-        self.read("what happened to a workflow", |tx, names| {
-            let sql = format!(
-                "SELECT {EVENT} FROM events INDEXED BY events_of_workflows WHERE workflow = ?1 AND scheduled_at IS NULL \
-                 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
-            );
-            let limit = limit.max(1);
-            let values = params![names.number(id), before.map_or(i64::MAX, column), column(limit as u64)];
-            let rows = collect(tx.prepare_cached(&sql)?, values, |row| names.read_event(row))?;
-            Ok(newest_first(rows, limit))
-        })
-    }
-
-    fn last_seq(&self) -> Result<u64, StoreError> {
-        self.read("the log", |tx, _| last_seq(tx))
-    }
-
-    fn turns(&self, after: u64, limit: usize) -> Result<Page<TurnRecord>, StoreError> {
-        self.read("the turns", |tx, _| turns::page(tx, after, limit))
+    fn turns(&self, paging: Paging<'_>) -> Result<Page<TurnRecord>, StoreError> {
+        self.read("the turns", |tx, _| turns::page(tx, &paging))
     }
 
     fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {
@@ -375,42 +273,12 @@ impl Queries for SqliteReader {
         Ok(Arc::new(SqliteReader { pool, place, definitions, damage }))
     }
 
-    fn backfills(&self) -> Result<Vec<Backfill>, StoreError> {
-        self.read("the backfills", backfills)
+    fn backfills(&self, filter: &BackfillFilter) -> Result<Vec<Backfill>, StoreError> {
+        self.read("the backfills", |tx, names| backfills(tx, names, filter))
     }
 
-    fn backfill(&self, id: &BackfillId) -> Result<Option<Backfill>, StoreError> {
-        self.read("a backfill", |tx, names| {
-            let mut statement = tx.prepare_cached(&format!("SELECT {BACKFILL} FROM backfills WHERE name = ?1"))?;
-            let mut rows = statement.query([id.as_str()])?;
-            rows.next()?.map(|row| names.read_backfill(row)).transpose()
-        })
-    }
-
-    fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {
-        self.read("a register", |tx, _| {
-            let sql = format!("SELECT {REGISTER} FROM registers WHERE bucket = ?1 AND key = ?2");
-            let mut statement = tx.prepare_cached(&sql)?;
-            let mut rows = statement.query((bucket, key))?;
-            rows.next()?.map(read_register).transpose()
-        })
-    }
-
-    fn registers(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, Value)>, StoreError> {
-        self.read("registers", |tx, _| {
-            let sql = format!("SELECT {REGISTER} FROM registers WHERE bucket = ?1 AND key >= ?2 ORDER BY key");
-            let mut statement = tx.prepare_cached(&sql)?;
-            let mut rows = statement.query((bucket, prefix))?;
-            let mut registers = Vec::new();
-            while let Some(row) = rows.next()? {
-                let key = row.get::<_, String>(1)?;
-                if !key.starts_with(prefix) {
-                    break;
-                }
-                registers.push((key, read_register(row)?));
-            }
-            Ok(registers)
-        })
+    fn registers(&self, bucket: Option<&str>, keys: RegisterKeys<'_>) -> Result<Vec<Register>, StoreError> {
+        self.read("registers", |tx, _| registers(tx, bucket, keys))
     }
 
     fn damage(&self, limit: usize) -> Result<Vec<String>, StoreError> {
@@ -420,13 +288,5 @@ impl Queries for SqliteReader {
             let _ = self.damage.set(first.clone());
         }
         Ok(found)
-    }
-
-    fn buckets(&self) -> Result<Vec<String>, StoreError> {
-        self.read("the buckets of registers", |tx, _| {
-            let mut statement = tx.prepare_cached("SELECT DISTINCT bucket FROM registers ORDER BY bucket")?;
-            let buckets = statement.query_map([], |row| row.get(0))?;
-            Ok(buckets.collect::<Result<Vec<String>, _>>()?)
-        })
     }
 }

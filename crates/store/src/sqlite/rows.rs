@@ -18,8 +18,9 @@ use serde_json::Value;
 
 use super::check;
 use super::fault::Fault;
-use crate::contract::{PastDefinition, SlotRow};
+use crate::contract::SlotRow;
 use crate::cursor::{SlotPlace, whole_key};
+use crate::queries::PastDefinition;
 
 pub(super) type Rowed<T> = Result<T, Fault>;
 

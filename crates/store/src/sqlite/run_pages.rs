@@ -1,17 +1,18 @@
 //! Pages of runs: along the log, along an index of the few that failed or go on, along the chain of a
-//! workflow's runs, or along the part of the log that a range of time is in.
+//! workflow's or a slot's runs, or along the part of the log that a range of time is in.
 
 use std::cmp::Reverse;
 
 use kelos_model::ranges::Range;
-use kelos_model::{Run, RunState};
+use kelos_model::{Run, RunState, SlotRef};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
 use super::pages::{Found, known_workflow};
+use super::reader;
 use super::rows::{Names, RUN, column, counted_of, read_run_state, test_run};
-use crate::contract::{CLOCK_SLACK_MILLIS, Page, RUN_LOOK_BACK_MILLIS, RunFilter};
-use crate::cursor::parse_seq;
+use crate::cursor::Span;
+use crate::queries::{CLOCK_SLACK_MILLIS, Order, Page, Paging, RUN_LOOK_BACK_MILLIS, RunFilter};
 
 type FoundRuns = Found<Reverse<u64>, Run>;
 
@@ -23,42 +24,24 @@ pub(super) fn runs(
     conn: &Connection,
     names: &Names,
     filter: &RunFilter,
-    from: Option<&str>,
-    limit: usize,
+    paging: &Paging<'_>,
 ) -> Result<Page<Run>, Fault> {
-    let before = from.map(parse_seq).transpose()?;
+    let span = Span::WHOLE.of(paging)?;
     let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
         return Ok(Page { rows: Vec::new(), next: None });
     };
-    let limit = limit.max(1);
-    let part = filter.range.map(|range| Part::of(conn, range)).transpose()?;
-    let walk = RunWalk { conn, names, filter, workflow, before, limit, part };
-    Ok(Found::page(walk.all()?, limit, |Reverse(seq)| seq.to_string()))
+    let part = filter.range.map(|range| part_of(conn, range)).transpose()?;
+    let walk = RunWalk { conn, names, filter, workflow, paging, span, part };
+    Ok(Found::page(walk.all()?, paging, |Reverse(seq)| seq.to_string()))
 }
 
 /// The part of the log in which the runs of a range were dispatched, but for those that go on.
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    first: i64,
-    /// Exclusive.
-    end: i64,
-}
-
-impl Part {
-    /// All of the log.
-    const WHOLE: Part = Part { first: i64::MIN, end: i64::MAX };
-
-    fn of(conn: &Connection, range: Range) -> Result<Part, Fault> {
-        let (start, end) = (range.start.as_millisecond(), range.end.as_millisecond());
-        let last: Option<i64> = conn.prepare_cached("SELECT max(seq) FROM runs")?.query_row([], |row| row.get(0))?;
-        let size = last.map_or(0, |last| last + 1);
-        let first = first_since(conn, size, start.saturating_sub(RUN_LOOK_BACK_MILLIS + CLOCK_SLACK_MILLIS))?;
-        Ok(Part { first, end: first_since(conn, size, end.saturating_add(CLOCK_SLACK_MILLIS))? })
-    }
-
-    fn before(self, before: Option<u64>) -> Part {
-        Part { end: before.map_or(self.end, |before| self.end.min(column(before))), ..self }
-    }
+fn part_of(conn: &Connection, range: Range) -> Result<Span, Fault> {
+    let (start, end) = (range.start.as_millisecond(), range.end.as_millisecond());
+    let last: Option<i64> = conn.prepare_cached("SELECT max(seq) FROM runs")?.query_row([], |row| row.get(0))?;
+    let size = last.map_or(0, |last| last + 1);
+    let first = first_since(conn, size, start.saturating_sub(RUN_LOOK_BACK_MILLIS + CLOCK_SLACK_MILLIS))?;
+    Ok(Span { first, end: first_since(conn, size, end.saturating_add(CLOCK_SLACK_MILLIS))? })
 }
 
 /// The position from which on runs were dispatched at a moment or later, found by halving a log of that size. Where the
@@ -82,43 +65,48 @@ struct RunWalk<'a> {
     names: &'a Names,
     filter: &'a RunFilter,
     workflow: Option<i64>,
-    /// The run after which the page begins.
-    before: Option<u64>,
-    limit: usize,
+    paging: &'a Paging<'a>,
+    /// What is left of the log for this page.
+    span: Span,
     /// Where the runs of the filter's range are, if it has one.
-    part: Option<Part>,
+    part: Option<Span>,
 }
 
 impl RunWalk<'_> {
     /// Goes all ways that lead to runs of the filter.
     fn all(&self) -> Result<Vec<FoundRuns>, Fault> {
+        if let Some(slot) = &self.filter.slot {
+            return Ok(vec![self.of_slot(slot)?]);
+        }
         let states = &self.filter.states;
         let any_open = states.is_empty() || states.iter().any(|state| !state.is_final());
         let mut ways = Vec::new();
         if states.is_empty() || states.contains(&RunState::Succeeded) {
             ways.push(match (self.part, self.workflow) {
-                (None, Some(workflow)) => return Ok(vec![self.chain(workflow)?]),
-                (part, _) => self.index("NOT INDEXED", "", part.unwrap_or(Part::WHOLE))?,
+                (None, Some(workflow)) if self.paging.order == Order::Newest => {
+                    return Ok(vec![self.chain(workflow)?]);
+                }
+                (part, _) => self.index("NOT INDEXED", "", part.unwrap_or(Span::WHOLE))?,
             });
             if let Some(part) = self.part.filter(|_| any_open) {
-                ways.push(self.open(Part { first: i64::MIN, end: part.first })?);
+                ways.push(self.open(Span { end: part.first, ..Span::WHOLE })?);
             }
             return Ok(ways);
         }
         if any_open {
-            ways.push(self.open(Part { first: i64::MIN, ..self.part.unwrap_or(Part::WHOLE) })?);
+            ways.push(self.open(Span { first: 0, ..self.part.unwrap_or(Span::WHOLE) })?);
         }
         if states.iter().any(|state| *state > RunState::Succeeded) {
-            ways.push(self.troubled(self.part.unwrap_or(Part::WHOLE))?);
+            ways.push(self.troubled(self.part.unwrap_or(Span::WHOLE))?);
         }
         Ok(ways)
     }
 
-    fn open(&self, part: Part) -> Result<FoundRuns, Fault> {
+    fn open(&self, part: Span) -> Result<FoundRuns, Fault> {
         self.index("INDEXED BY runs_open", "state < 2 AND ", part)
     }
 
-    fn troubled(&self, part: Part) -> Result<FoundRuns, Fault> {
+    fn troubled(&self, part: Span) -> Result<FoundRuns, Fault> {
         match self.workflow {
             Some(workflow) => {
                 let condition = format!("state > 2 AND workflow = {workflow} AND ");
@@ -128,11 +116,13 @@ impl RunWalk<'_> {
         }
     }
 
-    fn index(&self, index: &str, prefix: &str, part: Part) -> Result<FoundRuns, Fault> {
-        let mut found = Found::new(self.limit);
-        let sql = format!("SELECT {RUN} FROM runs {index} WHERE {prefix}seq < ?1 AND seq >= ?2 ORDER BY seq DESC");
+    fn index(&self, index: &str, prefix: &str, part: Span) -> Result<FoundRuns, Fault> {
+        let mut found = Found::new(self.paging);
+        let backwards = if self.paging.order == Order::Newest { " DESC" } else { "" };
+        let sql =
+            format!("SELECT {RUN} FROM runs {index} WHERE {prefix}seq < ?1 AND seq >= ?2 ORDER BY seq{backwards}");
         let mut statement = self.conn.prepare_cached(&sql)?;
-        let Part { first, end } = part.before(self.before);
+        let Span { first, end } = part.and(self.span);
         let mut rows = statement.query([end, first])?;
         while !found.is_full() {
             let Some(row) = rows.next()? else { break };
@@ -154,11 +144,20 @@ impl RunWalk<'_> {
         Ok(())
     }
 
+    /// Each run of a slot names the one before it.
+    fn of_slot(&self, slot: &SlotRef) -> Result<FoundRuns, Fault> {
+        let mut found = Found::new(self.paging);
+        let head = reader::slot(self.conn, self.names, slot)?.map_or(0, |slot| slot.last_run_seq);
+        let link = |seq| reader::run(self.conn, self.names, seq);
+        found.follow(self.span, head, link, |run| run.previous, |run| self.filter.passes(run))?;
+        Ok(found)
+    }
+
     /// The run of a workflow before one of its own.
-    fn earlier(&self, workflow: i64, run: u64) -> Result<Option<u64>, Fault> {
+    fn earlier(&self, workflow: i64, run: i64) -> Result<Option<u64>, Fault> {
         let sql = format!("SELECT {RUN} FROM runs WHERE workflow = ?1 AND seq = ?2");
         let mut statement = self.conn.prepare_cached(&sql)?;
-        let mut rows = statement.query([workflow, column(run)])?;
+        let mut rows = statement.query([workflow, run])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         test_run(row)?;
         Ok(Some(row.get(EARLIER)?))
@@ -166,15 +165,15 @@ impl RunWalk<'_> {
 
     /// From a workflow's latest run, or the one that the page before ended with, to the one before it.
     fn chain(&self, workflow: i64) -> Result<FoundRuns, Fault> {
-        let head = match self.before {
+        let head = match self.paging.from {
             None => counted_of(self.conn, workflow)?.map(|counted| counted.last_run),
-            Some(before) => self.earlier(workflow, before)?,
+            Some(_) => self.earlier(workflow, self.span.end)?,
         };
         let Some(mut seq) = head else {
             // The cursor comes from another list: it is no run of this workflow.
-            return self.index("NOT INDEXED", "", Part::WHOLE);
+            return self.index("NOT INDEXED", "", Span::WHOLE);
         };
-        let mut found = Found::new(self.limit);
+        let mut found = Found::new(self.paging);
         let mut statement = self.conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
         while seq > 0 && !found.is_full() {
             let mut rows = statement.query([column(seq)])?;

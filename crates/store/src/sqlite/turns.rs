@@ -1,5 +1,7 @@
 //! The records of turns: a row for each, in the transaction of the turn.
 
+use std::cmp::Reverse;
+
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -7,8 +9,10 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::check::{self, Binding, Sum};
 use super::fault::Fault;
 use super::leader::last_seq;
+use super::pages::Found;
 use super::rows::{column, moment};
-use crate::contract::Page;
+use crate::cursor::Span;
+use crate::queries::{Order, Page, Paging};
 use crate::record::{BODY, Digest, Digesting, Recount, TurnRecord};
 
 pub(super) const TURN: &str = "turn, epoch, at, first_event, events, body, digest, check_value";
@@ -106,17 +110,20 @@ pub(super) fn last(conn: &Connection) -> Result<Option<TurnRecord>, Fault> {
     rows.next()?.map(read).transpose()
 }
 
-/// Those after one, ascending.
-pub(super) fn page(conn: &Connection, after: u64, limit: usize) -> Result<Page<TurnRecord>, Fault> {
-    let limit = limit.max(1);
-    let sql = format!("SELECT {TURN} FROM turns WHERE turn > ?1 ORDER BY turn LIMIT ?2");
+/// A page of them.
+pub(super) fn page(conn: &Connection, paging: &Paging<'_>) -> Result<Page<TurnRecord>, Fault> {
+    let Span { first, end } = Span::WHOLE.of(paging)?;
+    let backwards = if paging.order == Order::Newest { " DESC" } else { "" };
+    let sql = format!("SELECT {TURN} FROM turns WHERE turn >= ?1 AND turn < ?2 ORDER BY turn{backwards}");
     let mut statement = conn.prepare_cached(&sql)?;
-    let mut found = statement.query([column(after), column(limit as u64 + 1)])?;
-    let mut rows = Vec::new();
-    while let Some(row) = found.next()? {
-        rows.push(read(row)?);
+    let mut rows = statement.query([first, end])?;
+    let mut found = Found::new(paging);
+    while !found.is_full() {
+        let Some(row) = rows.next()? else { break };
+        let turn = read(row)?;
+        found.rows.push((Reverse(turn.turn), turn));
     }
-    Ok(Page::of_turns(rows, limit))
+    Ok(Found::page(vec![found], paging, |Reverse(turn)| turn.to_string()))
 }
 
 fn read(row: &Row<'_>) -> Result<TurnRecord, Fault> {

@@ -1,6 +1,6 @@
 //! Facts: named once, paged, written with what they lead to; and what slots and workflows keep of them.
 
-use crate::{Journal, Lease, StoreError};
+use crate::{About, EventFilter, Journal, Lease, PENDING, Paging, SlotFilter, StoreError};
 use kelos_model::workflow::{LastRun, Moments};
 use kelos_model::{Actor, Event, EventRecord, Fact, FactKey, Occurrence, Outcome, SlotEvent, SlotState, WorkflowEvent};
 use serde_json::json;
@@ -33,7 +33,7 @@ fn is_fact(record: &&EventRecord) -> bool {
 pub(super) fn facts_are_paged(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);
-    assert_eq!(walk::facts(&*store.reader(), 9), []);
+    assert_eq!(walk::events(&*store.reader(), About::Facts, 9), []);
     let (mut world, mut draw) = (World::default(), Draw::new(11));
     for turn in 0..40_u32 {
         world.run_to(&slot_at("a", i64::from(turn)), Outcome::Succeeded);
@@ -50,17 +50,21 @@ pub(super) fn facts_are_paged(place: &mut dyn Place) {
         }
         world.commit(&mut *store, lease);
     }
-    let expected: Vec<EventRecord> = world.events.iter().rev().filter(is_fact).cloned().collect();
+    let expected: Vec<EventRecord> = world.events.iter().filter(is_fact).cloned().collect();
     for limit in [1, 2, 7, 100, 10_000] {
-        same(&walk::facts(&*store.reader(), limit), &expected, format_args!("facts by {limit}"));
+        same(&walk::events(&*store.reader(), About::Facts, limit), &expected, format_args!("facts by {limit}"));
     }
     let of_a = |record: &&EventRecord| matches!(&record.event, Event::Workflow { .. });
-    let expected: Vec<EventRecord> = world.events.iter().rev().filter(of_a).cloned().collect();
+    let expected: Vec<EventRecord> = world.events.iter().filter(of_a).cloned().collect();
     for limit in [1, 7, 100] {
-        same(&walk::workflow_events(&*store.reader(), &named("a"), limit), &expected, format_args!("by {limit}"));
+        same(
+            &walk::events(&*store.reader(), About::WorkflowItself(named("a")), limit),
+            &expected,
+            format_args!("by {limit}"),
+        );
     }
-    assert_eq!(walk::workflow_events(&*store.reader(), &named("b"), 9), []);
-    let nonsense = store.reader().facts(Some("nonsense"), 3);
+    assert_eq!(walk::events(&*store.reader(), About::WorkflowItself(named("b")), 9), []);
+    let nonsense = store.reader().events(&EventFilter::about(About::Facts), Paging::newest(3).after(Some("nonsense")));
     assert!(matches!(nonsense, Err(StoreError::Cursor { .. })), "{nonsense:?}");
 }
 
@@ -87,7 +91,7 @@ pub(super) fn a_name_is_written_once(place: &mut dyn Place) {
     drop(store);
     let mut store = place.open();
     assert_eq!(known(&mut *store, &asked), expected, "also after it was opened again");
-    same(&walk::events(&*store.reader(), None, 7), &world.events, "the log");
+    same(&walk::events(&*store.reader(), About::Anything, 7), &world.events, "the log");
 }
 
 /// A turn with a name that is known is refused whole, and so is one with the same name twice.
@@ -120,12 +124,12 @@ pub(super) fn a_fact_is_written_with_what_it_leads_to(place: &mut dyn Place) {
     for (lease, turn) in [(Lease { epoch: lease.epoch + 1 }, &turn), (lease, &gap)] {
         assert!(store.commit(lease, turn).is_err());
         assert_eq!(known(&mut *store, &[("x", "1")]), []);
-        assert_eq!(walk::facts(&*store.reader(), 9), []);
+        assert_eq!(walk::events(&*store.reader(), About::Facts, 9), []);
     }
     store.commit(lease, &turn).unwrap();
     assert_eq!(known(&mut *store, &[("x", "1")]), [name("x", "1")]);
     assert_eq!(store.reader().slot(&slot).unwrap().as_ref(), world.slots.get(&slot));
-    assert_eq!(walk::facts(&*store.reader(), 9).len(), 1);
+    assert_eq!(walk::events(&*store.reader(), About::Facts, 9).len(), 1);
 }
 
 fn all_kinds() -> [Occurrence; 4] {
@@ -180,8 +184,14 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
     assert!(world.happen(&later, SlotEvent::Collected { what: all_kinds()[0].clone(), fact: None }));
     world.commit(&mut *store, lease);
     let pending = |limit| {
-        let rows = store.reader().pending(&named("a"), limit).unwrap();
-        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+        let filter = SlotFilter {
+            workflow: Some(named("a")),
+            states: PENDING.to_vec(),
+            collecting: true,
+            ..SlotFilter::default()
+        };
+        let page = store.reader().slots(&filter, Paging::newest(limit)).unwrap();
+        page.rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
     assert_eq!((pending(9), pending(1)), (vec![later.clone(), waiting], vec![later]));
     assert_eq!(snapshot.workflows, [row]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Columns, Journal, Lease, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
+use crate::{About, Columns, EventFilter, Journal, Lease, Paging, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use kelos_model::ranges::Range;
 use kelos_model::{Actor, BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotState, WorkflowId};
 
@@ -65,7 +65,7 @@ fn slot_filters() -> Vec<SlotFilter> {
             for range in ranges {
                 for backfill in &backfills {
                     let (workflow, states, backfill) = (workflow.clone(), states.to_vec(), backfill.clone());
-                    filters.push(SlotFilter { workflow, states, range, backfill });
+                    filters.push(SlotFilter { workflow, states, range, backfill, collecting: false });
                 }
             }
         }
@@ -88,8 +88,8 @@ pub(super) fn slots_are_paged(place: &mut dyn Place) {
     for filter in slot_filters() {
         let expected = listed.iter().filter(|row| slot_passes(&filter, row)).cloned().collect::<Vec<_>>();
         for limit in LIMITS {
-            let states = reader.slot_states(&filter, None, limit).unwrap();
-            let page = reader.slots(&filter, None, limit).unwrap();
+            let states = reader.slot_states(&filter, Paging::newest(limit)).unwrap();
+            let page = reader.slots(&filter, Paging::newest(limit)).unwrap();
             let in_page = page.rows.into_iter().map(|row| (row.id, row.slot.state));
             assert!(states.rows.into_iter().eq(in_page) && states.next == page.next, "{filter:?} by {limit}");
             same(&walk::slots(&*reader, &filter, limit), &expected, format_args!("{filter:?} by {limit}"));
@@ -116,12 +116,11 @@ pub(super) fn the_oldest_slots_come_first(place: &mut dyn Place) {
     let world = populate(&mut *store, lease);
     for state in SlotState::ALL {
         let mut listed: Vec<_> = world.listed().into_iter().filter(|row| row.slot.state == state).collect();
-        listed.sort_by_key(|row| row.id.key.scheduled_at());
+        listed.reverse();
         for limit in [0, 1, 3, usize::MAX] {
-            let found = store.reader().oldest_slots(state, limit).unwrap();
-            let times = |rows: &[SlotRow]| rows.iter().map(|row| row.id.key.scheduled_at()).collect::<Vec<_>>();
-            assert_eq!(times(&found), times(&listed[..listed.len().min(limit)]), "{state} by {limit}");
-            assert!(found.iter().all(|row| listed.contains(row)), "{state} by {limit}");
+            let filter = SlotFilter { states: vec![state], ..SlotFilter::default() };
+            let page = store.reader().slots(&filter, Paging::oldest(limit)).unwrap();
+            same(&page.rows, &listed[..listed.len().min(limit.max(1))], format_args!("{state} by {limit}"));
         }
     }
 }
@@ -188,7 +187,7 @@ pub(super) fn runs_are_paged(place: &mut dyn Place) {
     choices.extend([vec![], vec![RunState::Failed, RunState::Dispatched], vec![RunState::Succeeded, RunState::Killed]]);
     for workflow in [None, Some(named("c")), Some(named("nobody"))] {
         for states in &choices {
-            let filter = RunFilter { workflow: workflow.clone(), states: states.clone(), range: None };
+            let filter = RunFilter { workflow: workflow.clone(), states: states.clone(), ..RunFilter::default() };
             let expected =
                 world.runs.values().rev().filter(|run| run_passes(&filter, run)).cloned().collect::<Vec<_>>();
             for limit in LIMITS {
@@ -217,13 +216,13 @@ pub(super) fn the_log_is_paged(place: &mut dyn Place) {
     for name in [None, Some(named("c")), Some(named("nobody"))] {
         let wanted = |record: &&EventRecord| name.is_none() || subject(record) == name.as_ref();
         for limit in LIMITS {
-            let read = walk::events(&*reader, name.as_ref(), limit);
+            let read = walk::events(&*reader, name.clone().map_or(About::Anything, About::Workflow), limit);
             assert!(read.iter().eq(world.events.iter().filter(wanted)), "the log of {name:?} by {limit}");
         }
     }
     let last = world.events.len() as u64;
     for after in [last, last + 1, u64::MAX] {
-        let page = reader.events(after, None, 5).unwrap();
+        let page = reader.events(&EventFilter::after(after), Paging::oldest(5)).unwrap();
         assert!(page.rows.is_empty() && page.next.is_none(), "after {after}: {page:?}");
     }
 }
@@ -236,11 +235,11 @@ pub(super) fn pages_hold_still_while_rows_come(place: &mut dyn Place) {
     let (mut slots, mut runs) = (Vec::new(), Vec::new());
     let (mut slot_cursor, mut run_cursor) = (None, None);
     for round in 0.. {
-        let page = reader.slots(&SlotFilter::default(), slot_cursor.as_deref(), 50).unwrap();
+        let page = reader.slots(&SlotFilter::default(), Paging::newest(50).after(slot_cursor.as_deref())).unwrap();
         slots.extend(page.rows.into_iter().map(|row| row.id));
         slot_cursor = page.next;
         if round < 4 {
-            let page = reader.runs(&RunFilter::default(), run_cursor.as_deref(), 50).unwrap();
+            let page = reader.runs(&RunFilter::default(), Paging::newest(50).after(run_cursor.as_deref())).unwrap();
             runs.extend(page.rows.into_iter().map(|run| run.seq));
             run_cursor = page.next;
         }
@@ -280,7 +279,7 @@ pub(super) fn a_needle_is_found(place: &mut dyn Place) {
         assert!(found.iter().map(|row| &row.id).eq(needles.iter().rev()), "{found:?}");
     }
     let states = vec![RunState::Succeeded, RunState::Failed];
-    let filter = RunFilter { workflow: Some(named("hay")), states, range: None };
+    let filter = RunFilter { workflow: Some(named("hay")), states, ..RunFilter::default() };
     assert_eq!(walk::runs(&*reader, &filter, 4_500).len(), 8_998);
     let filter = SlotFilter { states: vec![SlotState::Succeeded, SlotState::Queued], ..SlotFilter::default() };
     assert_eq!(walk::slots(&*reader, &filter, 4_500).len(), 9_001);
@@ -293,7 +292,7 @@ pub(super) fn nonsense_is_no_cursor(place: &mut dyn Place) {
         assert!(matches!(&outcome, StoreError::Cursor { cursor } if cursor == nonsense), "{outcome:?}");
     };
     for nonsense in ["", "x", "1;2", "-", "next page", "ü"] {
-        refused(reader.slots(&SlotFilter::default(), Some(nonsense), 5).unwrap_err(), nonsense);
-        refused(reader.runs(&RunFilter::default(), Some(nonsense), 5).unwrap_err(), nonsense);
+        refused(reader.slots(&SlotFilter::default(), Paging::newest(5).after(Some(nonsense))).unwrap_err(), nonsense);
+        refused(reader.runs(&RunFilter::default(), Paging::newest(5).after(Some(nonsense))).unwrap_err(), nonsense);
     }
 }

@@ -1,6 +1,6 @@
 //! One random history, written to two stores: every answer must be the same.
 
-use crate::{Commit, Journal, RunFilter, SlotFilter};
+use crate::{About, BackfillFilter, Commit, Journal, RegisterKeys, RunFilter, SlotFilter};
 use jiff::SignedDuration;
 use kelos_model::Recall;
 use kelos_model::ranges::Range;
@@ -162,7 +162,10 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
     compare_recalls(left, right, world, draw);
 
     let (left, right) = (left.reader(), right.reader());
-    assert_eq!(left.backfills().unwrap(), right.backfills().unwrap());
+    assert_eq!(
+        left.backfills(&BackfillFilter::default()).unwrap(),
+        right.backfills(&BackfillFilter::default()).unwrap()
+    );
     for name in NAMES.map(named) {
         assert_eq!(left.workflow(&name).unwrap(), right.workflow(&name).unwrap());
         assert_eq!(left.definitions(&name).unwrap(), right.definitions(&name).unwrap());
@@ -171,11 +174,17 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
         assert_eq!(left.slot(id).unwrap(), right.slot(id).unwrap());
         assert_eq!(left.history(id).unwrap(), right.history(id).unwrap());
         assert_eq!(left.slot_runs(id).unwrap(), right.slot_runs(id).unwrap());
+        let life = || About::Slot(id.clone());
+        same(&walk::events(&*left, life(), 2), &walk::events(&*right, life(), 2), "the life of a slot");
+        let of_slot = RunFilter { slot: Some(id.clone()), ..RunFilter::default() };
+        same(&walk::runs(&*left, &of_slot, 1), &walk::runs(&*right, &of_slot, 1), "the runs of a slot");
     }
     for bucket in ["x", "y"] {
         for prefix in ["", "k1", "k"] {
-            assert_eq!(left.registers(bucket, prefix).unwrap(), right.registers(bucket, prefix).unwrap());
-            assert_eq!(left.buckets().unwrap(), right.buckets().unwrap());
+            assert_eq!(
+                left.registers(Some(bucket), RegisterKeys::Prefix(prefix)).unwrap(),
+                right.registers(Some(bucket), RegisterKeys::Prefix(prefix)).unwrap()
+            );
         }
     }
     for _ in 0..20 {
@@ -184,18 +193,20 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
         same(&walk::slots(&*left, &slots, limit), &walk::slots(&*right, &slots, limit), format_args!("{slots:?}"));
         assert_eq!(left.slot_counts(&slots).unwrap(), right.slot_counts(&slots).unwrap(), "{slots:?}");
         same(&walk::runs(&*left, &runs, limit), &walk::runs(&*right, &runs, limit), format_args!("{runs:?}"));
-        let name = runs.workflow.as_ref();
-        same(&walk::events(&*left, name, 10 * limit), &walk::events(&*right, name, 10 * limit), "the log");
+        let about = runs.workflow.map_or(About::Anything, About::Workflow);
+        let log = |reader| walk::events(reader, about.clone(), 10 * limit);
+        same(&log(&*left), &log(&*right), "the log");
     }
     let limit = 1 + draw.below(9);
     same(&walk::turns(&*left, limit), &walk::turns(&*right, limit), "turns");
-    same(&walk::facts(&*left, limit), &walk::facts(&*right, limit), "facts");
+    let facts = |reader| walk::events(reader, About::Facts, limit);
+    same(&facts(&*left), &facts(&*right), "facts");
     for name in NAMES.map(named) {
-        let all = |reader| walk::workflow_events(reader, &name, limit);
+        let all = |reader| walk::events(reader, About::WorkflowItself(name.clone()), limit);
         same(&all(&*left), &all(&*right), "what happened to a workflow");
     }
     same(&walk::slots(&*left, &SlotFilter::default(), 9), &world.listed(), "all slots");
-    same(&walk::events(&*left, None, 99), &world.events, "the log");
+    same(&walk::events(&*left, About::Anything, 99), &world.events, "the log");
 }
 
 fn compare_recalls(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw: &mut Draw) {
@@ -225,7 +236,7 @@ fn slot_filter(draw: &mut Draw) -> SlotFilter {
     let start = draw.below(30) as i64 - 10;
     let range = (draw.below(3) == 0).then(|| Range::new(hour(start), hour(start + draw.below(20) as i64)));
     let backfill = (draw.below(3) == 0).then(|| BackfillId::new(draw.of(&["b1", "b2"])).unwrap());
-    SlotFilter { workflow, states: some(draw, &SlotState::ALL), range, backfill }
+    SlotFilter { workflow, states: some(draw, &SlotState::ALL), range, backfill, collecting: draw.below(4) == 0 }
 }
 
 fn run_filter(draw: &mut Draw) -> RunFilter {
@@ -233,5 +244,5 @@ fn run_filter(draw: &mut Draw) -> RunFilter {
     let moment = |millis: usize| World::default().now() + SignedDuration::from_millis(millis as i64);
     let start = draw.below(6_000);
     let range = (draw.below(2) == 0).then(|| Range::new(moment(start), moment(start + draw.below(2_000))));
-    RunFilter { workflow, states: some(draw, &RunState::ALL), range }
+    RunFilter { workflow, slot: None, states: some(draw, &RunState::ALL), range }
 }

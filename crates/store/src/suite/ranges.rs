@@ -78,7 +78,12 @@ fn filters() -> Vec<RunFilter> {
     for workflow in [None, Some(named("b")), Some(named("nobody"))] {
         for states in &states {
             for range in ranges() {
-                filters.push(RunFilter { workflow: workflow.clone(), states: states.clone(), range: Some(range) });
+                filters.push(RunFilter {
+                    workflow: workflow.clone(),
+                    states: states.clone(),
+                    range: Some(range),
+                    ..RunFilter::default()
+                });
             }
         }
     }

@@ -1,6 +1,9 @@
 //! What is written reads back, all of it or nothing.
 
-use crate::{Journal, Queries, RunFilter, SlotFilter, Snapshot, StoreError};
+use crate::{
+    About, BackfillFilter, EventFilter, Journal, Paging, Queries, Register, RegisterKeys, RunFilter, SlotFilter,
+    Snapshot, StoreError,
+};
 use kelos_model::Recall;
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
@@ -20,7 +23,7 @@ pub(super) fn an_empty_store_answers(place: &mut dyn Place) {
     assert_eq!((snapshot.last_seq, snapshot.last_at), (0, None));
     assert!(snapshot.workflows.is_empty() && snapshot.slots.is_empty() && snapshot.runs.is_empty());
     let reader = store.reader();
-    assert_eq!(reader.workflows().unwrap(), []);
+    assert_eq!(reader.workflows(None).unwrap(), []);
     assert_eq!(reader.workflow(&named("a")).unwrap(), None);
     assert_eq!(reader.definitions(&named("a")).unwrap(), []);
     assert_eq!(reader.slot(&slot_at("a", 0)).unwrap(), None);
@@ -30,9 +33,9 @@ pub(super) fn an_empty_store_answers(place: &mut dyn Place) {
     assert_eq!(walk::slots(&*reader, &SlotFilter::default(), 9), []);
     assert_eq!(walk::slots(&*reader, &SlotFilter { workflow: Some(named("a")), ..SlotFilter::default() }, 9), []);
     assert_eq!(walk::runs(&*reader, &RunFilter::default(), 9), []);
-    assert_eq!(walk::events(&*reader, None, 9), []);
+    assert_eq!(walk::events(&*reader, About::Anything, 9), []);
     assert!(reader.slot_counts(&SlotFilter::default()).unwrap().is_empty());
-    assert!(reader.backfills().unwrap().is_empty());
+    assert!(reader.backfills(&BackfillFilter::default()).unwrap().is_empty());
     assert_eq!(reader.backfill(&BackfillId::new("b").unwrap()).unwrap(), None);
     let lease = lead(&mut *store);
     store.commit(lease, &crate::Commit::default()).unwrap();
@@ -174,12 +177,12 @@ fn holds(world: &World, store: &mut dyn Journal) {
     let reader = store.reader();
     holds_for_reader(world, &*reader);
     let Snapshot { last_seq, last_at, last_turn, workflows, mut slots, mut runs, backfills } = store.restore().unwrap();
-    assert_eq!(backfills.len(), reader.backfills().unwrap().len());
+    assert_eq!(backfills.len(), reader.backfills(&BackfillFilter::default()).unwrap().len());
     assert!(backfills.iter().all(|one| reader.backfill(&one.id).unwrap().as_ref() == Some(one)));
     assert_eq!(last_seq, world.events.len() as u64);
     assert_eq!(last_at, world.events.last().map(|record| record.at));
     assert_eq!(last_turn.map_or(0, |turn| turn.last_event()), last_seq);
-    assert_eq!(workflows, reader.workflows().unwrap());
+    assert_eq!(workflows, reader.workflows(None).unwrap());
     slots.sort_by(|a, b| a.id.cmp(&b.id));
     let live = world.slots.iter().filter(|(_, slot)| slot.is_live());
     assert!(slots.iter().map(|row| (&row.id, &row.slot)).eq(live));
@@ -189,7 +192,7 @@ fn holds(world: &World, store: &mut dyn Journal) {
 
 fn holds_for_reader(world: &World, reader: &dyn Queries) {
     assert_eq!(reader.last_seq().unwrap(), world.events.len() as u64);
-    same(&walk::events(reader, None, 7), &world.events, "the log");
+    same(&walk::events(reader, About::Anything, 7), &world.events, "the log");
     same(&walk::slots(reader, &SlotFilter::default(), 1000), &world.listed(), "all slots");
     assert!(walk::runs(reader, &RunFilter::default(), 1000).iter().eq(world.runs.values().rev()));
     for (id, slot) in &world.slots {
@@ -198,8 +201,8 @@ fn holds_for_reader(world: &World, reader: &dyn Queries) {
         let history = world.events.iter().filter(|record| of_slot(&record.event));
         let history: Vec<_> = history.collect();
         assert!(reader.history(id).unwrap().iter().eq(history.iter().copied()), "the history of {id}");
-        let latest = reader.latest(id, 2).unwrap();
-        assert!(latest.iter().eq(history.iter().rev().take(2).copied()), "the newest events of {id}");
+        let latest = reader.events(&EventFilter::about(About::Slot(id.clone())), Paging::newest(2)).unwrap();
+        assert!(latest.rows.iter().eq(history.iter().rev().take(2).copied()), "the newest events of {id}");
         let runs = world.runs.values().filter(|run| run.id.slot == *id);
         assert!(reader.slot_runs(id).unwrap().iter().eq(runs), "the runs of {id}");
     }
@@ -221,7 +224,7 @@ pub(super) fn every_row_reads_back(place: &mut dyn Place) {
         for row in &commit.workflows {
             assert_eq!(reader.workflow(&row.id).unwrap().as_ref(), Some(row));
         }
-        assert!(reader.backfills().unwrap().iter().eq(commit.backfills.iter().rev()));
+        assert!(reader.backfills(&BackfillFilter::default()).unwrap().iter().eq(commit.backfills.iter().rev()));
         for (bucket, key, value) in &commit.registers {
             assert_eq!(reader.register(bucket, key).unwrap(), *value);
         }
@@ -324,7 +327,18 @@ pub(super) fn registers_are_set_and_deleted(place: &mut dyn Place) {
     set(&[("b", "x/1", None), ("b", "x/10", Some(json!(5))), ("b", "x/2", Some(json!([6]))), ("b", "none", None)]);
     set(&[("b", "twice", Some(json!(1))), ("b", "twice", Some(json!(2)))]);
     let reader = store.reader();
-    let listed = |prefix: &str| reader.registers("b", prefix).unwrap();
+    let all = |bucket: Option<&str>, keys: RegisterKeys<'_>| -> Vec<(String, String, Value)> {
+        let registers = reader.registers(bucket, keys).unwrap();
+        registers.into_iter().map(|Register { bucket, key, value }| (bucket, key, value)).collect()
+    };
+    let listed = |prefix: &str| -> Vec<(String, Value)> {
+        all(Some("b"), RegisterKeys::Prefix(prefix)).into_iter().map(|(_, key, value)| (key, value)).collect()
+    };
+    let named =
+        |keys| -> Vec<String> { all(None, keys).into_iter().map(|(bucket, key, _)| bucket + " " + &key).collect() };
+    assert_eq!(named(RegisterKeys::Prefix("x/1")), ["b x/10", "c x/1"]);
+    assert_eq!(named(RegisterKeys::One("x/1")), ["c x/1"]);
+    assert_eq!(named(RegisterKeys::Prefix("")), ["b twice", "b x/10", "b x/2", "b y", "c x/1"]);
     assert_eq!(listed("x/"), [("x/10".to_owned(), json!(5)), ("x/2".to_owned(), json!([6]))]);
     assert_eq!(listed("x/2"), [("x/2".to_owned(), json!([6]))]);
     assert_eq!(listed("").iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["twice", "x/10", "x/2", "y"]);

@@ -1,6 +1,6 @@
 //! Each turn leaves a record, and the records hang together.
 
-use crate::{Commit, Digest, Lease, Queries, TurnRecord};
+use crate::{Commit, Digest, Lease, Paging, Queries, TurnRecord};
 use kelos_model::{Actor, Outcome, SlotEvent};
 use serde_json::json;
 
@@ -55,9 +55,9 @@ pub(super) fn turns_are_numbered_and_chained(place: &mut dyn Place) {
     assert_eq!(told.collect::<Vec<_>>(), expected);
     assert!(turns.iter().all(|turn| turn.epoch == lease.epoch && turn.body == 1 && !turn.is_opening()));
     assert_eq!(store.restore().unwrap().last_turn, turns.last().copied());
-    let page = store.reader().turns(6, 1).unwrap();
+    let page = store.reader().turns(Paging::oldest(1).after(Some("6"))).unwrap();
     assert_eq!((page.rows, page.next), (vec![turns[6]], Some("7".to_owned())));
-    assert_eq!(store.reader().turns(8, 1).unwrap().rows, []);
+    assert_eq!(store.reader().turns(Paging::oldest(1).after(Some("8"))).unwrap().rows, []);
 }
 
 /// Two histories that differ in one word of one event, or in nothing but a moment, have other digests from there on.
@@ -137,6 +137,6 @@ pub(super) fn a_frozen_reader_sees_one_turn(place: &mut dyn Place) {
     assert_ne!(store.reader().slot(&id).unwrap(), before);
     assert_eq!(frozen.slot(&id).unwrap(), before);
     assert_eq!(chained(&*frozen).len(), 1);
-    assert_eq!(frozen.workflows().unwrap(), []);
+    assert_eq!(frozen.workflows(None).unwrap(), []);
     assert_eq!(frozen.frozen().unwrap().last_seq().unwrap(), 5);
 }

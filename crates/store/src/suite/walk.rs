@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use crate::{Page, Queries, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
-use kelos_model::{EventRecord, Run, WorkflowId};
+use crate::{About, EventFilter, Page, Paging, Queries, RunFilter, SlotFilter, SlotRow, StoreError, TurnRecord};
+use kelos_model::{EventRecord, Run};
 
 fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, StoreError>) -> Vec<T> {
     let mut rows = Vec::new();
@@ -20,37 +20,38 @@ fn walk<T: Debug>(limit: usize, read: impl Fn(Option<&str>) -> Result<Page<T>, S
     }
 }
 
-/// All slots of a filter.
+/// The whole list in both orders, of which each is the other one turned round: newest first.
+fn both<T: Debug + PartialEq>(limit: usize, read: impl Fn(Paging<'_>) -> Result<Page<T>, StoreError>) -> Vec<T> {
+    let newest_first = walk(limit, |from| read(Paging::newest(limit).after(from)));
+    let mut oldest_first = walk(limit, |from| read(Paging::oldest(limit).after(from)));
+    oldest_first.reverse();
+    same(&oldest_first, &newest_first, "oldest first, turned round");
+    newest_first
+}
+
+/// All slots of a filter, newest first.
 pub(super) fn slots(reader: &dyn Queries, filter: &SlotFilter, limit: usize) -> Vec<SlotRow> {
-    walk(limit, |from| reader.slots(filter, from, limit))
+    both(limit, |paging| reader.slots(filter, paging))
 }
 
-/// All runs of a filter.
+/// All runs of a filter, newest first.
 pub(super) fn runs(reader: &dyn Queries, filter: &RunFilter, limit: usize) -> Vec<Run> {
-    walk(limit, |from| reader.runs(filter, from, limit))
+    both(limit, |paging| reader.runs(filter, paging))
 }
 
-/// The whole log.
-pub(super) fn events(reader: &dyn Queries, workflow: Option<&WorkflowId>, limit: usize) -> Vec<EventRecord> {
-    walk(limit, |from| {
-        let after = from.map_or(0, |from| from.parse().expect("a cursor over the log is a position"));
-        reader.events(after, workflow, limit)
-    })
+/// All events about something, oldest first.
+pub(super) fn events(reader: &dyn Queries, about: About, limit: usize) -> Vec<EventRecord> {
+    let filter = EventFilter::about(about);
+    let mut newest_first = both(limit, |paging| reader.events(&filter, paging));
+    newest_first.reverse();
+    newest_first
 }
 
-/// The records of all turns.
+/// The records of all turns, oldest first.
 pub(super) fn turns(reader: &dyn Queries, limit: usize) -> Vec<TurnRecord> {
-    walk(limit, |from| reader.turns(from.map_or(0, |from| from.parse().expect("it is the number of a turn")), limit))
-}
-
-/// All facts.
-pub(super) fn facts(reader: &dyn Queries, limit: usize) -> Vec<EventRecord> {
-    walk(limit, |from| reader.facts(from, limit))
-}
-
-/// All that happened to a workflow itself.
-pub(super) fn workflow_events(reader: &dyn Queries, id: &WorkflowId, limit: usize) -> Vec<EventRecord> {
-    walk(limit, |from| reader.workflow_events(id, from, limit))
+    let mut newest_first = both(limit, |paging| reader.turns(paging));
+    newest_first.reverse();
+    newest_first
 }
 
 /// Holds two lists against each other and shows the first difference alone.

@@ -125,7 +125,7 @@ pub(super) async fn list(
 ) -> Result<Json<PageDto<EventScheduleDto>>, Problem> {
     let now = app.handle().now();
     let read = move |reader: &dyn Queries| {
-        let rows = reader.workflows()?;
+        let rows = reader.workflows(None)?;
         if let Err(problem) = wanted.check(&rows) {
             return Ok(Err(problem));
         }

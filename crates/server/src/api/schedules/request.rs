@@ -174,7 +174,7 @@ fn program(
             return Ok(runnable(row));
         }
     }
-    if let Some(row) = reader.workflows()?.into_iter().find(|row| is_of_another_kind(row, text, project)) {
+    if let Some(row) = reader.workflows(None)?.into_iter().find(|row| is_of_another_kind(row, text, project)) {
         return Ok(runnable(row));
     }
     Ok(Err(unknown_program(text)))

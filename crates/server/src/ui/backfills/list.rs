@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos::backfill::{Progress, progress};
 use kelos::model::WorkflowId;
 use kelos::model::workflow::Backfill;
-use kelos::store::{Queries, StoreError};
+use kelos::store::{BackfillFilter, Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -69,9 +69,7 @@ fn read(
 }
 
 fn of(reader: &dyn Queries, workflow: Option<&WorkflowId>) -> Result<Vec<Backfill>, StoreError> {
-    let mut all = reader.backfills()?;
-    all.retain(|one| workflow.is_none_or(|workflow| one.workflow == *workflow));
-    Ok(all)
+    reader.backfills(&BackfillFilter { id: None, workflow: workflow.cloned() })
 }
 
 impl Found {

@@ -105,7 +105,7 @@ pub(super) async fn show(
     let asked = asked::query(query)?;
     let page = Page::new(&app, "New backfill").at(Tab::Backfills).style("pages.css");
     let Some(wanted) = asked.wanted()? else {
-        let names = app.read(|reader| reader.workflows()).await?;
+        let names = app.read(|reader| reader.workflows(None)).await?;
         let names: Vec<WorkflowId> = names.into_iter().filter(|row| row.present).map(|row| row.id).collect();
         return Ok(page.show(&empty(&asked, &names, app.handle().now())));
     };

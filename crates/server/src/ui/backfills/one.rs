@@ -10,7 +10,7 @@ use kelos::backfill::{Estimate, Progress, progress, slots_of};
 use kelos::core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill};
 use kelos::model::workflow::Backfill;
 use kelos::model::{BackfillId, Outcome, SlotRef, SlotState};
-use kelos::store::{Page as Rows, Queries, SlotFilter, SlotRow, StoreError};
+use kelos::store::{Page as Rows, Paging, Queries, SlotFilter, SlotRow, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -86,7 +86,7 @@ fn read(reader: &dyn Queries, id: &BackfillId, wanted: Wanted, now: Timestamp) -
 fn read_slots(reader: &dyn Queries, filter: &SlotFilter, from: Option<String>) -> Result<Rows<SlotRow>, StoreError> {
     let mut page = Rows { rows: Vec::new(), next: from };
     for _ in 0..READ {
-        page = reader.slots(filter, page.next.as_deref(), SHOWN)?;
+        page = reader.slots(filter, Paging::newest(SHOWN).after(page.next.as_deref()))?;
         if !page.rows.is_empty() || page.next.is_none() {
             break;
         }
@@ -100,7 +100,7 @@ fn failures(reader: &dyn Queries, row: &Backfill) -> Result<Vec<Failure>, StoreE
     let filter = SlotFilter { states, range: Some(row.range), backfill: None, ..slots_of(row) };
     let (mut found, mut from) = (Vec::new(), None);
     for _ in 0..READ {
-        let page = reader.slots(&filter, from.as_deref(), SHOWN)?;
+        let page = reader.slots(&filter, Paging::newest(SHOWN).after(from.as_deref()))?;
         let mine = page.rows.into_iter().filter(|slot| slot.slot.backfill.as_ref() == Some(&row.id));
         found.extend(mine.take(FAILURES - found.len()));
         from = page.next;

@@ -39,7 +39,7 @@ pub(super) struct Sent {
 
 async fn now(app: &App) -> Result<Now, Trouble> {
     let file = app.groups_of_file().clone();
-    let read = app.read(move |reader| Ok((InForce::read(reader, &file)?, reader.workflows()?)));
+    let read = app.read(move |reader| Ok((InForce::read(reader, &file)?, reader.workflows(None)?)));
     let (found, workflows) = read.await?;
     let (said_by, trouble) = (found.from, found.trouble.clone());
     let listed = json!({ "groups": found.spelled_out(&workflows) });

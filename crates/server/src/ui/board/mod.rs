@@ -52,7 +52,7 @@ struct Shown {
 fn read(reader: &dyn Queries, view: &View, file: &Groups) -> Result<Shown, StoreError> {
     // First, so that what is written meanwhile is told once more rather than not at all.
     let seq = reader.last_seq()?;
-    let workflows = reader.workflows()?;
+    let workflows = reader.workflows(None)?;
     let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
     let jobs = jobs::section(reader, &workflows)?;
     Ok(Shown { workflows, groups: InForce::read(reader, file)?, rows, jobs, seq })

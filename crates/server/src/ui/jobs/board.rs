@@ -86,7 +86,7 @@ fn contents(section: &Section) -> Markup {
 
 /// The section by itself.
 pub(in crate::ui) async fn page(State(app): State<App>) -> Result<Response, Trouble> {
-    let section = app.read(|reader| section(reader, &reader.workflows()?)).await?;
+    let section = app.read(|reader| section(reader, &reader.workflows(None)?)).await?;
     let page = Page::new(&app, "Jobs").at(Tab::Board).style("board.css").script("live.js");
     Ok(page.show(&show(&section)))
 }

@@ -93,7 +93,7 @@ pub(in crate::ui) async fn show(
 }
 
 fn read(reader: &dyn Queries, wanted: &Wanted, now: Timestamp) -> Result<Found, StoreError> {
-    let mut rows = reader.workflows()?;
+    let mut rows = reader.workflows(None)?;
     rows.retain(|row| row.present && row.definition.keys.events().is_some());
     let (all, enabled) = (rows.len(), rows.iter().filter(|row| !row.paused).count());
     rows.retain(|row| wanted.accepts(row));

@@ -8,7 +8,7 @@ use kelos::schedules::check;
 use kelos::schedules::decisions::{self, Decision, Kind};
 use kelos::schedules::overview::{self, FiringTime, Overview, Pending};
 use kelos::schedules::{nothing_pending, tallies};
-use kelos::store::{Queries, RunFilter, StoreError};
+use kelos::store::{Paging, Queries, RunFilter, StoreError};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -82,7 +82,7 @@ pub(in crate::ui) fn read(
 
 /// The latest runs of a workflow's own slots.
 fn of(reader: &dyn Queries, row: &WorkflowRow) -> Result<Vec<Run>, StoreError> {
-    Ok(reader.runs(&RunFilter { workflow: Some(row.id.clone()), ..RunFilter::default() }, None, RUNS)?.rows)
+    Ok(reader.runs(&RunFilter { workflow: Some(row.id.clone()), ..RunFilter::default() }, Paging::newest(RUNS))?.rows)
 }
 
 fn next_times(row: &WorkflowRow, first: Option<FiringTime>) -> Vec<FiringTime> {

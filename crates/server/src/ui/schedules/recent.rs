@@ -8,7 +8,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos::model::{Event, EventRecord, Fact, Occurrence, SlotEvent, SlotRef};
 use kelos::sources::Standing;
-use kelos::store::{Queries, StoreError};
+use kelos::store::{About, EventFilter, Paging, Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -76,10 +76,11 @@ pub(in crate::ui) async fn show(
 }
 
 fn read(reader: &dyn Queries, before: Option<&str>) -> Result<Found, StoreError> {
-    let page = reader.facts(before, SHOWN)?;
+    let page = reader.events(&EventFilter::about(About::Facts), Paging::newest(SHOWN).after(before))?;
     let mut all = BTreeMap::new();
     for (after, to) in parts(page.rows.iter().map(|record| record.seq)) {
-        let log = reader.events(after, None, usize::try_from(to - after).unwrap_or(usize::MAX))?.rows;
+        let log =
+            reader.events(&EventFilter { until: to, ..EventFilter::after(after) }, Paging::oldest(usize::MAX))?.rows;
         led(&log, &mut all);
     }
     let known = told::known(

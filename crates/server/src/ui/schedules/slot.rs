@@ -3,7 +3,7 @@
 use kelos::model::arguments::arguments;
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{Collected, Event, EventRecord, Occurrence, Slot, SlotEvent, SlotRef};
-use kelos::store::{Queries, StoreError};
+use kelos::store::{EventFilter, Paging, Queries, StoreError};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -68,7 +68,7 @@ fn led_to(reader: &dyn Queries, id: &SlotRef, life: &[EventRecord]) -> Result<Ve
     };
     let own = id.short();
     for end in life.iter().filter(|record| ends(record)) {
-        for record in reader.events(end.seq, None, LOOKED_AT)?.rows {
+        for record in reader.events(&EventFilter::after(end.seq), Paging::oldest(LOOKED_AT))?.rows {
             let Event::Slot { slot, what: SlotEvent::Collected { what, fact: None } } = record.event else { continue };
             if run_of(&what).is_some_and(|run| run == own) && !found.contains(&slot) {
                 found.push(slot);

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use kelos::critical_path::{self, CriticalPath};
 use kelos::model::workflow::WorkflowRow;
 use kelos::model::{PoolId, Run, WorkflowId};
-use kelos::store::{Queries, RunFilter, StoreError};
+use kelos::store::{Paging, Queries, RunFilter, StoreError};
 
 use super::asked;
 use super::page::{Page, Tab};
@@ -82,7 +82,7 @@ fn read(reader: &dyn Queries, view: View) -> Result<Shown, StoreError> {
         None => None,
     };
     let view = path.as_ref().map_or(view.clone(), |path| view.around(path));
-    let workflows = reader.workflows()?;
+    let workflows = reader.workflows(None)?;
     let wanted: BTreeMap<&WorkflowId, &WorkflowRow> =
         workflows.iter().filter(|row| is_wanted(&view, row)).map(|row| (&row.id, row)).collect();
     let (runs, complete_since) = runs(reader, &view, &wanted)?;
@@ -95,7 +95,7 @@ fn read(reader: &dyn Queries, view: View) -> Result<Shown, StoreError> {
         tags.extend(row.definition.about.tags.iter().cloned());
     }
     let has_pools = workflows.iter().any(|row| !row.definition.pools.is_empty());
-    let has_runs = !rows.is_empty() || !reader.runs(&RunFilter::default(), None, 1)?.rows.is_empty();
+    let has_runs = !rows.is_empty() || !reader.runs(&RunFilter::default(), Paging::newest(1))?.rows.is_empty();
     Ok(Shown {
         rows,
         more_rows,
@@ -129,10 +129,15 @@ fn runs(
     wanted: &BTreeMap<&WorkflowId, &WorkflowRow>,
 ) -> Result<(Vec<Run>, Option<Timestamp>), StoreError> {
     let only = if wanted.len() == 1 { wanted.keys().next().map(|id| (*id).clone()) } else { None };
-    let filter = RunFilter { workflow: only, states: view.state.into_iter().collect(), range: Some(view.range) };
+    let filter = RunFilter {
+        workflow: only,
+        states: view.state.into_iter().collect(),
+        range: Some(view.range),
+        ..RunFilter::default()
+    };
     let (mut runs, mut cursor, mut seen) = (Vec::new(), None, 0);
     for _ in 0..MOST_PAGES {
-        let page = reader.runs(&filter, cursor.as_deref(), 1_000)?;
+        let page = reader.runs(&filter, Paging::newest(1_000).after(cursor.as_deref()))?;
         seen += page.rows.len();
         runs.extend(page.rows.into_iter().filter(|run| wanted.contains_key(&run.id.slot.workflow)));
         cursor = page.next;

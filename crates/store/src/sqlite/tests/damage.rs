@@ -10,6 +10,7 @@ use kelos_model::workflow::{BackfillMode, Source, WorkflowRow};
 use kelos_model::{Actor, Outcome, SlotState};
 
 use super::*;
+use crate::queries::Queries;
 
 /// A workflow with a definition and its source.
 fn defined(name: &str) -> WorkflowRow {
@@ -112,6 +113,12 @@ impl Image {
 }
 
 /// Leads, and reads everything in every way.
+fn pending(reader: &dyn Queries, workflow: WorkflowId) -> Result<Vec<SlotRow>, StoreError> {
+    let (workflow, states) = (Some(workflow), PENDING.to_vec());
+    let filter = SlotFilter { workflow, states, collecting: true, ..SlotFilter::default() };
+    Ok(reader.slots(&filter, Paging::newest(100))?.rows)
+}
+
 fn read_all(path: &Path) -> Result<String, StoreError> {
     let mut store = SqliteStore::open(path)?;
     store.writer.conn.pragma_update(None, "synchronous", "OFF").unwrap();
@@ -126,23 +133,29 @@ fn read_all(path: &Path) -> Result<String, StoreError> {
         let workflow = workflow.map(|name| WorkflowId::new(name).unwrap());
         for states in [vec![], vec![SlotState::Waiting], vec![SlotState::Failed]] {
             let filter = SlotFilter { workflow: workflow.clone(), states, ..SlotFilter::default() };
-            told += &format!("{:?}\n", reader.slots(&filter, None, 1000)?.rows);
-            told += &format!("{:?}\n", reader.slot_states(&filter, None, 1000)?.rows);
+            told += &format!("{:?}\n", reader.slots(&filter, Paging::newest(1000))?.rows);
+            told += &format!("{:?}\n", reader.slot_states(&filter, Paging::newest(1000))?.rows);
             told += &format!("{:?}\n", reader.slot_counts(&filter)?);
         }
         for states in [vec![], vec![RunState::Running], vec![RunState::Failed]] {
-            let filter = RunFilter { workflow: workflow.clone(), states, range: None };
-            told += &format!("{:?}\n", reader.runs(&filter, None, 1000)?.rows);
+            let filter = RunFilter { workflow: workflow.clone(), states, ..RunFilter::default() };
+            told += &format!("{:?}\n", reader.runs(&filter, Paging::newest(1000))?.rows);
         }
         if let Some(workflow) = workflow {
-            told += &format!("{:?}\n{:?}\n", reader.definitions(&workflow)?, reader.pending(&workflow, 100)?);
+            told += &format!("{:?}\n{:?}\n", reader.definitions(&workflow)?, pending(&*reader, workflow)?);
         }
     }
-    let (events, facts) = (reader.events(0, None, 1000)?.rows, reader.facts(None, 1000)?.rows);
+    let (events, facts) = (
+        reader.events(&EventFilter::default(), Paging::oldest(1000))?.rows,
+        reader.events(&EventFilter::about(About::Facts), Paging::newest(1000))?.rows,
+    );
     let known = store.known_facts(&["0", "62", "104", "none"].map(fact_key))?;
-    let registers = reader.registers("b", "")?;
-    told += &format!("{:?}\n", reader.turns(0, 1000)?.rows);
-    told += &format!("{events:?}\n{facts:?}\n{known:?}\n{registers:?}\n{:?}\n", reader.backfills()?);
+    let registers = reader.registers(Some("b"), RegisterKeys::Prefix(""))?;
+    told += &format!("{:?}\n", reader.turns(Paging::oldest(1000))?.rows);
+    told += &format!(
+        "{events:?}\n{facts:?}\n{known:?}\n{registers:?}\n{:?}\n",
+        reader.backfills(&BackfillFilter::default())?
+    );
     match store.damage(1)?.pop() {
         Some(what) => Err(StoreError::Corrupt { place: String::new(), what }),
         None => Ok(told),
@@ -303,7 +316,7 @@ fn who_reads_what_is_damaged_has_the_leader_write_nothing_more() {
     store.commit(lease, &turn("b", 62, 3)).unwrap();
     Connection::open(folder.path()).unwrap().execute("UPDATE events SET at = at + 1 WHERE seq = 7", []).unwrap();
     store.commit(lease, &turn("c", 67, 3)).unwrap();
-    let told = store.reader().events(0, None, 10).unwrap_err();
+    let told = store.reader().events(&EventFilter::default(), Paging::oldest(10)).unwrap_err();
     assert!(told.to_string().contains("an event beginning with (7, 6, 0)"), "{told}");
     let refused = store.commit(lease, &turn("d", 72, 3));
     assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
@@ -311,7 +324,7 @@ fn who_reads_what_is_damaged_has_the_leader_write_nothing_more() {
     assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
     // What is whole is read all the same.
     assert_eq!(store.reader().last_seq().unwrap(), 72);
-    assert_eq!(store.reader().events(7, None, 10).unwrap().rows.len(), 10);
+    assert_eq!(store.reader().events(&EventFilter::after(7), Paging::oldest(10)).unwrap().rows.len(), 10);
 }
 
 #[test]

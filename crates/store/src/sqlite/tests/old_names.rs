@@ -118,7 +118,11 @@ fn names_with_separators_in_their_parts_are_those_that_they_are_by_now() {
         Some(apply(slot, what, record.at, record.seq).unwrap())
     });
     assert_eq!(folded.unwrap().collected.unwrap().tallies, collected.tallies);
-    let Event::Fact { fact, .. } = &reader.facts(None, 9).unwrap().rows[0].event else { panic!("no fact") };
+    let Event::Fact { fact, .. } =
+        &reader.events(&EventFilter::about(About::Facts), Paging::newest(9)).unwrap().rows[0].event
+    else {
+        panic!("no fact")
+    };
     assert_eq!(fact.what, ended("A.b~.c"));
     assert_eq!(store.known_facts(&[fact.name().unwrap()]).unwrap(), [fact.name().unwrap()]);
     assert_eq!(store.damage(99).unwrap(), [] as [&str; 0]);

@@ -2,11 +2,11 @@
 
 use super::damage::turn;
 use super::*;
-use crate::contract::Queries;
+use crate::queries::Queries;
 use crate::record::{Digest, TurnRecord};
 
 fn turns(reader: &dyn Queries) -> Vec<TurnRecord> {
-    reader.turns(0, 1000).unwrap().rows
+    reader.turns(Paging::oldest(1000)).unwrap().rows
 }
 
 /// The records, which agree with their events.

@@ -1,0 +1,398 @@
+//! What anybody may ask a store: few questions, each with a filter, and lists by pages in either order.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::ranges::Range;
+use kelos_model::workflow::{Backfill, Workflow, WorkflowRow};
+use kelos_model::{BackfillId, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::contract::{SlotRow, StoreError};
+use crate::record::{Digest, Recount, TurnRecord};
+use crate::tally::{Columns, Tally};
+
+/// Where a page starts: opaque to callers, who hand back what [`Page::next`] gave them.
+pub type Cursor = String;
+
+/// A page of rows. A filter may let few rows through: a page may then hold fewer rows than asked for, even
+/// none, although the list goes on. Only `next` tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// Where the next page starts; none at the end.
+    pub next: Option<Cursor>,
+}
+
+/// Which end of a list comes first. Each order is the other one turned round.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// What is new comes first.
+    #[default]
+    Newest,
+    /// What is old comes first.
+    Oldest,
+}
+
+impl Order {
+    /// How two rows follow each other that compare so where the newest comes first.
+    pub(crate) fn of(self, newest_first: Ordering) -> Ordering {
+        match self {
+            Order::Newest => newest_first,
+            Order::Oldest => newest_first.reverse(),
+        }
+    }
+}
+
+/// The part of a list that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Paging<'a> {
+    /// Which end comes first.
+    pub order: Order,
+    /// Where to go on: [`Page::next`] of a page in the same order; none begins with the first page.
+    pub from: Option<&'a str>,
+    /// How many rows at the most; none counts as one.
+    pub limit: usize,
+}
+
+impl<'a> Paging<'a> {
+    /// The first page of a list, newest first.
+    #[must_use]
+    pub const fn newest(limit: usize) -> Self {
+        Self { order: Order::Newest, from: None, limit }
+    }
+
+    /// The first page of a list, oldest first.
+    #[must_use]
+    pub const fn oldest(limit: usize) -> Self {
+        Self { order: Order::Oldest, from: None, limit }
+    }
+
+    /// The page after the one that gave this cursor.
+    #[must_use]
+    pub const fn after(self, cursor: Option<&'a str>) -> Self {
+        Self { from: cursor, ..self }
+    }
+
+    /// How many rows a page has at the most.
+    pub(crate) fn size(&self) -> usize {
+        self.limit.max(1)
+    }
+}
+
+/// The states of what is pending: it neither runs nor has ended.
+pub const PENDING: [SlotState; 4] = [SlotState::Waiting, SlotState::Held, SlotState::Queued, SlotState::Backoff];
+
+/// Which slots.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlotFilter {
+    /// Only of this workflow.
+    pub workflow: Option<WorkflowId>,
+    /// Only in one of these states; empty means any.
+    pub states: Vec<SlotState>,
+    /// Only with a time in this range.
+    pub range: Option<Range>,
+    /// Only of this backfill.
+    pub backfill: Option<BackfillId>,
+    /// Only those that have begun to collect facts, and have not ended.
+    pub collecting: bool,
+}
+
+/// Which runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only of this workflow.
+    pub workflow: Option<WorkflowId>,
+    /// Only of this slot. Costs what is given back.
+    pub slot: Option<SlotRef>,
+    /// Only in one of these states; empty means any.
+    pub states: Vec<RunState>,
+    /// Only those that were under way within this range of wall-clock time: dispatched before its end, and not over
+    /// before its start. Those that are over are looked for no further back than [`RUN_LOOK_BACK_MILLIS`] before its
+    /// start; those that go on are found however long ago they began.
+    pub range: Option<Range>,
+}
+
+/// How long before a range a run may have been dispatched that is over, and is to be found in the range.
+pub const RUN_LOOK_BACK_MILLIS: i64 = 48 * 3_600_000;
+
+/// By how much the clock may have been put back without a store leaving out runs of a range. Runs are kept in the order
+/// of their dispatch, which is the order of their moments but where the clock jumped.
+pub const CLOCK_SLACK_MILLIS: i64 = 3_600_000;
+
+impl RunFilter {
+    /// Whether a run is one of the filter's.
+    pub(crate) fn passes(&self, run: &Run) -> bool {
+        let millis = Timestamp::as_millisecond;
+        (self.states.is_empty() || self.states.contains(&run.state))
+            && self.workflow.as_ref().is_none_or(|workflow| run.id.slot.workflow == *workflow)
+            && self.slot.as_ref().is_none_or(|slot| run.id.slot == *slot)
+            && self.has_time(run.state, millis(run.dispatched_at), run.ended_at.map(millis))
+    }
+
+    /// Whether a run with these moments is one of the range's.
+    pub(crate) fn has_time(&self, state: RunState, dispatched_at: i64, ended_at: Option<i64>) -> bool {
+        let Some(range) = &self.range else { return true };
+        let (start, end) = (range.start.as_millisecond(), range.end.as_millisecond());
+        // A clock that was put back may have a run end before it was dispatched.
+        let over_at = ended_at.unwrap_or(dispatched_at).max(dispatched_at);
+        let reaches_it = over_at >= start && dispatched_at >= start.saturating_sub(RUN_LOOK_BACK_MILLIS);
+        start < end && dispatched_at < end && (reaches_it || !state.is_final())
+    }
+}
+
+/// What events are about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum About {
+    /// Anything.
+    #[default]
+    Anything,
+    /// A workflow or its slots. Costs a look at each event that is between.
+    Workflow(WorkflowId),
+    /// A workflow itself, and not its slots. Costs what is given back.
+    WorkflowItself(WorkflowId),
+    /// A slot. Costs what is given back, and all of the slot's events where the oldest come first.
+    Slot(SlotRef),
+    /// Facts that were told. Costs a look at what is about neither a slot nor a workflow.
+    Facts,
+}
+
+/// Which events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Only about this.
+    pub about: About,
+    /// Only those after this position of the log.
+    pub after: u64,
+    /// Only those up to this position of the log, itself included.
+    pub until: u64,
+}
+
+impl Default for EventFilter {
+    fn default() -> Self {
+        Self { about: About::Anything, after: 0, until: u64::MAX }
+    }
+}
+
+impl EventFilter {
+    /// Events after a position of the log.
+    #[must_use]
+    pub fn after(after: u64) -> Self {
+        Self { after, ..Self::default() }
+    }
+
+    /// Events about something.
+    #[must_use]
+    pub fn about(about: About) -> Self {
+        Self { about, ..Self::default() }
+    }
+}
+
+/// Which backfills.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BackfillFilter {
+    /// Only the one of this name.
+    pub id: Option<BackfillId>,
+    /// Only of this workflow.
+    pub workflow: Option<WorkflowId>,
+}
+
+/// Which registers of a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegisterKeys<'a> {
+    /// The one of this key.
+    One(&'a str),
+    /// Those whose key starts so.
+    Prefix(&'a str),
+}
+
+/// A register.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Register {
+    /// Its bucket.
+    pub bucket: String,
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+}
+
+/// A definition as it once was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PastDefinition {
+    /// Counts the definitions of a workflow, from 1.
+    pub version: u32,
+    /// When it came into force.
+    pub at: Timestamp,
+    /// The definition.
+    pub definition: Workflow,
+    /// The text of the file it came from, where known.
+    pub source: Option<String>,
+}
+
+/// Anybody's side: never waits for the writer, may lag behind it by the turn that is being written.
+///
+/// Lists that grow with time come by pages. A page is found by key, so that a deep one costs what the first one costs, and rows
+/// that come while somebody pages neither shift nor double the others. A [`Cursor`] is made of names, times and
+/// positions of the log, and of nothing that only one store knows.
+pub trait Queries: Send + Sync {
+    /// Every workflow that ever was, or the one of a name, ascending by id.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn workflows(&self, only: Option<&WorkflowId>) -> Result<Vec<WorkflowRow>, StoreError>;
+
+    /// A workflow's definitions, newest first.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError>;
+
+    /// One slot.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn slot(&self, id: &SlotRef) -> Result<Option<Slot>, StoreError>;
+
+    /// Slots, newest time first; those of one time in the order in which the store first met their
+    /// workflows, then ascending by key.
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not one of ours.
+    fn slots(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<SlotRow>, StoreError>;
+
+    /// The states of slots and nothing else, as [`Queries::slots`] lists them: what an overview draws. Costs a third of it.
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not one of ours.
+    fn slot_states(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
+        let Page { rows, next } = self.slots(filter, paging)?;
+        Ok(Page { rows: rows.into_iter().map(|row| (row.id, row.slot.state)).collect(), next })
+    }
+
+    /// How many slots of a filter are in each state.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError>;
+
+    /// How many slots of each workflow, or of one, are in each state in each column of time, ascending by column
+    /// and state. Workflows without any are left out. Costs what the slots between the first column and the
+    /// last cost, however many there are besides.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn slot_tallies(
+        &self,
+        columns: &Columns,
+        workflow: Option<&WorkflowId>,
+    ) -> Result<BTreeMap<WorkflowId, Vec<Tally>>, StoreError>;
+
+    /// Runs by their dispatch. A cursor is the position of a dispatch in the log.
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not one of ours.
+    fn runs(&self, filter: &RunFilter, paging: Paging<'_>) -> Result<Page<Run>, StoreError>;
+
+    /// Events by their position in the log. A cursor is the last position that was looked at.
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not one of ours.
+    fn events(&self, filter: &EventFilter, paging: Paging<'_>) -> Result<Page<EventRecord>, StoreError>;
+
+    /// The records of the turns. A cursor is the number of a turn.
+    ///
+    /// # Errors
+    /// When the medium fails or the cursor is not one of ours.
+    fn turns(&self, paging: Paging<'_>) -> Result<Page<TurnRecord>, StoreError>;
+
+    /// The digest that a turn's header and its events make as they are stored now, on that of the turn before. Costs a look at each
+    /// of the events.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError>;
+
+    /// A reader of what is there now, whatever is written from here on. It keeps a store from giving room back, so it is not to be
+    /// kept for long.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError>;
+
+    /// Backfills, newest first.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn backfills(&self, filter: &BackfillFilter) -> Result<Vec<Backfill>, StoreError>;
+
+    /// Registers of a bucket, or of all, ascending by bucket and key.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn registers(&self, bucket: Option<&str>, keys: RegisterKeys<'_>) -> Result<Vec<Register>, StoreError>;
+
+    /// What is damaged, in words, so many at the most: everything is read and held against its check values, and what is kept twice
+    /// is compared. Costs a look at all that there is.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn damage(&self, limit: usize) -> Result<Vec<String>, StoreError>;
+}
+
+/// What is often asked, in terms of the contract.
+impl dyn Queries + '_ {
+    /// One workflow.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn workflow(&self, id: &WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
+        Ok(self.workflows(Some(id))?.pop())
+    }
+
+    /// One backfill.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn backfill(&self, id: &BackfillId) -> Result<Option<Backfill>, StoreError> {
+        Ok(self.backfills(&BackfillFilter { id: Some(id.clone()), workflow: None })?.pop())
+    }
+
+    /// A register's value.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn register(&self, bucket: &str, key: &str) -> Result<Option<Value>, StoreError> {
+        Ok(self.registers(Some(bucket), RegisterKeys::One(key))?.pop().map(|register| register.value))
+    }
+
+    /// All events of a slot, oldest first.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
+        Ok(self.events(&EventFilter::about(About::Slot(id.clone())), Paging::oldest(usize::MAX))?.rows)
+    }
+
+    /// All runs of a slot, oldest first.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn slot_runs(&self, id: &SlotRef) -> Result<Vec<Run>, StoreError> {
+        let filter = RunFilter { slot: Some(id.clone()), ..RunFilter::default() };
+        Ok(self.runs(&filter, Paging::oldest(usize::MAX))?.rows)
+    }
+
+    /// Position of the last event; 0 when there is none.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn last_seq(&self) -> Result<u64, StoreError> {
+        let last = self.events(&EventFilter::default(), Paging::newest(1))?;
+        Ok(last.rows.first().map_or(0, |record| record.seq))
+    }
+}
