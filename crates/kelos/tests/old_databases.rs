@@ -15,7 +15,7 @@ use kelos::model::run::Report;
 use kelos::model::time::parse_instant;
 use kelos::model::{Actor, Fact, Occurrence, Outcome, RunId, SlotState, WorkflowId};
 use kelos::storage::{Storage, StorageConfig};
-use kelos::store::{Journal, Queries, SlotFilter, SlotRow, SqliteStore};
+use kelos::store::{Journal, Paging, Queries, SlotFilter, SlotRow, SqliteStore};
 use kelos::verify::verify;
 
 const TENTH: &str = include_str!("../../../fixtures/databases/schema-10.sql");
@@ -60,7 +60,7 @@ fn agrees(reader: &dyn Queries) {
 
 fn slots(handle: &Handle, workflow: &str) -> Vec<SlotRow> {
     let filter = SlotFilter { workflow: Some(WorkflowId::new(workflow).unwrap()), ..SlotFilter::default() };
-    handle.reader().slots(&filter, None, 100).unwrap().rows
+    handle.reader().slots(&filter, Paging::newest(100)).unwrap().rows
 }
 
 /// Steps until nothing is left of what the turns before had begun.
@@ -98,7 +98,7 @@ async fn what_was_collected_before_counts_on() {
         lease: Duration::from_secs(10),
     };
     let handle = engine::start(parts).unwrap();
-    let rows = handle.reader().workflows().unwrap();
+    let rows = handle.reader().workflows(None).unwrap();
     handle.define(rows.into_iter().map(|row| row.definition).collect(), BTreeMap::new()).unwrap();
     step(&handle, "2026-11-22T21:20Z").await;
 

@@ -4,7 +4,7 @@ use kelos_model::SlotKey;
 
 use super::turns::agreeing;
 use super::*;
-use crate::contract::Queries;
+use crate::queries::Queries;
 
 const DUMP: &str = include_str!("../../../../../fixtures/databases/schema-10.sql");
 
@@ -15,7 +15,7 @@ fn left() -> Folder {
 }
 
 fn slots(reader: &dyn Queries) -> Vec<SlotRow> {
-    reader.slots(&SlotFilter::default(), None, 1000).unwrap().rows
+    reader.slots(&SlotFilter::default(), Paging::newest(1000)).unwrap().rows
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_database_of_the_tenth_schema_is_brought_forward() {
     assert_eq!(store.damage(9).unwrap(), [] as [&str; 0]);
     let reader = store.reader();
     assert_eq!(agreeing(&*reader).len(), 62);
-    assert_eq!(reader.events(0, None, 1000).unwrap().rows.len(), 247);
+    assert_eq!(reader.events(&EventFilter::default(), Paging::oldest(1000)).unwrap().rows.len(), 247);
 
     let rows = slots(&*reader);
     let of_jobs = rows.iter().filter(|row| matches!(row.id.key, SlotKey::Job(_))).count();
@@ -39,7 +39,7 @@ fn a_database_of_the_tenth_schema_is_brought_forward() {
         assert!(runs.iter().all(|run| run.id.slot == row.id), "{}", row.id);
         assert_eq!(runs.len(), row.slot.last_run as usize, "{}", row.id);
     }
-    assert_eq!(reader.runs(&RunFilter::default(), None, 1000).unwrap().rows.len(), 33);
+    assert_eq!(reader.runs(&RunFilter::default(), Paging::newest(1000)).unwrap().rows.len(), 33);
     let snapshot = store.restore().unwrap();
     assert_eq!((snapshot.workflows.len(), snapshot.backfills.len()), (22, 2));
     let paused = snapshot.workflows.iter().filter(|row| row.paused).map(|row| row.id.as_str());
