@@ -62,7 +62,7 @@ impl Outbox {
             return Found::Ended(Outcome::Succeeded);
         }
         if let Ok(reason) = fs::read_to_string(self.file(run, "failed")) {
-            return Found::Ended(Outcome::Failed { reason, exit_status: None });
+            return Found::Ended(Outcome::Failed { reason, exit_status: None, code: None });
         }
         if self.file(run, "killed").exists() {
             return Found::Ended(Outcome::Killed);

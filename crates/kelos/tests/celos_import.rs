@@ -358,7 +358,7 @@ fn a_server_goes_on_where_celos_stopped() {
     let run = run.clone();
     let expected = ["2015-06-02T00", "2016-02-10T10", "2016-02-10T11", "2016-02-10T12"];
     assert_eq!(scheduler.starts(), expected.map(|hour| format!("w@{hour}:00:00.000Z#1")), "no gap, no double");
-    let outcome = Outcome::Failed { reason: "KILLED".to_owned(), exit_status: None };
+    let outcome = Outcome::Failed { reason: "KILLED".to_owned(), exit_status: None, code: None };
     scheduler.feed(now, Input::RunReported { run, report: Report::Ended { outcome } });
     let reader = scheduler.store.reader();
     let ended = reader.slot(&slot("w", "2016-02-10T08:00Z")).unwrap().unwrap();

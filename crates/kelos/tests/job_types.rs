@@ -125,7 +125,10 @@ async fn fault_5_a_job_without_a_command_is_refused() {
     let reason = "its command has {client}, which is not known".to_owned();
     assert_eq!(bench.run("20140601_1_a").await.0, Outcome::Refused { reason });
     let (outcome, _) = Bench::new(json!({ "bash_cmd": "no-such-program-anywhere" })).run("20140601_1_a").await;
-    assert_eq!(outcome, Outcome::Failed { reason: "exited with status 127".to_owned(), exit_status: Some(127) });
+    assert_eq!(
+        outcome,
+        Outcome::Failed { reason: "exited with status 127".to_owned(), exit_status: Some(127), code: None }
+    );
 }
 
 #[tokio::test]
@@ -135,7 +138,10 @@ async fn a_program_of_ones_own_reads_its_job_and_says_how_it_went() {
     let workflow = read(&json!({ "job_type": "count", "max_retry": 2, "table": "${year} {x}" }), &fixture);
     let bench = Bench { fixture, workflow };
     let (outcome, log) = bench.run("20140601_7_a'b").await;
-    assert_eq!(outcome, Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3) });
+    assert_eq!(
+        outcome,
+        Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3), code: None }
+    );
     let job: Value = serde_json::from_str(log.strip_suffix(" for app\n").unwrap()).unwrap();
     let expected = json!({
         "app": "app", "jobId": "20140601_7_a'b", "identifiers": { "date": "20140601", "n": 7, "x": "a'b" }, "run": 1,
@@ -212,7 +218,10 @@ def main(MAIN):
         };
         assert_eq!((outcome, &*out), (Outcome::Succeeded, "a b 7\nc 7\n"), "{log}");
         let Some((outcome, _, log)) = wrote("sc", "raise ValueError('no such client')").await else { return };
-        assert_eq!(outcome, Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1) });
+        assert_eq!(
+            outcome,
+            Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1), code: None }
+        );
         assert!(log.contains("no such client"), "{log}");
     }
 }

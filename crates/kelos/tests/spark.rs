@@ -157,7 +157,7 @@ mod real {
         application.executor().start(application.start.clone(), application.reports.clone());
         application.started().await;
         let reason = "exited with status 1".to_owned();
-        assert_eq!(application.outcome().await, Outcome::Failed { reason, exit_status: Some(1) });
+        assert_eq!(application.outcome().await, Outcome::Failed { reason, exit_status: Some(1), code: None });
         assert!(application.log().contains("Input path does not exist"), "{}", application.log());
     }
 
@@ -195,7 +195,7 @@ mod real {
         application.executor().start(application.start.clone(), application.reports.clone());
         application.started().await;
         let reason = "exited with status 1".to_owned();
-        assert_eq!(application.outcome().await, Outcome::Failed { reason, exit_status: Some(1) });
+        assert_eq!(application.outcome().await, Outcome::Failed { reason, exit_status: Some(1), code: None });
         assert!(
             application.log().contains("kelos: spark-submit says that the driver is FAILED"),
             "{}",

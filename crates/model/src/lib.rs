@@ -38,7 +38,7 @@ pub use key::{SlotKey, SlotRef};
 pub use reason::{Finding, Reason, ReasonKind};
 pub use recall::Recall;
 pub use retry::RetryPolicy;
-pub use run::{Outcome, Run, RunId, RunState};
+pub use run::{FailureCode, Outcome, Run, RunId, RunState};
 pub use slot::{Slot, SlotState};
 pub use trigger::{Answer, Probe, ProbeAnswer, Trigger};
 pub use workflow::{Job, PoolUse, Workflow};

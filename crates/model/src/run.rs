@@ -1,5 +1,6 @@
 //! One attempt to execute a job for a slot.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -90,6 +91,9 @@ pub enum Outcome {
         /// The exit status, where there was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_status: Option<i32>,
+        /// What kind of failure it is, where more is known than that and the exit status.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<FailureCode>,
     },
     /// It was never started, and won't be: its parameters were refused, or no worker fetched it.
     Refused {
@@ -110,7 +114,42 @@ pub enum Outcome {
     },
 }
 
+/// A kind of failure: a word that stays the same. One that a newer version, or an executor of somebody else, made is kept as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FailureCode(Cow<'static, str>);
+
+impl FailureCode {
+    /// A signal ended it that nobody asked for here.
+    pub const SIGNAL: FailureCode = FailureCode(Cow::Borrowed("signal"));
+    /// It took longer than its timeout allows.
+    pub const TIMED_OUT: FailureCode = FailureCode(Cow::Borrowed("timed-out"));
+    /// The service that does the job said that it failed.
+    pub const REPORTED: FailureCode = FailureCode(Cow::Borrowed("reported"));
+
+    /// The word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl Outcome {
+    /// The code of how it ended. Logs of before say no more of a failure than its exit status.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            Outcome::Succeeded => "succeeded",
+            Outcome::Failed { code: Some(code), .. } => code.as_str(),
+            Outcome::Failed { exit_status: Some(_), .. } => "exit-status",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Refused { .. } => "refused",
+            Outcome::Killed => "killed",
+            Outcome::Unknown { .. } => "unknown",
+            Outcome::Lost { .. } => "lost",
+        }
+    }
+
     /// The state of a run that ended so.
     #[must_use]
     pub fn state(&self) -> RunState {

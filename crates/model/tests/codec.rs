@@ -136,7 +136,11 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         Just(Outcome::Succeeded),
         Just(Outcome::Killed),
-        (text(), any::<Option<i32>>()).prop_map(|(reason, exit_status)| Outcome::Failed { reason, exit_status }),
+        (text(), any::<Option<i32>>()).prop_map(|(reason, exit_status)| Outcome::Failed {
+            reason,
+            exit_status,
+            code: None
+        }),
         text().prop_map(|reason| Outcome::Refused { reason }),
         text().prop_map(|reason| Outcome::Unknown { reason }),
         text().prop_map(|reason| Outcome::Lost { reason }),

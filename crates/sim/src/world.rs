@@ -114,7 +114,7 @@ impl World {
     pub fn fate(&self, run: &RunId) -> (SignedDuration, Outcome) {
         let draw = draw(self.seed, &run.to_string());
         let takes = if draw.is_multiple_of(3) { 0 } else { (draw >> 8) % 5400 };
-        let failed = |reason: &str| Outcome::Failed { reason: reason.to_owned(), exit_status: Some(1) };
+        let failed = |reason: &str| Outcome::Failed { reason: reason.to_owned(), exit_status: Some(1), code: None };
         let outcome = match (draw >> 32) % 20 {
             0..=13 => Outcome::Succeeded,
             14..=17 => failed("exited with status 1"),

@@ -131,7 +131,7 @@ impl Bench {
         let ended = self.step(&mut going, |going| {
             let failed = scramble(going.run.as_ref().expect("it was dispatched").seq).is_multiple_of(100);
             let outcome = if failed {
-                Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1) }
+                Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1), code: None }
             } else {
                 Outcome::Succeeded
             };

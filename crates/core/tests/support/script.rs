@@ -444,7 +444,7 @@ fn report(world: &mut World, words: &mut Script) -> Said {
         "deferred" => Report::Deferred { reason },
         "never-started" => Report::NeverStarted,
         "succeeded" => Report::Ended { outcome: Outcome::Succeeded },
-        "failed" => Report::Ended { outcome: Outcome::Failed { reason, exit_status: None } },
+        "failed" => Report::Ended { outcome: Outcome::Failed { reason, exit_status: None, code: None } },
         "refused" => Report::Ended { outcome: Outcome::Refused { reason } },
         "unknown" => Report::Ended { outcome: Outcome::Unknown { reason } },
         "lost" => Report::Ended { outcome: Outcome::Lost { reason } },

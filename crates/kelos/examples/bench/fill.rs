@@ -97,7 +97,7 @@ impl Scribe {
     fn write(&mut self, id: SlotRef, at: Timestamp) {
         let failed = scramble(self.seq).is_multiple_of(100);
         let outcome = match failed {
-            true => Ended::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1) },
+            true => Ended::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1), code: None },
             false => Ended::Succeeded,
         };
         let before = match self.history {

@@ -191,7 +191,7 @@ fn the_clock_and_a_path_that_came_are_told_as_waits() {
 #[test]
 fn retries_and_their_back_off_are_on_the_path() {
     let mut log = Log::default();
-    let outcome = Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1) };
+    let outcome = Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1), code: None };
     log.plan(0, "w").look(0, "w", always()).start(0, "w", 1);
     log.happen(2, "w", SlotEvent::BackedOff { run: 1, outcome, due: minute(12) });
     log.happen(12, "w", SlotEvent::BackoffEnded).look(12, "w", always()).happen(
@@ -222,7 +222,7 @@ fn what_was_there_before_a_rerun_does_not_count() {
 #[test]
 fn what_keeps_a_slot_from_ending_leads_to_who_must_act() {
     let mut log = Log::default();
-    let outcome = Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1) };
+    let outcome = Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1), code: None };
     log.plan(0, "up").look(0, "up", always()).start(0, "up", 1);
     log.happen(5, "up", SlotEvent::Failed { run: 1, outcome });
     log.plan(0, "mid").look(0, "mid", success("up", Some(SlotState::Failed)));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kelos_model::jobs::shown;
 use kelos_model::run::Report;
-use kelos_model::{Outcome, RunId};
+use kelos_model::{FailureCode, Outcome, RunId};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
@@ -140,12 +140,17 @@ async fn report_end(launcher: &Launcher, run: &RunId, exit: Exit, reports: &Repo
 }
 
 pub(crate) fn outcome_of(exit: Exit) -> Outcome {
-    let failed = |reason: String, exit_status| Outcome::Failed { reason, exit_status };
+    let failed = |reason: String, exit_status, code| Outcome::Failed { reason, exit_status, code };
     match exit.outcome {
         local::Outcome::Exited { code: 0 } => Outcome::Succeeded,
-        local::Outcome::Exited { code } => failed(format!("exited with status {code}"), Some(code)),
-        local::Outcome::Signalled { signal } => failed(format!("ended by signal {signal}"), None),
-        local::Outcome::TimedOut => failed("took longer than its timeout allows and was ended".to_owned(), None),
+        local::Outcome::Exited { code } => failed(format!("exited with status {code}"), Some(code), None),
+        local::Outcome::Signalled { signal } => {
+            failed(format!("ended by signal {signal}"), None, Some(FailureCode::SIGNAL))
+        }
+        local::Outcome::TimedOut => {
+            let reason = "took longer than its timeout allows and was ended".to_owned();
+            failed(reason, None, Some(FailureCode::TIMED_OUT))
+        }
         local::Outcome::Killed => Outcome::Killed,
         local::Outcome::FailedToStart { error } => Outcome::Refused { reason: error },
         local::Outcome::Unknown { why } => Outcome::Unknown { reason: why },

@@ -93,7 +93,7 @@ impl Entry {
             SlotState::Running => None,
             SlotState::Succeeded => Some(Outcome::Succeeded),
             SlotState::Killed => Some(Outcome::Killed),
-            _ => Some(Outcome::Failed { reason: "it failed in Celos".to_owned(), exit_status: None }),
+            _ => Some(Outcome::Failed { reason: "it failed in Celos".to_owned(), exit_status: None, code: None }),
         };
         Some(Run {
             id: RunId { slot: id.clone(), number: slot.last_run },

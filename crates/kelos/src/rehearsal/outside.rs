@@ -434,7 +434,7 @@ fn outcome_of(fake: &FakeRun, number: u32) -> Outcome {
         return Outcome::Unknown { reason: reason() };
     }
     match number <= fake.fails {
-        true => Outcome::Failed { reason: reason(), exit_status: None },
+        true => Outcome::Failed { reason: reason(), exit_status: None, code: None },
         false => Outcome::Succeeded,
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kelos_core::Input;
 use kelos_model::run::Report;
-use kelos_model::{Outcome, RunId};
+use kelos_model::{FailureCode, Outcome, RunId};
 use tokio::runtime::Handle as Runtime;
 
 use super::disk;
@@ -97,12 +97,12 @@ impl RealRuns {
         self.executor.cancel(&run, None, reports);
         end_of(&hear, GRACE)?;
         let reason = format!("it took longer than {} s, and a test does not wait longer", PATIENCE.as_secs());
-        Ok(Outcome::Failed { reason, exit_status: None })
+        Ok(Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::TIMED_OUT) })
     }
 
     /// A failure with the end of what the command said.
     fn with_last_words(&self, run: &RunId, outcome: Outcome) -> Outcome {
-        let Outcome::Failed { reason, exit_status } = outcome else { return outcome };
+        let Outcome::Failed { reason, exit_status, code } = outcome else { return outcome };
         let dir = self.launcher.dirs().path(&run_ref(run));
         let said = local::log_len(&dir).and_then(|length| {
             let from = length.saturating_sub(LAST_WORDS as u64);
@@ -110,7 +110,7 @@ impl RealRuns {
         });
         let said = said.map(|chunk| String::from_utf8_lossy(&chunk.bytes).trim().to_owned()).unwrap_or_default();
         let reason = if said.is_empty() { reason } else { format!("{reason}; its output ends with: {said}") };
-        Outcome::Failed { reason, exit_status }
+        Outcome::Failed { reason, exit_status, code }
     }
 
     /// The run with its working folder in the test's own.

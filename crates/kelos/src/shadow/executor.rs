@@ -58,7 +58,7 @@ impl ShadowExecutor {
 
 /// How a run ended, if it did.
 fn outcome(record: &Record, retries: u32) -> Option<Outcome> {
-    let failed = || Outcome::Failed { reason: "it failed in Celos".to_owned(), exit_status: None };
+    let failed = || Outcome::Failed { reason: "it failed in Celos".to_owned(), exit_status: None, code: None };
     match record.status {
         Status::Success => Some(Outcome::Succeeded),
         Status::Failure => Some(failed()),

@@ -140,7 +140,7 @@ fn missing(looked_at: Timestamp) -> Reason {
 }
 
 fn failure() -> Outcome {
-    Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3) }
+    Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3), code: None }
 }
 
 fn told(rows: &[Stuck]) -> Vec<(Kind, String, usize, i64)> {

@@ -239,7 +239,7 @@ fn what_a_person_fired_and_what_is_tried_again() {
                 expires at 2026-11-22T10:00Z";
     assert_eq!(world.why(&id, None).headline.replace(".001", ""), held.replace(".001", ""));
     world.report(&slot("10:00:00"), 1, Report::Started { external_id: "x1".to_owned() });
-    let outcome = Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3) };
+    let outcome = Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3), code: None };
     world.report(&slot("10:00:00"), 1, Report::Ended { outcome }).at("10:01:00");
     let why = world.why(&slot("10:00:00"), None);
     assert_eq!((why.state, why.runs.len()), (Some(SlotState::Dispatched), 2));

@@ -8,8 +8,8 @@ mod support;
 use std::time::Duration;
 
 use kelos::executor::{Executor as _, OozieWaits};
-use kelos::model::Outcome;
 use kelos::model::run::Report;
+use kelos::model::{FailureCode, Outcome};
 use serde_json::json;
 
 use stub::{Mood, Stub, value_of};
@@ -310,7 +310,10 @@ fn a_failed_job_says_which_action_failed_and_why() {
             r#"[{"name": "count", "status": "ERROR", "errorCode": "JA018", "errorMessage": "Output exists"}]"#;
         stub.all_become("KILLED", actions);
         let reason = "action \"count\" of Oozie job 0000001-stub-W failed: JA018: Output exists".to_owned();
-        assert_eq!(heard.end(&run(1)).await, Outcome::Failed { reason, exit_status: None });
+        assert_eq!(
+            heard.end(&run(1)).await,
+            Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::REPORTED) }
+        );
     });
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn because(answer: Answer) -> Reason {
 /// One event of each kind, about a run of the given number where it is about a run.
 pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
     let explanation = because(Answer::NotYet);
-    let outcome = Outcome::Failed { reason: "why".to_owned(), exit_status: Some(3) };
+    let outcome = Outcome::Failed { reason: "why".to_owned(), exit_status: Some(3), code: None };
     let backfill = BackfillId::new("b").unwrap();
     let events = vec![
         SlotEvent::planned(Origin::Schedule, 0),

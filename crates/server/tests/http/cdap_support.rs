@@ -195,7 +195,9 @@ impl Cdap {
         for (run, reports) in all {
             let outcome = match succeeded {
                 true => Outcome::Succeeded,
-                false => Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3) },
+                false => {
+                    Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3), code: None }
+                }
             };
             reports.run(&run, Report::Ended { outcome });
         }

@@ -148,7 +148,7 @@ async fn a_slot_tells_its_whole_story() {
             json!({
                 "workflow": "w", "time": "2015-09-13T15:00:00.000Z", "number": 1, "state": "failed", "executor": "oozie",
                 "externalId": "0000001-oozie-W", "dispatchedAt": NOW, "startedAt": NOW, "endedAt": NOW,
-                "outcome": { "result": "failed", "text": "exited with status 3", "exitStatus": 3 }
+                "outcome": { "result": "failed", "code": "exit-status", "text": "exited with status 3", "exitStatus": 3 }
             })
         );
     }

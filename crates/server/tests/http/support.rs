@@ -249,7 +249,7 @@ impl Server {
         let reports = self.runs.0.lock().unwrap().remove(&run).expect("a run that goes on");
         let outcome = match succeeded {
             true => Outcome::Succeeded,
-            false => Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3) },
+            false => Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3), code: None },
         };
         reports.run(&run, Report::Ended { outcome });
         self.until(|server| {

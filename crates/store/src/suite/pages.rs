@@ -23,7 +23,9 @@ fn populate(store: &mut dyn Journal, lease: Lease) -> World {
             let id = slot_at(name, if hours % 7 == 3 { 200 - hours } else { hours });
             match draw.below(6) {
                 0 => drop(world.plan(&id)),
-                1 => drop(world.run_to(&id, Outcome::Failed { reason: "1".to_owned(), exit_status: Some(1) })),
+                1 => drop(
+                    world.run_to(&id, Outcome::Failed { reason: "1".to_owned(), exit_status: Some(1), code: None }),
+                ),
                 2 => {
                     world.plan(&id);
                     world.happen(&id, SlotEvent::TriggerMet { explanation: explanation("go") });

@@ -46,7 +46,7 @@ fn populate(world: &mut World, put_back: &[(i64, i64)]) {
             _ => Some(from + 15),
         };
         let outcome = match n % 5 {
-            0 => Outcome::Failed { reason: "1".to_owned(), exit_status: Some(1) },
+            0 => Outcome::Failed { reason: "1".to_owned(), exit_status: Some(1), code: None },
             _ => Outcome::Succeeded,
         };
         // Turned around, so that the order of slots is not that of runs.

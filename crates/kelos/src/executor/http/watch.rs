@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kelos_model::{Outcome, RunId};
+use kelos_model::{FailureCode, Outcome, RunId};
 use tokio::sync::Notify;
 
 use super::service::{self, Look};
@@ -103,7 +103,9 @@ impl<'a> Watch<'a> {
     fn outcome(&self, over: Look) -> Outcome {
         match over {
             Look::Done => Outcome::Succeeded,
-            Look::Failed(reason) if self.end == End::Unwanted => Outcome::Failed { reason, exit_status: None },
+            Look::Failed(reason) if self.end == End::Unwanted => {
+                Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::REPORTED) }
+            }
             _ => Outcome::Killed,
         }
     }
@@ -150,7 +152,7 @@ impl<'a> Watch<'a> {
         }
         if self.end == End::Unwanted {
             let reason = "took longer than its timeout allows".to_owned();
-            return Outcome::Failed { reason, exit_status: None };
+            return Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::TIMED_OUT) };
         }
         Outcome::Killed
     }

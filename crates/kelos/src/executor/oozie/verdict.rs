@@ -1,6 +1,6 @@
 //! What a job's status means for its run.
 
-use kelos_model::Outcome;
+use kelos_model::{FailureCode, Outcome};
 
 use super::rest::{Job, JobAction};
 
@@ -53,7 +53,7 @@ pub(super) fn outcome(id: &str, job: &Job, wanted: bool) -> Outcome {
     if let Some(url) = job.console_url.as_deref().filter(|url| is_shown(url)) {
         reason.push_str(&format!(" ({url})"));
     }
-    Outcome::Failed { reason, exit_status: None }
+    Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::REPORTED) }
 }
 
 /// The action that brought the job down: one that failed, rather than one that was killed along with it, and rather
@@ -109,7 +109,10 @@ mod tests {
         );
         let expected =
             "action \"count\" of Oozie job 7-W failed: JA018: Output exists, log: http://rm/1 (http://o/?job=7-W)";
-        assert_eq!(failed, Outcome::Failed { reason: expected.to_owned(), exit_status: None });
+        assert_eq!(
+            failed,
+            Outcome::Failed { reason: expected.to_owned(), exit_status: None, code: Some(FailureCode::REPORTED) }
+        );
     }
 
     /// What a real Oozie answered.
@@ -143,7 +146,10 @@ mod tests {
         let job = json!({"status": "KILLED", "actions": [
             {"name": "no-data", "status": "OK", "errorCode": "E0729", "errorMessage": "no data", "consoleUrl": "-"}]});
         let expected = "action \"no-data\" of Oozie job 7-W failed: E0729: no data";
-        assert_eq!(reason(job, false), Outcome::Failed { reason: expected.to_owned(), exit_status: None });
+        assert_eq!(
+            reason(job, false),
+            Outcome::Failed { reason: expected.to_owned(), exit_status: None, code: Some(FailureCode::REPORTED) }
+        );
     }
 
     #[test]
@@ -151,7 +157,10 @@ mod tests {
         let job = json!({"status": "KILLED", "actions": [{"name": "a", "status": "KILLED"}]});
         assert_eq!(reason(job.clone(), true), Outcome::Killed);
         let expected = "Oozie job 7-W was killed in Oozie";
-        assert_eq!(reason(job, false), Outcome::Failed { reason: expected.to_owned(), exit_status: None });
+        assert_eq!(
+            reason(job, false),
+            Outcome::Failed { reason: expected.to_owned(), exit_status: None, code: Some(FailureCode::REPORTED) }
+        );
     }
 
     #[test]

@@ -309,7 +309,7 @@ impl Desk {
         if refusals.is_some_and(|refusals| refusals >= START_REFUSALS) {
             let (oozie, job) = (item.oozie.clone(), item.job.clone());
             tokio::spawn(async move { oozie.act(&job, Action::Kill).await });
-            self.ended(item, Outcome::Failed { reason: why, exit_status: None });
+            self.ended(item, Outcome::Failed { reason: why, exit_status: None, code: None });
         } else {
             self.later(item, Some(why));
         }

@@ -43,6 +43,9 @@ pub(crate) struct RunDto {
 pub(crate) struct OutcomeDto {
     /// `succeeded`, `failed`, `refused` (it was never started), `killed`, `unknown`, or `lost`: as that, and it was begun for certain.
     result: &'static str,
+    /// The code, which stays the same: of a failure its kind (`exit-status`, `signal`, `timed-out`, `reported`, or `failed` where no more is
+    /// known), else as `result`. Others may come.
+    code: String,
     /// In words.
     text: String,
     /// The exit status, where there was one other than 0.
@@ -52,7 +55,7 @@ pub(crate) struct OutcomeDto {
 
 impl From<Outcome> for OutcomeDto {
     fn from(outcome: Outcome) -> OutcomeDto {
-        let text = outcome.to_string();
+        let (code, text) = (outcome.code().to_owned(), outcome.to_string());
         let (result, exit_status) = match outcome {
             Outcome::Succeeded => ("succeeded", None),
             Outcome::Failed { exit_status, .. } => ("failed", exit_status),
@@ -61,7 +64,7 @@ impl From<Outcome> for OutcomeDto {
             Outcome::Unknown { .. } => ("unknown", None),
             Outcome::Lost { .. } => ("lost", None),
         };
-        OutcomeDto { result, text, exit_status }
+        OutcomeDto { result, code, text, exit_status }
     }
 }
 

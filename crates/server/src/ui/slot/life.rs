@@ -152,7 +152,7 @@ mod tests {
     fn stretches_go_from_state_to_state_and_leave_out_what_is_over() {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let slot = SlotRef::at(WorkflowId::new("w").unwrap(), at(0));
-        let failed = Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3) };
+        let failed = Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3), code: None };
         let explanation = Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always);
         let reopened = SlotEvent::Reopened { by: Actor::person("me"), reason: None, priority: 0, backfill: None };
         let events = [
