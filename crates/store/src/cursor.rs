@@ -3,31 +3,32 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
-use kelos_model::SlotKey;
+use kelos_model::{SlotKey, WorkflowId};
 
 use crate::contract::StoreError;
 use crate::queries::{Cursor, Order, Paging};
 
-/// A slot's place in the listing of all slots: newest time first, then by the order in which the store
-/// met the workflows, then by what is left of the key.
+/// A slot's place in the listing of all slots: newest time first, then by the name of the workflow, then by what is left of
+/// the key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SlotPlace {
     /// The slot's time, in milliseconds.
     pub(crate) at: Reverse<i64>,
-    /// The number that the store gave to the workflow.
-    pub(crate) workflow: i64,
+    /// The name of its workflow.
+    pub(crate) workflow: WorkflowId,
     /// [`beyond_time`] of its key.
     pub(crate) key: String,
 }
 
 impl SlotPlace {
-    pub(crate) fn new(workflow: i64, key: &SlotKey) -> Self {
+    pub(crate) fn new(workflow: WorkflowId, key: &SlotKey) -> Self {
         let at = Reverse(key.scheduled_at().as_millisecond());
         Self { at, workflow, key: beyond_time(key).to_owned() }
     }
 
     pub(crate) fn cursor(&self) -> Cursor {
-        format!("{}.{}.{}", self.at.0, self.workflow, self.key)
+        let workflow = self.workflow.as_str();
+        format!("{}.{}.{workflow}{}", self.at.0, workflow.len(), self.key)
     }
 
     pub(crate) fn parse(cursor: &str) -> Result<Self, StoreError> {
@@ -37,8 +38,9 @@ impl SlotPlace {
     fn read(cursor: &str) -> Option<Self> {
         let mut parts = cursor.splitn(3, '.');
         let at = Reverse(parts.next()?.parse().ok()?);
-        let workflow = parts.next()?.parse().ok()?;
-        Some(Self { at, workflow, key: parts.next()?.to_owned() })
+        let length = parts.next()?.parse().ok()?;
+        let (workflow, key) = parts.next()?.split_at_checked(length)?;
+        Some(Self { at, workflow: WorkflowId::new(workflow).ok()?, key: key.to_owned() })
     }
 }
 
@@ -105,11 +107,14 @@ mod tests {
 
     #[test]
     fn a_place_reads_back_and_nonsense_is_named() {
-        for (at, workflow, key) in [(0, 1, ""), (-5, 7, ""), (1_700_000_000_000, 2, "a.b.c")] {
+        for (at, workflow, key) in [(0, "a", ""), (-5, "App.b", ""), (1_700_000_000_000, "7.é~-", "a.b.ü")] {
+            let workflow = WorkflowId::new(workflow).unwrap();
             let place = SlotPlace { at: Reverse(at), workflow, key: key.to_owned() };
             assert_eq!(SlotPlace::parse(&place.cursor()).unwrap(), place);
         }
-        for nonsense in ["", "1", "1.2", "x.2.", "1.y.", "99999999999999999999.1."] {
+        for nonsense in
+            ["", "1", "1.2", "x.1.a", "1.y.a", "1.0.", "1.2.a", "1.1.é", "1.-1.a", "99999999999999999999.1.a"]
+        {
             let words = SlotPlace::parse(nonsense).unwrap_err().to_string();
             assert_eq!(words, format!("read on from \"{nonsense}\": expected the `next` of an earlier page"));
         }

@@ -155,7 +155,7 @@ impl State {
         let mut slot = row.slot.clone();
         slot.since = in_millis(slot.since);
         slot.due = slot.due.map(in_millis);
-        self.slots[number].insert(place(number, &row.id.key), (row.id.key.clone(), slot));
+        self.slots[number].insert(place(&row.id), (row.id.key.clone(), slot));
     }
 
     pub(super) fn last_seq(&self) -> u64 {
@@ -190,7 +190,7 @@ impl State {
 
     pub(super) fn slot(&self, id: &SlotRef) -> Option<&Slot> {
         let number = self.number(&id.workflow)?;
-        self.slots[number].get(&place(number, &id.key)).map(|(_, slot)| slot)
+        self.slots[number].get(&place(id)).map(|(_, slot)| slot)
     }
 
     pub(super) fn recall(&self, recall: &Recall) -> Vec<SlotRow> {
@@ -244,8 +244,8 @@ pub(super) fn corrupt(what: String) -> StoreError {
     StoreError::Corrupt { place: "the memory".to_owned(), what }
 }
 
-fn place(number: usize, key: &SlotKey) -> SlotPlace {
-    SlotPlace::new(number as i64, key)
+fn place(id: &SlotRef) -> SlotPlace {
+    SlotPlace::new(id.workflow.clone(), &id.key)
 }
 
 /// Whose event it is.

@@ -112,7 +112,7 @@ pub(super) fn slot_tallies(
     tallies.by_workflow().into_iter().map(named).collect()
 }
 
-fn with_slots(conn: &Connection) -> Result<Vec<i64>, Fault> {
+pub(super) fn with_slots(conn: &Connection) -> Result<Vec<i64>, Fault> {
     let mut statement = conn.prepare_cached("SELECT id FROM workflows WHERE slots > 0")?;
     let found = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(found)

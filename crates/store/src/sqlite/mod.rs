@@ -18,6 +18,7 @@ mod reader;
 mod rows;
 mod run_pages;
 mod schema;
+mod slot_walk;
 #[cfg(test)]
 mod tests;
 mod turns;

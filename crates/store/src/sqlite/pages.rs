@@ -3,24 +3,25 @@
 use std::cmp::Reverse;
 
 use kelos_model::{SlotRef, SlotState};
-use rusqlite::{Connection, Row, ToSql};
+use rusqlite::{Connection, Row};
 
 use super::fault::Fault;
-use super::rows::{Names, SLOT, STATE, column, read_place, read_slot_state, slot_state};
+use super::rows::{Names, SLOT, STATE, column, slot_state};
+use super::slot_walk::SlotWalk;
 use crate::contract::SlotRow;
 use crate::cursor::{SlotPlace, Span};
 use crate::queries::{Order, Page, Paging, SlotFilter};
 
 /// How many rows a page may look at and pass over.
-const PASSED_OVER: usize = 4_000;
+pub(super) const PASSED_OVER: usize = 4_000;
 
 /// An index, and the condition under which it holds what is sought, in listing order.
 #[derive(Debug)]
-struct Road {
-    index: &'static str,
+pub(super) struct Road {
+    pub(super) index: &'static str,
     /// SQL that ends in "AND ", with numbers and `?1` for text.
-    prefix: String,
-    text: Option<String>,
+    pub(super) prefix: String,
+    pub(super) text: Option<String>,
 }
 
 impl Road {
@@ -95,8 +96,18 @@ impl<K: Ord + Clone, T> Found<K, T> {
         self.rows.len() >= self.enough || self.stopped.is_some()
     }
 
+    /// How many rows are still sought.
+    pub(super) fn room(&self) -> usize {
+        self.enough.saturating_sub(self.rows.len())
+    }
+
     pub(super) fn pass_over(&mut self, place: K) {
-        self.passed_over += 1;
+        self.pass_over_many(1, place);
+    }
+
+    /// Passes over rows of which none comes after a place.
+    pub(super) fn pass_over_many(&mut self, many: usize, place: K) {
+        self.passed_over += many;
         if self.passed_over >= PASSED_OVER {
             self.stopped = Some(place);
         }
@@ -148,8 +159,8 @@ impl<T> Found<Reverse<u64>, T> {
 
 /// How much of a slot is read: the columns, which start with those of [`STATE`], and what is made of them.
 pub(super) struct Depth<T> {
-    columns: &'static str,
-    read: fn(&Names, &Row<'_>) -> Result<T, Fault>,
+    pub(super) columns: &'static str,
+    pub(super) read: fn(&Names, &Row<'_>) -> Result<T, Fault>,
 }
 
 /// All of it.
@@ -173,10 +184,8 @@ pub(super) fn slots<T>(
     };
     let mut roads = Vec::new();
     for road in slot_roads(conn, filter, workflow)? {
-        let mut found = Found::new(paging);
-        let mut walk = SlotWalk { conn, names, depth, filter, workflow, road: &road, found: &mut found };
-        walk.walk(after.as_ref())?;
-        roads.push(found);
+        let (after, found) = (after.as_ref(), Found::new(paging));
+        roads.push(SlotWalk { conn, names, depth, filter, workflow, road: &road, after, found }.walk()?);
     }
     Ok(Found::page(roads, paging, SlotPlace::cursor))
 }
@@ -194,73 +203,5 @@ pub(super) fn known_workflow(names: &Names, name: Option<&kelos_model::WorkflowI
     match name {
         None => Some(None),
         Some(name) => names.number(name).map(Some),
-    }
-}
-
-struct SlotWalk<'a, T> {
-    conn: &'a Connection,
-    names: &'a Names,
-    depth: &'a Depth<T>,
-    filter: &'a SlotFilter,
-    workflow: Option<i64>,
-    road: &'a Road,
-    found: &'a mut Found<SlotPlace, T>,
-}
-
-impl<T> SlotWalk<'_, T> {
-    /// First the rest of the time at which the page before ended, then all times beyond: both are one
-    /// stretch of the index each.
-    fn walk(&mut self, after: Option<&SlotPlace>) -> Result<(), Fault> {
-        let (mut start, mut end) = bounds(self.filter);
-        let (beyond, by_time, by_name) = match self.found.order() {
-            Order::Newest => (">", " DESC", "workflow, key"),
-            Order::Oldest => ("<", "", "workflow DESC, key DESC"),
-        };
-        if let Some(SlotPlace { at: Reverse(at), workflow, key }) = after {
-            if (start..end).contains(at) {
-                let rest = format!("scheduled_at = ?2 AND (workflow, key) {beyond} (?3, ?4) ORDER BY {by_name}");
-                self.stretch(&rest, &[at, workflow, key])?;
-            }
-            match self.found.order() {
-                Order::Newest => end = end.min(*at),
-                Order::Oldest => start = start.max(at.saturating_add(1)),
-            }
-        }
-        let others = format!("scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY scheduled_at{by_time}, {by_name}");
-        self.stretch(&others, &[&start, &end])
-    }
-
-    fn stretch(&mut self, condition: &str, values: &[&dyn ToSql]) -> Result<(), Fault> {
-        if self.found.is_full() {
-            return Ok(());
-        }
-        let Road { index, prefix, text } = self.road;
-        let columns = self.depth.columns;
-        let collecting = if self.filter.collecting { "collected IS NOT NULL AND state < 6 AND " } else { "" };
-        let sql = format!("SELECT {columns} FROM slots {index} WHERE {prefix}{collecting}{condition}");
-        let mut statement = self.conn.prepare_cached(&sql)?;
-        if let Some(text) = text {
-            statement.raw_bind_parameter(1, text)?;
-        }
-        for (index, value) in values.iter().enumerate() {
-            statement.raw_bind_parameter(2 + index, value)?;
-        }
-        let mut rows = statement.raw_query();
-        while !self.found.is_full() {
-            let Some(row) = rows.next()? else { break };
-            if self.passes(row)? {
-                self.found.rows.push((read_place(row)?, (self.depth.read)(self.names, row)?));
-            } else {
-                self.found.pass_over(read_place(row)?);
-            }
-        }
-        Ok(())
-    }
-
-    fn passes(&self, row: &Row<'_>) -> Result<bool, Fault> {
-        let states = &self.filter.states;
-        let right_state = states.is_empty() || states.contains(&read_slot_state(row, 3)?);
-        let right_workflow = self.workflow.is_none_or(|workflow| row.get(1) == Ok(workflow));
-        Ok(right_state && right_workflow)
     }
 }

@@ -200,6 +200,11 @@ impl Names {
         name.and_then(Option::as_ref).ok_or_else(|| Fault::Damaged(format!("workflow number {number} has no name")))
     }
 
+    /// Reads where a slot with the columns [`SLOT`] stands in the listing.
+    pub(super) fn read_place(&self, row: &Row<'_>) -> Rowed<SlotPlace> {
+        Ok(SlotPlace { at: Reverse(row.get(0)?), workflow: self.name(row.get(1)?)?.clone(), key: row.get(2)? })
+    }
+
     /// Reads a workflow's number, and a slot's time and rest of the key.
     fn read_ref(&self, row: &Row<'_>, workflow: usize, at: usize, beyond: usize) -> Rowed<SlotRef> {
         let name = self.name(row.get(workflow)?)?.clone();
@@ -310,11 +315,6 @@ fn slot_of(row: &Row<'_>) -> Rowed<Slot> {
         requested: row.get(17)?,
         asked_at: read_moment_if_any(row, 18)?,
     })
-}
-
-/// Reads where a slot with the columns [`SLOT`] stands in the listing.
-pub(super) fn read_place(row: &Row<'_>) -> Rowed<SlotPlace> {
-    Ok(SlotPlace { at: Reverse(row.get(0)?), workflow: row.get(1)?, key: row.get(2)? })
 }
 
 /// Reads the columns of [`WORKFLOW`]; `definition` gives what those of the definition say.

@@ -43,6 +43,7 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("a lease that ran out is taken", lead::a_lease_that_ran_out_is_taken),
         ("a stale lease writes nothing", lead::a_stale_lease_writes_nothing),
         ("slots are paged", pages::slots_are_paged),
+        ("many slots of one time are in order", pages::many_slots_of_one_time_are_in_order),
         ("slots are counted", pages::slots_are_counted),
         ("the oldest slots come first", pages::the_oldest_slots_come_first),
         ("slots are tallied", pages::slots_are_tallied),

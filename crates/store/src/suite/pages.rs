@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::{About, Columns, EventFilter, Journal, Lease, Paging, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use kelos_model::ranges::Range;
-use kelos_model::{Actor, BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotState, WorkflowId};
+use kelos_model::{
+    Actor, BackfillId, Event, EventRecord, Outcome, Run, RunState, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId,
+};
 
 use super::Place;
 use super::walk::{self, same};
 use super::world::{Draw, World, explanation, hour, lead, named, slot_at};
 
 const LIMITS: [usize; 5] = [1, 2, 7, 100, 10_000];
-const NAMES: [&str; 5] = ["e", "d", "a", "c", "b"];
+/// Names that a store meets in another order than they have.
+const NAMES: [&str; 5] = ["é 2.1", "d~%&.7", "-1.\"a'", "c", "B"];
 
 /// Some 300 slots in all kinds of states, several of each time, in turns of some size.
 fn populate(store: &mut dyn Journal, lease: Lease) -> World {
@@ -45,6 +48,30 @@ fn populate(store: &mut dyn Journal, lease: Lease) -> World {
         world.commit(store, lease);
     }
     world
+}
+
+/// More jobs, which all have one time, than anybody would put in order at once.
+pub(super) fn many_slots_of_one_time_are_in_order(place: &mut dyn Place) {
+    let mut store = place.open();
+    let lease = lead(&mut *store);
+    let mut world = World::default();
+    for name in ["z", "a", "m"] {
+        for number in 0..1_700 {
+            let job = SlotKey::Job(format!("{number}.{name}").into());
+            world.plan(&SlotRef::new(named(name), job));
+        }
+    }
+    world.plan(&slot_at("a", -1));
+    world.run_to(&slot_at("z", 1), Outcome::Succeeded);
+    world.commit(&mut *store, lease);
+    let (reader, listed) = (store.reader(), world.listed());
+    for states in [vec![], vec![SlotState::Waiting], vec![SlotState::Waiting, SlotState::Succeeded]] {
+        let filter = SlotFilter { states, ..SlotFilter::default() };
+        let expected = listed.iter().filter(|row| slot_passes(&filter, row)).cloned().collect::<Vec<_>>();
+        for limit in [300, 1_700, 10_000] {
+            same(&walk::slots(&*reader, &filter, limit), &expected, format_args!("{filter:?} by {limit}"));
+        }
+    }
 }
 
 fn slot_filters() -> Vec<SlotFilter> {

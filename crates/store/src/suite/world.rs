@@ -46,14 +46,12 @@ pub(super) struct World {
     pub(super) runs: BTreeMap<u64, Run>,
     /// The whole log.
     pub(super) events: Vec<EventRecord>,
-    /// Workflows in the order in which they were met.
-    pub(super) met: Vec<WorkflowId>,
+    /// Workflows that were named.
+    pub(super) met: BTreeSet<WorkflowId>,
     /// The turn under way, but for slots and runs.
     pub(super) turn: Commit,
     /// What the clock says, where it does not follow the log.
     pub(super) clock: Option<Timestamp>,
-    /// How many workflows had been met before the turn.
-    met_before: usize,
     changed_slots: BTreeSet<SlotRef>,
     changed_runs: BTreeSet<u64>,
 }
@@ -124,9 +122,7 @@ impl World {
     }
 
     fn meet(&mut self, name: &WorkflowId) {
-        if !self.met.contains(name) {
-            self.met.push(name.clone());
-        }
+        self.met.insert(name.clone());
     }
 
     /// Adds an event to the turn.
@@ -229,14 +225,8 @@ impl World {
     pub(super) fn take(&mut self) -> Commit {
         let mut commit = std::mem::take(&mut self.turn);
         commit.at = self.now();
-        // A store meets those that a turn defines first, whatever happened to the slots of others before.
-        let defined = |name: &WorkflowId| commit.workflows.iter().position(|row| row.id == *name);
-        self.met[self.met_before..].sort_by_key(|name| defined(name).unwrap_or(usize::MAX));
-        self.met_before = self.met.len();
         let slots = std::mem::take(&mut self.changed_slots);
         commit.slots = slots.into_iter().map(|id| SlotRow { slot: self.slots[&id].clone(), id }).collect();
-        // A store meets workflows in the order of the rows that name them; so does the world.
-        commit.slots.sort_by_key(|row| self.met.iter().position(|name| *name == row.id.workflow));
         commit.runs = std::mem::take(&mut self.changed_runs).into_iter().map(|seq| self.runs[&seq].clone()).collect();
         commit
     }
@@ -253,8 +243,8 @@ impl World {
         let mut rows: Vec<_> =
             self.slots.iter().map(|(id, slot)| SlotRow { id: id.clone(), slot: slot.clone() }).collect();
         rows.sort_by_key(|row| {
-            let met = self.met.iter().position(|name| *name == row.id.workflow);
-            (std::cmp::Reverse(row.id.key.scheduled_at()), met, row.id.key.clone())
+            let SlotRef { workflow, key } = &row.id;
+            (std::cmp::Reverse(key.scheduled_at()), workflow.clone(), key.clone())
         });
         rows
     }
