@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::{Config, Kill, Pause, Refusal, Rerun};
+use kelos::core::{Config, Kill, Pause, Refusal, Rerun, Resume};
 use kelos::engine::{self, AskError, EngineParts, Handle, Pace, Status};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::job::NoFunctions;
@@ -292,6 +292,12 @@ async fn a_second_server_on_the_same_database_stands_by_and_takes_over() {
     assert!(refused.contains("standby"), "{refused}");
     until(&first, "running", |handle| state(handle, "a", "2016-01-01T01:00Z") == Some(SlotState::Running)).await;
     assert_eq!(state(&second, "a", "2016-01-01T01:00Z"), Some(SlotState::Running), "a standby reads");
+    // Who follows a standby hears of what the leader does.
+    first.ask(&Actor::person("me"), Pause { workflow: named("a"), reason: None }).await.unwrap();
+    let is_paused = |handle: &Handle| handle.reader().workflow(&named("a")).unwrap().is_some_and(|row| row.paused);
+    until(&second, "paused", is_paused).await;
+    first.ask(&Actor::person("me"), Resume { workflow: named("a"), reason: None }).await.unwrap();
+    until(&second, "resumed", |handle| !is_paused(handle)).await;
     first.stop().await;
     second.watch_status().wait_for(|status| matches!(status, Status::Leading { .. })).await.unwrap();
     second.ask(&Actor::person("me"), Pause { workflow: named("a"), reason: None }).await.unwrap();

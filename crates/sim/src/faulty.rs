@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall};
-use kelos_store::{Commit, Journal, Lease, MemoryDisk, MemoryStore, Queries, SlotRow, Snapshot, StoreError};
+use kelos_store::{Commit, Journal, Lease, MemoryDisk, MemoryStore, Queries, SlotRow, Snapshot, StoreError, Watch};
 
 use crate::rng::Rng;
 
@@ -63,6 +63,10 @@ impl Journal for FaultyStore {
         }
         self.inner.commit(lease, commit)?;
         if self.fails() { Err(broken("hear that a turn was committed")) } else { Ok(()) }
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        self.inner.watch()
     }
 
     fn reader(&self) -> Arc<dyn Queries> {

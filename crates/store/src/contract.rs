@@ -147,6 +147,16 @@ impl Commit {
     }
 }
 
+/// Tells of turns, also of those that others commit: another process, another machine.
+pub trait Watch: Send {
+    /// The number of the last turn; 0 before the first. Costs next to nothing where none came since it was asked last, so that
+    /// it may be asked often.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn last_turn(&mut self) -> Result<u64, StoreError>;
+}
+
 /// The leader's side. Synchronous, owned by one thread.
 pub trait Journal: Send {
     /// Takes or renews the right to write. None while somebody else holds it. Taking it anew gives a
@@ -193,6 +203,12 @@ pub trait Journal: Send {
     /// [`StoreError::Deposed`] when the lease is stale, [`StoreError::Corrupt`] when the events do not
     /// follow the log; otherwise when the medium fails. In each case nothing was written.
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError>;
+
+    /// Tells of turns, whoever commits them.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError>;
 
     /// A reader of the same data, for any number of threads.
     fn reader(&self) -> Arc<dyn Queries>;

@@ -13,7 +13,7 @@ pub mod sqlite;
 pub mod suite;
 mod tally;
 
-pub use contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError};
+pub use contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, Watch};
 pub use memory::{MemoryDisk, MemoryStore};
 pub use queries::{
     About, BackfillFilter, CLOCK_SLACK_MILLIS, Cursor, EventFilter, Order, PENDING, Page, Paging, PastDefinition,

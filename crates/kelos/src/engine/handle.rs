@@ -88,7 +88,7 @@ impl Handle {
         self.shown.status.subscribe()
     }
 
-    /// Changes with each commit.
+    /// Changes with each commit; on a standby with those of the leader, as soon as it hears of them.
     #[must_use]
     pub fn watch_commits(&self) -> watch::Receiver<u64> {
         self.shown.commits.subscribe()

@@ -155,11 +155,21 @@ impl Leader {
 
     /// Waits for the lease. An inner error is the word to stop.
     fn stand_by(&mut self) -> Result<Result<Lease, Option<oneshot::Sender<()>>>, StoreError> {
+        let mut heard = None;
+        let mut watch = None;
         loop {
             if let Some(lease) = self.take_lease()? {
                 return Ok(Ok(lease));
             }
             self.show(Status::Standby);
+            let watch = match &mut watch {
+                Some(watch) => watch,
+                None => watch.insert(self.parts.store.watch()?),
+            };
+            let last = watch.last_turn()?;
+            if heard.replace(last) != Some(last) {
+                self.tell_of_commit();
+            }
             if let Some(done) = self.idle(TRY_AGAIN) {
                 return Ok(Err(Some(done)));
             }
@@ -354,10 +364,15 @@ impl Leader {
         let acted = turns.turn(&mut *self.parts.store, now, inputs)?;
         self.perform(acted.commands);
         if acted.events > 0 {
-            self.shown.commits.send_modify(|commits| *commits += 1);
+            self.tell_of_commit();
         }
         self.stepping.finish_if_quiet();
         Ok(())
+    }
+
+    /// Whoever follows hears that there is more to read.
+    fn tell_of_commit(&self) {
+        self.shown.commits.send_modify(|commits| *commits += 1);
     }
 
     /// The moment of a turn: the machine's, or the latest step's.

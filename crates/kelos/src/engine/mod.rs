@@ -126,7 +126,7 @@ pub(crate) enum Message {
 /// What the engine's thread shows to the outside.
 pub(crate) struct Shown {
     pub(crate) status: watch::Sender<Status>,
-    /// Grows with each commit: followers read on from the log.
+    /// Grows with each commit, also with those of another process that leads: followers read on from the log.
     pub(crate) commits: watch::Sender<u64>,
     /// The moment of the latest step, where the engine is stepped.
     pub(crate) stepped_at: RwLock<Option<Timestamp>>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall, Run, Slot};
-use kelos_store::{Commit, Journal, Lease, MemoryStore, Queries, SlotRow, Snapshot, StoreError};
+use kelos_store::{Commit, Journal, Lease, MemoryStore, Queries, SlotRow, Snapshot, StoreError, Watch};
 
 use super::stage::Past;
 
@@ -58,6 +58,10 @@ impl Journal for PastStore {
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
         self.inner.commit(lease, commit)
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        self.inner.watch()
     }
 
     fn reader(&self) -> Arc<dyn Queries> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::{FactKey, Run};
 
-use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError};
+use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, Watch};
 use crate::queries::Queries;
 use kelos_model::Recall;
 use state::State;
@@ -94,8 +94,18 @@ impl Journal for MemoryStore {
         self.disk.state().commit(lease, commit)
     }
 
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(Box::new(self.disk.clone()))
+    }
+
     fn reader(&self) -> Arc<dyn Queries> {
         Arc::new(self.disk.clone())
+    }
+}
+
+impl Watch for MemoryDisk {
+    fn last_turn(&mut self) -> Result<u64, StoreError> {
+        Ok(self.state().turns.last().map_or(0, |turn| turn.turn))
     }
 }
 

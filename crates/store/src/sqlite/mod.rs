@@ -24,6 +24,7 @@ mod tests;
 mod turns;
 mod verify;
 mod wal;
+mod watch;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -32,11 +33,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::{FactKey, Run};
 
-use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError};
+use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, Watch};
 use crate::queries::Queries;
 use kelos_model::Recall;
 use leader::{Leadership, Term};
 use reader::SqliteReader;
+use watch::FileWatch;
 use writer::Writer;
 
 /// The store in a SQLite file.
@@ -163,6 +165,11 @@ impl Journal for SqliteStore {
         let log_end = self.told("write to", outcome)?;
         self.leadership.committed(lease, commit.events.last().map(|record| record.seq), log_end);
         Ok(())
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        let watch = FileWatch::new(self.reader.path(), Arc::clone(&self.place));
+        self.told("watch", watch).map(|watch| Box::new(watch) as Box<dyn Watch>)
     }
 
     fn reader(&self) -> Arc<dyn Queries> {

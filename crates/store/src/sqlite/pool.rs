@@ -1,6 +1,6 @@
 //! A few connections that only read, opened when they are wanted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
@@ -24,6 +24,10 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, idle: Mutex::default(), names: Mutex::default(), frozen: None }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Another pool of the same data, as it is now.

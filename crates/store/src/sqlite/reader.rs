@@ -1,7 +1,7 @@
 //! Everything that is read.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use kelos_model::workflow::{Backfill, WorkflowRow};
@@ -44,6 +44,10 @@ pub(super) struct SqliteReader {
 impl SqliteReader {
     pub(super) fn new(path: PathBuf, place: Arc<str>) -> Self {
         Self { pool: Pool::new(path), place, definitions: Definitions::default(), damage: OnceLock::new() }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.pool.path()
     }
 
     fn read<T>(&self, what: &str, read: impl FnOnce(&Connection, &Names) -> Result<T, Fault>) -> Result<T, StoreError> {

@@ -62,6 +62,7 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("digests tell histories apart", turns::digests_tell_histories_apart),
         ("a refusal leaves no turn", turns::a_refusal_leaves_no_turn),
         ("turns go on under the next leader", turns::turns_go_on_under_the_next_leader),
+        ("turns of others are heard of", turns::turns_of_others_are_heard_of),
         ("a frozen reader sees one turn", turns::a_frozen_reader_sees_one_turn),
         ("nonsense is no cursor", pages::nonsense_is_no_cursor),
     ];

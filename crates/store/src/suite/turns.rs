@@ -1,6 +1,6 @@
 //! Each turn leaves a record, and the records hang together.
 
-use crate::{Commit, Digest, Lease, Paging, Queries, TurnRecord};
+use crate::{Commit, Digest, EventFilter, Lease, Paging, Queries, TurnRecord};
 use kelos_model::{Actor, Outcome, SlotEvent};
 use serde_json::json;
 
@@ -139,4 +139,36 @@ pub(super) fn a_frozen_reader_sees_one_turn(place: &mut dyn Place) {
     assert_eq!(chained(&*frozen).len(), 1);
     assert_eq!(frozen.workflows(None).unwrap(), []);
     assert_eq!(frozen.frozen().unwrap().last_seq().unwrap(), 5);
+}
+
+/// Whoever watches hears of turns, whether they are of the same store or of another one on the same data.
+pub(super) fn turns_of_others_are_heard_of(place: &mut dyn Place) {
+    let mut leader = place.open();
+    let lease = lead(&mut *leader);
+    let other = place.open();
+    let mut watches = [leader.watch().unwrap(), other.watch().unwrap()];
+    let mut all_hear = |expected: u64| {
+        for watch in &mut watches {
+            // The second look is one at which nothing has come.
+            assert_eq!((watch.last_turn().unwrap(), watch.last_turn().unwrap()), (expected, expected));
+        }
+    };
+    all_hear(0);
+    let mut world = World::default();
+    for turn in 1..4 {
+        world.plan(&slot_at("a", turn as i64));
+        world.commit(&mut *leader, lease);
+        all_hear(turn);
+    }
+    leader.commit(lease, &Commit::default()).unwrap();
+    all_hear(3);
+    leader.release(lease).unwrap();
+    drop(leader);
+    all_hear(3);
+    let mut next = place.open();
+    let lease = lead(&mut *next);
+    world.plan(&slot_at("a", 9));
+    world.commit(&mut *next, lease);
+    all_hear(4);
+    assert_eq!(other.reader().events(&EventFilter::default(), Paging::newest(1)).unwrap().rows[0].seq, 4);
 }
