@@ -1,22 +1,20 @@
 //! An ordered map for millions of small entries. What comes in ascending order fills its blocks, where a B-tree leaves them
 //! half empty; an entry in the midst moves no more than its block.
 
-use std::collections::BTreeMap;
-
 /// The most entries of a block.
 const BLOCK: usize = 64;
 
 /// A map from small keys to small values, in the order of the keys.
 #[derive(Debug, Clone)]
 pub(crate) struct DenseMap<K, V> {
-    /// Blocks of entries, none empty, each by a key that is not larger than its own and larger than all before.
-    blocks: BTreeMap<K, Vec<(K, V)>>,
+    /// Blocks of entries, none empty, in order. Each has a name, which is not larger than its keys, and larger than all before.
+    blocks: Vec<(K, Vec<(K, V)>)>,
     len: usize,
 }
 
 impl<K, V> Default for DenseMap<K, V> {
     fn default() -> Self {
-        DenseMap { blocks: BTreeMap::new(), len: 0 }
+        DenseMap { blocks: Vec::new(), len: 0 }
     }
 }
 
@@ -30,21 +28,32 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
         self.len == 0
     }
 
+    /// The block that has a key, if any has it.
+    fn block_of(&self, key: &K) -> Option<usize> {
+        self.blocks.partition_point(|(name, _)| name <= key).checked_sub(1)
+    }
+
+    /// Where an entry stands: its block, and its place in that.
+    fn find(&self, key: &K) -> Option<(usize, usize)> {
+        let block = self.block_of(key)?;
+        let (_, entries) = self.blocks.get(block)?;
+        Some((block, entries.binary_search_by(|(other, _)| other.cmp(key)).ok()?))
+    }
+
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
-        let (_, block) = self.blocks.range(..=key).next_back()?;
-        let at = block.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
-        block.get(at).map(|(_, value)| value)
+        let (block, at) = self.find(key)?;
+        self.blocks.get(block)?.1.get(at).map(|(_, value)| value)
     }
 
     pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        let (_, block) = self.blocks.range_mut(..=key).next_back()?;
-        let at = block.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
-        block.get_mut(at).map(|(_, value)| value)
+        let (block, at) = self.find(key)?;
+        self.blocks.get_mut(block)?.1.get_mut(at).map(|(_, value)| value)
     }
 
     /// Puts an entry in; gives the value that its key had.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
-        let Some((_, block)) = self.blocks.range_mut(..=key).next_back() else {
+        let found = self.block_of(&key);
+        let Some((number, (_, block))) = found.and_then(|number| Some((number, self.blocks.get_mut(number)?))) else {
             self.insert_before_all(key, value);
             return None;
         };
@@ -52,15 +61,15 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
             Ok(at) => return block.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
             Err(at) if block.len() < BLOCK => block.insert(at, (key, value)),
             // What comes in ascending order leaves the block full.
-            Err(at) if at == block.len() => drop(self.blocks.insert(key, vec![(key, value)])),
+            Err(at) if at == block.len() => self.blocks.insert(number + 1, (key, vec![(key, value)])),
             Err(at) => {
                 let mut upper = block.split_off(BLOCK / 2);
                 match at.checked_sub(BLOCK / 2) {
                     Some(at) if at > 0 => upper.insert(at, (key, value)),
                     _ => block.insert(at, (key, value)),
                 }
-                if let Some((first, _)) = upper.first() {
-                    self.blocks.insert(*first, upper);
+                if let Some(name) = upper.first().map(|(first, _)| *first) {
+                    self.blocks.insert(number + 1, (name, upper));
                 }
             }
         }
@@ -70,22 +79,24 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
 
     /// Puts an entry in whose key is smaller than all others.
     fn insert_before_all(&mut self, key: K, value: V) {
-        let first = self.blocks.first_entry().filter(|first| first.get().len() < BLOCK);
-        let mut block = first.map(|first| first.remove()).unwrap_or_default();
-        block.insert(0, (key, value));
-        self.blocks.insert(key, block);
+        match self.blocks.first_mut().filter(|(_, first)| first.len() < BLOCK) {
+            Some((name, first)) => {
+                *name = key;
+                first.insert(0, (key, value));
+            }
+            None => self.blocks.insert(0, (key, vec![(key, value)])),
+        }
         self.len += 1;
     }
 
     /// Takes an entry out.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
-        let (name, block) = self.blocks.range_mut(..=key).next_back()?;
-        let at = block.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
+        let (number, at) = self.find(key)?;
+        let (_, block) = self.blocks.get_mut(number)?;
         let (_, value) = block.remove(at);
         self.len -= 1;
         if block.is_empty() {
-            let name = *name;
-            self.blocks.remove(&name);
+            self.blocks.remove(number);
         } else if block.len() * 4 < block.capacity() {
             block.shrink_to(block.len() * 2);
         }
@@ -94,23 +105,25 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
 
     /// The entry with the smallest key.
     pub(crate) fn first(&self) -> Option<(&K, &V)> {
-        let (_, block) = self.blocks.first_key_value()?;
+        let (_, block) = self.blocks.first()?;
         block.first().map(|(key, value)| (key, value))
     }
 
     /// All entries, in the order of their keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> + Clone {
-        self.blocks.values().flatten().map(|(key, value)| (key, value))
+        self.blocks.iter().flat_map(|(_, block)| block).map(|(key, value)| (key, value))
     }
 
     /// All entries, in the order of their keys, to be changed.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
-        self.blocks.values_mut().flatten().map(|(key, value)| (&*key, value))
+        self.blocks.iter_mut().flat_map(|(_, block)| block).map(|(key, value)| (&*key, value))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -141,7 +154,7 @@ mod tests {
                 prop_assert_eq!(dense.len(), tree.len());
             }
             prop_assert!(dense.iter().eq(tree.iter()));
-            prop_assert!(dense.blocks.values().all(|block| !block.is_empty() && block.len() <= BLOCK));
+            prop_assert!(dense.blocks.iter().all(|(_, block)| !block.is_empty() && block.len() <= BLOCK));
         }
     }
 }
