@@ -63,6 +63,8 @@ struct Inner {
     closing: watch::Sender<bool>,
     /// The last word on a run was said that was in nobody's hands.
     concluded: Notify,
+    /// A worker said something, or a run was given to the desk: there may be somebody to look for again.
+    stirred: Arc<Notify>,
 }
 
 impl Desk {
@@ -89,8 +91,10 @@ impl Desk {
             apps_at: Mutex::default(),
             closing: watch::Sender::new(false),
             concluded: Notify::new(),
+            stirred: Arc::default(),
         });
-        inner.runtime.spawn(look_around(Arc::downgrade(&inner), (lease / LOOKS).min(LOOK_AGAIN)));
+        let around = look_around(Arc::downgrade(&inner), inner.stirred.clone(), (lease / LOOKS).min(LOOK_AGAIN));
+        inner.runtime.spawn(around);
         Ok(Desk { inner })
     }
 
@@ -146,6 +150,7 @@ impl Desk {
     /// When it is not to be listened to.
     pub async fn hear(&self, worker: &str, word: Word) -> Result<Answer, NotTaken> {
         let (inner, worker) = (&self.inner, Arc::<str>::from(worker));
+        inner.stirred.notify_one();
         if !inner.takes {
             return Err(NotTaken::ByItself);
         }
@@ -402,11 +407,17 @@ async fn offer_anew(desk: Weak<Inner>, mut status: watch::Receiver<Status>) {
     }
 }
 
-/// Looks again and again. A desk that was itself held up has heard nobody meanwhile, and gives everybody another lease.
-async fn look_around(desk: Weak<Inner>, every: Duration) {
+/// Looks again and again while there is anybody to look for: a desk without workers and runs costs nothing. One that was itself held
+/// up has heard nobody meanwhile, and gives everybody another lease.
+async fn look_around(desk: Weak<Inner>, stirred: Arc<Notify>, every: Duration) {
     let every = every.max(Duration::from_millis(20));
     let mut looked = Instant::now();
     loop {
+        let Some(is_idle) = desk.upgrade().map(|desk| desk.state().is_idle()) else { return };
+        if is_idle {
+            stirred.notified().await;
+            looked = Instant::now();
+        }
         tokio::time::sleep(every).await;
         let Some(desk) = desk.upgrade() else { return };
         let now = Instant::now();
@@ -418,6 +429,13 @@ async fn look_around(desk: Weak<Inner>, every: Duration) {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Nobody looks around any more.
+        self.stirred.notify_one();
+    }
+}
+
 impl Executor for Desk {
     fn start(&self, start: Start, reports: Reports) {
         let mut state = self.inner.state();
@@ -425,6 +443,7 @@ impl Executor for Desk {
             return reports.run(&start.run, Report::NeverStarted);
         }
         state.start(start, reports);
+        self.inner.stirred.notify_one();
         self.inner.tell(&mut state);
     }
 
@@ -440,6 +459,7 @@ impl Executor for Desk {
         let until = Instant::now() + self.inner.lease;
         let external_id = external_id.map(str::to_owned);
         state.runs.insert(run.clone(), Entry::unclaimed(reports, until, external_id));
+        self.inner.stirred.notify_one();
         drop(state);
         self.inner.runtime.spawn(self.inner.clone().look_at(run.clone()));
     }

@@ -402,6 +402,11 @@ impl State {
         unfetched
     }
 
+    /// Whether it knows neither workers nor runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.sessions.is_empty() && self.runs.is_empty()
+    }
+
     /// Whether a worker may come with a run of another leader.
     pub(super) fn has_unclaimed(&self) -> bool {
         self.runs.values().any(|entry| matches!(entry.place, Place::Unclaimed(_)))
