@@ -83,6 +83,9 @@ fn cells(row: &Value, detail: &Value) -> [Cell; 5] {
     let is_disabled = row["paused"] == true && row["schedule"]["runs"].is_string();
     let next = items(detail, "nextTimes").first().filter(|_| !is_disabled).and_then(Value::as_str).map(short);
     let mut notes = Vec::new();
+    if let Some(code) = row["frozen"]["code"].as_str() {
+        notes.push(format!("frozen: {code}"));
+    }
     if row["paused"].as_bool() == Some(true) {
         // Of an event schedule that is what people call disabled.
         notes.push(if is_disabled { "disabled" } else { "paused" }.to_owned());

@@ -71,7 +71,7 @@ fn slot(row: &Value) -> String {
 /// How far it is beyond what is usual; nothing where that says nothing.
 fn beyond(row: &Value) -> String {
     match (text(row, "kind"), row["beyondSeconds"].as_i64()) {
-        ("failed" | "paused", _) | (_, None | Some(0)) => String::new(),
+        ("failed" | "paused" | "frozen", _) | (_, None | Some(0)) => String::new(),
         (_, Some(seconds)) => kelos_model::time::text::span(seconds),
     }
 }

@@ -40,7 +40,9 @@ impl Core {
             Ask::Skip(Skip { slot, reason }) => Skip::reply(self.skip(&slot, by, reason)),
             Ask::RerunDownstream(request) => DownstreamRequest::reply(self.rerun_downstream(&request, &by)),
             Ask::Pause(Pause { workflow, reason }) => Pause::reply(self.pause(&workflow, &Mandate { by, reason })),
-            Ask::Resume(Resume { workflow, reason }) => Resume::reply(self.resume(&workflow, &Mandate { by, reason })),
+            Ask::Resume(Resume { workflow, reason }) => {
+                Resume::reply(self.thaw_or_resume(&workflow, &Mandate { by, reason }))
+            }
             Ask::Backfill(request) => BackfillRequest::reply(self.backfill(&request, by)),
             Ask::CancelBackfill(CancelBackfill { backfill, reason }) => {
                 CancelBackfill::reply(self.cancel_backfill(&backfill, by, reason))
@@ -191,7 +193,7 @@ impl Core {
             return Err(Refusal::RunAlive(slot.clone(), live.slot.last_run));
         }
         self.see_to(slot)?;
-        let done = self.record(slot, SlotEvent::MarkedSucceeded { by, reason });
+        let done = self.record_if_possible(slot, SlotEvent::MarkedSucceeded { by, reason });
         if done { Ok(()) } else { Err(Refusal::AlreadySucceeded(slot.clone())) }
     }
 
@@ -210,7 +212,7 @@ impl Core {
     pub(crate) fn end(&mut self, slot: &SlotRef, what: SlotEvent) -> bool {
         let alive = self.live(slot).filter(|live| live.slot.run_alive);
         let run = alive.map(|live| RunId { slot: slot.clone(), number: live.slot.last_run });
-        let done = self.record(slot, what);
+        let done = self.record_if_possible(slot, what);
         if let Some(run) = run.filter(|_| done) {
             self.cancel(&run);
         }
@@ -248,6 +250,7 @@ impl Core {
     }
 
     fn inspect(&self, slot: &SlotRef) -> Inspection {
+        // Somebody may ask about what never was.
         let Some(task) = self.tasks.get(&slot.workflow) else { return Inspection::default() };
         let live = self.slots.get(slot);
         let queue = self.permits.queue(&slot.workflow);

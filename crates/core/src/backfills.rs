@@ -96,9 +96,9 @@ impl Core {
         }
     }
 
-    fn reopen_for(&mut self, row: &Backfill, slot: &SlotRef, by: Actor, reason: Option<String>) -> bool {
+    fn reopen_for(&mut self, row: &Backfill, slot: &SlotRef, by: Actor, reason: Option<String>) {
         let (priority, backfill) = (row.priority, Some(row.id.clone()));
-        self.record(slot, SlotEvent::Reopened { by, reason, priority, backfill })
+        self.record(slot, SlotEvent::Reopened { by, reason, priority, backfill });
     }
 
     /// Takes over a row as the store has it.
@@ -172,9 +172,10 @@ impl Core {
     /// Has its slots looked at that have no run, as a pause or its end has it, and puts those that may run in their
     /// place in the queue.
     fn wake_backfill(&mut self, id: &BackfillId) {
+        // The caller has just changed it.
         let Some(row) = self.backfills.get(id).cloned() else { return };
         let idle = self.slots_of(&row, |live| live.slot.state.is_idle());
-        let Some(task) = self.tasks.get(&row.workflow) else { return };
+        let Some(task) = self.tasks.get(&row.workflow) else { return self.no_workflow(&row.workflow) };
         for slot in &idle {
             let Some(live) = self.slots.get(slot) else { continue };
             match task.is_in_line(&live.slot) {
@@ -218,7 +219,7 @@ impl Core {
         let mut reopened = self.slots_of(&row, failed);
         reopened.retain(|slot| self.check_slot(slot).is_ok());
         let why = reason.clone().or_else(|| Some(format!("what failed of backfill {id}")));
-        reopened.retain(|slot| self.reopen_for(&row, slot, by.clone(), why.clone()));
+        reopened.iter().for_each(|slot| self.reopen_for(&row, slot, by.clone(), why.clone()));
         if let Some(slots) = u32::try_from(reopened.len()).ok().filter(|slots| *slots > 0) {
             self.change_backfill(row, BackfillEvent::Reopened { slots, by, reason });
         }

@@ -1,6 +1,8 @@
 //! What an operator may tune.
 
 use jiff::SignedDuration;
+use kelos_model::WorkflowId;
+use kelos_model::ranges::Range;
 
 /// What an operator may tune.
 #[derive(Debug, Clone)]
@@ -20,6 +22,34 @@ pub struct Config {
     /// So many slots a tick plans, looks at, judges by their constraints, and asks about again, each, and so many timers it fires;
     /// workflows share them. What is left is for the next tick, which is due at once. A step of a server that is stepped by hand has no such limit.
     pub at_once: usize,
+    /// What the simulation breaks on purpose. None anywhere else.
+    pub planted: Option<Planted>,
+}
+
+/// An invariant that the simulation breaks on purpose: something happens to a slot of a workflow, within a span of time.
+#[derive(Debug, Clone)]
+pub struct Planted {
+    /// Whose slots.
+    pub workflow: WorkflowId,
+    /// When.
+    pub within: Range,
+    /// What happens.
+    pub when: PlantedIn,
+}
+
+/// The work in which a planted breach shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlantedIn {
+    /// A slot is planned.
+    Planning,
+    /// A trigger is looked at.
+    Looking,
+    /// A slot is given its permits.
+    Dispatching,
+    /// A run has ended.
+    Reporting,
+    /// Somebody asks for something.
+    Asking,
 }
 
 impl Default for Config {
@@ -32,6 +62,7 @@ impl Default for Config {
             patience: SignedDuration::from_mins(5),
             by_workers: false,
             at_once: 1024,
+            planted: None,
         }
     }
 }

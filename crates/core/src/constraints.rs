@@ -51,7 +51,9 @@ impl Core {
         {
             return self.keep_waiting(id, explanation, Vec::new());
         }
-        let Some(Judgement { explanation, wake, room_below, until_end }) = self.judgement(id, None) else { return };
+        let Some(Judgement { explanation, wake, room_below, until_end }) = self.judgement(id, None) else {
+            return self.no_slot(id);
+        };
         match explanation.answer {
             Answer::Met => {
                 self.record(id, SlotEvent::ConstraintsMet { explanation });
@@ -137,7 +139,7 @@ impl Core {
 
     /// Counts a workflow's runs among those of the program that its definition names.
     pub(crate) fn join_program(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get(id) else { return };
+        let Some(task) = self.tasks.get(id) else { return self.no_workflow(id) };
         let slots = self.slots.moving(id).map(|(slot, live)| (slot, &live.slot));
         let Transfer { left, woken } = self.programs.join(id, task.row.definition.program(), slots);
         woken.into_iter().for_each(|slot| self.wake(slot));
@@ -148,6 +150,7 @@ impl Core {
 
     /// Has the last run of a workflow that now runs another program stay with the one before.
     fn hand_over_last_run(&mut self, id: &WorkflowId, program: &WorkflowId) {
+        // It may never have succeeded.
         let Some(run) = self.tasks.get_mut(id).and_then(|task| task.row.moments.last_run.take()) else { return };
         self.turn.workflows.insert(id.clone());
         if let Some(task) = self.tasks.get_mut(program).filter(|_| program != id) {
@@ -160,9 +163,9 @@ impl Core {
     pub(crate) fn note_last_run(&mut self, id: &WorkflowId, run: LastRun) {
         let asks =
             |task: &Task| task.row.definition.constraints.iter().any(|one| matches!(one.gate, Gate::SinceLastRun(_)));
-        let mut members = self.programs.members(self.programs.of(id));
-        let is_asked_for = members.any(|member| self.tasks.get(member).is_some_and(asks));
-        let Some(task) = self.tasks.get_mut(id) else { return };
+        let is_asked_for =
+            self.programs.members(self.programs.of(id)).any(|member| self.tasks.get(member).is_some_and(asks));
+        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
         if !is_asked_for && !task.row.definition.keys.are_moments() {
             return;
         }

@@ -81,7 +81,7 @@ impl Core {
         if self.tasks.get(id).is_some_and(|task| task.row.definition.keys.events().is_some()) {
             self.abort_pending(id, Abort::Deleted, mandate);
         }
-        let Some(task) = self.tasks.get_mut(id) else { return };
+        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
         task.row.present = false;
         task.jobs = None;
         self.agree_on_terms(id);
@@ -150,7 +150,10 @@ impl Core {
 
     /// Notes whether the jobs of a workflow make sense. Says whether that is something else than before.
     fn rekey(&mut self, id: &WorkflowId, fault: Option<String>) -> bool {
-        let Some(task) = self.tasks.get_mut(id) else { return false };
+        let Some(task) = self.tasks.get_mut(id) else {
+            self.no_workflow(id);
+            return false;
+        };
         let jobs = task.row.definition.keys.jobs().map(|_| fault.map_or(Ok(()), Err));
         let changed = task.jobs != jobs;
         task.jobs = jobs;
@@ -159,7 +162,10 @@ impl Core {
 
     /// Says whether the resolved schedule is another one than before, or was not known before.
     fn reschedule(&mut self, id: &WorkflowId, schedule: Result<CronSchedule, String>) -> bool {
-        let Some(task) = self.tasks.get_mut(id) else { return false };
+        let Some(task) = self.tasks.get_mut(id) else {
+            self.no_workflow(id);
+            return false;
+        };
         // What ticks for jobs is no schedule of slots.
         let (schedule, feed) = match task.jobs {
             Some(_) => (Err("its slots are jobs, named by job ids".to_owned()), schedule.ok()),

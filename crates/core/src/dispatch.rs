@@ -24,15 +24,14 @@ impl Core {
 
     /// Stores the intent to run a slot, and has it started: by a worker, where one takes it.
     fn start(&mut self, Grant { slot, taker }: Grant) {
-        let Some(task) = self.tasks.get(&slot.workflow) else { return };
-        let Some(live) = self.slots.get(&slot) else { return };
+        let Some(task) = self.tasks.get(&slot.workflow) else { return self.no_workflow(&slot.workflow) };
+        let Some(live) = self.slots.get(&slot) else { return self.no_slot(&slot) };
         let number = live.slot.last_run + 1;
         let workflow = task.row.definition.clone();
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         let worker = taker.as_ref().map(|taker| taker.worker.clone());
         let what = SlotEvent::Dispatched { run: number, worker: worker.as_deref().map(str::to_owned) };
-        let is_dispatched = self.record(&slot, what);
-        debug_assert!(is_dispatched, "only queued slots are granted permits");
+        self.record(&slot, what);
         if let Some(run) = self.slots.run_mut(&slot) {
             run.attempts = taker.and_then(|taker| taker.attempts);
         }
@@ -41,12 +40,12 @@ impl Core {
 
     /// Tells the permits on which terms a workflow runs from now on.
     pub(crate) fn agree_on_terms(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get(id) else { return };
+        let Some(task) = self.tasks.get(id) else { return self.no_workflow(id) };
         let terms = Terms {
             concurrency: task.row.definition.concurrency,
             pools: task.row.definition.pools.clone(),
             is_present: task.row.present,
-            is_paused: task.is_off(),
+            is_paused: task.is_off() || task.is_frozen(),
             by_workers: self.config.by_workers && task.jobs.is_some(),
         };
         self.permits.agree(id, terms);

@@ -39,6 +39,7 @@ impl Core {
 
     /// Has everybody collect a fact who waits for it.
     pub(crate) fn deliver(&mut self, what: &Occurrence, fact: Option<u64>) {
+        // Most facts are waited for by nobody.
         let Some(waiting) = self.listeners.get(&what.subject()).cloned() else { return };
         self.fire_passed();
         for id in waiting {
@@ -48,7 +49,8 @@ impl Core {
 
     /// Has the slots of a workflow collect a fact that came at a moment.
     pub(crate) fn collect(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
-        let Some(task) = self.tasks.get(id).filter(|task| task.row.present) else { return };
+        // The definition may have gone in the same turn. What is frozen collects nothing.
+        let Some(task) = self.tasks.get(id).filter(|task| task.row.present && !task.is_frozen()) else { return };
         let Some(events) = task.row.definition.keys.events() else {
             return self.collect_by_all(id, what, fact, came);
         };
@@ -104,6 +106,7 @@ impl Core {
     /// Whether what a slot waits for had come by a moment, so that what comes then is for another.
     fn may_go_on(&self, slot: &SlotRef, moment: Timestamp) -> bool {
         let past = (moment < self.now).then_some(moment);
+        // What was just collected for it may have been refused.
         let Some(task) = self.tasks.get(&slot.workflow) else { return false };
         let Some(live) = self.slots.get(slot) else { return false };
         let trigger = &task.row.definition.trigger;
@@ -146,7 +149,7 @@ impl Core {
 
     /// Keeps up which slot of an event schedule collects.
     pub(crate) fn note_collecting(&mut self, id: &SlotRef, after: &Slot) {
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return self.no_workflow(&id.workflow) };
         if task.row.definition.keys.events().is_none() {
             return;
         }
@@ -160,7 +163,7 @@ impl Core {
 
     /// Notes that a run has ended, where somebody waits for that.
     pub(crate) fn note_end(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
-        let Some(task) = self.tasks.get(&id.workflow) else { return };
+        let Some(task) = self.tasks.get(&id.workflow) else { return self.no_workflow(&id.workflow) };
         // What was killed before has ended for them, though its run may still be dying.
         let going = |slot: &&Slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running);
         let Some(before) = before.filter(going).filter(|_| ENDS.contains(&after.state)) else { return };
@@ -189,7 +192,7 @@ impl Core {
 
     /// Listens to what the trigger of a workflow waits for, as it is now.
     pub(crate) fn listen_to_facts(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get_mut(id) else { return };
+        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
         let wanted = if task.row.present { task.row.definition.trigger.subjects() } else { BTreeSet::new() };
         let before = std::mem::replace(&mut task.subjects, wanted.clone());
         for subject in before.difference(&wanted) {

@@ -62,9 +62,9 @@ impl Firings {
 impl Core {
     /// Sets the timer for the next cron time of a workflow's trigger, be it one that has passed.
     pub(crate) fn arm_firing(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get_mut(id) else { return };
+        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
         let waits = !task.subjects.is_empty() && !task.row.definition.trigger.firings().is_empty();
-        if !waits || !task.row.present || task.row.paused {
+        if !waits || !task.row.present || task.row.paused || task.is_frozen() {
             return self.firings.set(id, None);
         }
         if task.row.moments.fired_until.is_none() {
@@ -101,7 +101,7 @@ impl Core {
         let most = share(MOST_MISSED, programs.len());
         while let Some((_, id)) = passed.pop_first() {
             if !self.tasks.contains_key(&id) {
-                self.firings.set(&id, None);
+                self.no_workflow(&id);
                 continue;
             }
             let fired = self.turn.fired.entry(self.programs.of(&id).clone()).or_default();
@@ -141,7 +141,7 @@ impl Core {
 
     /// Leaves out what passed while nobody scheduled, as the policy has it.
     fn pass_over_missed(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get(id) else { return };
+        let Some(task) = self.tasks.get(id) else { return self.no_workflow(id) };
         let policy = task.row.definition.keys.events().map(|events| events.catch_up).unwrap_or_default();
         if policy == CatchUp::All {
             return;

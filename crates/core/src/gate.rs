@@ -46,7 +46,8 @@ impl Facts for View<'_> {
 impl Core {
     /// Looks at a slot that something woke.
     pub(crate) fn look(&mut self, id: &SlotRef) {
-        let Some(task) = self.tasks.get(&id.workflow) else { return };
+        let Some(task) = self.tasks.get(&id.workflow) else { return self.no_workflow(&id.workflow) };
+        // A job that may become possible is woken like others, and is not open yet.
         let Some(live) = self.slots.get(id) else { return };
         if task.dormant(&id.key, Some(&live.slot)).is_some() {
             self.unsubscribe(id);
@@ -75,7 +76,7 @@ impl Core {
         if let Some(explanation) = self.needs_no_trigger(id) {
             return self.decide(id, explanation, Vec::new());
         }
-        let Some(Evaluation { explanation, wakers }) = self.evaluate(id, None) else { return };
+        let Some(Evaluation { explanation, wakers }) = self.evaluate(id, None) else { return self.no_slot(id) };
         if explanation.answer == Answer::Met
             && let Some(Evaluation { explanation, wakers }) = self.evaluate_in_time(id)
             && explanation.answer != Answer::Met
@@ -123,7 +124,7 @@ impl Core {
 
     /// Looks at the trigger of a job whose parents have succeeded.
     pub(crate) fn look_beyond_parents(&mut self, id: &SlotRef, parents: Reason) {
-        let Some(Evaluation { explanation, wakers }) = self.evaluate(id, None) else { return };
+        let Some(Evaluation { explanation, wakers }) = self.evaluate(id, None) else { return self.no_slot(id) };
         if explanation.kind == ReasonKind::Always {
             return self.decide(id, parents, wakers);
         }
@@ -210,7 +211,8 @@ impl Core {
     pub(crate) fn expire_if_over(&mut self, id: &SlotRef, moment: Timestamp) -> bool {
         let Some((timeout_seconds, _)) = self.expiry(id).filter(|(_, at)| *at <= moment) else { return false };
         let Some(Evaluation { explanation, .. }) = self.evaluate(id, None) else { return false };
-        self.record(id, SlotEvent::Expired { timeout_seconds, explanation })
+        self.record(id, SlotEvent::Expired { timeout_seconds, explanation });
+        true
     }
 
     /// The wait timeout, and the first moment at which it has passed.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kelos_model::event::Origin;
 use kelos_model::jobs::JobGraph;
 use kelos_model::trigger::Waker;
-use kelos_model::{SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Invariant, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::Core;
 use crate::awaited::{Awaited, Standing};
@@ -123,6 +123,7 @@ impl Core {
 
     /// Stops a job from listening to its parents.
     pub(crate) fn stop_awaiting(&mut self, child: &SlotRef) {
+        // Only those that wait have it counted what they wait for.
         let Some(awaited) = self.jobs.awaited.remove(child) else { return };
         for parent in awaited.parents() {
             self.wakes.upstream.stop_awaiting(child, parent);
@@ -153,7 +154,7 @@ impl Core {
     }
 
     pub(crate) fn find_prospects(&mut self, parent: &SlotRef) {
-        let Some(id) = parent.key.job() else { return };
+        let Some(id) = parent.key.job() else { return self.breaches.report_slot(Invariant::JobsHaveIds, parent) };
         let listed = self.jobs.graph.children(&parent.workflow, id).unwrap_or_default();
         let listed = listed.jobs.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id));
         let children: Vec<SlotRef> = listed.chain(self.take_children(parent)).collect();
@@ -215,8 +216,9 @@ impl Core {
         self.jobs.closed = 0;
     }
 
+    /// Opens a job, unless it was opened meanwhile. Says whether it did.
     fn open_job(&mut self, job: &SlotRef, origin: Origin, priority: i32) -> bool {
-        self.record(job, SlotEvent::planned(origin, priority))
+        self.record_if_possible(job, SlotEvent::planned(origin, priority))
     }
 
     /// Sees to it that a job listens to its parents. Where its id makes no sense, or what its workflow says, it doesn't.
@@ -224,7 +226,7 @@ impl Core {
         if self.jobs.awaited.contains_key(job) {
             return;
         }
-        let Some(id) = job.key.job() else { return };
+        let Some(id) = job.key.job() else { return self.breaches.report_slot(Invariant::JobsHaveIds, job) };
         let Ok(mut groups) = self.jobs.graph.parents(&job.workflow, id) else { return };
         if !matches!(self.know_parents(job), Knowledge::Whole) {
             return;
@@ -276,7 +278,8 @@ impl Core {
     /// Opens the parents that are missing on the way by which a job goes on.
     fn pull(&mut self, id: &SlotRef) {
         let priority = self.live(id).map_or(0, |live| live.slot.priority);
-        let Some(awaited) = self.jobs.awaited.get(id) else { return };
+        let Some(awaited) = self.jobs.awaited.get(id) else { return self.no_slot(id) };
+        // Where no way is possible it waits for the definitions to change.
         let Some(way) = awaited.way() else { return };
         let missing = awaited.of_group(way).filter(|(_, standing)| *standing == Standing::Absent);
         let missing: Vec<SlotRef> = missing.map(|(parent, _)| parent.clone()).collect();

@@ -1,7 +1,7 @@
 //! The scheduler as a deterministic state machine.
 //!
 //! [`Core::step`] takes the time, one input and the past, and says what happened (events, past tense) and what
-//! is to be done (commands). It is total but for a past that can't be read: whatever else comes in, it answers. What is
+//! is to be done (commands), or that the past can't be read or an invariant is broken: it never panics. What is
 //! *absent*: clock, IO, async, randomness. Cost follows what changed: waiting slots are indexed by what can wake
 //! them, and finished slots are not in memory; [`Past`] gives them back for the length of a turn.
 //!
@@ -15,6 +15,7 @@
 mod asks;
 mod awaited;
 mod backfills;
+mod breaches;
 mod capacity;
 mod config;
 mod constraints;
@@ -25,6 +26,7 @@ mod downstream;
 mod facts;
 mod few;
 mod firing;
+mod freezing;
 mod gate;
 mod inspection;
 mod jobs;
@@ -54,7 +56,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, RunId, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 pub use port::{Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Restored, Rows, Step, WORKER};
@@ -66,14 +68,16 @@ pub use requests::{
 };
 
 pub use backfills::LARGEST_BACKFILL;
+pub use breaches::StepError;
 pub use capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, Waiter};
-pub use config::Config;
+pub use config::{Config, Planted, PlantedIn};
 pub use inspection::Inspection;
 pub use past::Past;
 pub use permits::POOL_PATIENCE;
 pub use refusal::Refusal;
 pub use runs::jitter_seed;
 
+use breaches::Breaches;
 use facts::Listeners;
 use firing::Firings;
 use jobs::Jobs;
@@ -113,6 +117,9 @@ pub struct Core {
     programs: Programs,
     /// All backfills: a name is taken once.
     backfills: BTreeMap<BackfillId, Backfill>,
+    breaches: Breaches,
+    /// Runs whose reports were set aside.
+    unheard: BTreeSet<RunId>,
     turn: Turn,
 }
 
@@ -159,6 +166,8 @@ impl Core {
             listeners: Listeners::default(),
             programs: Programs::default(),
             backfills: BTreeMap::new(),
+            breaches: Breaches::default(),
+            unheard: BTreeSet::new(),
             turn: Turn::default(),
         }
     }
@@ -168,8 +177,22 @@ impl Core {
     /// of a turn read is that before the turn.
     ///
     /// # Errors
-    /// When the past can't be read. The step stopped where it was then: drop this scheduler and restore another.
-    pub fn step<E>(&mut self, now: Timestamp, input: Input, past: &mut dyn Past<Error = E>) -> Result<Step, E> {
+    /// When the past can't be read, or an invariant is broken. Either way drop this scheduler and restore another: nothing
+    /// of the turn may be committed.
+    pub fn step<E>(
+        &mut self,
+        now: Timestamp,
+        input: Input,
+        past: &mut dyn Past<Error = E>,
+    ) -> Result<Step, StepError<E>> {
+        self.take_in(now, input, past).map_err(StepError::Past)?;
+        match self.take_breach() {
+            Some(breach) => Err(StepError::Broken(breach)),
+            None => Ok(std::mem::take(&mut self.turn.step)),
+        }
+    }
+
+    fn take_in<E>(&mut self, now: Timestamp, input: Input, past: PastOf<'_, E>) -> Result<(), E> {
         self.follow_clock(now);
         match input {
             Input::Woke { only, look_again } => self.tick(&only, look_again, past)?,
@@ -182,10 +205,12 @@ impl Core {
             Input::Asked { token, by, ask } => self.asked(token, by, ask, past)?,
             Input::Offered { worker, offer } => self.permits.offered(worker, offer),
             Input::Related { relation, answer } => self.related(relation, answer),
+            Input::Freeze(breach) => self.freeze(breach),
+            Input::SetAside { breach, input } => self.set_aside(breach, *input),
         }
         self.follow_up(past)?;
         self.send_questions();
-        Ok(std::mem::take(&mut self.turn.step))
+        Ok(())
     }
 
     /// Records what follows from an input, together with it, so that no crash comes between.

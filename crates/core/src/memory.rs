@@ -46,6 +46,10 @@ impl Task {
 
     /// Why the scheduler leaves a slot alone, in words; none when it doesn't.
     pub(crate) fn dormant(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<String> {
+        if self.is_frozen() {
+            let why = "its workflow is frozen: the scheduler found something wrong in itself about it, see Problems";
+            return Some(why.to_owned());
+        }
         if self.is_off() {
             return Some("its workflow is paused".to_owned());
         }
@@ -69,6 +73,11 @@ impl Task {
     /// When its workflow begins, where a slot by time lies before that and nobody asked for it.
     pub(crate) fn before_start(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Timestamp> {
         self.row.definition.starts_after(key, slot)
+    }
+
+    /// Whether an invariant of it broke, and nobody has resumed it.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.row.moments.frozen.is_some()
     }
 
     /// Whether it is paused. An event schedule that is disabled has ended what it had pending, and all else goes on.

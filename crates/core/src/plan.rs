@@ -16,9 +16,13 @@ pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
 impl Core {
     /// Plans what the window holds and is not planned yet, though no more than so many times, and sets the timer for the next time.
     pub(crate) fn plan<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<(), E> {
-        let Some(task) = self.tasks.get(id) else { return Ok(()) };
+        let Some(task) = self.tasks.get(id) else {
+            self.no_workflow(id);
+            return Ok(());
+        };
+        // Event schedules and programs have no times, nor has what can't be resolved.
         let Some(schedule) = task.ticks().cloned() else { return Ok(()) };
-        if !task.row.present || task.row.paused {
+        if !task.row.present || task.row.paused || task.is_frozen() {
             return Ok(());
         }
         let start_time = task.row.definition.start_time.unwrap_or(Timestamp::MIN);
@@ -50,7 +54,10 @@ impl Core {
 
     /// Plans those times of one gap of which there are no slots yet.
     fn plan_gap<E>(&mut self, id: &WorkflowId, gap: Range, times: &[Timestamp], past: PastOf<'_, E>) -> Result<(), E> {
-        let Some(task) = self.tasks.get(id) else { return Ok(()) };
+        let Some(task) = self.tasks.get(id) else {
+            self.no_workflow(id);
+            return Ok(());
+        };
         if task.feed.is_some() {
             return self.feed_gap(id, gap, times, past);
         }
@@ -98,7 +105,7 @@ impl Core {
 
     /// Notes that all slots of a range exist.
     pub(crate) fn cover(&mut self, id: &WorkflowId, range: Range) {
-        let Some(task) = self.tasks.get_mut(id) else { return };
+        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
         let planned = &mut task.row.planned;
         planned.ranges.insert(range);
         planned.until = planned.until.max(Some(range.end));
@@ -107,6 +114,7 @@ impl Core {
 
     /// Notes that one slot exists, wherever it lies.
     pub(crate) fn cover_slot(&mut self, slot: &SlotRef) {
+        // A job lies in no range.
         let Some(at) = slot.key.time() else { return };
         self.cover(&slot.workflow, Range::new(at, at.checked_add(TICK).unwrap_or(Timestamp::MAX)));
     }

@@ -7,7 +7,7 @@ use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{
-    Actor, Collected, EventRecord, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, Workflow, WorkflowId,
+    Actor, Breach, Collected, EventRecord, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, Workflow, WorkflowId,
 };
 use serde_json::Value;
 
@@ -89,6 +89,43 @@ pub enum Input {
         /// What it said, or in words why it didn't.
         answer: Result<NamedJobs, String>,
     },
+    /// A step broke an invariant, and was dropped: its workflow is frozen.
+    Freeze(Breach),
+    /// An input broke an invariant of a workflow that is frozen: it is dropped, and who asked hears so.
+    SetAside {
+        /// The invariant.
+        breach: Breach,
+        /// What broke it.
+        input: Box<Input>,
+    },
+}
+
+impl Input {
+    /// What it is, in words, for people who read that it was dropped.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Input::Woke { .. } => "a tick".to_owned(),
+            Input::Definitions { .. } => "the definitions".to_owned(),
+            Input::ProbeAnswered { .. } => "the answer to a question".to_owned(),
+            Input::RunReported { run, report } => {
+                let what = match report {
+                    Report::Started { .. } => "it was started",
+                    Report::NeverStarted => "it was never started",
+                    Report::Deferred { .. } => "it can't be started now",
+                    Report::Gave { .. } => "what it gives",
+                    Report::Ended { outcome } => {
+                        return format!("the report on {}#{} that it ended: {outcome}", run.slot.short(), run.number);
+                    }
+                };
+                format!("the report on {}#{}: {what}", run.slot.short(), run.number)
+            }
+            Input::Asked { by, .. } => format!("a request of {by}"),
+            Input::Offered { worker, .. } => format!("an offer of worker {worker}"),
+            Input::Related { .. } => "the answer of a script's function".to_owned(),
+            Input::Freeze(_) | Input::SetAside { .. } => "the handling of a broken invariant".to_owned(),
+        }
+    }
 }
 
 /// How a project is deployed.

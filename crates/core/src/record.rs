@@ -1,12 +1,13 @@
 //! The one door through which state changes: an event is applied, logged, and all indices follow.
 
-use kelos_model::event::{BackfillEvent, Event, SlotEvent, WorkflowEvent};
-use kelos_model::{BackfillId, EventRecord, SlotRef, SlotState, WorkflowId, slot};
+use jiff::Timestamp;
+use kelos_model::event::{BackfillEvent, Event, Origin, SlotEvent, WorkflowEvent};
+use kelos_model::{BackfillId, EventRecord, Invariant, SlotRef, SlotState, WorkflowId, slot};
 
-use crate::Core;
 use crate::asks::Mandate;
 use crate::programs::HeldPosition;
 use crate::slots::Change;
+use crate::{Config, Core, PlantedIn};
 
 impl Core {
     /// Records what happened to nothing that has a state. Gives its log position.
@@ -21,12 +22,24 @@ impl Core {
         self.push_event(record);
     }
 
-    /// Records what happened to a slot. Says whether it could happen; where it could not, nothing changes.
-    pub(crate) fn record(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
+    /// Records what happened to a slot, which must be possible as it stands: whoever decided it has looked.
+    pub(crate) fn record(&mut self, id: &SlotRef, what: SlotEvent) {
+        if !self.record_if_possible(id, what) {
+            self.breaches.report_slot(Invariant::EventFits, id);
+        }
+    }
+
+    /// Records what happens to a slot if it can happen as it stands, and says whether it could: somebody asks for what may
+    /// come too late. Where it could not, nothing changes.
+    pub(crate) fn record_if_possible(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
+        self.breaches.check_slot(!is_planted(&self.config, id, &what, self.now), Invariant::Planted, id);
         let moment = (self.now, self.seq + 1);
         let Some(Change { before, after }) = self.slots.change(id, &what, moment.0, moment.1) else { return false };
         self.keep_runs(id, before.as_ref(), &after);
-        let Some(task) = self.tasks.get(&id.workflow) else { return false };
+        let Some(task) = self.tasks.get(&id.workflow) else {
+            self.no_workflow(&id.workflow);
+            return false;
+        };
         let executor = &task.row.definition.job.executor;
         let succeeded = self.slots.enter(id, &after, &what, executor, moment);
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
@@ -43,7 +56,7 @@ impl Core {
     }
 
     fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
-        let Some(task) = self.tasks.get(&id.workflow) else { return };
+        let Some(task) = self.tasks.get(&id.workflow) else { return self.no_workflow(&id.workflow) };
         self.permits.follow(id, before, after, task.is_in_line(after));
         if before.is_some_and(|slot| slot.run_alive) != after.run_alive {
             self.watch_run(id, after.run_alive);
@@ -135,4 +148,18 @@ impl Core {
         self.turn.registers.push((bucket.clone(), key.clone(), value.clone()));
         self.log(0, Event::Register { bucket, key, value, by: Some(by), reason });
     }
+}
+
+/// Whether the simulation breaks an invariant by this event.
+fn is_planted(config: &Config, id: &SlotRef, what: &SlotEvent, now: Timestamp) -> bool {
+    let Some(planted) = &config.planted else { return false };
+    let work = match what {
+        SlotEvent::Planned { origin: Origin::Schedule, .. } => PlantedIn::Planning,
+        SlotEvent::TriggerMet { .. } | SlotEvent::Held { .. } | SlotEvent::Looked { .. } => PlantedIn::Looking,
+        SlotEvent::Dispatched { .. } => PlantedIn::Dispatching,
+        SlotEvent::Succeeded { .. } | SlotEvent::BackedOff { .. } | SlotEvent::Failed { .. } => PlantedIn::Reporting,
+        SlotEvent::Killed { .. } | SlotEvent::Reopened { .. } => PlantedIn::Asking,
+        _ => return false,
+    };
+    planted.workflow == id.workflow && planted.within.contains(now) && planted.when == work
 }

@@ -1,6 +1,6 @@
 //! Why something was not done that somebody asked for.
 
-use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, Breach, SlotRef, SlotState, WorkflowId};
 
 /// Why something was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// It broke an invariant, and nothing was done.
+    Broken(Breach),
 }
 
 impl Refusal {
@@ -94,6 +96,7 @@ impl Refusal {
             Refusal::NoBackfill(_) => "backfill-not-found",
             Refusal::BackfillCancelled(_) => "backfill-cancelled",
             Refusal::BackfillOver(_) => "backfill-over",
+            Refusal::Broken(_) => "broken-invariant",
         }
     }
 }
@@ -155,6 +158,12 @@ impl std::fmt::Display for Refusal {
             Refusal::TooMany { limit, .. } => {
                 write!(f, "it would touch more than {limit} slots: ask for a shorter range")
             }
+            Refusal::Broken(breach) => write!(
+                f,
+                "the scheduler found something wrong in itself, and did nothing: {breach}. The workflow {} is frozen until \
+                 it is resumed; see Problems",
+                breach.workflow
+            ),
         }
     }
 }

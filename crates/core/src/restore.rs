@@ -37,12 +37,13 @@ impl Core {
             let worker = (run.executor == WORKER).then(|| "".into());
             core.slots.restore_run(run, worker);
         }
+        core.unheard = core.runs_set_aside();
         let commands = core.ask_about_runs();
         (core, commands)
     }
 
     fn restore_slot(&mut self, id: &SlotRef, slot: kelos_model::Slot) {
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return };
+        let Some(task) = self.tasks.get_mut(&id.workflow) else { return self.no_workflow(&id.workflow) };
         self.permits.follow(id, None, &slot, task.is_in_line(&slot));
         self.programs.follow(id, None, &slot);
         self.note_collecting(id, &slot);

@@ -11,8 +11,9 @@ use crate::{Command, Core};
 
 impl Core {
     pub(crate) fn run_reported(&mut self, run: &RunId, report: Report) {
+        // A late report may be about a slot that has ended and left the memory, or a run before the latest.
         let Some(live) = self.live(&run.slot) else { return };
-        if !live.slot.run_alive || live.slot.last_run != run.number {
+        if !live.slot.run_alive || live.slot.last_run != run.number || self.unheard.contains(run) {
             return;
         }
         match (live.slot.state, report) {
@@ -46,8 +47,8 @@ impl Core {
 
     /// Asks the executor once more to start a run whose intent is stored.
     pub(crate) fn start_again(&mut self, slot: &SlotRef) {
-        let Some(task) = self.tasks.get(&slot.workflow) else { return };
-        let Some(live) = self.slots.get(slot) else { return };
+        let Some(task) = self.tasks.get(&slot.workflow) else { return self.no_workflow(&slot.workflow) };
+        let Some(live) = self.slots.get(slot) else { return self.no_slot(slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run };
         let workflow = task.row.definition.clone();
         let worker = live.run.as_ref().and_then(|run| run.worker.clone());
@@ -58,7 +59,7 @@ impl Core {
     /// The executor can't start it now: log the reason where it is a new one, and ask again later.
     fn deferred(&mut self, run: &RunId, reason: String) {
         let id = &run.slot;
-        let Some(live) = self.live(id) else { return };
+        let Some(live) = self.live(id) else { return self.no_slot(id) };
         let (before, times) = live
             .run
             .as_ref()
@@ -85,6 +86,7 @@ impl Core {
     /// Asks the executor how a run stands that was not heard of for long: its report may be lost.
     pub(crate) fn ask_about(&mut self, slot: &SlotRef) {
         let Some(live) = self.live(slot).filter(|live| live.slot.run_alive) else { return };
+        // A run that another scheduler started and that was taken over has no record here.
         let Some(run) = live.run().cloned() else { return };
         let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
         let (id, executor, external_id) = (run.id, run.executor, run.external_id);
@@ -102,6 +104,7 @@ impl Core {
     /// Tells the executor to end a run, under the name that it gave it when it confirmed the start.
     pub(crate) fn cancel(&mut self, run: &RunId) {
         let known = self.slots.run(&run.slot);
+        // A run that was taken over has no record here, and its executor ends it when it is asked about.
         let Some(known) = known else { return };
         let (executor, external_id) = (known.executor.clone(), known.external_id.clone());
         self.command(Command::CancelRun { run: run.clone(), executor, external_id });
@@ -123,8 +126,8 @@ impl Core {
             self.record(&run.slot, SlotEvent::Succeeded { run: number });
             return;
         }
-        let Some(task) = self.tasks.get(&run.slot.workflow) else { return };
-        let Some(live) = self.slots.get(&run.slot) else { return };
+        let Some(task) = self.tasks.get(&run.slot.workflow) else { return self.no_workflow(&run.slot.workflow) };
+        let Some(live) = self.slots.get(&run.slot) else { return self.no_slot(&run.slot) };
         let policy = task.row.definition.retry;
         let retry = live.slot.retries + 1;
         let given_up = policy.gives_up(&outcome);

@@ -179,6 +179,7 @@ impl Core {
 
     /// What being enabled or disabled means to an event schedule, beside its being paused or not.
     pub(crate) fn switched(&mut self, id: &WorkflowId, mandate: &Mandate) {
+        // It means nothing to others.
         let Ok(disabled) = self.event_schedule(id) else { return };
         self.touch(id);
         if disabled {
@@ -188,7 +189,7 @@ impl Core {
 
     /// It begins anew: what happened before does not count.
     fn touch(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get_mut(id) else { return };
+        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
         task.row.moments.updated = Some(self.now);
         task.row.moments.fired_until = Some(self.now);
         self.turn.workflows.insert(id.clone());

@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use jiff::Timestamp;
 use kelos_core::Refusal;
-use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, Breach, Invariant, SlotRef, SlotState, WorkflowId};
 
 /// One of each.
 fn all() -> Vec<Refusal> {
@@ -41,6 +41,7 @@ fn all() -> Vec<Refusal> {
         Refusal::NoBackfill(backfill()),
         Refusal::BackfillCancelled(backfill()),
         Refusal::BackfillOver(backfill()),
+        Refusal::Broken(Breach::of_slot(Invariant::EventFits, &slot())),
         Refusal::TooMany { slots: 11, limit: 10 },
     ]
 }
@@ -61,5 +62,13 @@ fn every_code_is_documented() {
     let listed = include_str!("../../../docs/codes.md");
     let codes: BTreeSet<&str> = all().iter().map(Refusal::code).collect();
     let missing: Vec<_> = codes.into_iter().filter(|code| !listed.contains(&format!("| `{code}` |"))).collect();
+    assert!(missing.is_empty(), "docs/codes.md does not name {missing:?}");
+}
+
+#[test]
+fn every_invariant_is_documented() {
+    let listed = include_str!("../../../docs/codes.md");
+    let codes = Invariant::ALL.into_iter().map(Invariant::code);
+    let missing: Vec<_> = codes.filter(|code| !listed.contains(&format!("| `{code}` |"))).collect();
     assert!(missing.is_empty(), "docs/codes.md does not name {missing:?}");
 }

@@ -9,14 +9,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Command, Config, Core, Input};
+use kelos_core::{Command, Config, Core, Input, StepError};
 use kelos_model::ranges::Range;
 use kelos_model::reason;
 use kelos_model::run::Report;
 use kelos_model::trigger::Verdict;
 use kelos_model::{
-    Event, EventRecord, FactKey, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState, Workflow,
-    WorkflowId,
+    Breach, Event, EventRecord, FactKey, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState,
+    Workflow, WorkflowId,
 };
 
 use crate::rehearsal::stage::{Past, Stage, enabled, ended, first_deployment, from_then_on, resolved};
@@ -96,14 +96,12 @@ pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<Workfl
     let deployed = first_deployment(workflows);
     // What fires at the start itself is of the range.
     let before = suppose.from - SignedDuration::from_millis(1);
-    let Ok(()) = world.live_through(before, vec![Input::Definitions { all, deployed }]);
-    let Ok(()) = world.live_through(suppose.from, Vec::new());
-    while let Some(next) = world.next_moment() {
-        if next > late || (next > suppose.to && world.unfinished == 0) {
-            break;
+    let first = vec![Input::Definitions { all, deployed }];
+    if let Err(breach) = world.live_through(before, first).and_then(|()| world.play(late)) {
+        // What was played so far is told; it is not the whole of it for anybody.
+        for forecast in world.forecasts.values_mut() {
+            forecast.problem.get_or_insert_with(|| format!("the dry run broke off: {breach}"));
         }
-        let ended = world.ended_by(next);
-        let Ok(()) = world.live_through(next, ended);
     }
     world.forecasts
 }
@@ -134,6 +132,7 @@ impl<'a> World<'a> {
             by_workers: false,
             // A play is over once, and nobody waits beside it.
             at_once: usize::MAX,
+            planted: None,
         };
         let mut world = World {
             suppose,
@@ -152,6 +151,19 @@ impl<'a> World<'a> {
             world.forecasts.insert(workflow.id.clone(), Forecast::default());
         }
         world
+    }
+
+    /// Lives on until nothing more happens, or a moment.
+    fn play(&mut self, late: Timestamp) -> Result<(), Breach> {
+        self.live_through(self.suppose.from, Vec::new())?;
+        while let Some(next) = self.next_moment() {
+            if next > late || (next > self.suppose.to && self.unfinished == 0) {
+                break;
+            }
+            let ended = self.ended_by(next);
+            self.live_through(next, ended)?;
+        }
+        Ok(())
     }
 
     fn next_moment(&self) -> Option<Timestamp> {
@@ -253,13 +265,16 @@ impl kelos_core::Past for Played<'_> {
 }
 
 impl Stage for World<'_> {
-    type Trouble = Infallible;
+    type Trouble = Breach;
 
-    fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Infallible> {
+    fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Breach> {
         let mut commands = Vec::new();
         for input in inputs {
             let mut played = Played { from: self.suppose.from, now, forecasts: &self.forecasts, before: &self.past };
-            let step = self.core.step(now, input, &mut played)?;
+            let step = self.core.step(now, input, &mut played).map_err(|error| match error {
+                StepError::Past(never) => match never {},
+                StepError::Broken(breach) => breach,
+            })?;
             step.events.into_iter().for_each(|event| self.note(event));
             commands.extend(step.commands);
         }
@@ -267,7 +282,7 @@ impl Stage for World<'_> {
         Ok(commands)
     }
 
-    fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Infallible> {
+    fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Breach> {
         Ok(match command {
             Command::Probe(probe) => {
                 let verdict = if self.is_there(&probe) { Verdict::Yes } else { Verdict::No };

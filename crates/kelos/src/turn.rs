@@ -4,31 +4,122 @@
 //! transaction, and hands out the commands. Nobody performs a command before the commit. A read of the past or a commit
 //! that fails ends these turns: drop them and restore, for recovery is the only way back.
 //!
+//! A turn in which an invariant breaks is dropped in the same way, and these turns go on from what is stored: its inputs are fed
+//! again, one by one, in turns of their own. The workflow that one breaks is frozen, and the input fed once more; where it
+//! breaks what is frozen it is set aside. What concerns all workflows, a tick or the definitions, can't be set aside.
+//!
 //! Synchronous, without clock, threads or tasks, so that the engine and the simulator run the same code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Command, Config, Core, Input, Past, Restored};
+use kelos_core::{Command, Config, Core, Input, Offer, Past, Restored, StepError};
 use kelos_model::ranges::Range;
-use kelos_model::{FactKey, Recall, Slot, SlotRef, WorkflowId};
+use kelos_model::{
+    Breach, Event, EventRecord, FactKey, Invariant, Recall, Slot, SlotEvent, SlotRef, Workflow, WorkflowId,
+};
 use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError};
 
 /// The core and the right to write what it says.
 pub struct Turns {
     core: Core,
+    config: Config,
     lease: Lease,
     sources: BTreeMap<String, Arc<str>>,
+    standing: Standing,
+    /// What broke in a turn that was dropped, and did not break again when its inputs were fed one by one.
+    suspects: BTreeSet<(Invariant, WorkflowId)>,
+}
+
+/// What was said in committed turns and only memory knows: a core that is restored between two turns has to hear it again.
+#[derive(Default)]
+struct Standing {
+    definitions: Option<Vec<Arc<Workflow>>>,
+    /// What workers offer, less what was given to them meanwhile.
+    offers: BTreeMap<Arc<str>, Offer>,
+}
+
+impl Standing {
+    fn note(&mut self, input: &Input, events: &[EventRecord]) {
+        match input {
+            Input::Definitions { all, .. } => self.definitions = Some(all.clone()),
+            Input::Offered { worker, offer: Some(offer) } => drop(self.offers.insert(worker.clone(), offer.clone())),
+            Input::Offered { worker, offer: None } => drop(self.offers.remove(worker)),
+            _ => {}
+        }
+        for record in events {
+            if let Event::Slot { what: SlotEvent::Dispatched { worker: Some(worker), .. }, .. } = &record.event
+                && let Some(offer) = self.offers.get_mut(worker.as_str())
+            {
+                offer.free = offer.free.saturating_sub(1);
+            }
+        }
+    }
+
+    /// The same once more; no project is deployed by it.
+    fn inputs(&self) -> Vec<Input> {
+        let definitions = self.definitions.iter();
+        let definitions = definitions.map(|all| Input::Definitions { all: all.clone(), deployed: BTreeMap::default() });
+        let offers = self.offers.iter();
+        let offers =
+            offers.map(|(worker, offer)| Input::Offered { worker: worker.clone(), offer: Some(offer.clone()) });
+        definitions.chain(offers).collect()
+    }
+}
+
+/// Why turns ended.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    /// The store can't be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An invariant of a workflow breaks in what concerns all, although it is frozen.
+    #[error(
+        "go on: the scheduler found something wrong in itself that freezing the workflow does not keep from all others: {0}"
+    )]
+    Broken(Breach),
+}
+
+/// An invariant that broke, and what became of it.
+#[derive(Debug)]
+pub struct Broken {
+    /// Which, and about what.
+    pub breach: Breach,
+    /// What broke it, in words.
+    pub input: String,
+    /// What was done about it.
+    pub remedy: Remedy,
+}
+
+/// What is done about a broken invariant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// The turn was taken again from what is stored, and it did not break: memory was wrong.
+    Repeated,
+    /// The workflow was frozen.
+    Frozen,
+    /// The workflow was frozen already, and the input was set aside.
+    SetAside,
 }
 
 /// What a turn led to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Acted {
     /// What is to be done now, in order.
     pub commands: Vec<Command>,
     /// How many events were committed.
     pub events: usize,
+    /// What broke.
+    pub broken: Vec<Broken>,
+}
+
+impl Acted {
+    fn and(&mut self, next: Acted) {
+        self.commands.extend(next.commands);
+        self.events += next.events;
+        self.broken.extend(next.broken);
+    }
 }
 
 impl Turns {
@@ -42,16 +133,18 @@ impl Turns {
         lease: Lease,
         now: Timestamp,
     ) -> Result<(Turns, Vec<Command>), StoreError> {
-        let snapshot = store.restore()?;
-        let restored = Restored {
-            seq: snapshot.last_seq,
-            workflows: snapshot.workflows,
-            slots: snapshot.slots.into_iter().map(|row| (row.id, row.slot)).collect(),
-            runs: snapshot.runs,
-            backfills: snapshot.backfills,
-        };
-        let (core, commands) = Core::restore(config, restored, now);
-        Ok((Turns { core, lease, sources: BTreeMap::new() }, commands))
+        let (core, commands) = restored(&config, store, now)?;
+        Ok((
+            Turns {
+                core,
+                config,
+                lease,
+                sources: BTreeMap::new(),
+                standing: Standing::default(),
+                suspects: BTreeSet::new(),
+            },
+            commands,
+        ))
     }
 
     /// The texts that the next definitions come from; kept with their history.
@@ -59,21 +152,34 @@ impl Turns {
         self.sources = sources;
     }
 
-    /// Takes inputs at a moment and commits what they led to.
+    /// Takes inputs at a moment and commits what they led to: in one turn, unless an invariant breaks.
     ///
     /// # Errors
-    /// When the store can't be read or written. Nothing was written then, no command was handed out,
-    /// and these turns must not be used any more.
+    /// When the store can't be read or written, or an invariant breaks that can't be kept from the others. Whatever was not
+    /// committed is lost then, no command was handed out, and these turns must not be used any more.
     pub fn turn(
         &mut self,
         store: &mut dyn Journal,
         now: Timestamp,
         inputs: impl IntoIterator<Item = Input>,
-    ) -> Result<Acted, StoreError> {
-        let (mut events, mut commands) = (Vec::new(), Vec::new());
+    ) -> Result<Acted, TurnError> {
+        let inputs: Vec<Input> = inputs.into_iter().collect();
+        match self.attempt(store, now, &inputs) {
+            Err(TurnError::Broken(breach)) => self.one_by_one(store, now, inputs, breach),
+            other => other,
+        }
+    }
+
+    /// One turn for inputs, all or nothing. Where it fails the core must not be used any more.
+    fn attempt(&mut self, store: &mut dyn Journal, now: Timestamp, inputs: &[Input]) -> Result<Acted, TurnError> {
+        let (mut events, mut commands, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for input in inputs {
-            let step = self.core.step(now, input, &mut StorePast(store))?;
+            let step = self.core.step(now, input.clone(), &mut StorePast(store)).map_err(|error| match error {
+                StepError::Past(error) => TurnError::Store(error),
+                StepError::Broken(breach) => TurnError::Broken(breach),
+            })?;
             events.extend(step.events);
+            ends.push(events.len());
             commands.extend(step.commands);
         }
         let count = events.len();
@@ -82,10 +188,103 @@ impl Turns {
             store.commit(self.lease, &commit)?;
         }
         self.core.settle();
-        Ok(Acted { commands, events: count })
+        let mut from = 0;
+        for (input, end) in inputs.iter().zip(ends) {
+            self.standing.note(input, commit.events.get(from..end).unwrap_or_default());
+            from = end;
+        }
+        Ok(Acted { commands, events: count, broken: Vec::new() })
     }
 
-    fn commit_of(&mut self, at: Timestamp, events: Vec<kelos_model::EventRecord>) -> Commit {
+    /// Feeds the inputs of a turn that was dropped once more, each in a turn of its own. A tick does only so much, and may not
+    /// come as far as the one that broke: what breaks for the second time is frozen before.
+    fn one_by_one(
+        &mut self,
+        store: &mut dyn Journal,
+        now: Timestamp,
+        inputs: Vec<Input>,
+        breach: Breach,
+    ) -> Result<Acted, TurnError> {
+        let mut acted = self.start_over(store, now)?;
+        let is_suspect = !self.suspects.insert((breach.invariant, breach.workflow.clone()));
+        if is_suspect && self.core.is_frozen(&breach.workflow) == Some(false) {
+            acted.and(self.freeze(store, now, breach.clone(), "a turn".to_owned())?);
+        }
+        for input in inputs {
+            acted.and(self.feed(store, now, input)?);
+        }
+        if acted.broken.is_empty() {
+            acted.broken.push(Broken { breach, input: "a turn".to_owned(), remedy: Remedy::Repeated });
+        }
+        Ok(acted)
+    }
+
+    fn freeze(
+        &mut self,
+        store: &mut dyn Journal,
+        now: Timestamp,
+        breach: Breach,
+        input: String,
+    ) -> Result<Acted, TurnError> {
+        let mut acted = self.attempt(store, now, &[Input::Freeze(breach.clone())])?;
+        acted.broken.push(Broken { breach, input, remedy: Remedy::Frozen });
+        Ok(acted)
+    }
+
+    /// Feeds one input. Where it breaks an invariant the workflow is frozen first; where that is frozen already the input is set aside.
+    fn feed(&mut self, store: &mut dyn Journal, now: Timestamp, input: Input) -> Result<Acted, TurnError> {
+        let mut acted = Acted::default();
+        loop {
+            let breach = match self.attempt(store, now, std::slice::from_ref(&input)) {
+                Ok(next) => {
+                    acted.and(next);
+                    return Ok(acted);
+                }
+                Err(TurnError::Broken(breach)) => breach,
+                Err(other) => return Err(other),
+            };
+            acted.and(self.start_over(store, now)?);
+            let (words, is_for_all) = (input.words(), matches!(input, Input::Woke { .. } | Input::Definitions { .. }));
+            if self.core.is_frozen(&breach.workflow) == Some(false) {
+                acted.and(self.freeze(store, now, breach, words)?);
+                continue;
+            }
+            if is_for_all {
+                return Err(TurnError::Broken(breach));
+            }
+            let set_aside = Input::SetAside { breach: breach.clone(), input: Box::new(input) };
+            acted.and(self.attempt(store, now, &[set_aside])?);
+            acted.broken.push(Broken { breach, input: words, remedy: Remedy::SetAside });
+            return Ok(acted);
+        }
+    }
+
+    /// Goes on from what is stored, with what only memory knew.
+    fn start_over(&mut self, store: &mut dyn Journal, now: Timestamp) -> Result<Acted, TurnError> {
+        let mut acted = Acted::default();
+        loop {
+            let (core, commands) = restored(&self.config, store, now)?;
+            self.core = core;
+            acted.commands.extend(commands);
+            let standing = self.standing.inputs();
+            let breach = match self.attempt(store, now, &standing) {
+                Ok(next) => {
+                    acted.and(next);
+                    return Ok(acted);
+                }
+                Err(TurnError::Broken(breach)) => breach,
+                Err(other) => return Err(other),
+            };
+            let (core, _) = restored(&self.config, store, now)?;
+            self.core = core;
+            if self.core.is_frozen(&breach.workflow) != Some(false) {
+                return Err(TurnError::Broken(breach));
+            }
+            acted.and(self.freeze(store, now, breach, "the definitions".to_owned())?);
+        }
+    }
+
+    fn commit_of(&mut self, at: Timestamp, events: Vec<EventRecord>) -> Commit {
         let rows = self.core.rows();
         Commit {
             at,
@@ -111,6 +310,19 @@ impl Turns {
     pub fn lease(&self) -> Lease {
         self.lease
     }
+}
+
+/// A core that goes on where the store's log ends. The commands ask executors about runs that were alive.
+fn restored(config: &Config, store: &mut dyn Journal, now: Timestamp) -> Result<(Core, Vec<Command>), StoreError> {
+    let snapshot = store.restore()?;
+    let restored = Restored {
+        seq: snapshot.last_seq,
+        workflows: snapshot.workflows,
+        slots: snapshot.slots.into_iter().map(|row| (row.id, row.slot)).collect(),
+        runs: snapshot.runs,
+        backfills: snapshot.backfills,
+    };
+    Ok(Core::restore(config.clone(), restored, now))
 }
 
 /// The past as a store has it.

@@ -398,6 +398,9 @@ impl Absent<'_> {
         if let Some(planned_at) = self.planned_at {
             return format!("it had not been planned yet; that happened at {}", text::format_full(planned_at));
         }
+        if workflow.frozen().is_some() {
+            return "it was not planned: its workflow is frozen, see Problems".to_owned();
+        }
         if workflow.paused {
             return "it was not planned: its workflow is paused".to_owned();
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::actor::Actor;
+use crate::breach::Breach;
 use crate::facts::{Fact, Occurrence};
 use crate::id::{BackfillId, WorkflowId};
 use crate::key::SlotRef;
@@ -416,6 +417,26 @@ pub enum WorkflowEvent {
     },
     /// A person resumed it.
     Resumed {
+        /// Who.
+        by: Actor,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// An invariant of it broke: nothing of it is planned, looked at or started until somebody resumes it.
+    Frozen {
+        /// Which, and about what.
+        breach: Breach,
+    },
+    /// An input broke an invariant of it, and did so again once it was frozen: that input was dropped.
+    SetAside {
+        /// Which, and about what.
+        breach: Breach,
+        /// What was dropped, in words.
+        input: String,
+    },
+    /// A person resumed it after it had been frozen; a pause stays as it was.
+    Thawed {
         /// Who.
         by: Actor,
         /// Why, in their words.

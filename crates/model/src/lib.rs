@@ -9,6 +9,7 @@
 
 pub mod actor;
 pub mod arguments;
+pub mod breach;
 pub mod constraint;
 pub mod event;
 pub mod facts;
@@ -29,6 +30,7 @@ pub mod trigger;
 pub mod workflow;
 
 pub use actor::{Actor, ActorKind};
+pub use breach::{Breach, Freeze, Invariant};
 pub use constraint::{Constraint, Gate, Otherwise};
 pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};
 pub use facts::{Collected, Fact, FactKey, Occurrence, Subject};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::actor::Actor;
+use crate::breach::Freeze;
 use crate::constraint::Constraint;
 use crate::function::FunctionRef;
 use crate::id::{BackfillId, PoolId, WorkflowId};
@@ -387,6 +388,14 @@ pub struct WorkflowRow {
     pub moments: Moments,
 }
 
+impl WorkflowRow {
+    /// Since when and why it is left alone, where an invariant of it broke.
+    #[must_use]
+    pub fn frozen(&self) -> Option<&Freeze> {
+        self.moments.frozen.as_ref()
+    }
+}
+
 /// Moments of a workflow's past that matter to what comes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -403,6 +412,9 @@ pub struct Moments {
     /// Its successful run that was dispatched last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
+    /// Since when and why it is frozen: an invariant of it broke, and nobody has resumed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<Freeze>,
 }
 
 /// A successful run.

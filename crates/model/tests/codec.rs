@@ -9,8 +9,8 @@ use kelos_model::ranges::Range;
 use kelos_model::reason::UnknownFinding;
 use kelos_model::trigger::{Conditions, FileSystem, PathCheck, Verdict};
 use kelos_model::{
-    Actor, ActorKind, Answer, BackfillId, EventRecord, Fact, Finding, Occurrence, Outcome, Probe, Reason, ReasonKind,
-    SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowEvent, WorkflowId,
+    Actor, ActorKind, Answer, BackfillId, Breach, EventRecord, Fact, Finding, Invariant, Occurrence, Outcome, Probe,
+    Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowEvent, WorkflowId,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -43,6 +43,15 @@ fn moment() -> impl Strategy<Value = Timestamp> {
 
 fn slot() -> impl Strategy<Value = SlotRef> {
     (workflow(), moment()).prop_map(|(workflow, at)| SlotRef::at(workflow, at))
+}
+
+fn breach() -> impl Strategy<Value = Breach> {
+    let invariant = prop::sample::select(Invariant::ALL.to_vec());
+    (invariant, workflow(), prop::option::of(slot())).prop_map(|(invariant, workflow, slot)| Breach {
+        invariant,
+        workflow,
+        slot,
+    })
 }
 
 fn function() -> impl Strategy<Value = FunctionRef> {
@@ -210,6 +219,9 @@ fn asked_beside_slots() -> impl Strategy<Value = Event> {
         (prop::option::of(actor()), reason()).prop_map(|(by, reason)| WorkflowEvent::Removed { by, reason }),
         (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Paused { by, reason }),
         (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Resumed { by, reason }),
+        (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Thawed { by, reason }),
+        breach().prop_map(|breach| WorkflowEvent::Frozen { breach }),
+        (breach(), text()).prop_map(|(breach, input)| WorkflowEvent::SetAside { breach, input }),
     ];
     let of_backfill = prop_oneof![
         (actor(), reason()).prop_map(|(by, reason)| BackfillEvent::Cancelled { by, reason }),

@@ -168,6 +168,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::NotInSchedule(_)
         | Refusal::NeverCameToBe(_) => StatusCode::NOT_FOUND,
         Refusal::NoJobId(..) | Refusal::TooManyDownstream { .. } | Refusal::TooMany { .. } => StatusCode::BAD_REQUEST,
+        Refusal::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::CONFLICT,
     }
 }
@@ -180,6 +181,12 @@ fn hint(refusal: &Refusal) -> Option<String> {
         }
         Refusal::NotInSchedule(slot) => {
             return Some(format!("GET /api/v1/workflows/{{id}}/times lists the times of \"{}\"", slot.workflow));
+        }
+        Refusal::Broken(breach) => {
+            let workflow = &breach.workflow;
+            return Some(format!(
+                "POST /api/v1/workflows/{workflow}/resume once it is mended; GET /api/v1/health lists what is frozen"
+            ));
         }
         Refusal::NeverOpened(_) => "skip it, where it is never to run",
         Refusal::NoEventSchedule(_) => "GET /api/v1/schedules lists the event schedules",

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::turn::Turns;
-use kelos_core::{Ask, Command, DEPLOYMENTS, Input, SetRegister, WORKER};
+use kelos::turn::{Remedy, TurnError, Turns};
+use kelos_core::{Ask, Command, DEPLOYMENTS, Input, Resume, SetRegister, WORKER};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
@@ -17,6 +17,7 @@ use crate::judge;
 use crate::judge::events::Watch as EventWatch;
 use crate::judge::jobs::Watch;
 use crate::past::Past;
+use crate::planted;
 use crate::rng::Rng;
 use crate::workload::{Workload, resolved};
 use crate::world::World;
@@ -61,6 +62,8 @@ pub struct Drive {
     faults: u64,
     /// Turns since time last went on.
     turns_at_once: u64,
+    /// The workflow of which an invariant is broken on purpose.
+    planted: Option<WorkflowId>,
     figures: Figures,
 }
 
@@ -69,19 +72,38 @@ pub struct Drive {
 /// # Errors
 /// What the judges found.
 pub fn run(seed: u64) -> Result<Figures, String> {
-    let mut drive = Drive::new(seed)?;
+    through(Workload::new(seed), seed)
+}
+
+/// The same, with an invariant of one of its workflows broken on purpose until the faults stop. Nothing is done where the seed
+/// has no workflow for that.
+///
+/// # Errors
+/// What the judges found.
+pub fn planted(seed: u64) -> Result<Figures, String> {
+    let mut workload = Workload::new(seed);
+    workload.config.planted = planted::of(seed, &workload);
+    if workload.config.planted.is_none() {
+        return Ok(Figures::default());
+    }
+    through(workload, seed)
+}
+
+fn through(workload: Workload, seed: u64) -> Result<Figures, String> {
+    let mut drive = Drive::new(workload, seed)?;
     drive.until(drive.workload.end)?;
     drive.calm()?;
     drive.until(drive.workload.end + SETTLING)?;
     drive.watch.at_rest()?;
     drive.events.at_rest(&drive.workload, drive.now)?;
     judge::at_rest(&drive.workload, &drive.world, &drive.disk, drive.turns.core(), drive.now)?;
+    planted::judge(drive.planted.as_ref(), &drive.disk)?;
     Ok(drive.figures)
 }
 
 impl Drive {
-    fn new(seed: u64) -> Result<Drive, String> {
-        let workload = Workload::new(seed);
+    fn new(workload: Workload, seed: u64) -> Result<Drive, String> {
+        let planted = workload.config.planted.as_ref().map(|planted| planted.workflow.clone());
         let mut rng = Rng::new(seed ^ 0xFA17);
         let disk = MemoryDisk::new();
         let per_mille = *rng.pick(&[0, 5, 30]);
@@ -112,6 +134,7 @@ impl Drive {
             next_definitions: 0,
             faults: per_mille,
             turns_at_once: 0,
+            planted,
             figures: Figures::default(),
         };
         drive.perform(commands);
@@ -275,6 +298,13 @@ impl Drive {
         match turn {
             Ok(acted) => {
                 self.figures.events += acted.events as u64;
+                for broken in &acted.broken {
+                    if self.planted.as_ref() != Some(&broken.breach.workflow) {
+                        return Err(format!("{} breaks an invariant: {}", broken.input, broken.breach));
+                    }
+                    self.figures.frozen += u64::from(broken.remedy == Remedy::Frozen);
+                    self.figures.set_aside += u64::from(broken.remedy == Remedy::SetAside);
+                }
                 self.fleet.committed();
                 self.fleet.judge(&self.workload, &acted.commands)?;
                 // A crash between the commit and the commands loses any tail of them.
@@ -285,7 +315,7 @@ impl Drive {
                 }
                 self.perform_judged(acted.commands)
             }
-            Err(StoreError::Medium { .. }) => self.recover(),
+            Err(TurnError::Store(StoreError::Medium { .. })) => self.recover(),
             Err(other) => Err(format!("failed to {other}")),
         }
     }
@@ -343,7 +373,7 @@ impl Drive {
         self.store.per_mille = 0;
         let clock = self.clock();
         match self.turns.turn(&mut self.store, clock, [input]) {
-            Err(StoreError::Deposed { .. }) => {}
+            Err(TurnError::Store(StoreError::Deposed { .. })) => {}
             other => return Err(format!("a deposed leader could write: {other:?}")),
         }
         drop(other);
@@ -356,6 +386,15 @@ impl Drive {
         self.faults = 0;
         self.store.per_mille = 0;
         self.skew = SignedDuration::ZERO;
+        self.workload.config.planted = None;
+        if let Some(workflow) = self.planted.clone() {
+            // Whoever mended it resumes it. A pause is somebody else's.
+            let is_frozen = self.turns.core().is_frozen(&workflow) == Some(true);
+            let ask = Ask::Resume(Resume { workflow, reason: None });
+            if is_frozen {
+                self.after(1, Action::Input(Input::Asked { token: 0, by: Actor::person("somebody"), ask }));
+            }
+        }
         self.recover()
     }
 

@@ -78,7 +78,7 @@ impl Journal for FaultyStore {
 mod tests {
     use std::collections::BTreeMap;
 
-    use kelos::turn::Turns;
+    use kelos::turn::{TurnError, Turns};
     use kelos_core::{Ask, Input, Kill};
     use kelos_model::{Actor, SlotRef};
 
@@ -98,8 +98,10 @@ mod tests {
         store.per_mille = 1000;
         let ask = Ask::Kill(Kill { slot, reason: None });
         let failed = turns.turn(&mut store, now, [Input::Asked { token: 0, by: Actor::person("somebody"), ask }]);
-        let is_of_the_read =
-            |error: StoreError| matches!(error, StoreError::Medium { doing, .. } if doing == "recall slots");
+        let is_of_the_read = |error: TurnError| match error {
+            TurnError::Store(StoreError::Medium { doing, .. }) => doing == "recall slots",
+            _ => false,
+        };
         assert!(failed.is_err_and(is_of_the_read));
     }
 }

@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod judge;
 pub mod lockstep;
 pub mod past;
+pub mod planted;
 pub mod rng;
 pub mod spec;
 pub mod workload;
@@ -44,6 +45,10 @@ pub struct Figures {
     pub recoveries: u64,
     /// Slot states compared with the full scan.
     pub compared: u64,
+    /// How often a workflow was frozen.
+    pub frozen: u64,
+    /// Inputs that were set aside.
+    pub set_aside: u64,
 }
 
 impl std::ops::AddAssign for Figures {
@@ -53,5 +58,7 @@ impl std::ops::AddAssign for Figures {
         self.runs += other.runs;
         self.recoveries += other.recoveries;
         self.compared += other.compared;
+        self.frozen += other.frozen;
+        self.set_aside += other.set_aside;
     }
 }

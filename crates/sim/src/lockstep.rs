@@ -340,6 +340,9 @@ impl Pair {
         let mut inputs = inputs;
         while !inputs.is_empty() {
             let acted = self.turns.turn(&mut self.store, self.now, inputs).map_err(|error| error.to_string())?;
+            if let Some(broken) = acted.broken.first() {
+                return Err(broken.breach.to_string());
+            }
             inputs = Vec::new();
             for command in acted.commands {
                 match command {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::{PoolId, Slot, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Breach, Invariant, PoolId, Slot, SlotKey, SlotRef, SlotState, WorkflowId};
 
 use offers::Offers;
 pub(crate) use offers::Taker;
@@ -25,6 +25,7 @@ use pools::Pools;
 pub(crate) use pools::{LinePosition, Pool};
 pub(crate) use queue::{Position, Queue, Terms};
 
+use crate::breaches::Breaches;
 use crate::{Offer, Only};
 
 /// Whether a queued slot may go as far as all else is concerned.
@@ -45,6 +46,7 @@ pub(crate) struct Permits {
     woken: BTreeSet<WorkflowId>,
     /// When workflows at the front of their lines become starved there.
     patience: BTreeSet<(Timestamp, WorkflowId)>,
+    breaches: Breaches,
 }
 
 /// Whether workers keep the jobs of a workflow waiting.
@@ -78,6 +80,7 @@ impl Permits {
             starved: VecDeque::new(),
             woken: BTreeSet::new(),
             patience: BTreeSet::new(),
+            breaches: Breaches::default(),
         }
     }
 
@@ -91,13 +94,13 @@ impl Permits {
         let now = &queue.terms;
         if (&before.pools, before.is_present) != (&now.pools, now.is_present) {
             let position = queue.in_line.take().map(|(position, _)| position);
-            self.pools.stand(&before.pools, position.as_ref(), None);
+            self.pools.stand(id, &before.pools, position.as_ref(), None);
             if let Some(until) = queue.patient_until.take() {
                 self.patience.remove(&(until, id.clone()));
             }
             self.pools.hold(id, &before.pools, 0);
             if before.is_present {
-                self.pools.unnamed(&before.pools);
+                self.pools.unnamed(id, &before.pools);
             }
             if now.is_present {
                 self.pools.named(&now.pools);
@@ -138,7 +141,9 @@ impl Permits {
         let queue = self.queues.entry(id.workflow.clone()).or_default();
         let changed = if is_alive { queue.begin(&id.key) } else { queue.end(&id.key) };
         if changed {
-            self.running = if is_alive { self.running + 1 } else { self.running - 1 };
+            let running = if is_alive { self.running.checked_add(1) } else { self.running.checked_sub(1) };
+            self.breaches.check_slot(running.is_some(), Invariant::RunsAreCounted, id);
+            self.running = running.unwrap_or_default();
             self.pools.hold(&id.workflow, &queue.terms.pools, queue.active());
             self.woken.insert(id.workflow.clone());
         }
@@ -162,12 +167,19 @@ impl Permits {
     pub(crate) fn grant(&mut self, now: Timestamp, only: &Only, is_ready: IsReady<'_>) -> Vec<Grant> {
         while let Some((at, id)) = self.patience.first().cloned().filter(|(at, _)| *at <= now) {
             self.patience.remove(&(at, id.clone()));
-            if let Some(queue) = self.queues.get_mut(&id) {
-                queue.patient_until = None;
-                self.pools.mark(&queue.terms.pools);
-            }
+            let Some(queue) = self.queues.get_mut(&id) else {
+                self.breaches.report(Invariant::WaitersHaveQueues, &id);
+                continue;
+            };
+            queue.patient_until = None;
+            self.pools.mark(&queue.terms.pools);
         }
         Pass::new(self, now, only, is_ready).run()
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take().or_else(|| self.pools.take_breach())
     }
 
     /// Whether a pass would find something to do, whatever the time is.

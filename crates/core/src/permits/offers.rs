@@ -23,6 +23,7 @@ pub(crate) struct Taker {
 
 impl Offers {
     pub(crate) fn forget(&mut self, worker: &Arc<str>) {
+        // Most workers that come have offered nothing before.
         let Some(offer) = self.by_worker.remove(worker) else { return };
         for id in &offer.workflows {
             if let Some(workers) = self.by_workflow.get_mut(id) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_model::{PoolUse, SlotRef, WorkflowId};
+use kelos_model::{Invariant, PoolUse, SlotRef, WorkflowId};
 
 use super::pools::{LinePosition, POOL_PATIENCE, Standing, Sweep};
 use super::queue::{Position, Queue};
@@ -48,7 +48,10 @@ impl<'a> Pass<'a> {
         while self.permits.has_place() {
             let next = waiting.iter().position(|id| allows(self.only, id));
             let Some(id) = next.and_then(|next| waiting.remove(next)) else { break };
-            let Some(queue) = self.permits.queues.get_mut(&id) else { continue };
+            let Some(queue) = self.permits.queues.get_mut(&id) else {
+                self.no_queue(&id);
+                continue;
+            };
             queue.is_starved = false;
             match (queue.terms.pools.is_empty(), queue.terms.by_workers) {
                 (false, _) => self.take_turn(&id),
@@ -65,6 +68,7 @@ impl<'a> Pass<'a> {
     fn serve_queue(&mut self, id: &WorkflowId) {
         let free = self.permits.limit.saturating_sub(self.permits.running);
         let plain = |queue: &&Queue| queue.terms.pools.is_empty() && !queue.terms.by_workers;
+        // A workflow may be woken that has no queue yet.
         let Some(queue) = self.permits.queues.get(id).filter(plain) else { return };
         // One more than there is room for tells whether the limit on all runs holds anything back.
         let most = self.places(id, queue).min(free.saturating_add(1)) as usize;
@@ -144,7 +148,7 @@ impl<'a> Pass<'a> {
 
     /// Gives a place to a workflow with pools whose turn it is, if those before it in its lines leave it the permits.
     fn take_turn(&mut self, id: &WorkflowId) {
-        let Some(queue) = self.permits.queues.get(id) else { return };
+        let Some(queue) = self.permits.queues.get(id) else { return self.no_queue(id) };
         let uses = queue.terms.pools.clone();
         let mut sweep = Sweep::of(&self.permits.pools, uses.iter().map(|one| one.pool.clone()).collect());
         while let Some(position) = sweep.next(&self.permits.pools) {
@@ -162,7 +166,9 @@ impl<'a> Pass<'a> {
 
     /// The turn of a workflow in line: it goes, or reserves permits, or lets others pass.
     fn serve(&mut self, position: &LinePosition, sweep: &mut Sweep, may_start: bool) {
-        let Some(queue) = self.permits.queues.get(&position.workflow) else { return };
+        let Some(queue) = self.permits.queues.get(&position.workflow) else {
+            return self.no_queue(&position.workflow);
+        };
         let uses = queue.terms.pools.clone();
         if !self.permits.pools.are_large_enough(&uses) {
             return;
@@ -225,6 +231,7 @@ impl<'a> Pass<'a> {
     /// Moves a workflow to where the slot that goes next belongs in its lines. Says whether anything is new about that: the
     /// position, or since when it waits.
     fn line_up(&mut self, id: &WorkflowId) -> bool {
+        // A workflow may be woken that has no queue yet.
         let Some(queue) = self.permits.queues.get(id).filter(|queue| !queue.terms.pools.is_empty()) else {
             return false;
         };
@@ -240,13 +247,13 @@ impl<'a> Pass<'a> {
         let before = std::mem::replace(&mut queue.in_line, now);
         let position = |one: &Option<(LinePosition, Timestamp)>| one.as_ref().map(|(position, _)| position.clone());
         let (before, now) = (position(&before), position(&queue.in_line));
-        self.permits.pools.stand(&queue.terms.pools, before.as_ref(), now.as_ref());
+        self.permits.pools.stand(id, &queue.terms.pools, before.as_ref(), now.as_ref());
         self.set_patience(id, None);
         true
     }
 
     fn set_patience(&mut self, id: &WorkflowId, until: Option<Timestamp>) {
-        let Some(queue) = self.permits.queues.get_mut(id) else { return };
+        let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
         let before = std::mem::replace(&mut queue.patient_until, until);
         if let Some(before) = before {
             self.permits.patience.remove(&(before, id.clone()));
@@ -262,16 +269,21 @@ impl<'a> Pass<'a> {
     }
 
     fn starve(&mut self, id: &WorkflowId) {
-        let Some(queue) = self.permits.queues.get_mut(id) else { return };
+        let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
         if !std::mem::replace(&mut queue.is_starved, true) {
             self.permits.starved.push_back(id.clone());
         }
     }
 
+    /// A workflow waits that has no queue.
+    fn no_queue(&mut self, id: &WorkflowId) {
+        self.permits.breaches.report(Invariant::WaitersHaveQueues, id);
+    }
+
     /// Gives a slot its permits: to a worker, where workers run its jobs and one offers to.
     fn give(&mut self, id: &WorkflowId, position: &Position) {
         let slot = SlotRef::new(id.clone(), position.key.clone());
-        let Some(queue) = self.permits.queues.get_mut(id) else { return };
+        let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
         let mut taker = None;
         if queue.terms.by_workers {
             taker = self.permits.offers.take(&slot);
@@ -279,9 +291,9 @@ impl<'a> Pass<'a> {
                 return;
             }
         }
-        queue.remove(position);
-        debug_assert!(!queue.alive().any(|key| *key == slot.key), "a slot with a live run is not ready");
-        if queue.begin(&slot.key) {
+        let (was_queued, is_first_run) = (queue.remove(position), queue.begin(&slot.key));
+        self.permits.breaches.check_slot(was_queued && is_first_run, Invariant::PermitsGoToQueued, &slot);
+        if is_first_run {
             self.permits.running += 1;
             self.permits.pools.hold(id, &queue.terms.pools, queue.active());
         }

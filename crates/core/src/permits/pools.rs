@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use jiff::SignedDuration;
-use kelos_model::{PoolId, PoolUse, SlotKey, WorkflowId};
+use kelos_model::{Breach, Invariant, PoolId, PoolUse, SlotKey, WorkflowId};
+
+use crate::breaches::Breaches;
 
 /// Who has been queued for so long, and is first in the line of each of its pools, keeps what comes free in any of them.
 pub const POOL_PATIENCE: SignedDuration = SignedDuration::from_hours(1);
@@ -27,6 +29,7 @@ pub(crate) struct Pools {
     by_id: BTreeMap<PoolId, Pool>,
     /// Those in whose lines somebody may be able to go.
     changed: BTreeSet<PoolId>,
+    breaches: Breaches,
 }
 
 /// A pool.
@@ -95,11 +98,14 @@ impl Pools {
         self.mark(uses);
     }
 
-    /// A definition that named these is present no more.
-    pub(crate) fn unnamed(&mut self, uses: &[PoolUse]) {
+    /// The definition of a workflow that named these is present no more.
+    pub(crate) fn unnamed(&mut self, id: &WorkflowId, uses: &[PoolUse]) {
         self.mark(uses);
         for one in uses {
-            let Some(pool) = self.by_id.get_mut(&one.pool) else { continue };
+            let Some(pool) = self.by_id.get_mut(&one.pool) else {
+                self.breaches.report(Invariant::WaitersHaveQueues, id);
+                continue;
+            };
             count_down(&mut pool.sizes, &one.size);
             for other in others(uses, one) {
                 count_down(&mut pool.beside, other);
@@ -115,7 +121,11 @@ impl Pools {
             let now = u64::from(one.permits) * u64::from(runs);
             let before = if now == 0 { pool.holders.remove(id) } else { pool.holders.insert(id.clone(), now) };
             let before = before.unwrap_or(0);
-            pool.held = (pool.held + now).saturating_sub(before);
+            let held = (pool.held + now).checked_sub(before);
+            if held.is_none() {
+                self.breaches.report(Invariant::RunsAreCounted, id);
+            }
+            pool.held = held.unwrap_or_default();
             if now < before {
                 self.changed.insert(one.pool.clone());
             }
@@ -124,14 +134,31 @@ impl Pools {
     }
 
     /// Moves a workflow to another place in its lines, or out of them.
-    pub(crate) fn stand(&mut self, uses: &[PoolUse], before: Option<&LinePosition>, now: Option<&LinePosition>) {
+    pub(crate) fn stand(
+        &mut self,
+        id: &WorkflowId,
+        uses: &[PoolUse],
+        before: Option<&LinePosition>,
+        now: Option<&LinePosition>,
+    ) {
         for one in uses {
-            let Some(pool) = self.by_id.get_mut(&one.pool) else { continue };
-            if let Some(before) = before {
-                pool.line.remove(before);
+            let Some(pool) = self.by_id.get_mut(&one.pool) else {
+                // Who stands nowhere and goes nowhere, as one that comes to be, needs no pool.
+                if before.or(now).is_some() {
+                    self.breaches.report(Invariant::WaitersHaveQueues, id);
+                }
+                continue;
+            };
+            if before.is_some_and(|before| !pool.line.remove(before)) {
+                self.breaches.report(Invariant::WaitersHaveQueues, id);
             }
             pool.line.extend(now.cloned());
         }
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take()
     }
 
     /// Has the lines of these swept.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_model::{Slot, SlotRef, WorkflowId};
+use kelos_model::{Invariant, Slot, SlotRef, WorkflowId};
 
 use super::{Program, Programs};
 use crate::Only;
@@ -64,6 +64,7 @@ impl Programs {
     /// Takes a held slot out of those that are to be looked at. Says whether it was one of them.
     pub(crate) fn take(&mut self, position: &HeldPosition) -> bool {
         let program = self.of(&position.slot.workflow).clone();
+        // Whether it was woken is the question.
         let Some(line) = self.woken.get_mut(&program) else { return false };
         let was_there = line.remove(position);
         if line.is_empty() {
@@ -82,8 +83,9 @@ impl Programs {
     /// Has a held slot looked at again when a run of its program ends, if the clock doesn't wake it before.
     pub(crate) fn await_end(&mut self, id: &SlotRef) {
         let program = self.program_mut(&id.workflow);
-        debug_assert!(!program.positions.contains_key(id), "who waits for an end waits for no room");
+        let waits_for_room = program.positions.contains_key(id);
         program.awaiting_end.insert(id.clone());
+        self.breaches.check_slot(!waits_for_room, Invariant::HeldStandInLine, id);
     }
 
     /// Has a slot wait for runs no more.

@@ -12,9 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_model::constraint::LastStart;
-use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Breach, Invariant, Slot, SlotRef, SlotState, WorkflowId};
 
 pub(crate) use line::{About, HeldPosition};
+
+use crate::breaches::Breaches;
 
 /// All programs.
 #[derive(Default)]
@@ -26,6 +28,7 @@ pub(crate) struct Programs {
     woken: BTreeMap<WorkflowId, BTreeSet<HeldPosition>>,
     /// Programs that may have room for a slot that waits for that.
     to_admit: BTreeSet<WorkflowId>,
+    breaches: Breaches,
 }
 
 /// The members of a program, its runs, and the held slots that wait for them.
@@ -72,11 +75,12 @@ impl Program {
         }
     }
 
-    fn discount(&mut self, id: &SlotRef, slot: &Slot) {
-        self.queued = self.queued.saturating_sub(u32::from(slot.state == SlotState::Queued));
-        if slot.run_alive {
-            self.going.remove(&(slot.last_run_seq, id.clone()));
-        }
+    /// Says whether what is counted no more was counted.
+    fn discount(&mut self, id: &SlotRef, slot: &Slot) -> bool {
+        let queued = self.queued.checked_sub(u32::from(slot.state == SlotState::Queued));
+        self.queued = queued.unwrap_or_default();
+        let was_going = !slot.run_alive || self.going.remove(&(slot.last_run_seq, id.clone()));
+        queued.is_some() && was_going
     }
 }
 
@@ -102,7 +106,8 @@ impl Programs {
             if let Some(left) = self.by_id.get_mut(&before) {
                 left.members.remove(id);
                 for (slot, row) in slots.clone() {
-                    left.discount(&slot, row);
+                    let was_counted = left.discount(&slot, row);
+                    self.breaches.check_slot(was_counted, Invariant::RunsAreCounted, &slot);
                     left.leave_line(&slot);
                 }
                 joined.woken = std::mem::take(&mut left.awaiting_end);
@@ -117,6 +122,7 @@ impl Programs {
     }
 
     fn move_woken(&mut self, id: &WorkflowId, from: &WorkflowId, to: &WorkflowId) {
+        // Where nothing woke any of its slots there is nothing to move.
         let Some(line) = self.woken.get_mut(from) else { return };
         let moved: Vec<HeldPosition> = line.extract_if(.., |position| position.slot.workflow == *id).collect();
         if line.is_empty() {
@@ -130,6 +136,11 @@ impl Programs {
     /// The program of a workflow: another one, or itself.
     pub(crate) fn of<'a>(&'a self, id: &'a WorkflowId) -> &'a WorkflowId {
         self.of.get(id).unwrap_or(id)
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take()
     }
 
     fn program(&self, of: &WorkflowId) -> Option<&Program> {
@@ -197,7 +208,8 @@ impl Programs {
         let program = self.by_id.entry(name.clone()).or_default();
         let runs = program.runs();
         if let Some(before) = before {
-            program.discount(id, before);
+            let was_counted = program.discount(id, before);
+            self.breaches.check_slot(was_counted, Invariant::RunsAreCounted, id);
         }
         program.count(id, after);
         if program.runs() >= runs {

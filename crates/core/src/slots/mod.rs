@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use kelos_model::facts::Collected;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::LastRun;
-use kelos_model::{Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, WorkflowId, slot};
+use kelos_model::{Breach, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, WorkflowId, slot};
 
 use crate::WORKER;
 use crate::keyed::KeyMap;
@@ -316,6 +316,11 @@ impl SlotTable {
     /// Has a slot read together with all others of which somebody waits to hear.
     pub(crate) fn want(&mut self, slot: SlotRef) {
         self.wanted.insert(slot);
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.recalled.take_breach()
     }
 
     /// Brings the slots into memory of which somebody waits to hear, in one question. Gives their names.

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_model::ranges::{Range, RangeSet};
-use kelos_model::{Slot, SlotRef, WorkflowId};
+use kelos_model::{Breach, Invariant, Slot, SlotRef, WorkflowId};
 
+use crate::breaches::Breaches;
 use crate::past::PastOf;
 
 /// Which slots were read, and which of them do not exist.
@@ -16,9 +17,15 @@ pub(super) struct Recalled {
     absent: BTreeSet<SlotRef>,
     /// Ranges of which all slots were brought into memory.
     ranges: BTreeMap<WorkflowId, RangeSet>,
+    breaches: Breaches,
 }
 
 impl Recalled {
+    /// Takes out what broke.
+    pub(super) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take()
+    }
+
     /// Whether a slot that is not in memory is known not to exist.
     pub(super) fn is_absent(&self, slot: &SlotRef) -> bool {
         let is_covered = |at| self.ranges.get(&slot.workflow).is_some_and(|ranges| ranges.contains(at));
@@ -36,6 +43,9 @@ impl Recalled {
         }
         let ids: Vec<SlotRef> = unknown.into_iter().collect();
         let rows = past.slots(&ids)?;
+        for (id, _) in &rows {
+            self.breaches.check_slot(ids.binary_search(id).is_ok(), Invariant::PastAnswersWhatWasAsked, id);
+        }
         self.absent.extend(ids);
         self.note(&rows);
         Ok(rows)
@@ -51,7 +61,12 @@ impl Recalled {
         let known = self.ranges.entry(workflow.clone()).or_default();
         let mut rows = Vec::new();
         for gap in known.gaps(range) {
-            rows.extend(past.range(workflow, gap)?);
+            let of_gap = past.range(workflow, gap)?;
+            for (id, _) in &of_gap {
+                let is_inside = id.workflow == *workflow && id.key.time().is_some_and(|at| gap.contains(at));
+                self.breaches.check_slot(is_inside, Invariant::PastAnswersWhatWasAsked, id);
+            }
+            rows.extend(of_gap);
             known.insert(gap);
         }
         self.note(&rows);

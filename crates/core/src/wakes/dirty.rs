@@ -34,6 +34,7 @@ impl Dirty {
 
     /// Takes the first slots of a workflow, and no more than so many.
     pub(crate) fn take(&mut self, id: &WorkflowId, most: usize) -> Vec<SlotRef> {
+        // Of a workflow that nothing woke there is nothing to take.
         let Some(keys) = self.by_workflow.get_mut(id) else { return Vec::new() };
         let taken: Vec<SlotKey> = std::iter::from_fn(|| keys.pop_first()).take(most).collect();
         self.tidy(id);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::trigger::Waker;
-use kelos_model::{Probe, ProbeAnswer, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Breach, Probe, ProbeAnswer, SlotRef, SlotState, WorkflowId};
 
 use crate::keyed::SlotMap;
 use agenda::Agenda;
@@ -185,6 +185,11 @@ impl Wakes {
         } else {
             None
         }
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.plans.take_breach().or_else(|| self.probes.take_breach())
     }
 
     /// When time alone will wake anything.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::trigger::Waker;
-use kelos_model::{Probe, ProbeAnswer, SlotRef, WorkflowId};
+use kelos_model::{Breach, Invariant, Probe, ProbeAnswer, SlotRef, WorkflowId};
 
 use super::timers::Timers;
+use crate::breaches::Breaches;
 use crate::few::Few;
 use crate::tick::share;
 use crate::{Config, Only};
@@ -58,6 +59,7 @@ pub(crate) struct Probes {
     timers: Timers<Arc<Probe>>,
     /// Questions that are to be sent.
     questions: Vec<Probe>,
+    breaches: Breaches,
 }
 
 #[derive(Default)]
@@ -82,7 +84,13 @@ impl Asking {
 impl Probes {
     /// No questions yet.
     pub(crate) fn new(waits: Waits) -> Probes {
-        Probes { waits, asked: BTreeMap::new(), timers: Timers::default(), questions: Vec::new() }
+        Probes {
+            waits,
+            asked: BTreeMap::new(),
+            timers: Timers::default(),
+            questions: Vec::new(),
+            breaches: Breaches::default(),
+        }
     }
 
     /// The last answer, unless it was forgotten since.
@@ -104,6 +112,11 @@ impl Probes {
     /// When time alone will have a question asked.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.timers.next()
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take().or_else(|| self.timers.take_breach())
     }
 
     /// The questions that are to be sent; they count as sent then.
@@ -130,7 +143,9 @@ impl Probes {
 
     /// Has a slot hear of it no more. What nobody waits for is asked no more.
     pub(crate) fn unwatch(&mut self, probe: &Probe, slot: &SlotRef) {
-        let Some(asking) = self.asked.get_mut(probe) else { return };
+        let Some(asking) = self.asked.get_mut(probe) else {
+            return self.breaches.report_slot(Invariant::QuestionsHaveWaiters, slot);
+        };
         asking.waiting.remove(slot);
         if asking.waiting.is_empty()
             && let Some((shared, _)) = self.asked.remove_entry(probe)
@@ -158,9 +173,11 @@ impl Probes {
         for id in due {
             for _ in 0..most {
                 let Some(probe) = self.timers.pop(&id, now) else { break };
-                if let Some(asking) = self.asked.get_mut(&probe) {
-                    asking.in_flight = false;
-                }
+                let Some(asking) = self.asked.get_mut(&probe) else {
+                    self.breaches.report(Invariant::QuestionsHaveWaiters, &id);
+                    continue;
+                };
+                asking.in_flight = false;
                 self.ask(&probe, now);
             }
         }
@@ -202,6 +219,7 @@ impl Probes {
 
     /// Notes an answer, whether it was asked for or pushed; gives the slots to which it is news.
     pub(crate) fn answered(&mut self, probe: &Probe, answer: ProbeAnswer, now: Timestamp) -> Vec<SlotRef> {
+        // An answer may come when nobody waits for it any more.
         let Some(asking) = self.asked.get_mut(probe) else { return Vec::new() };
         // Details beside the verdict are told to those who ask; they wake no slot.
         let is_news = asking.answer.as_ref().is_none_or(|before| before.verdict != answer.verdict);

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::WorkflowId;
+use kelos_model::{Breach, Invariant, WorkflowId};
+
+use crate::breaches::Breaches;
 
 /// One moment for each timer of some kind.
 pub(crate) struct Timers<T> {
@@ -13,11 +15,17 @@ pub(crate) struct Timers<T> {
     firsts: BTreeSet<(Timestamp, WorkflowId)>,
     /// To when each is set, and for which workflow.
     by_timer: BTreeMap<T, (Timestamp, WorkflowId)>,
+    breaches: Breaches,
 }
 
 impl<T> Default for Timers<T> {
     fn default() -> Self {
-        Timers { by_workflow: BTreeMap::new(), firsts: BTreeSet::new(), by_timer: BTreeMap::new() }
+        Timers {
+            by_workflow: BTreeMap::new(),
+            firsts: BTreeSet::new(),
+            by_timer: BTreeMap::new(),
+            breaches: Breaches::default(),
+        }
     }
 }
 
@@ -47,8 +55,10 @@ impl<T: Ord + Clone> Timers<T> {
     }
 
     fn take_out(&mut self, workflow: &WorkflowId, at: Timestamp, timer: &T) {
-        let Some(all) = self.by_workflow.get_mut(workflow) else { return };
-        all.remove(&(at, timer.clone()));
+        let was_there = self.by_workflow.get_mut(workflow).is_some_and(|all| all.remove(&(at, timer.clone())));
+        let Some(all) = self.by_workflow.get(workflow).filter(|_| was_there) else {
+            return self.breaches.report(Invariant::TimersAreSet, workflow);
+        };
         let first = all.first().map(|(at, _)| *at);
         if all.is_empty() {
             self.by_workflow.remove(workflow);
@@ -96,7 +106,17 @@ impl<T: Ord + Clone> Timers<T> {
     pub(crate) fn pop(&mut self, workflow: &WorkflowId, now: Timestamp) -> Option<T> {
         let (_, timer) = self.by_workflow.get(workflow)?.first().filter(|(at, _)| *at <= now)?;
         let timer = timer.clone();
+        if self.get(&timer).is_none() {
+            // It would stay the first for ever.
+            self.breaches.report(Invariant::TimersAreSet, workflow);
+            return None;
+        }
         self.clear(&timer);
         Some(timer)
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take()
     }
 }

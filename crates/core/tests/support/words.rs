@@ -205,6 +205,9 @@ impl Words {
             }
             WorkflowEvent::Paused { .. } => "paused".to_owned(),
             WorkflowEvent::Resumed { .. } => "resumed".to_owned(),
+            WorkflowEvent::Frozen { breach } => format!("frozen: {breach}"),
+            WorkflowEvent::SetAside { input, .. } => format!("{input} was set aside"),
+            WorkflowEvent::Thawed { .. } => "resumed after it was frozen".to_owned(),
             WorkflowEvent::Imported { from, slots, .. } => format!("{slots} slots imported from {from}"),
         }
     }

@@ -124,7 +124,7 @@ impl World {
     fn commit(&mut self, inputs: Vec<Input>) -> Step {
         let mut turn = Step::default();
         for input in inputs {
-            let Ok(step) = self.core.step(self.now, input, &mut self.disk);
+            let step = self.core.step(self.now, input, &mut self.disk).unwrap();
             turn.events.extend(step.events);
             turn.commands.extend(step.commands);
         }

@@ -18,7 +18,7 @@ use super::{Definitions, EngineParts, MENDING, Message, Pace, Shown, Status};
 use crate::executor::{Given, Reports, Start, WORKER};
 use crate::job;
 use crate::prober::Prober;
-use crate::turn::Turns;
+use crate::turn::{Broken, Remedy, TurnError, Turns};
 
 /// How often a standby asks for the lease, and a troubled engine tries its store again.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
@@ -59,6 +59,8 @@ enum Left {
     Stop(Option<oneshot::Sender<()>>),
     /// The store failed, or somebody else leads.
     Store(StoreError),
+    /// An invariant is broken that can't be kept from all workflows.
+    Broken(TurnError),
 }
 
 /// What a batch of messages amounts to.
@@ -120,13 +122,8 @@ impl Leader {
                 Left::Store(StoreError::Deposed { held, .. }) => {
                     tracing::warn!(epoch = held, "another process has taken the lead over; standing by");
                 }
-                Left::Store(error) => {
-                    self.say(&error);
-                    let reason = error.to_string();
-                    let (status, wait) = match error {
-                        StoreError::Corrupt { .. } => (Status::Damaged { reason }, LOOK_AGAIN),
-                        _ => (Status::Troubled { reason }, TRY_AGAIN),
-                    };
+                left => {
+                    let (status, wait) = self.troubled(left);
                     self.show(status);
                     if let Some(done) = self.idle(wait) {
                         self.show(Status::Stopped);
@@ -138,13 +135,29 @@ impl Leader {
         }
     }
 
+    /// Says what the trouble is, and how long to wait before the next attempt.
+    fn troubled(&mut self, left: Left) -> (Status, Duration) {
+        let mending = format!("nothing is scheduled: {MENDING}");
+        let over = "starting over from what is stored, until it works";
+        match left {
+            Left::Store(error @ StoreError::Corrupt { .. }) => {
+                self.say(error.to_string(), &mending);
+                (Status::Damaged { reason: error.to_string() }, LOOK_AGAIN)
+            }
+            Left::Store(error) => {
+                self.say(error.to_string(), over);
+                (Status::Troubled { reason: error.to_string() }, TRY_AGAIN)
+            }
+            Left::Broken(error) => {
+                self.say(error.to_string(), over);
+                (Status::Troubled { reason: error.to_string() }, LOOK_AGAIN)
+            }
+            Left::Stop(_) => (Status::Stopped, Duration::ZERO),
+        }
+    }
+
     /// Logs trouble, but not every half second while it stays the same.
-    fn say(&mut self, error: &StoreError) {
-        let what_follows = match error {
-            StoreError::Corrupt { .. } => format!("nothing is scheduled: {MENDING}"),
-            _ => "starting over from what is stored, until it works".to_owned(),
-        };
-        let error = error.to_string();
+    fn say(&mut self, error: String, what_follows: &str) {
         let now = Instant::now();
         let said = self.said.as_ref().is_some_and(|(words, at)| *words == error && now < *at + SAY_AGAIN);
         if !said {
@@ -209,11 +222,12 @@ impl Leader {
                 }
                 Left::Stop(done)
             }
-            Err(error) => Left::Store(error),
+            Err(TurnError::Store(error)) => Left::Store(error),
+            Err(error) => Left::Broken(error),
         }
     }
 
-    fn take_turns(&mut self, lease: Lease) -> Result<Option<oneshot::Sender<()>>, StoreError> {
+    fn take_turns(&mut self, lease: Lease) -> Result<Option<oneshot::Sender<()>>, TurnError> {
         let now = self.now();
         let (mut turns, commands) = Turns::restore(self.config(), &mut *self.parts.store, lease, now)?;
         // That may have taken its time.
@@ -348,7 +362,7 @@ impl Leader {
     }
 
     /// Takes one turn for all inputs, with the tick that the pace asks for, and performs its commands.
-    fn take_turn(&mut self, turns: &mut Turns, mut inputs: Vec<Input>) -> Result<(), StoreError> {
+    fn take_turn(&mut self, turns: &mut Turns, mut inputs: Vec<Input>) -> Result<(), TurnError> {
         match self.parts.pace {
             Pace::ByItself => {
                 inputs.push(Input::Woke { only: None, look_again: false });
@@ -362,6 +376,7 @@ impl Leader {
         }
         let now = self.now();
         let acted = turns.turn(&mut *self.parts.store, now, inputs)?;
+        acted.broken.iter().for_each(say_broken);
         self.perform(acted.commands);
         if acted.events > 0 {
             self.tell_of_commit();
@@ -450,4 +465,17 @@ impl Leader {
             changed
         });
     }
+}
+
+/// Tells the log of a broken invariant.
+fn say_broken(broken: &Broken) {
+    let Broken { breach, input, remedy } = broken;
+    let what_follows = match remedy {
+        Remedy::Repeated => "it was taken again from what is stored, and held; nothing is lost".to_owned(),
+        Remedy::Frozen => {
+            format!("the workflow {} is frozen until it is resumed, all others go on", breach.workflow)
+        }
+        Remedy::SetAside => "it is set aside, as it breaks what is frozen".to_owned(),
+    };
+    tracing::error!(code = breach.invariant.code(), "{input} breaks an invariant: {breach}; {what_follows}");
 }

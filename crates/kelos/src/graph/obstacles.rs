@@ -62,6 +62,8 @@ pub enum ObstacleKind {
     Skipped,
     /// It does not exist.
     Missing,
+    /// Its workflow is frozen.
+    Frozen,
     /// Its workflow is paused.
     Paused,
     /// Its workflow is not defined any more.
@@ -92,6 +94,7 @@ impl ObstacleKind {
             ObstacleKind::Expired => "expired",
             ObstacleKind::Skipped => "skipped",
             ObstacleKind::Missing => "missing",
+            ObstacleKind::Frozen => "frozen",
             ObstacleKind::Paused => "paused",
             ObstacleKind::Undefined => "undefined",
             ObstacleKind::Backoff => "backoff",
@@ -191,6 +194,9 @@ impl Way<'_> {
 
     fn waiting(&mut self, workflow: Option<&WorkflowRow>) -> Result<(), StoreError> {
         match workflow {
+            Some(row) if row.present && row.frozen().is_some() => {
+                self.add(ObstacleKind::Frozen, "its workflow is frozen, see Problems".to_owned())
+            }
             Some(row) if row.present && row.paused => {
                 self.add(ObstacleKind::Paused, "its workflow is paused".to_owned())
             }

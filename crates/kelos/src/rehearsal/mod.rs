@@ -175,6 +175,7 @@ impl Play<'_> {
             by_workers: false,
             // A play is over once, and nobody waits beside it.
             at_once: usize::MAX,
+            planted: None,
         }
     }
 

@@ -165,7 +165,11 @@ impl Stage for Outside<'_> {
     fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Trouble> {
         self.clock.set(now);
         self.count_turn(now)?;
-        Ok(self.turns.turn(&mut self.store, now, inputs)?.commands)
+        let acted = self.turns.turn(&mut self.store, now, inputs)?;
+        match acted.broken.into_iter().next() {
+            Some(broken) => Err(Trouble::Broken(broken.breach)),
+            None => Ok(acted.commands),
+        }
     }
 
     fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {

@@ -4,11 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use kelos_model::Breach;
 use kelos_model::time::format_short;
 use kelos_script::{Problem, TestCase};
 use kelos_store::StoreError;
 
 use super::problem;
+use crate::turn::TurnError;
 
 /// What came of a test.
 #[derive(Debug, Clone)]
@@ -93,6 +95,8 @@ pub(crate) enum Trouble {
     Files(String),
     /// The store.
     Store(StoreError),
+    /// An invariant of the scheduler.
+    Broken(Breach),
     /// It goes round in circles.
     Endless { at: Timestamp, turns: u64 },
 }
@@ -105,6 +109,10 @@ impl Trouble {
             Trouble::Scripts(problems) => problems,
             Trouble::Files(words) => here(format!("failed to {words}"), None),
             Trouble::Store(error) => here(format!("failed to {error}"), None),
+            Trouble::Broken(breach) => {
+                let hint = "this is a fault of Kelos, not of the test: report it".to_owned();
+                here(format!("the scheduler found something wrong in itself: {breach}"), Some(hint))
+            }
             Trouble::Endless { at, turns } => {
                 let hint = "are there runs that take no time and fail, with endless retries?".to_owned();
                 here(format!("gave up at {} after {turns} turns", format_short(at)), Some(hint))
@@ -116,6 +124,15 @@ impl Trouble {
 impl From<Problem> for Trouble {
     fn from(problem: Problem) -> Trouble {
         Trouble::Scripts(vec![problem])
+    }
+}
+
+impl From<TurnError> for Trouble {
+    fn from(error: TurnError) -> Trouble {
+        match error {
+            TurnError::Store(error) => Trouble::Store(error),
+            TurnError::Broken(breach) => Trouble::Broken(breach),
+        }
     }
 }
 

@@ -152,6 +152,11 @@ fn of_workflow(record: EventRecord) -> Option<Decision> {
         WorkflowEvent::Resumed { by, reason } => {
             (Kind::Schedule, format!("enabled by {by}{}", reason_words(reason.as_deref())))
         }
+        WorkflowEvent::Frozen { breach } => (Kind::Schedule, format!("frozen, as an invariant broke: {breach}")),
+        WorkflowEvent::SetAside { input, .. } => (Kind::Schedule, format!("{input} was set aside")),
+        WorkflowEvent::Thawed { by, reason } => {
+            (Kind::Schedule, format!("resumed by {by} after it was frozen{}", reason_words(reason.as_deref())))
+        }
         WorkflowEvent::Planned { .. } | WorkflowEvent::Replanned { .. } | WorkflowEvent::Imported { .. } => {
             return None;
         }

@@ -33,14 +33,14 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<Found, StoreError> {
     let (live, is_partial) = live(reader)?;
     let mut rows = Vec::new();
     for (id, slots) in &live {
-        let Some(workflow) = workflows.get(id).filter(|row| !row.paused) else { continue };
+        let Some(workflow) = workflows.get(id).filter(|row| !rests(row)) else { continue };
         let search = Search { reader, now, workflow, slots };
         rows.extend([search.waiting()?, search.backoff()?, search.running()?].into_iter().flatten());
     }
     rows.extend(failed(reader, now, &workflows)?);
-    for workflow in workflows.values().filter(|row| row.paused && row.present) {
+    for workflow in workflows.values().filter(|row| rests(row) && row.present) {
         let slots = live.get(&workflow.id).map_or(&[][..], Vec::as_slice);
-        rows.extend(Search { reader, now, workflow, slots }.paused()?);
+        rows.extend(Search { reader, now, workflow, slots }.at_rest()?);
     }
     rows.sort_by_key(|row| (row.kind == Kind::Paused, Reverse(row.beyond), row.since));
     let more = rows.len().saturating_sub(TOLD);
@@ -49,6 +49,11 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<Found, StoreError> {
         row.reason = reason(reader, &row.slot, now)?;
     }
     Ok(Found { rows, more, is_partial })
+}
+
+/// Whether nothing of a workflow is looked at until somebody resumes it.
+fn rests(row: &WorkflowRow) -> bool {
+    row.paused || row.frozen().is_some()
 }
 
 /// All live slots, and whether there are more than were looked at.
@@ -241,20 +246,24 @@ impl Search<'_> {
         Ok(Some(Stuck { others: running.len() - 1, ..stuck }))
     }
 
-    /// What is due of a workflow that is paused, planned or not.
-    fn paused(&self) -> Result<Option<Stuck>, StoreError> {
+    /// What is due of a workflow that is paused or frozen, planned or not.
+    fn at_rest(&self) -> Result<Option<Stuck>, StoreError> {
         let is_due = |row: &&SlotRow| row.id.key.scheduled_at() <= self.now;
         let has_run = |row: &&SlotRow| matches!(row.slot.state, SlotState::Dispatched | SlotState::Running);
         let rests = |row: &&SlotRow| has_run(row) || self.is_before_start(row);
         let due: Vec<&SlotRow> = self.slots.iter().filter(is_due).filter(|row| !rests(row)).collect();
         let missed = self.missed()?;
         let others = (due.len() + missed.len()).saturating_sub(1);
-        let reason = format!("its workflow is paused; {}", due_words(others + 1));
+        let (kind, rests) = match self.workflow.frozen() {
+            Some(_) => (Kind::Frozen, "frozen, see Problems"),
+            None => (Kind::Paused, "paused"),
+        };
+        let reason = format!("its workflow is {rests}; {}", due_words(others + 1));
         let first = due.first().map(|row| (row.id.clone(), Some(row.slot.state), began(row)));
         let missed = missed.first().map(|at| (SlotRef::at(self.workflow.id.clone(), *at), None, *at));
         let Some((slot, state, since)) = first.or(missed) else { return Ok(None) };
         let beyond = self.now.duration_since(since);
-        Ok(Some(Stuck { slot, kind: Kind::Paused, state, since, usual: None, beyond, reason, next: None, others }))
+        Ok(Some(Stuck { slot, kind, state, since, usual: None, beyond, reason, next: None, others }))
     }
 
     /// The times that went by since it was last planned.

@@ -46,6 +46,8 @@ pub enum Kind {
     Failed,
     /// It is due, and its workflow is paused.
     Paused,
+    /// It is due, and its workflow is frozen: the scheduler found something wrong in itself about it.
+    Frozen,
 }
 
 impl Kind {
@@ -59,6 +61,7 @@ impl Kind {
             Kind::Long => "long",
             Kind::Failed => "failed",
             Kind::Paused => "paused",
+            Kind::Frozen => "frozen",
         }
     }
 }

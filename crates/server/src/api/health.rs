@@ -8,12 +8,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use kelos::model::WorkflowId;
+use kelos::model::breach::THAWING;
+use kelos::model::workflow::WorkflowRow;
 use kelos::store::{Queries, StoreError};
 use kelos::{MENDING, Pace, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::dto::{Instant, ListDto, ProblemDto};
+use super::dto::{FreezeDto, Instant, ListDto, ProblemDto};
 use super::extract::{At, Body, NoParameters, Query};
 use crate::app::App;
 use crate::problem::Problem;
@@ -33,10 +35,31 @@ pub(super) struct Health {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
+    /// The workflows that are left alone because the scheduler found something wrong in itself about them. All others go on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    frozen: Vec<FrozenDto>,
     /// Position of the last event in the log.
     last_seq: Option<u64>,
     /// What the server's clock says.
     now: Instant,
+}
+
+/// A workflow that is left alone until somebody resumes it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct FrozenDto {
+    /// Which.
+    workflow: String,
+    /// Since when, and why.
+    #[serde(flatten)]
+    freeze: FreezeDto,
+}
+
+/// The workflows that are frozen.
+fn frozen(reader: &dyn Queries) -> Result<Vec<FrozenDto>, StoreError> {
+    let rows = reader.workflows(None)?;
+    let dto = |row: WorkflowRow| Some(FrozenDto { workflow: row.id.to_string(), freeze: row.frozen()?.into() });
+    Ok(rows.into_iter().filter_map(dto).collect())
 }
 
 /// Says whether the server does its work; 503 where it doesn't.
@@ -66,8 +89,13 @@ pub(super) async fn health(_: Query<NoParameters>, State(app): State<App>) -> Re
     let works = matches!(status, "leading" | "stepped" | "standby");
     let code = if works { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let now = handle.now().into();
-    let hint = (status == "damaged").then_some(MENDING);
-    (code, Json(Health { status, reason, hint, last_seq: last_seq.ok(), now })).into_response()
+    // Where the store can't be read that is said already.
+    let frozen = app.read(frozen).await.unwrap_or_default();
+    let hint = match status {
+        "damaged" => Some(MENDING),
+        _ => (!frozen.is_empty()).then_some(THAWING),
+    };
+    (code, Json(Health { status, reason, hint, frozen, last_seq: last_seq.ok(), now })).into_response()
 }
 
 /// Which program this is.

@@ -25,7 +25,8 @@ struct StuckDto {
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<String>,
     /// `expiring` (its time to wait is nearly over), `late`, `backoff` (it is to be tried again), `long` (its run goes on
-    /// for long), `failed` (and nothing later has succeeded) or `paused` (it is due and its workflow is paused).
+    /// for long), `failed` (and nothing later has succeeded), `paused` (it is due and its workflow is paused) or `frozen` (it
+    /// is due and its workflow is frozen).
     kind: &'static str,
     /// Where it stands; none where it was not planned.
     state: Option<&'static str>,

@@ -77,6 +77,7 @@ impl From<Refusal> for Fault {
             | Refusal::AlreadyEnabled(_)
             | Refusal::AlreadyDisabled(_)
             | Refusal::NotStartable(_) => Fault::conflict(message),
+            Refusal::Broken(_) => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, message),
             _ => Fault::bad_request(message),
         };
         Fault { code, ..fault }

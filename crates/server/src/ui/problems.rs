@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
+use kelos::model::breach::THAWING;
+use kelos::model::workflow::WorkflowRow;
 use kelos::model::{SlotRef, SlotState};
 use kelos::script::Problem;
 use kelos::storage::Health;
@@ -28,6 +30,7 @@ type Deferred = BTreeMap<String, Vec<SlotRef>>;
 pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
     let now = app.handle().now();
     let deferred = app.read(move |reader| deferred(reader, now)).await?;
+    let frozen = app.read(frozen).await?;
     let problems = app.node().problems();
     let broken: Vec<Health> = app.node().storage().health().into_iter().filter(|one| one.broken.is_some()).collect();
     let trouble = match app.handle().status() {
@@ -38,7 +41,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Response, Trouble> {
         // Files and endpoints bring no events, so the page is asked for again.
         div data-events="" data-every="5" hidden {}
         h1 { "Problems" }
-        div #problems data-live { (page(trouble.as_deref(), &problems, &broken, &deferred)) }
+        div #problems data-live { (page(trouble.as_deref(), &frozen, &problems, &broken, &deferred)) }
     };
     Ok(Page::new(&app, "Problems").at(Tab::Problems).style("pages.css").script("live.js").show(&body))
 }
@@ -56,14 +59,31 @@ fn deferred(reader: &dyn Queries, now: Timestamp) -> Result<Deferred, StoreError
     Ok(deferred)
 }
 
-fn page(trouble: Option<&str>, problems: &[Problem], broken: &[Health], deferred: &Deferred) -> Markup {
+/// The workflows that are left alone until somebody resumes them.
+fn frozen(reader: &dyn Queries) -> Result<Vec<WorkflowRow>, StoreError> {
+    Ok(reader.workflows(None)?.into_iter().filter(|row| row.frozen().is_some()).collect())
+}
+
+fn page(
+    trouble: Option<&str>,
+    frozen: &[WorkflowRow],
+    problems: &[Problem],
+    broken: &[Health],
+    deferred: &Deferred,
+) -> Markup {
     html! {
-        @if trouble.is_none() && problems.is_empty() && broken.is_empty() && deferred.is_empty() {
+        @if trouble.is_none() && frozen.is_empty() && problems.is_empty() && broken.is_empty() && deferred.is_empty() {
             p.headline { span.badge.good { "fine" } " Every file of definitions is loaded, every endpoint that was asked answers, and no start is put off." }
         }
         @if let Some(reason) = trouble {
             h2 { "This server" }
             p.problem { "failed to " (reason) }
+        }
+        @if !frozen.is_empty() {
+            h2 { "Frozen workflows" }
+            p { "The scheduler found something wrong in itself about them. All others go on." }
+            @for row in frozen { (left_alone(row)) }
+            p.soft { "What to do: " (THAWING) "." }
         }
         @if !problems.is_empty() {
             h2 { "Definitions" }
@@ -76,6 +96,23 @@ fn page(trouble: Option<&str>, problems: &[Problem], broken: &[Health], deferred
         @if !deferred.is_empty() {
             h2 { "Starts that are put off" }
             @for (reason, slots) in deferred { (put_off(reason, slots)) }
+        }
+    }
+}
+
+fn left_alone(row: &WorkflowRow) -> Markup {
+    let Some(freeze) = row.frozen() else { return html! {} };
+    html! {
+        article.problem {
+            p {
+                span.badge.bad { "frozen" } " " a href=(workflow_href(&row.id)) { (row.id) }
+                " since " (words::moment(freeze.at)) " · " code { (freeze.breach.invariant.code()) }
+            }
+            p { (freeze.breach) }
+            @if !freeze.set_aside.is_empty() {
+                p.soft { "Not heard until it is resumed: " (words::count(freeze.set_aside.len() as u64, "run")) "." }
+            }
+            form method="post" action=(format!("{}/resume", workflow_href(&row.id))) { button { "Resume" } }
         }
     }
 }

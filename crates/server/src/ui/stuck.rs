@@ -53,7 +53,8 @@ fn summary(found: &Found) -> String {
     format!("{}.", told.join(", "))
 }
 
-const ALL: [Kind; 6] = [Kind::Expiring, Kind::Late, Kind::Backoff, Kind::Long, Kind::Failed, Kind::Paused];
+const ALL: [Kind; 7] =
+    [Kind::Frozen, Kind::Expiring, Kind::Late, Kind::Backoff, Kind::Long, Kind::Failed, Kind::Paused];
 
 /// How a kind is coloured and called.
 const fn look(kind: Kind) -> (&'static str, &'static str) {
@@ -64,6 +65,7 @@ const fn look(kind: Kind) -> (&'static str, &'static str) {
         Kind::Long => ("goes", "running for long"),
         Kind::Failed => ("bad", "failed last"),
         Kind::Paused => ("ended", "paused"),
+        Kind::Frozen => ("bad", "frozen"),
     }
 }
 
@@ -90,7 +92,7 @@ fn line(row: &Stuck, now: Timestamp) -> Markup {
 
 fn beyond(row: &Stuck) -> Markup {
     html! {
-        @if row.beyond > SignedDuration::ZERO && !matches!(row.kind, Kind::Failed | Kind::Paused) { b { (words::span(row.beyond.as_secs())) } }
+        @if row.beyond > SignedDuration::ZERO && !matches!(row.kind, Kind::Failed | Kind::Paused | Kind::Frozen) { b { (words::span(row.beyond.as_secs())) } }
         @if let Some(usual) = row.usual { br; span.soft { "usually " (words::span(usual.as_secs())) } }
     }
 }
@@ -106,7 +108,7 @@ const fn next_words(kind: Kind) -> &'static str {
 fn actions(row: &Stuck) -> Markup {
     let slot = slot_href(&row.slot);
     match row.state {
-        _ if row.kind == Kind::Paused => html! {
+        _ if matches!(row.kind, Kind::Paused | Kind::Frozen) => html! {
             form method="post" action=(format!("{}/resume", workflow_href(&row.slot.workflow))) { button { "Resume" } }
         },
         Some(state) if state.is_final() => html! { a.button href=(format!("{slot}#actions")) { "Rerun…" } },
@@ -133,6 +135,7 @@ fn rules() -> Markup {
                 li { b { "To be tried again" } ": its run failed, and a retry is left." }
                 li { b { "Running for long" } ": " (LONG) " times as long as is usual, and at least " (span(FLOOR)) "." }
                 li { b { "Failed last" } ": it failed or expired, and no later slot of its workflow has succeeded." }
+                li { b { "Frozen" } ": it is due, and the scheduler leaves its workflow alone; " a href="/ui/problems" { "Problems" } " says why." }
                 li { b { "Paused" } ": it is due, and a person has paused its workflow." }
             }
             p.soft { "One row stands for all slots of a workflow that are stuck in the same way; it names the oldest." }

@@ -181,7 +181,10 @@ impl Found {
                 (schedules::state(&self.row))
                 @let is_schedule = self.is_schedule();
                 @if self.row.paused && !is_schedule { span.badge.again { "paused" } " Nothing of it is planned, looked at or started." }
-                @if self.row.present && !is_schedule {
+                @if self.row.frozen().is_some() {
+                    span.badge.bad { "frozen" } " " a href="/ui/problems" { "Problems" } " says why."
+                    form method="post" action=(format!("{}/resume", workflow_href(id))) { button { "Resume" } }
+                } @else if self.row.present && !is_schedule {
                     @let action = if self.row.paused { "resume" } else { "pause" };
                     form method="post" action=(format!("{}/{action}", workflow_href(id))) {
                         button { @if self.row.paused { "Resume" } @else { "Pause" } }

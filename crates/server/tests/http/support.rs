@@ -10,6 +10,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
+use kelos::core::Planted;
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::model::run::Report;
 use kelos::model::time::parse_instant;
@@ -85,11 +86,13 @@ pub(crate) struct Setup {
     pub(crate) real_executors: bool,
     /// Runs at once at most.
     pub(crate) max_running: u32,
+    /// What breaks on purpose.
+    pub(crate) planted: Option<Planted>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { pace: Pace::Stepped, on_disk: false, real_executors: false, max_running: 256 }
+        Setup { pace: Pace::Stepped, on_disk: false, real_executors: false, max_running: 256, planted: None }
     }
 }
 
@@ -150,6 +153,7 @@ impl Server {
         config.reload_every = Duration::from_secs(86_400);
         config.pace = setup.pace;
         config.core.max_running = setup.max_running;
+        config.core.planted = setup.planted;
         let clock = Arc::new(Mutex::new(at(NOW)));
         let hand = clock.clone();
         config.clock = Arc::new(move || *hand.lock().unwrap());

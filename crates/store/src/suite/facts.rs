@@ -2,7 +2,10 @@
 
 use crate::{About, EventFilter, Journal, Lease, PENDING, Paging, SlotFilter, StoreError};
 use kelos_model::workflow::{LastRun, Moments};
-use kelos_model::{Actor, Event, EventRecord, Fact, FactKey, Occurrence, Outcome, SlotEvent, SlotState, WorkflowEvent};
+use kelos_model::{
+    Actor, Breach, Event, EventRecord, Fact, FactKey, Freeze, Invariant, Occurrence, Outcome, RunId, SlotEvent,
+    SlotState, WorkflowEvent,
+};
 use serde_json::json;
 
 use super::Place;
@@ -167,6 +170,11 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
         fired_until: Some(hour(2)),
         fired: [("0 4 * * *".into(), hour(2))].into(),
         last_run,
+        frozen: Some(Freeze {
+            at: hour(4),
+            breach: Breach::of_slot(Invariant::EventFits, &waiting),
+            set_aside: [RunId { slot: waiting.clone(), number: 3 }].into(),
+        }),
     };
     world.turn.workflows.push(row.clone());
     world.commit(&mut *store, lease);

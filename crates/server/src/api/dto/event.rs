@@ -4,7 +4,7 @@ use kelos::executor::shown_id;
 use kelos::model::event::{Abort, BackfillEvent, Origin};
 use kelos::model::ranges::Range;
 use kelos::model::workflow::BackfillMode;
-use kelos::model::{Actor, Event, EventRecord, Occurrence, Outcome, SlotEvent, SlotRef, WorkflowEvent};
+use kelos::model::{Actor, Breach, Event, EventRecord, Occurrence, Outcome, SlotEvent, SlotRef, WorkflowEvent};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -129,6 +129,9 @@ pub(crate) struct EventDto {
     /// Why an event schedule ended what it had pending: `disabled`, `changed` or `deleted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'static str>,
+    /// Code of the broken invariant for which the workflow was frozen, or something was set aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
     /// Whether the constraints are passed over.
     #[serde(skip_serializing_if = "Option::is_none")]
     unconstrained: Option<bool>,
@@ -313,10 +316,17 @@ fn of_workflow(what: WorkflowEvent) -> EventDto {
         WorkflowEvent::Replanned { range } => named("replanned").over(range),
         WorkflowEvent::Paused { by, reason } => named("paused").asked(Some(by), reason),
         WorkflowEvent::Resumed { by, reason } => named("resumed").asked(Some(by), reason),
+        WorkflowEvent::Frozen { breach } => of_breach("frozen", &breach),
+        WorkflowEvent::SetAside { breach, input } => EventDto { what: Some(input), ..of_breach("set-aside", &breach) },
+        WorkflowEvent::Thawed { by, reason } => named("thawed").asked(Some(by), reason),
         WorkflowEvent::Imported { from, range, slots } => {
             EventDto { imported_from: Some(from), slots: Some(slots), ..named("imported") }.over(range)
         }
     }
+}
+
+fn of_breach(name: &'static str, breach: &Breach) -> EventDto {
+    EventDto { code: Some(breach.invariant.code()), reason: Some(breach.to_string()), ..named(name) }
 }
 
 fn of_backfill(what: BackfillEvent) -> EventDto {

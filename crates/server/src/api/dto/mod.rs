@@ -25,7 +25,7 @@ pub(super) use event_schedule::{DecisionDto, EventScheduleDto, has_kind, zone_of
 pub(super) use project::{DeploymentDto, ProjectDto};
 pub(super) use run::RunDto;
 pub(super) use slot::{SlotDto, SlotNameDto, WhyDto};
-pub(super) use workflow::{PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto};
+pub(super) use workflow::{FreezeDto, PastDefinitionDto, ProblemDto, WorkflowDetailDto, WorkflowDto};
 
 /// A moment in UTC, to the millisecond: `2015-09-13T13:40:00.000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ToSchema)]

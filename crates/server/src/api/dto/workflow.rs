@@ -1,5 +1,6 @@
 //! Workflows and their definitions on the wire.
 
+use kelos::model::Freeze;
 use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos::model::time::schedule::{Fold, Gap, Schedule};
 use kelos::model::workflow::{Contact, Keys, PoolUse, Properties, Source, Workflow, WorkflowRow};
@@ -26,6 +27,10 @@ pub(crate) struct WorkflowDto {
     present: bool,
     /// Whether a person paused it.
     paused: bool,
+    /// Since when and why nothing of it is planned, looked at or started: the scheduler found something wrong in itself
+    /// about it. `POST /workflows/{id}/resume` ends that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frozen: Option<FreezeDto>,
     /// Counts its definitions, from 1.
     version: u32,
     /// When its slots are.
@@ -50,6 +55,7 @@ impl From<&WorkflowRow> for WorkflowDto {
             project: definition.project.clone(),
             present: row.present,
             paused: row.paused,
+            frozen: row.frozen().map(FreezeDto::from),
             version: row.version,
             schedule: (&definition.keys).into(),
             executor: definition.job.executor.clone(),
@@ -57,6 +63,32 @@ impl From<&WorkflowRow> for WorkflowDto {
             url: definition.about.url.clone(),
             tags: definition.about.tags.clone(),
             source: (&definition.source).into(),
+        }
+    }
+}
+
+/// The reason why a workflow is left alone until somebody resumes it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FreezeDto {
+    /// Since when.
+    since: Instant,
+    /// Code of the invariant that broke; it never changes.
+    code: &'static str,
+    /// What broke, in words.
+    text: String,
+    /// Runs whose reports were set aside: they are not heard until the workflow is resumed, and asked about then.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set_aside: Vec<String>,
+}
+
+impl From<&Freeze> for FreezeDto {
+    fn from(freeze: &Freeze) -> FreezeDto {
+        FreezeDto {
+            since: freeze.at.into(),
+            code: freeze.breach.invariant.code(),
+            text: freeze.breach.to_string(),
+            set_aside: freeze.set_aside.iter().map(ToString::to_string).collect(),
         }
     }
 }

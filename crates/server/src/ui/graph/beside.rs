@@ -74,6 +74,7 @@ fn kind(kind: ObstacleKind) -> &'static str {
         ObstacleKind::Expired => "expired",
         ObstacleKind::Skipped => "skipped",
         ObstacleKind::Missing => "not there",
+        ObstacleKind::Frozen => "frozen",
         ObstacleKind::Paused => "paused",
         ObstacleKind::Undefined => "not defined",
         ObstacleKind::Backoff => "to be tried again",

@@ -1,0 +1,84 @@
+//! Broken invariants. Whoever owns one checks it and reports a breach; the step goes on as well as it can and answers it at
+//! its end, so that nothing of it is ever committed.
+
+use kelos_model::{Breach, Invariant, SlotRef, WorkflowId};
+
+use crate::Core;
+
+/// The breach that a step found first: what comes after it may only follow from it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Breaches(Option<Breach>);
+
+impl Breaches {
+    /// Notes a breach about a workflow.
+    pub(crate) fn report(&mut self, invariant: Invariant, about: &WorkflowId) {
+        self.0.get_or_insert_with(|| Breach::of(invariant, about));
+    }
+
+    /// Notes a breach about a slot.
+    pub(crate) fn report_slot(&mut self, invariant: Invariant, about: &SlotRef) {
+        self.0.get_or_insert_with(|| Breach::of_slot(invariant, about));
+    }
+
+    /// Notes a breach about a slot unless something holds.
+    pub(crate) fn check_slot(&mut self, holds: bool, invariant: Invariant, about: &SlotRef) {
+        if !holds {
+            self.report_slot(invariant, about);
+        }
+    }
+
+    /// Takes the breach out.
+    pub(crate) fn take(&mut self) -> Option<Breach> {
+        self.0.take()
+    }
+}
+
+/// Why a step did not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepError<E> {
+    /// The past can't be read.
+    Past(E),
+    /// An invariant is broken.
+    Broken(Breach),
+}
+
+impl Core {
+    /// The workflow is not known that account is kept of.
+    pub(crate) fn no_workflow(&mut self, id: &WorkflowId) {
+        self.breaches.report(Invariant::WorkflowIsKnown, id);
+    }
+
+    /// The slot is not in memory that something was decided about.
+    pub(crate) fn no_slot(&mut self, id: &SlotRef) {
+        self.breaches.report_slot(Invariant::SlotIsInMemory, id);
+    }
+
+    /// What broke in this step first, by the order of the organs.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        let organs = [
+            self.wakes.take_breach(),
+            self.permits.take_breach(),
+            self.programs.take_breach(),
+            self.slots.take_breach(),
+        ];
+        self.breaches.take().into_iter().chain(organs.into_iter().flatten()).next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_broke_first_counts_and_is_told_once() {
+        let workflow: WorkflowId = "wf".parse().expect("an id");
+        let slot = SlotRef::at(workflow.clone(), jiff::Timestamp::UNIX_EPOCH);
+        let mut breaches = Breaches::default();
+        breaches.check_slot(true, Invariant::EventFits, &slot);
+        assert_eq!(breaches.take(), None);
+        breaches.check_slot(false, Invariant::EventFits, &slot);
+        breaches.report(Invariant::TimersAreSet, &workflow);
+        assert_eq!(breaches.take(), Some(Breach::of_slot(Invariant::EventFits, &slot)));
+        assert_eq!(breaches.take(), None);
+    }
+}

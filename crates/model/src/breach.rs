@@ -1,0 +1,188 @@
+//! Broken invariants: what must always hold of a workflow or a slot, and did not. Each has a code that stays the same, and
+//! its words are made here and nowhere else.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::WorkflowId;
+use crate::key::SlotRef;
+use crate::run::RunId;
+
+/// What must always hold. It is checked by whoever owns it, and a broken one is a fault of the scheduler itself, not of a
+/// definition or of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Invariant {
+    /// What was decided about a slot can happen to it.
+    EventFits,
+    /// Whoever is kept account of belongs to a workflow that is known.
+    WorkflowIsKnown,
+    /// A slot that was decided about is in memory.
+    SlotIsInMemory,
+    /// The past answers what it was asked, and nothing else.
+    PastAnswersWhatWasAsked,
+    /// Permits are given to a queued slot without a live run.
+    PermitsGoToQueued,
+    /// Runs that are counted no more were counted.
+    RunsAreCounted,
+    /// A workflow that waits for permits has a queue, and its pools are known.
+    WaitersHaveQueues,
+    /// A held slot stands in the line that it is noted for, and waits for one thing only.
+    HeldStandInLine,
+    /// A question that is timed is one that somebody waits on.
+    QuestionsHaveWaiters,
+    /// A timer stands where its table says.
+    TimersAreSet,
+    /// What is taken for a job is named by a job id.
+    JobsHaveIds,
+    /// One that the simulation breaks on purpose.
+    Planted,
+    /// One that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Invariant {
+    /// All of them.
+    pub const ALL: [Invariant; 13] = [
+        Invariant::EventFits,
+        Invariant::WorkflowIsKnown,
+        Invariant::SlotIsInMemory,
+        Invariant::PastAnswersWhatWasAsked,
+        Invariant::PermitsGoToQueued,
+        Invariant::RunsAreCounted,
+        Invariant::WaitersHaveQueues,
+        Invariant::HeldStandInLine,
+        Invariant::QuestionsHaveWaiters,
+        Invariant::TimersAreSet,
+        Invariant::JobsHaveIds,
+        Invariant::Planted,
+        Invariant::Unknown,
+    ];
+
+    /// Its code, as it is stored and shown: it never changes.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Invariant::EventFits => "event-fits",
+            Invariant::WorkflowIsKnown => "workflow-is-known",
+            Invariant::SlotIsInMemory => "slot-is-in-memory",
+            Invariant::PastAnswersWhatWasAsked => "past-answers-what-was-asked",
+            Invariant::PermitsGoToQueued => "permits-go-to-queued",
+            Invariant::RunsAreCounted => "runs-are-counted",
+            Invariant::WaitersHaveQueues => "waiters-have-queues",
+            Invariant::HeldStandInLine => "held-stand-in-line",
+            Invariant::QuestionsHaveWaiters => "questions-have-waiters",
+            Invariant::TimersAreSet => "timers-are-set",
+            Invariant::JobsHaveIds => "jobs-have-ids",
+            Invariant::Planted => "planted",
+            Invariant::Unknown => "unknown",
+        }
+    }
+
+    /// What was found instead, after the name of what it is about.
+    const fn words(self) -> &'static str {
+        match self {
+            Invariant::EventFits => "something was decided that can't happen as it stands",
+            Invariant::WorkflowIsKnown => "account is kept of it, and no workflow of that name is known",
+            Invariant::SlotIsInMemory => "something was decided about it, and it is not in memory",
+            Invariant::PastAnswersWhatWasAsked => "the store answered with it, and was not asked for it",
+            Invariant::PermitsGoToQueued => "it was given permits, and was not queued or has a live run",
+            Invariant::RunsAreCounted => "a run of it ended that was not counted",
+            Invariant::WaitersHaveQueues => "it waits for permits, and has no queue or a pool that is not known",
+            Invariant::HeldStandInLine => "it is held, and does not stand where it is noted",
+            Invariant::QuestionsHaveWaiters => "a question is to be asked again that nobody waits on",
+            Invariant::TimersAreSet => "a timer of it does not stand where it was set",
+            Invariant::JobsHaveIds => "it is taken for a job, and has no job id",
+            Invariant::Planted => "the simulation broke it",
+            Invariant::Unknown => "another version of the scheduler found something wrong",
+        }
+    }
+}
+
+/// A broken invariant: which, and about what.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Breach {
+    /// Which.
+    pub invariant: Invariant,
+    /// The workflow that it is about.
+    pub workflow: WorkflowId,
+    /// The slot, where it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<SlotRef>,
+}
+
+impl Breach {
+    /// A breach about a workflow as a whole.
+    #[must_use]
+    pub fn of(invariant: Invariant, workflow: &WorkflowId) -> Breach {
+        Breach { invariant, workflow: workflow.clone(), slot: None }
+    }
+
+    /// A breach about a slot.
+    #[must_use]
+    pub fn of_slot(invariant: Invariant, slot: &SlotRef) -> Breach {
+        Breach { invariant, workflow: slot.workflow.clone(), slot: Some(slot.clone()) }
+    }
+}
+
+/// `wf@2026-11-22T05:00Z: it was given permits, and was not queued or has a live run (permits-go-to-queued)`.
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.slot {
+            Some(slot) => f.write_str(&slot.short())?,
+            None => write!(f, "{}", self.workflow)?,
+        }
+        write!(f, ": {} ({})", self.invariant.words(), self.invariant.code())
+    }
+}
+
+/// The state of a workflow of which an invariant broke: it is left alone until somebody resumes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Freeze {
+    /// Since when.
+    pub at: Timestamp,
+    /// What broke first.
+    pub breach: Breach,
+    /// Runs of which a report was set aside: they are not heard until the workflow is resumed, and asked about then.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub set_aside: BTreeSet<RunId>,
+}
+
+/// What people can do about a frozen workflow, in words.
+pub const THAWING: &str = "what runs goes on and counts, everything else of it rests: report this with the log of the server, \
+    then resume the workflow, best after an upgrade; it freezes again where it still breaks";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_is_what_is_stored() {
+        for invariant in Invariant::ALL {
+            let stored = serde_json::to_value(invariant).unwrap();
+            assert_eq!(stored, invariant.code());
+            assert_eq!(serde_json::from_value::<Invariant>(stored).unwrap(), invariant);
+        }
+        let later = serde_json::from_value::<Invariant>("one-of-a-later-version".into()).unwrap();
+        assert_eq!(later, Invariant::Unknown);
+    }
+
+    #[test]
+    fn a_breach_names_what_it_is_about() {
+        let workflow: WorkflowId = "wf".parse().unwrap();
+        let slot = SlotRef::at(workflow.clone(), "2026-11-22T05:00:00Z".parse().unwrap());
+        let breach = Breach::of_slot(Invariant::EventFits, &slot);
+        let words = "wf@2026-11-22T05:00Z: something was decided that can't happen as it stands (event-fits)";
+        assert_eq!(breach.to_string(), words);
+        let of_workflow = Breach::of(Invariant::TimersAreSet, &workflow);
+        assert_eq!(of_workflow.to_string(), "wf: a timer of it does not stand where it was set (timers-are-set)");
+        let stored = serde_json::to_string(&of_workflow).unwrap();
+        assert_eq!(stored, r#"{"invariant":"timers-are-set","workflow":"wf"}"#);
+    }
+}

@@ -1,0 +1,104 @@
+//! An invariant that breaks on purpose: one workflow is frozen by it, and no other notices.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos_core::{Planted, PlantedIn};
+use kelos_model::event::Origin;
+use kelos_model::ranges::Range;
+use kelos_model::workflow::Keys;
+use kelos_model::{Event, SlotEvent, Trigger, Workflow, WorkflowEvent, WorkflowId};
+use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging};
+
+use crate::rng::Rng;
+use crate::workload::Workload;
+
+/// What a seed breaks: of a workflow with slots by time, from some moment on until the faults stop. What collects facts is left
+/// out, for facts that come while a workflow is frozen don't count for it.
+#[must_use]
+pub fn of(seed: u64, workload: &Workload) -> Option<Planted> {
+    let mut rng = Rng::new(seed ^ 0xB0_0B_00);
+    let timed = |one: &Workflow| matches!(one.keys, Keys::Schedule(_)) && !hears_of_facts(&one.trigger);
+    let all = workload.definitions.iter().flat_map(|(_, all)| all);
+    let mut fit: BTreeMap<&WorkflowId, bool> = BTreeMap::new();
+    for one in all {
+        fit.entry(&one.id).and_modify(|fits| *fits &= timed(one)).or_insert_with(|| timed(one));
+    }
+    let fit: Vec<&WorkflowId> = fit.into_iter().filter_map(|(id, fits)| fits.then_some(id)).collect();
+    if fit.is_empty() {
+        return None;
+    }
+    let workflow = (*rng.pick(&fit)).clone();
+    let when = *rng.pick(&[
+        PlantedIn::Planning,
+        PlantedIn::Looking,
+        PlantedIn::Dispatching,
+        PlantedIn::Reporting,
+        PlantedIn::Asking,
+    ]);
+    let span = workload.end.as_second() - workload.start.as_second();
+    let from = workload.start.as_second() + rng.between(0, span / 2);
+    let from = Timestamp::from_second(from).unwrap_or(workload.start);
+    Some(Planted { workflow, within: Range::new(from, Timestamp::MAX), when })
+}
+
+fn hears_of_facts(trigger: &Trigger) -> bool {
+    !trigger.subjects().is_empty()
+}
+
+/// Only the one workflow was ever frozen, and while it was, nothing of it was planned, looked at or started. Its row says what
+/// the log says.
+///
+/// # Errors
+/// What is wrong.
+pub fn judge(planted: Option<&WorkflowId>, disk: &MemoryDisk) -> Result<(), String> {
+    let reader = MemoryStore::on(disk).reader();
+    let log = reader.events(&EventFilter::default(), Paging::oldest(crate::ALL));
+    let log = log.map_err(|error| error.to_string())?.rows;
+    let mut is_frozen = false;
+    for record in &log {
+        match &record.event {
+            Event::Workflow { workflow, what: WorkflowEvent::Frozen { breach } } => {
+                if planted != Some(workflow) {
+                    return Err(format!("{workflow} was frozen: {breach}"));
+                }
+                is_frozen = true;
+            }
+            Event::Workflow { workflow, what: WorkflowEvent::SetAside { breach, .. } }
+                if !is_frozen || planted != Some(workflow) =>
+            {
+                return Err(format!("something was set aside of {workflow}, which was not frozen: {breach}"));
+            }
+            Event::Workflow { workflow, what: WorkflowEvent::Thawed { .. } } if planted == Some(workflow) => {
+                is_frozen = false;
+            }
+            Event::Slot { slot, what } if is_frozen && planted == Some(&slot.workflow) && is_of_its_own(what) => {
+                return Err(format!("{slot} went on at {} while its workflow was frozen: {what:?}", record.at));
+            }
+            _ => {}
+        }
+    }
+    let rows = reader.workflows(None).map_err(|error| error.to_string())?;
+    let frozen = rows.iter().filter(|row| row.moments.frozen.is_some()).count();
+    if frozen == usize::from(is_frozen) {
+        Ok(())
+    } else {
+        Err(format!("{frozen} rows are frozen, in the log {is_frozen}"))
+    }
+}
+
+/// What only happens to slots of which something is planned, looked at or started.
+fn is_of_its_own(what: &SlotEvent) -> bool {
+    matches!(
+        what,
+        SlotEvent::Planned { origin: Origin::Schedule, .. }
+            | SlotEvent::Looked { .. }
+            | SlotEvent::TriggerMet { .. }
+            | SlotEvent::Held { .. }
+            | SlotEvent::ConstraintsMet { .. }
+            | SlotEvent::Expired { .. }
+            | SlotEvent::Skipped { .. }
+            | SlotEvent::BackoffEnded
+            | SlotEvent::Dispatched { .. }
+    )
+}
