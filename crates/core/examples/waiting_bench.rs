@@ -110,10 +110,11 @@ fn main() {
         let after = resident_mb();
         let definitions = rows.iter().map(|row| row.definition.clone()).collect();
         let input = Input::Definitions { all: definitions, deployed: BTreeMap::new() };
-        let Ok(_) = core.step(now, input, &mut Empty);
+        core.step(now, input, &mut Empty).expect("invariants hold");
         let (mut turns, mut events) = (0, 0);
         while core.is_due(now) {
-            let Ok(step) = core.step(now, Input::Woke { only: None, look_again: false }, &mut Empty);
+            let woke = Input::Woke { only: None, look_again: false };
+            let step = core.step(now, woke, &mut Empty).expect("invariants hold");
             events += step.events.len();
             // A workflow's slots are looked at in their order.
             for (id, slot) in core.rows().slots {
