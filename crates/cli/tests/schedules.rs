@@ -57,7 +57,10 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     );
     let status = folder.run(&["schedule", "status", "onPartitions", "Purchase.Nightly"]).ok();
     assert_eq!(status, "Purchase.onPartitions is disabled\nPurchase.Nightly is disabled\n");
-    assert_eq!(folder.run(&["schedule", "resume", "onPartitions"]).ok(), "Purchase.onPartitions is enabled\n");
+    assert_eq!(
+        folder.run(&["schedule", "resume", "onPartitions", "--reason", "to see"]).ok(),
+        "Purchase.onPartitions is enabled\n"
+    );
     let again = folder.run(&["schedule", "enable", "onPartitions"]).fails(1);
     assert!(again.contains("Purchase.onPartitions is enabled already"), "{again}");
     let none = folder.run(&["why", "Purchase.onPartitions"]).fails(1);

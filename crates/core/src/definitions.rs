@@ -21,29 +21,33 @@ impl Core {
         let files = all.into_iter().map(|one| (one.id.clone(), one)).collect();
         let all = self.with_schedules(files, deployed);
         let is_first = !std::mem::replace(&mut self.defined, true);
-        self.define_all(&all);
+        self.define_all(&all, deployed);
         if is_first {
             self.finish();
         }
     }
 
-    fn define_all(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) {
+    fn define_all(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>, deployed: &BTreeMap<String, Deployment>) {
+        let mandate_of = |project: &str| {
+            let by = deployed.get(project)?.by.clone()?;
+            Some(Mandate { by, reason: None })
+        };
         let gone: Vec<_> = self
             .tasks
             .iter()
             .filter(|(id, task)| task.row.present && !all.contains_key(*id))
-            .map(|(id, _)| id.clone())
+            .map(|(id, task)| (id.clone(), mandate_of(&task.row.definition.project)))
             .collect();
         // Asked before anything is removed: what is gone counts, too.
         let keyed = self.is_keyed_otherwise(all);
-        for id in gone {
-            self.remove(&id, None);
+        for (id, mandate) in gone {
+            self.remove(&id, mandate.as_ref());
         }
         let schedules = all.iter().filter_map(|(id, one)| Some((id.clone(), one.keys.ticks()?))).collect();
         let schedules = resolve(&schedules);
         let mut faulty = if keyed { self.define_jobs(all) } else { BTreeMap::new() };
         for (id, workflow) in all {
-            let changed = self.define_one(id, workflow, None);
+            let changed = self.define_one(id, workflow, mandate_of(&workflow.project).as_ref());
             if changed {
                 self.follow_definition(id);
             }

@@ -135,6 +135,8 @@ pub struct Deployment {
     pub digest: String,
     /// Whether its event schedules are made what its files say. Otherwise they stay, but for those whose program is gone.
     pub update_schedules: bool,
+    /// Who deployed it, where that is known: whoever may write its files need not say.
+    pub by: Option<Actor>,
 }
 
 /// The bucket of registers that holds, by project, what was deployed last.

@@ -40,7 +40,8 @@ impl Core {
         let with_moments = self.projects_with_moments(&all);
         for (project, how) in deployed.iter().filter(|(project, _)| with_moments.contains(*project)) {
             let value = (!how.digest.is_empty()).then(|| serde_json::Value::String(how.digest.clone()));
-            let mandate = Mandate { by: Actor::system("deployment"), reason: None };
+            let by = how.by.clone().unwrap_or_else(|| Actor::system("deployment"));
+            let mandate = Mandate { by, reason: None };
             self.record_register(DEPLOYMENTS.to_owned(), project.clone(), value, mandate);
         }
         all

@@ -219,6 +219,13 @@ impl Node {
         self.functions.clone()
     }
 
+    /// Notes who deploys a project from now on, until nobody does: what is read of its scripts meanwhile is theirs.
+    pub fn deployed_by(&self, project: &str, by: Option<kelos_model::Actor>) {
+        if let Some(scripts) = &self.scripts {
+            scripts.deployed_by(project, by);
+        }
+    }
+
     /// Loads the scripts that changed, now.
     pub async fn reload(&self) {
         let Some(scripts) = self.scripts.clone() else { return };

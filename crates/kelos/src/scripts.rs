@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::trigger::Verdict;
-use kelos_model::{SlotKey, Workflow, WorkflowId};
+use kelos_model::{Actor, SlotKey, Workflow, WorkflowId};
 use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
 use kelos_store::{Queries, RegisterKeys, StoreError};
 use serde_json::{Map, Value};
@@ -47,6 +47,8 @@ pub struct ScriptFolder {
     asked: Arc<AtomicBool>,
     shown: Arc<RwLock<Vec<Problem>>>,
     last: Arc<Mutex<Option<Definitions>>>,
+    /// Who deploys a project just now.
+    deployers: Arc<Mutex<BTreeMap<String, Actor>>>,
     /// Whether deployment updates schedules where a project does not say.
     update_schedules: bool,
     described: Option<Arc<Described>>,
@@ -130,8 +132,19 @@ impl ScriptFolder {
         for (file, workflows) in files {
             scripts.remember(&file, workflows);
         }
-        let (shown, last) = Default::default();
-        Ok(ScriptFolder { scripts, folders, beside, polls, asked, shown, last, update_schedules: true, described })
+        let (shown, last, deployers) = Default::default();
+        Ok(ScriptFolder {
+            scripts,
+            folders,
+            beside,
+            polls,
+            asked,
+            shown,
+            last,
+            deployers,
+            update_schedules: true,
+            described,
+        })
     }
 
     /// The same, where it is said whether deployment updates schedules: for projects that don't say so themselves.
@@ -179,6 +192,7 @@ impl ScriptFolder {
             all: loaded.workflows.clone(),
             sources: loaded.sources.clone(),
             projects: loaded.projects.iter().map(|(name, one)| (name.clone(), project(one))).collect(),
+            deployers: self.deployers.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             is_whole: !loaded.problems.iter().any(|problem| problem.is_error() && !self.is_of_one_app(problem)),
         }
     }
@@ -187,6 +201,15 @@ impl ScriptFolder {
     fn is_of_one_app(&self, problem: &Problem) -> bool {
         let of_apps = self.described.as_ref().is_some_and(|described| described.apps.name() == problem.file);
         of_apps && problem.workflow.is_some()
+    }
+
+    /// Notes who deploys a project from now on, until nobody does: what is read of it meanwhile is theirs.
+    pub fn deployed_by(&self, project: &str, by: Option<Actor>) {
+        let mut deployers = self.deployers.lock().unwrap_or_else(PoisonError::into_inner);
+        match by {
+            Some(by) => deployers.insert(project.to_owned(), by),
+            None => deployers.remove(project),
+        };
     }
 
     /// Where the scripts are.

@@ -36,13 +36,13 @@ enum What {
     Status(NamesArgs),
     /// Have facts count for some from now on
     #[command(visible_alias = "resume")]
-    Enable(NamesArgs),
+    Enable(SwitchArgs),
     /// Have nothing count for some; what they have pending ends, what runs goes on
     #[command(visible_alias = "suspend")]
-    Disable(NamesArgs),
+    Disable(SwitchArgs),
     /// Take some away; what they have pending ends, what runs goes on
     #[command(visible_alias = "rm")]
-    Delete(NamesArgs),
+    Delete(SwitchArgs),
     /// Have one go now, without its trigger
     Fire(FireArgs),
     /// Print what one fired, what it dropped and why, newest first
@@ -102,6 +102,14 @@ struct NamesArgs {
     names: Vec<String>,
     #[command(flatten)]
     door: Door,
+}
+
+#[derive(clap::Args)]
+struct SwitchArgs {
+    #[command(flatten)]
+    which: NamesArgs,
+    #[command(flatten)]
+    because: Because,
 }
 
 #[derive(clap::Args)]
@@ -278,17 +286,19 @@ fn status(args: &NamesArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn each(args: &NamesArgs, verb: &str, past: &str) -> Result<u8, Failure> {
-    changed(args, past, |client, name| {
+fn each(args: &SwitchArgs, verb: &str, past: &str) -> Result<u8, Failure> {
+    changed(&args.which, past, |client, name| {
         let doing = format!("{verb} {name}");
-        client.post(&doing, &format!("{}/{verb}", path(client, &doing, name)?), &json!({}))
+        client.post(&doing, &format!("{}/{verb}", path(client, &doing, name)?), &args.because.body())
     })
 }
 
-fn delete(args: &NamesArgs) -> Result<u8, Failure> {
-    changed(args, "deleted", |client, name| {
+fn delete(args: &SwitchArgs) -> Result<u8, Failure> {
+    let mut query = Query::new();
+    query.add_some("reason", args.because.reason.as_deref());
+    changed(&args.which, "deleted", |client, name| {
         let doing = format!("delete {name}");
-        client.delete(&doing, &path(client, &doing, name)?, &Query::new())
+        client.delete(&doing, &path(client, &doing, name)?, &query)
     })
 }
 

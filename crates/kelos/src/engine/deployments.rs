@@ -25,17 +25,22 @@ pub(super) fn deployed(
 ) -> Result<BTreeMap<String, Deployment>, StoreError> {
     let registers = reader.registers(Some(DEPLOYMENTS), RegisterKeys::Prefix(""))?;
     let known: BTreeMap<_, _> = registers.into_iter().map(|register| (register.key, register.value)).collect();
+    let by = |project: &str| definitions.deployers.get(project).cloned();
     let mut deployed = BTreeMap::new();
     for (name, project) in &definitions.projects {
         let Some(digest) = &project.digest else { continue };
         if known.get(name).and_then(|known| known.as_str()) != Some(digest) {
-            let deployment = Deployment { digest: digest.clone(), update_schedules: project.update_schedules };
-            deployed.insert(name.clone(), deployment);
+            let (digest, update_schedules) = (digest.clone(), project.update_schedules);
+            deployed.insert(name.clone(), Deployment { digest, update_schedules, by: by(name) });
         }
     }
     if definitions.is_whole {
-        let gone = known.into_keys().filter(|name| !definitions.projects.contains_key(name));
-        deployed.extend(gone.map(|name| (name, Deployment { digest: String::new(), update_schedules: true })));
+        let all: BTreeSet<String> = known.into_keys().chain(definitions.deployers.keys().cloned()).collect();
+        let gone = all.into_iter().filter(|name| !definitions.projects.contains_key(name));
+        deployed.extend(gone.map(|name| {
+            let by = by(&name);
+            (name, Deployment { digest: String::new(), update_schedules: true, by })
+        }));
     }
     Ok(deployed)
 }

@@ -147,7 +147,7 @@ impl Handle {
     /// When the engine has ended.
     pub fn define(&self, all: Vec<Arc<Workflow>>, sources: BTreeMap<String, Arc<str>>) -> Result<(), AskError> {
         let projects = projects(&all, &sources);
-        self.deploy(Definitions { all, sources, projects, is_whole: true })
+        self.deploy(Definitions { all, sources, projects, is_whole: true, ..Definitions::default() })
     }
 
     /// The same, with what is known of the projects that they are of.

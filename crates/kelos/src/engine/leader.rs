@@ -353,8 +353,9 @@ impl Leader {
             }
             Message::Step { at, only, done } => self.stepping.want(Wanted { at, only, done }),
             Message::Definitions(definitions) => {
+                let before = self.definitions.take().filter(|_| batch.defined);
                 batch.defined = true;
-                self.definitions = Some(definitions);
+                self.definitions = Some(definitions.after(before));
             }
             Message::Barrier(done) => batch.barriers.push(done),
             Message::Stop(done) => batch.stop = Some(done),

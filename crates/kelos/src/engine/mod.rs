@@ -103,6 +103,18 @@ pub struct Definitions {
     pub projects: BTreeMap<String, Project>,
     /// Whether these are all projects: one that was deployed before and is not among them is gone, and its schedules with it.
     pub is_whole: bool,
+    /// Who deployed a project, where that is known.
+    pub deployers: BTreeMap<String, Actor>,
+}
+
+impl Definitions {
+    /// The same, where others came just before that nobody has taken in: who deployed those deployed these.
+    fn after(mut self, before: Option<Definitions>) -> Definitions {
+        for (project, by) in before.map(|before| before.deployers).unwrap_or_default() {
+            self.deployers.entry(project).or_insert(by);
+        }
+        self
+    }
 }
 
 pub(crate) enum Message {

@@ -206,10 +206,15 @@ impl Deployment {
         let mut prepared = prepared.map_err(|error| failed(&error))?;
         foresee(app, &mut prepared).await?;
         if !self.plan {
-            prepared.carry_out(|_| ()).await.map_err(|error| failed(&error))?;
+            app.node().deployed_by(project.as_str(), Some(self.by.clone()));
+            let written = prepared.carry_out(|_| ()).await;
+            if written.is_ok() {
+                app.node().reload().await;
+            }
+            app.node().deployed_by(project.as_str(), None);
+            written.map_err(|error| failed(&error))?;
             let verb = if prepared.plan().undeploy { "undeployed" } else { "deployed" };
             tracing::info!("{} {verb} the project {project}", self.by);
-            app.node().reload().await;
             app.settle().await?;
         }
         Ok(Json(DeploymentDto::of(prepared.plan(), !self.plan)))

@@ -1,6 +1,7 @@
 //! Deploying through the native API.
 
-use axum::http::Method;
+use axum::body::Body;
+use axum::http::{Method, Request};
 use kelos::model::SlotState;
 use kelos_server::{App, router};
 use serde_json::{Value, json};
@@ -58,6 +59,26 @@ async fn a_project_is_planned_deployed_listed_and_taken_away() {
     let listed = server.get("/api/v1/projects").await.ok().json();
     assert_eq!(names(&listed, "items", "name"), ["test"]);
     server.ask(Method::DELETE, P, "").await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_deploys_a_project_is_said_of_what_it_defines_and_of_nothing_else() {
+    let server = server(&workflow("other", "")).await;
+    let by_ann = |method: Method, body: String| {
+        let request = Request::builder().method(method).uri(P).header("host", "localhost").header("kelos-user", "ann");
+        request.header("content-type", "application/json").body(Body::from(body)).unwrap()
+    };
+    let bundle = json!({ "workflow": workflow("w", "") }).to_string();
+    server.send(by_ann(Method::PUT, bundle)).await.ok();
+    server.send(by_ann(Method::DELETE, String::new())).await.ok();
+    let events = server.get("/api/v1/events").await.ok().json();
+    let mut told: Vec<_> =
+        events["items"].as_array().unwrap().iter().filter(|one| one["subject"] == "workflow").collect();
+    told.sort_by_key(|one| one["seq"].as_u64());
+    let told: Vec<String> =
+        told.iter().map(|one| format!("{} {} {}", one["workflow"], one["event"], one["by"])).collect();
+    let expected = [r#""other" "defined" null"#, r#""w" "defined" "ann""#, r#""w" "removed" "ann""#];
+    assert_eq!(told, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
