@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p kelos-core --example waiting_bench [SLOTS]`
 
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a benchmark has a clock and arguments")]
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Instant;
