@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kelos_model::constraint::{Circumstances, Judgement, LastStart, judge};
 use kelos_model::trigger::Waker;
 use kelos_model::workflow::LastRun;
-use kelos_model::{Answer, Gate, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Answer, Gate, Slot, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
 
 use crate::memory::Task;
 use crate::programs::{About, HeldPosition, Programs, Runs, Transfer};
@@ -23,12 +23,10 @@ impl Core {
         let (active, last_start) = self.runs_at(program, past);
         let world = Circumstances {
             now: past.unwrap_or(self.now),
-            created: id
-                .key
-                .time()
-                .filter(|_| !self.is_moment(id))
-                .or(collected.map(|one| one.since))
-                .unwrap_or(slot.since),
+            created: match id.key {
+                SlotKey::Time(at) => at,
+                _ => collected.map_or(slot.since, |one| one.since),
+            },
             program,
             active,
             last_start,

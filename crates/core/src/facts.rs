@@ -6,9 +6,7 @@ use jiff::Timestamp;
 use kelos_model::arguments::arguments;
 use kelos_model::event::Origin;
 use kelos_model::facts::ENDS;
-use kelos_model::{
-    Actor, Event, Fact, FactKey, Occurrence, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Subject, WorkflowId,
-};
+use kelos_model::{Actor, Event, Fact, FactKey, Occurrence, Slot, SlotEvent, SlotRef, SlotState, Subject, WorkflowId};
 
 use crate::past::PastOf;
 use crate::plan::TICK;
@@ -142,7 +140,7 @@ impl Core {
             task.row.planned.until = at.checked_add(TICK).ok();
             self.turn.workflows.insert(id.clone());
         }
-        let slot = SlotRef::at(id.clone(), at);
+        let slot = SlotRef::moment(id.clone(), at);
         self.record(&slot, planned);
         slot
     }
@@ -206,11 +204,5 @@ impl Core {
         for subject in wanted {
             self.listeners.entry(subject).or_default().insert(id.clone());
         }
-    }
-
-    /// Whether a slot is named by the moment at which it came to be.
-    pub(crate) fn is_moment(&self, id: &SlotRef) -> bool {
-        self.tasks.get(&id.workflow).is_some_and(|task| task.row.definition.keys.are_moments())
-            && matches!(id.key, SlotKey::Time(_))
     }
 }

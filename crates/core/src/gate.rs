@@ -103,7 +103,7 @@ impl Core {
 
     /// Why a slot goes whatever its trigger says now; none where that decides.
     fn needs_no_trigger(&self, id: &SlotRef) -> Option<Reason> {
-        let collected = self.slots.collected(id).filter(|_| self.is_moment(id))?;
+        let collected = self.slots.collected(id).filter(|_| id.key.is_moment())?;
         let finding = match (&collected.asked, collected.met) {
             (Some(_), _) => Finding::FiredByHand,
             (None, true) => Finding::MetBefore,

@@ -60,13 +60,15 @@ impl Task {
             return Some(format!("its backfill {backfill} is paused by {by}"));
         }
         match key {
-            SlotKey::Time(_) if self.row.definition.keys.are_moments() => None,
             SlotKey::Time(at) => match &self.schedule {
                 Err(why) => Some(why.clone()),
                 Ok(schedule) if schedule.contains(*at) => self.before_start(key, slot).map(not_begun),
                 Ok(_) => Some("its time is not in the workflow's schedule any more".to_owned()),
             },
             SlotKey::Job(id) => self.no_job(id),
+            SlotKey::Moment(_) if self.row.definition.keys.are_moments() => None,
+            SlotKey::Moment(_) => Some("its workflow has slots by time now".to_owned()),
+            SlotKey::Flow(_) => Some("its workflow is no flow".to_owned()),
         }
     }
 

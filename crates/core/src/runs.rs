@@ -147,9 +147,11 @@ impl Core {
 #[must_use]
 pub fn jitter_seed(run: &RunId) -> u64 {
     let named = run.slot.workflow.as_str().bytes().fold(0_u64, |hash, byte| scramble(hash ^ u64::from(byte)));
+    let drawn = |text: &str| text.bytes().fold(1, |hash, byte| scramble(hash ^ u64::from(byte)));
     let key = match &run.slot.key {
-        SlotKey::Time(at) => at.as_millisecond().cast_unsigned(),
-        SlotKey::Job(id) => id.bytes().fold(1, |hash, byte| scramble(hash ^ u64::from(byte))),
+        SlotKey::Time(at) | SlotKey::Moment(at) => at.as_millisecond().cast_unsigned(),
+        SlotKey::Job(id) => drawn(id),
+        SlotKey::Flow(flow) => drawn(&flow.to_string()),
     };
     scramble(named ^ key ^ u64::from(run.number).rotate_left(40))
 }

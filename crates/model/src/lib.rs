@@ -36,7 +36,7 @@ pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};
 pub use facts::{Collected, Fact, FactKey, Occurrence, Subject};
 pub use function::FunctionRef;
 pub use id::{BackfillId, IdError, PoolId, WorkflowId};
-pub use key::{SlotKey, SlotRef};
+pub use key::{FlowKey, SlotKey, SlotRef};
 pub use reason::{Finding, Reason, ReasonKind};
 pub use recall::Recall;
 pub use retry::RetryPolicy;

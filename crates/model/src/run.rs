@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::key::SlotRef;
+use crate::key::{SlotKey, SlotRef};
 
 /// A run's name: derived from its slot and number, so that a repeated start is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,9 +17,14 @@ pub struct RunId {
     pub number: u32,
 }
 
+/// Writes the name by which executors know the run, with the key as it is [given](SlotKey::given).
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}#{}", self.slot, self.number)
+        let number = self.number;
+        match &self.slot.key {
+            SlotKey::Moment(at) => write!(f, "{}#{number}", SlotRef::at(self.slot.workflow.clone(), *at)),
+            _ => write!(f, "{}#{number}", self.slot),
+        }
     }
 }
 

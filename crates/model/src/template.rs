@@ -13,7 +13,7 @@ use crate::workflow::Keys;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyValues {
     key: SlotKey,
-    /// The moment of a time key; of a job the start, in UTC, of the day that one of its identifiers names.
+    /// The time of the key, or its moment; of a job the start, in UTC, of the day that one of its identifiers names.
     time: Option<Timestamp>,
     identifiers: Vec<(Arc<str>, Arc<str>)>,
     /// What a run is given beside, by name.
@@ -68,7 +68,7 @@ impl KeyValues {
     #[must_use]
     pub fn offset(&self, seconds: i64) -> Option<KeyValues> {
         let time = self.time?.checked_add(SignedDuration::from_secs(seconds)).ok()?;
-        let key = if self.key.job().is_some() { self.key.clone() } else { SlotKey::Time(time) };
+        let key = if self.key.time().is_some() { SlotKey::Time(time) } else { self.key.clone() };
         Some(KeyValues { key, time: Some(time), ..self.clone() })
     }
 

@@ -110,9 +110,9 @@ impl Workflow {
     /// slot is left alone.
     #[must_use]
     pub fn starts_after(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Timestamp> {
-        let at = key.time().filter(|_| !self.keys.are_moments())?;
+        let SlotKey::Time(at) = key else { return None };
         let requested = slot.is_some_and(|slot| slot.requested);
-        self.start_time.filter(|start| at < *start && !requested)
+        self.start_time.filter(|start| at < start && !requested)
     }
 }
 
@@ -277,15 +277,25 @@ impl Keys {
         }
     }
 
-    /// Reads a key as people write it: a time, or a job id with or without the ~ that marks it. A job id comes back in its
-    /// normal form.
+    /// The key that is meant by one that was read without knowing whose it is: a time stands for a moment where slots are named by
+    /// these.
+    #[must_use]
+    pub fn resolve(&self, key: SlotKey) -> SlotKey {
+        match key {
+            SlotKey::Time(at) if self.are_moments() => SlotKey::Moment(at),
+            key => key,
+        }
+    }
+
+    /// Reads a key as people write it: a time, which stands for a moment where slots are named by these, or a job id with or without
+    /// the ~ that marks it. A job id comes back in its normal form.
     ///
     /// # Errors
     /// In words, when the text is no key of such a workflow.
     pub fn read(&self, text: &str) -> Result<SlotKey, String> {
         match self {
             Keys::Schedule(_) | Keys::Events(_) | Keys::Requests(_) => {
-                SlotKey::parse(text).map_err(|error| error.to_string())
+                SlotKey::parse(text).map(|key| self.resolve(key)).map_err(|error| error.to_string())
             }
             Keys::Jobs(jobs) => {
                 let id = text.strip_prefix('~').unwrap_or(text);

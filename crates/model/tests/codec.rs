@@ -9,8 +9,8 @@ use kelos_model::ranges::Range;
 use kelos_model::reason::UnknownFinding;
 use kelos_model::trigger::{Conditions, FileSystem, PathCheck, Verdict};
 use kelos_model::{
-    Actor, ActorKind, Answer, BackfillId, Breach, EventRecord, Fact, Finding, Invariant, Occurrence, Outcome, Probe,
-    Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowEvent, WorkflowId,
+    Actor, ActorKind, Answer, BackfillId, Breach, EventRecord, Fact, Finding, FlowKey, Invariant, Occurrence, Outcome,
+    Probe, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowEvent, WorkflowId,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -289,6 +289,38 @@ fn asked() -> impl Strategy<Value = SlotEvent> {
     ]
 }
 
+fn key() -> impl Strategy<Value = SlotKey> {
+    let flow = ("[a-zA-Z0-9_]{1,4}", prop::option::of("[a-z0-9.~_%-]{1,5}")).prop_map(|(run, step)| {
+        let run = FlowKey::run(&run).unwrap();
+        SlotKey::Flow(step.map_or(run.clone(), |step| run.step(&step).unwrap()))
+    });
+    prop_oneof![
+        moment().prop_map(SlotKey::Time),
+        "[a-zA-Z0-9_.@~-]{1,6}".prop_map(|id| SlotKey::Job(id.into())),
+        moment().prop_map(SlotKey::Moment),
+        flow,
+    ]
+}
+
+#[test]
+fn each_kind_of_key_has_a_text_of_its_own() {
+    let at = "2015-09-13T13:40Z".parse().unwrap();
+    let run = FlowKey::run("7f3a").unwrap();
+    let step = run.step("extract").unwrap();
+    for (key, text, short, given) in [
+        (SlotKey::Time(at), "2015-09-13T13:40:00.000Z", "2015-09-13T13:40Z", "2015-09-13T13:40:00.000Z"),
+        (SlotKey::Job("1_a".into()), "~1_a", "1_a", "~1_a"),
+        (SlotKey::Moment(at), "_2015-09-13T13:40:00.000Z", "2015-09-13T13:40Z", "2015-09-13T13:40:00.000Z"),
+        (SlotKey::Flow(run), ".7f3a", "7f3a", ".7f3a"),
+        (SlotKey::Flow(step), ".7f3a.extract", "7f3a.extract", ".7f3a.extract"),
+    ] {
+        assert_eq!((key.to_string().as_str(), key.short().as_str(), key.given().as_str()), (text, short, given));
+    }
+    for nonsense in ["", "~", "_", "_x", ".", "..", ".a.", ".a.b/c", ".a-b", ".a.b@c", "~a/b", "x"] {
+        assert!(SlotKey::parse(nonsense).is_err(), "{nonsense}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
@@ -318,11 +350,30 @@ proptest! {
     }
 
     #[test]
-    fn keys_survive_and_sort_as_their_texts(a in moment(), b in moment()) {
-        let (a, b) = (SlotKey::Time(a), SlotKey::Time(b));
+    fn keys_survive_and_sort_within_their_kind_as_their_texts(a in key(), b in key()) {
         survives(&a)?;
         prop_assert_eq!(SlotKey::parse(&a.to_string()), Ok(a.clone()));
-        prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
+        if std::mem::discriminant(&a) == std::mem::discriminant(&b) {
+            prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
+        } else {
+            prop_assert_ne!(a.to_string().chars().next(), b.to_string().chars().next());
+        }
+    }
+
+    #[test]
+    fn slots_of_all_kinds_of_keys_are_read_back(workflow in "[a-z@~%_.]{1,5}", key in key()) {
+        let Ok(workflow) = WorkflowId::new(&workflow) else { return Ok(()) };
+        let slot = SlotRef::new(workflow, key);
+        prop_assert_eq!(slot.to_string().parse::<SlotRef>(), Ok(slot));
+    }
+
+    #[test]
+    fn steps_stand_right_after_their_run(run in "[a-zA-Z0-9_]{1,4}", step in "[ -~]{1,5}", other in "[a-zA-Z0-9_]{1,4}") {
+        let run = FlowKey::run(&run).unwrap();
+        let Ok(step) = run.step(&step) else { return Ok(()) };
+        prop_assert_eq!((step.run_id(), step.step_name().is_some()), (run.run_id(), true));
+        let other = FlowKey::run(&other).unwrap();
+        prop_assert!(run < step && (other <= run || other > step));
     }
 
     #[test]

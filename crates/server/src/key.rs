@@ -1,5 +1,7 @@
-//! Slots as people name them: by a time, or by a job id where the workflow is keyed by job ids.
+//! Slots as people name them: by a time, which is a moment where slots are named by these, or by a job id where the workflow is keyed
+//! by job ids.
 
+use jiff::Timestamp;
 use kelos::core::Refusal;
 use kelos::jobs::read_key;
 use kelos::model::time::parse_instant;
@@ -38,12 +40,16 @@ pub(crate) async fn job(app: &App, keys: &Keys, text: &str) -> Result<SlotKey, P
 pub(crate) fn read(keys: Option<&Keys>, text: &str) -> Result<SlotKey, Problem> {
     match keys {
         Some(keys @ Keys::Jobs(_)) => keys.read(text).map_err(|why| Problem::bad_request("no-job-id", why)),
-        // A ~ says outright that a job is meant, which may be of a workflow that is gone.
-        None if text.starts_with('~') => SlotKey::parse(text).map_err(|error| bad_path(&error)),
-        Some(Keys::Schedule(_) | Keys::Events(_) | Keys::Requests(_)) | None => {
-            parse_instant(text).map(SlotKey::Time).map_err(|error| bad_path(&error))
-        }
+        // Its first letter says of a key outright which kind is meant, which may be of a workflow that is gone.
+        None if text.starts_with(['~', '_', '.']) => SlotKey::parse(text).map_err(|error| bad_path(&error)),
+        Some(keys) if text.starts_with('_') => keys.read(text).map_err(|why| Problem::bad_request("bad-path", why)),
+        Some(keys) => time(text).map(|at| keys.resolve(SlotKey::Time(at))),
+        None => time(text).map(SlotKey::Time),
     }
+}
+
+fn time(text: &str) -> Result<Timestamp, Problem> {
+    parse_instant(text).map_err(|error| bad_path(&error))
 }
 
 fn bad_path(error: &dyn std::error::Error) -> Problem {

@@ -213,7 +213,7 @@ impl Spec {
 
     /// Whether a slot is named by the moment at which it came to be, and its workflow is there.
     fn is_moment(&self, slot: &SlotRef) -> bool {
-        self.workflows.get(&slot.workflow).is_some_and(|one| one.keys.are_moments())
+        slot.key.is_moment() && self.workflows.contains_key(&slot.workflow)
     }
 
     /// Whether a slot belongs to its workflow as that is now.

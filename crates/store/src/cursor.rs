@@ -1,5 +1,6 @@
 //! Where a page starts, as text: opaque to callers, read back with care.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
@@ -23,7 +24,7 @@ pub(crate) struct SlotPlace {
 impl SlotPlace {
     pub(crate) fn new(workflow: WorkflowId, key: &SlotKey) -> Self {
         let at = Reverse(key.scheduled_at().as_millisecond());
-        Self { at, workflow, key: beyond_time(key).to_owned() }
+        Self { at, workflow, key: beyond_time(key).into_owned() }
     }
 
     pub(crate) fn cursor(&self) -> Cursor {
@@ -44,20 +45,48 @@ impl SlotPlace {
     }
 }
 
-/// What a key says beyond its [`SlotKey::scheduled_at`]: nothing for a time key, the whole job id for a job's. With that time it
-/// is the whole key, so that keys are stored and compared as a number and a mostly empty text.
-pub(crate) fn beyond_time(key: &SlotKey) -> &str {
+/// The numbers of the kinds of keys in columns and digests. Never change a number: old databases hold it.
+pub(crate) const TIME: i64 = 0;
+pub(crate) const JOB: i64 = 1;
+pub(crate) const MOMENT: i64 = 2;
+pub(crate) const FLOW: i64 = 3;
+
+/// What [`beyond_time`] keeps of a moment, so that the slot of a moment and that of a time have different places.
+pub(crate) const OF_MOMENT: &str = "_";
+
+/// The number of a key's kind.
+pub(crate) fn kind(key: &SlotKey) -> i64 {
     match key {
-        SlotKey::Time(_) => "",
-        SlotKey::Job(id) => id,
+        SlotKey::Time(_) => TIME,
+        SlotKey::Job(_) => JOB,
+        SlotKey::Moment(_) => MOMENT,
+        SlotKey::Flow(_) => FLOW,
     }
 }
 
-/// The key of a time and what [`beyond_time`] kept; none when no key is so.
-pub(crate) fn whole_key(at: Timestamp, beyond: &str) -> Option<SlotKey> {
-    match beyond {
-        "" => Some(SlotKey::Time(at)),
-        id if at == Timestamp::UNIX_EPOCH => Some(SlotKey::Job(id.into())),
+/// The time of a key in milliseconds, where it has one.
+pub(crate) fn time(key: &SlotKey) -> Option<i64> {
+    key.time().map(Timestamp::as_millisecond)
+}
+
+/// What a key says beyond its kind and its time: the whole id of a job or a run of a flow. All of it is stored and compared as two
+/// numbers and a mostly empty text.
+pub(crate) fn beyond_time(key: &SlotKey) -> Cow<'_, str> {
+    match key {
+        SlotKey::Time(_) => "".into(),
+        SlotKey::Job(id) => (&**id).into(),
+        SlotKey::Moment(_) => OF_MOMENT.into(),
+        SlotKey::Flow(_) => key.to_string().into(),
+    }
+}
+
+/// The key of a kind, a time and what [`beyond_time`] kept; none when no key is so.
+pub(crate) fn whole_key(kind: i64, at: Option<Timestamp>, beyond: &str) -> Option<SlotKey> {
+    match (kind, at, beyond) {
+        (TIME, Some(at), "") => Some(SlotKey::Time(at)),
+        (JOB, _, id) if !id.is_empty() => Some(SlotKey::Job(id.into())),
+        (MOMENT, Some(at), OF_MOMENT) => Some(SlotKey::Moment(at)),
+        (FLOW, _, text) => SlotKey::parse(text).ok().filter(|key| matches!(key, SlotKey::Flow(_))),
         _ => None,
     }
 }

@@ -5,7 +5,9 @@
 //!
 //! 1. the 32 bytes of the digest of the turn before it, zeros before the first;
 //! 2. the header: `turn, epoch, at, first_event, events, body`, each a number;
-//! 3. for each event in its order: `seq, at, previous, workflow, scheduled_at, key, body`, the columns in which a store keeps it.
+//! 3. for each event in its order: `seq, at, previous, workflow, kind, scheduled_at, key, body`, the columns in which a store keeps it.
+//!    `kind` is the number of the kind of the slot's key, as `kind` in `cursor.rs` has it. Version 1 of the body, before there were
+//!    kinds, goes without it: the key of a moment goes in as that of a time, and the time of a job is 0.
 //!
 //! A number is the byte 1 and 8 bytes, the lowest first; a text is the byte 3, its length as 8 bytes and its UTF-8; what is not there is
 //! the byte 0. Moments are milliseconds since 1970. A workflow goes in by its name, never by a number that a store gave it. The
@@ -21,10 +23,10 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::contract::Commit;
-use crate::cursor::beyond_time;
+use crate::cursor::{beyond_time, kind, time};
 
 /// How the events of a turn are written today.
-pub(crate) const BODY: u32 = 1;
+pub(crate) const BODY: u32 = 2;
 
 /// Bytes that are gathered before they are hashed.
 const GATHERED: usize = 4096;
@@ -163,11 +165,9 @@ impl Digesting {
         self.number(record.at.as_millisecond());
         self.number(record.previous.cast_signed());
         self.text_if_any(workflow);
-        match key {
-            Some(key) => self.number(key.scheduled_at().as_millisecond()),
-            None => self.nothing(),
-        }
-        self.text_if_any(key.map(beyond_time));
+        self.number_if_any(key.map(kind));
+        self.number_if_any(key.and_then(time));
+        self.text_if_any(key.map(beyond_time).as_deref());
         self.text_if_any(Some(body));
     }
 
@@ -188,6 +188,13 @@ impl Digesting {
         if self.gathered.len() >= GATHERED {
             self.hash.update(&self.gathered);
             self.gathered.clear();
+        }
+    }
+
+    fn number_if_any(&mut self, number: Option<i64>) {
+        match number {
+            Some(number) => self.number(number),
+            None => self.nothing(),
         }
     }
 
@@ -246,13 +253,15 @@ mod tests {
         let mut digesting = Digesting::begin(&before, header(1));
         digesting.event(&record, "{}");
         let mut bytes = vec![9; 32];
-        for number in [2, 3, -5, 7, 1, 1, 7, 9, 4] {
+        for number in [2, 3, -5, 7, 1, 2, 7, 9, 4] {
             bytes.push(1);
             bytes.extend(i64::to_le_bytes(number));
         }
         bytes.extend([3, 2, 0, 0, 0, 0, 0, 0, 0, 0xc3, 0xbc]);
-        bytes.push(1);
-        bytes.extend(60_000_i64.to_le_bytes());
+        for number in [0, 60_000] {
+            bytes.push(1);
+            bytes.extend(i64::to_le_bytes(number));
+        }
         bytes.extend([3, 0, 0, 0, 0, 0, 0, 0, 0]);
         bytes.extend([3, 2, 0, 0, 0, 0, 0, 0, 0, b'{', b'}']);
         let expected: [u8; 32] = Sha256::digest(&bytes).into();

@@ -239,7 +239,11 @@ fn slot(world: &World, word: &str) -> Result<SlotRef, String> {
     if world.jobs.contains(&workflow) {
         return Ok(SlotRef::job(workflow, at.into()));
     }
-    Ok(SlotRef::new(workflow, SlotKey::Time(time(world, at)?)))
+    let at = time(world, at)?;
+    Ok(SlotRef::new(
+        workflow.clone(),
+        if world.moments.contains(&workflow) { SlotKey::Moment(at) } else { SlotKey::Time(at) },
+    ))
 }
 
 fn duration(word: &str) -> Result<SignedDuration, String> {
@@ -299,11 +303,13 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
                 workflow.keys = Keys::Schedule(Schedule::Cron(CronSchedule::utc(cron)));
             }
             "program" => {
+                world.moments.insert(id.clone());
                 workflow.keys = Keys::Requests(Box::new(Program { name: id.to_string(), kind: None }));
                 workflow.project = "app".to_owned();
                 workflow.concurrency = u32::MAX;
             }
             "runs" => {
+                world.moments.insert(id.clone());
                 workflow.keys = Keys::Events(Box::new(EventKeys::new(id.as_str(), words.workflow()?)));
                 workflow.project = "app".to_owned();
                 workflow.concurrency = u32::MAX;

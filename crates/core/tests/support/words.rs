@@ -45,8 +45,8 @@ impl Words {
 
     fn key(&self, key: &SlotKey) -> String {
         match key {
-            SlotKey::Time(at) => self.time(*at),
-            SlotKey::Job(id) => id.to_string(),
+            SlotKey::Time(at) | SlotKey::Moment(at) => self.time(*at),
+            SlotKey::Job(_) | SlotKey::Flow(_) => key.short(),
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) deploys: Option<bool>,
     /// Workflows whose slots are jobs.
     pub(crate) jobs: BTreeSet<WorkflowId>,
+    /// Workflows whose slots are named by moments.
+    pub(crate) moments: BTreeSet<WorkflowId>,
     /// What functions are asked and have not said.
     pub(crate) asked: BTreeSet<Relation>,
     /// Whether executors confirm a start at once.
@@ -62,6 +64,7 @@ impl World {
             defined: BTreeMap::new(),
             deploys: Some(true),
             jobs: BTreeSet::new(),
+            moments: BTreeSet::new(),
             asked: BTreeSet::new(),
             prompt: true,
             ticks: true,

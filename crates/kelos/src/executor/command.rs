@@ -57,7 +57,7 @@ impl CommandExecutor {
 /// The folder of a run's files.
 #[must_use]
 pub fn run_ref(run: &RunId) -> RunRef {
-    RunRef::new(run.slot.workflow.as_str(), run.slot.key.to_string(), u64::from(run.number))
+    RunRef::new(run.slot.workflow.as_str(), run.slot.key.given(), u64::from(run.number))
 }
 
 impl Executor for CommandExecutor {
@@ -239,7 +239,7 @@ fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<
     env.extend(start.given.variables());
     env.insert("KELOS_WORKFLOW".to_owned(), slot.workflow.to_string());
     env.insert("KELOS_SLOT".to_owned(), slot.short());
-    env.insert("KELOS_TIME".to_owned(), slot.key.to_string());
+    env.insert("KELOS_TIME".to_owned(), slot.key.given());
     env.insert("KELOS_RUN".to_owned(), start.run.number.to_string());
     let Some(own) = settings.get("env") else { return Ok(env) };
     let own = own.as_object().ok_or("`env` must be an object of strings")?;

@@ -97,14 +97,22 @@ impl World {
         self
     }
 
+    /// The slot by a moment, where its workflow has such.
+    fn known(&self, slot: &SlotRef) -> SlotRef {
+        let keys = self.files.get(&slot.workflow).map(|workflow| &workflow.keys);
+        let key = slot.key.clone();
+        SlotRef::new(slot.workflow.clone(), keys.map_or(key.clone(), |keys| keys.resolve(key)))
+    }
+
     fn report(&mut self, slot: &SlotRef, number: u32, report: Report) -> &mut World {
-        let run = RunId { slot: slot.clone(), number };
+        let run = RunId { slot: self.known(slot), number };
         self.take(Input::RunReported { run, report });
         self
     }
 
     /// What is told of a slot, as of a moment or of now.
     fn why(&mut self, slot: &SlotRef, then: Option<&str>) -> Why {
+        let slot = &self.known(slot);
         let reader = self.store.reader();
         let Some(clock) = then else {
             let commands = self.ask(Inspect { slot: slot.clone() });
@@ -295,7 +303,7 @@ fn counts_are_those_of_the_moment_although_looks_leave_no_lines() {
     world.at("11:10:00").tell(1).at("11:20:00").tell(2).at("11:30:00").says("11:00:00", &waits(3));
     world.said("11:00:00", "11:15:00", &waits(1));
     assert_eq!(world.why(&slot("11:00:00"), None).found_at, Some(at("11:20:00")));
-    let history = world.store.reader().history(&slot("11:00:00")).unwrap();
+    let history = world.store.reader().history(&world.known(&slot("11:00:00"))).unwrap();
     let looked = |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Looked { .. }, .. });
     assert_eq!(history.iter().filter(looked).count(), 1);
 }

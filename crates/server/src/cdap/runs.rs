@@ -44,7 +44,8 @@ pub(super) fn status_of(state: RunState) -> &'static str {
 
 /// The name of a run, as clients put it into addresses.
 pub(super) fn name_of(run: &RunId) -> String {
-    format!("{}{NUMBER}{}", run.slot, run.number)
+    let name = run.to_string();
+    name.rsplit_once('#').map_or(name.clone(), |(slot, number)| format!("{slot}{NUMBER}{number}"))
 }
 
 /// Reads what [`name_of`] writes, and the form that runs have elsewhere.
@@ -221,13 +222,16 @@ pub(super) async fn list(asked: Asked, State(app): State<App>) -> Result<Json<Va
 /// The run in the path, which must be one of the program's.
 fn run(catalogue: &Catalogue<'_>, program: &ProgramName, text: &str) -> Result<Run, Fault> {
     let row = catalogue.need_program(program)?;
-    let Some(id) = run_named(text) else {
+    let Some(mut id) = run_named(text) else {
         let told = format!("the run in the path is \"{text}\", expected a runid of {}", program.told());
         return Err(Fault::bad_request(told));
     };
     let missing = || Fault::not_found(format!("no run \"{text}\" of {}", program.told()));
     if !Runners::read(catalogue.reader())?.of(&row.id).contains(&id.slot.workflow) {
         return Err(missing());
+    }
+    if let Some(row) = catalogue.reader().workflow(&id.slot.workflow)? {
+        id.slot.key = row.definition.keys.resolve(id.slot.key);
     }
     let runs = catalogue.reader().slot_runs(&id.slot)?;
     runs.into_iter().find(|run| run.id == id).ok_or_else(missing)

@@ -38,7 +38,7 @@ pub(super) async fn clear_cache(State(app): State<App>) -> Result<(), Fault> {
 }
 
 pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), Fault> {
-    let slot = params.slot(app.handle().now())?;
+    let slot = params.slot(&app).await?;
     let asked = app.ask(&params.by, Rerun { slot: slot.clone(), reason: None }).await;
     match asked {
         // Celos has no record of it: it marks the slot, which goes anyway.
@@ -48,7 +48,7 @@ pub(super) async fn rerun(State(app): State<App>, params: Params) -> Result<(), 
 }
 
 pub(super) async fn kill(State(app): State<App>, params: Params) -> Result<(), Fault> {
-    let slot = params.slot(app.handle().now())?;
+    let slot = params.slot(&app).await?;
     slots::check_time(&app, &slot).await?;
     app.ask(&params.by, Kill { slot, reason: None }).await?;
     Ok(())

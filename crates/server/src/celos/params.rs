@@ -6,10 +6,11 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use jiff::Timestamp;
 use kelos::model::time::{TimeTextError, parse_instant};
-use kelos::model::{Actor, SlotRef, WorkflowId};
+use kelos::model::{Actor, SlotKey, SlotRef, WorkflowId};
 use percent_encoding::percent_decode;
 
 use super::{Fault, LARGEST_BODY};
+use crate::app::App;
 use crate::caller::{self, Door};
 
 /// The parameters of a request, its body, and who sent it.
@@ -81,8 +82,12 @@ impl Params {
     }
 
     /// The slot that `id` and `time` name; without `time` the one of this very moment.
-    pub(super) fn slot(&self, now: Timestamp) -> Result<SlotRef, Fault> {
-        Ok(SlotRef::at(self.id()?, self.time("time")?.unwrap_or(now)))
+    pub(super) async fn slot(&self, app: &App) -> Result<SlotRef, Fault> {
+        let (id, at) = (self.id()?, self.time("time")?.unwrap_or_else(|| app.handle().now()));
+        let workflow = id.clone();
+        let row = app.read(move |reader| reader.workflow(&workflow)).await?;
+        let key = SlotKey::Time(at);
+        Ok(SlotRef::new(id, row.map_or(key.clone(), |row| row.definition.keys.resolve(key))))
     }
 }
 

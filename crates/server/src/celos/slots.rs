@@ -112,7 +112,7 @@ pub(super) async fn workflow(State(app): State<App>, params: Params) -> Result<R
 }
 
 pub(super) async fn state(State(app): State<App>, params: Params) -> Result<Response, Fault> {
-    let slot = params.slot(app.handle().now())?;
+    let slot = params.slot(&app).await?;
     let id = slot.clone();
     let found = app.read(move |reader| reader.slot(&id)).await?;
     let none = || Fault::not_found(format!("Slot not found: {}", slot.workflow));

@@ -139,7 +139,7 @@ fn class_of(kind: &ReasonKind) -> &'static str {
 
 /// Answers for any time, whether the schedule has it or not.
 pub(super) async fn status(State(app): State<App>, params: Params) -> Result<Response, Fault> {
-    let slot = params.slot(app.handle().now())?;
+    let slot = params.slot(&app).await?;
     let id = slot.workflow.clone();
     let row = app.read(move |reader| schedule::defined(reader, &id)).await?;
     let row = row.ok_or_else(|| Fault::not_found(format!("Workflow not found: {}", slot.workflow)))?;

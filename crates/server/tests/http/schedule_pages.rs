@@ -152,7 +152,7 @@ async fn a_program_shows_its_schedules_and_runs_of_any_origin() {
     let all = [schedule("S", partitions("a", 1), Vec::new()), next].map(Arc::new).to_vec();
     ask(&server, CreateSchedules { new: all, reason: None }).await;
     tell(&server, "a", 1).await;
-    let slot = crate::support::slot("App.S", "2015-09-13T15:01Z");
+    let slot = crate::support::moment("App.S", "2015-09-13T15:01Z");
     server.until_state(&slot, SlotState::Running).await;
     server.end(&slot, 1, true).await;
     let program = page(&server, "/ui/workflows/p").await;

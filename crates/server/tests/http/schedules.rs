@@ -5,7 +5,7 @@ use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
 use crate::jobs::step;
-use crate::support::{Server, slot};
+use crate::support::{Server, moment};
 
 const SCRIPT: &str = r#"
     application({ name: "Purchase" });
@@ -91,7 +91,7 @@ async fn a_schedule_lives() {
     let slots = server.get("/api/v1/slots?workflow=Purchase.onPartitions").await.ok().json();
     assert_eq!(slots["items"][0]["collected"]["words"], json!(["3 partitions of purchases"]));
     tell(&server, json!({ "dataset": "purchases" })).await;
-    let running = slot("Purchase.onPartitions", "2015-09-13T15:01Z");
+    let running = moment("Purchase.onPartitions", "2015-09-13T15:01Z");
     assert!(server.is_running(&running, 1));
     // The next one is ended by the constraint, and says so.
     tell(&server, json!({ "dataset": "purchases", "partitions": 4 })).await;
@@ -195,7 +195,7 @@ async fn one_is_fired_and_a_program_is_started() {
         "{fired}"
     );
     step(&server).await;
-    assert!(server.is_running(&slot("Purchase.onPartitions", "2015-09-13T15:01Z"), 1));
+    assert!(server.is_running(&moment("Purchase.onPartitions", "2015-09-13T15:01Z"), 1));
     let started = server.post("/api/v1/workflows/Purchase.spark:Loader/start").await.ok().json();
     assert_eq!(
         (&started["workflow"], &started["time"]),
@@ -336,7 +336,7 @@ async fn a_slot_that_runs_again_is_decided_anew() {
     create(&server, body).await;
     server.post_json(&format!("{ONE}/fire"), r#"{ "reason": "a try" }"#).await.ok();
     step(&server).await;
-    let slot = slot("Purchase.onPartitions", "2015-09-13T15:01Z");
+    let slot = moment("Purchase.onPartitions", "2015-09-13T15:01Z");
     server.end(&slot, 1, true).await;
     step(&server).await;
     assert_eq!(decisions(&server, ONE).await[0], "fired: run 1 succeeded, as api asked");

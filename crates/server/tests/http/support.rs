@@ -37,6 +37,11 @@ pub(crate) fn slot(workflow: &str, time: &str) -> SlotRef {
     SlotRef::at(WorkflowId::new(workflow).unwrap(), at(time))
 }
 
+/// The slot that came to be at a moment.
+pub(crate) fn moment(workflow: &str, time: &str) -> SlotRef {
+    SlotRef::moment(WorkflowId::new(workflow).unwrap(), at(time))
+}
+
 /// A definition with everything that must be there, and `fields` over it.
 pub(crate) fn workflow(id: &str, fields: &str) -> String {
     format!(

@@ -192,7 +192,7 @@ impl Spec {
         let free = self.memory.free.entry(id.clone()).or_insert(now);
         let at = (*free).max(now);
         *free = at + SignedDuration::from_millis(1);
-        let slot = SlotRef::at(id.clone(), at);
+        let slot = SlotRef::moment(id.clone(), at);
         self.slots.insert(slot.clone(), SpecSlot::waiting(0, None));
         slot
     }

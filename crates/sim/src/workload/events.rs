@@ -30,7 +30,7 @@ const PROJECTS: [&str; 3] = ["Alpha", "Beta", "sim"];
 /// What a moment's slot is named by while nobody knows which slots there will be: the n-th of its workflow.
 #[must_use]
 pub fn nth(workflow: WorkflowId, n: i64) -> SlotRef {
-    SlotRef::at(workflow, Timestamp::from_millisecond(n).unwrap_or(Timestamp::UNIX_EPOCH))
+    SlotRef::moment(workflow, Timestamp::from_millisecond(n).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
 /// The slot that an ask is about, where that is named by [`nth`].
@@ -48,7 +48,7 @@ fn named(ask: &mut Ask) -> Option<&mut SlotRef> {
 /// Puts a slot that there is in the place of one that is named by its number.
 #[must_use]
 pub fn resolved(mut ask: Ask, slots: impl FnOnce(&WorkflowId) -> Vec<SlotRef>) -> Ask {
-    let early = |slot: &SlotRef| slot.key.time().filter(|at| at.as_second() < 1000);
+    let early = |slot: &SlotRef| slot.key.time().filter(|at| slot.key.is_moment() && at.as_second() < 1000);
     if let Some(slot) = named(&mut ask)
         && let Some(number) = early(slot)
     {

@@ -53,7 +53,7 @@ impl Sum {
         self.bytes.extend(bytes);
     }
 
-    fn value(&mut self, value: ValueRef<'_>) {
+    pub(super) fn value(&mut self, value: ValueRef<'_>) {
         match value {
             ValueRef::Null => self.number(None),
             ValueRef::Integer(value) => self.number(Some(value)),

@@ -37,7 +37,7 @@ fn road(names: &Names, about: &About) -> Option<(&'static str, String)> {
         About::Workflow(id) => names.number(id).map(|_| ("NOT INDEXED", String::new()))?,
         About::WorkflowItself(id) => {
             let number = names.number(id)?;
-            ("INDEXED BY events_of_workflows", format!("workflow = {number} AND scheduled_at IS NULL AND "))
+            ("INDEXED BY events_of_workflows", format!("workflow = {number} AND kind IS NULL AND "))
         }
         About::Facts => ("INDEXED BY events_outside", "workflow IS NULL AND ".to_owned()),
     })

@@ -8,6 +8,7 @@ mod counts;
 mod definitions;
 mod event_pages;
 mod fault;
+mod kinds;
 mod leader;
 mod members;
 mod note;

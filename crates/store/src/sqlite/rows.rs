@@ -28,16 +28,16 @@ pub(super) type Rowed<T> = Result<T, Fault>;
 const MOST_NAMES: usize = 1 << 24;
 
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event, collected, outputs, requested, asked_at, check_value";
-/// How [`SLOT`] begins.
-pub(super) const STATE: &str = "scheduled_at, workflow, key, state";
+     external_id, priority, backfill, due, said, last_event, collected, outputs, requested, asked_at, kind, check_value";
+/// What names a slot, and its state.
+pub(super) const STATE: &str = "scheduled_at, workflow, key, state, kind";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
-     dispatched_at, started_at, ended_at, outcome, earlier, check_value, origin_check";
+     dispatched_at, started_at, ended_at, outcome, earlier, check_value, origin_check, kind";
 /// The columns of [`RUN`] that are written once.
-pub(super) const RUN_ORIGIN: [usize; 8] = [0, 1, 2, 3, 4, 5, 9, 13];
+pub(super) const RUN_ORIGIN: [usize; 9] = [0, 1, 2, 3, 4, 5, 9, 13, 16];
 /// The others, and which run they are of.
 pub(super) const RUN_COURSE: [usize; 7] = [0, 6, 7, 8, 10, 11, 12];
-pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body, check_value";
+pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body, kind, check_value";
 pub(super) const BACKFILL: &str = "name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots, \
      reason, paused_at, paused_by, resumed_at, check_value";
 pub(super) const REGISTER: &str = "bucket, key, value, check_value";
@@ -115,10 +115,10 @@ fn read_moment_if_any(row: &Row<'_>, column: usize) -> Rowed<Option<Timestamp>> 
     row.get::<_, Option<i64>>(column)?.map(moment).transpose()
 }
 
-fn read_key(row: &Row<'_>, at: usize, beyond: usize) -> Rowed<SlotKey> {
-    let beyond = row.get_ref(beyond)?.as_str()?;
-    whole_key(read_moment(row, at)?, beyond)
-        .ok_or_else(|| Fault::Damaged(format!("\"{beyond}\" is not the rest of a key")))
+fn read_key(row: &Row<'_>, kind: usize, at: usize, beyond: usize) -> Rowed<SlotKey> {
+    let (kind, beyond) = (row.get(kind)?, row.get_ref(beyond)?.as_str()?);
+    whole_key(kind, read_moment_if_any(row, at)?, beyond)
+        .ok_or_else(|| Fault::Damaged(format!("\"{beyond}\" is not the rest of a key of kind {kind}")))
 }
 
 fn read_text(row: &Row<'_>, column: usize) -> Rowed<Option<String>> {
@@ -205,21 +205,21 @@ impl Names {
         Ok(SlotPlace { at: Reverse(row.get(0)?), workflow: self.name(row.get(1)?)?.clone(), key: row.get(2)? })
     }
 
-    /// Reads a workflow's number, and a slot's time and rest of the key.
-    fn read_ref(&self, row: &Row<'_>, workflow: usize, at: usize, beyond: usize) -> Rowed<SlotRef> {
+    /// Reads a workflow's number, and the kind, the time and the rest of a slot's key.
+    fn read_ref(&self, row: &Row<'_>, workflow: usize, [kind, at, beyond]: [usize; 3]) -> Rowed<SlotRef> {
         let name = self.name(row.get(workflow)?)?.clone();
-        Ok(SlotRef::new(name, read_key(row, at, beyond)?))
+        Ok(SlotRef::new(name, read_key(row, kind, at, beyond)?))
     }
 
     /// Reads the columns [`SLOT`].
     pub(super) fn read_slot_row(&self, row: &Row<'_>) -> Rowed<SlotRow> {
         test_slot(row)?;
-        Ok(SlotRow { id: self.read_ref(row, 1, 0, 2)?, slot: slot_of(row)? })
+        Ok(SlotRow { id: self.read_ref(row, 1, [19, 0, 2])?, slot: slot_of(row)? })
     }
 
     /// Reads the columns [`STATE`].
     pub(super) fn read_slot_name_and_state(&self, row: &Row<'_>) -> Rowed<(SlotRef, SlotState)> {
-        Ok((self.read_ref(row, 1, 0, 2)?, read_slot_state(row, 3)?))
+        Ok((self.read_ref(row, 1, [4, 0, 2])?, read_slot_state(row, 3)?))
     }
 
     /// Reads the columns [`RUN`].
@@ -230,7 +230,7 @@ impl Names {
             json => Some(serde_json::from_str(json.as_str()?)?),
         };
         Ok(Run {
-            id: RunId { slot: self.read_ref(row, 1, 2, 3)?, number: row.get(4)? },
+            id: RunId { slot: self.read_ref(row, 1, [16, 2, 3])?, number: row.get(4)? },
             seq: row.get(0)?,
             previous: row.get(5)?,
             state: read_run_state(row, 6)?,
@@ -245,15 +245,15 @@ impl Names {
 
     /// Reads the columns [`EVENT`].
     pub(super) fn read_event(&self, row: &Row<'_>) -> Rowed<EventRecord> {
-        check::test(row, 0..7, 7, "an event")?;
+        check::test(row, 0..8, 8, "an event")?;
         let body = row.get_ref(6)?.as_str()?;
-        let event = match (row.get_ref(3)?, row.get_ref(4)?) {
+        let event = match (row.get_ref(3)?, row.get_ref(7)?) {
             (ValueRef::Null, _) => serde_json::from_str(body)?,
             (number, ValueRef::Null) => {
                 let workflow = self.name(number.as_i64()?)?.clone();
                 Event::Workflow { workflow, what: serde_json::from_str(body)? }
             }
-            _ => Event::Slot { slot: self.read_ref(row, 3, 4, 5)?, what: serde_json::from_str(body)? },
+            _ => Event::Slot { slot: self.read_ref(row, 3, [7, 4, 5])?, what: serde_json::from_str(body)? },
         };
         Ok(EventRecord { seq: row.get(0)?, at: read_moment(row, 1)?, previous: row.get(2)?, event })
     }
@@ -281,7 +281,7 @@ impl Names {
 }
 
 fn test_slot(row: &Row<'_>) -> Rowed<()> {
-    check::test(row, 0..19, 19, "a slot")
+    check::test(row, 0..20, 20, "a slot")
 }
 
 /// Tests the columns [`RUN`].

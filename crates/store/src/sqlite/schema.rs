@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::Fault;
-use super::{members, turns};
+use super::{kinds, members, turns};
 use crate::contract::StoreError;
 
 /// A step from one version to the next.
@@ -26,6 +26,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Sql(include_str!("0008.sql")),
     Step::Code(members::rename),
     Step::Code(turns::begin),
+    Step::Code(kinds::tell_apart),
 ];
 
 /// "Kelo" in the header of the file: it tells our databases from those of other programs.

@@ -356,8 +356,7 @@ fn facts_and_what_happened_to_a_workflow_are_found_by_their_own_roads() {
     let folder = Folder::new();
     drop(folder.open());
     let conn = Connection::open(folder.path()).unwrap();
-    let roads =
-        [("events_outside", "workflow IS NULL"), ("events_of_workflows", "workflow = 1 AND scheduled_at IS NULL")];
+    let roads = [("events_outside", "workflow IS NULL"), ("events_of_workflows", "workflow = 1 AND kind IS NULL")];
     for (index, condition) in roads {
         let sql = format!("SELECT * FROM events INDEXED BY {index} WHERE {condition} AND seq < 9 ORDER BY seq DESC");
         let plan = plan(&conn, &sql);

@@ -18,23 +18,32 @@ use crate::record::{BODY, Digest, Digesting, Recount, TurnRecord};
 pub(super) const TURN: &str = "turn, epoch, at, first_event, events, body, digest, check_value";
 
 /// Events with their columns as they go into a digest, and the number of the workflow, which has none.
-const STORED: &str = "SELECT seq, at, previous, name, scheduled_at, key, events.body, workflow \
+const STORED: &str = "SELECT seq, at, previous, name, kind, scheduled_at, key, events.body, workflow \
+     FROM events LEFT JOIN workflows ON workflows.id = workflow WHERE seq >= ?1 AND seq <= ?2 ORDER BY seq";
+
+/// The same as version 1 of the body has them: a job had the time 0, and a moment was written as a time is.
+const STORED_WITHOUT_KINDS: &str = "SELECT seq, at, previous, name, \
+     CASE WHEN kind = 1 THEN 0 ELSE scheduled_at END, CASE WHEN kind = 2 THEN '' ELSE key END, events.body, workflow \
+     FROM events LEFT JOIN workflows ON workflows.id = workflow WHERE seq >= ?1 AND seq <= ?2 ORDER BY seq";
+
+/// The same in a database of a schema before the eleventh.
+const STORED_BEFORE_KINDS: &str = "SELECT seq, at, previous, name, scheduled_at, key, events.body, workflow \
      FROM events LEFT JOIN workflows ON workflows.id = workflow WHERE seq >= ?1 AND seq <= ?2 ORDER BY seq";
 
 /// The step of the schema that brings the records. What was written before has one record for all of it.
 pub(super) fn begin(conn: &Connection) -> Result<(), Fault> {
     conn.execute_batch(include_str!("0010.sql"))?;
-    if last_seq(conn)? > 0 { open_with(conn, 1) } else { Ok(()) }
+    if last_seq(conn)? > 0 { open_with(conn, 1, 1, STORED_BEFORE_KINDS) } else { Ok(()) }
 }
 
 /// Writes the one record that stands for all events that there are.
-fn open_with(conn: &Connection, turn: u64) -> Result<(), Fault> {
+fn open_with(conn: &Connection, turn: u64, body: u32, stored: &str) -> Result<(), Fault> {
     let last = last_seq(conn)?;
     let sql = "SELECT at FROM events WHERE seq = ?1";
     let at = conn.query_row(sql, [column(last)], |row| row.get::<_, i64>(0)).optional()?.unwrap_or(0);
     let at = Timestamp::from_millisecond(at).unwrap_or_default();
-    let header = TurnRecord { turn, epoch: 0, at, first_event: 1, events: last, body: BODY, digest: Digest::default() };
-    let Recount { digest, .. } = recount(conn, &header, &Digest::default())?;
+    let header = TurnRecord { turn, epoch: 0, at, first_event: 1, events: last, body, digest: Digest::default() };
+    let Recount { digest, .. } = recount_as(conn, &header, &Digest::default(), stored)?;
     write(conn, &TurnRecord { digest, ..header }, &mut Sum::default())
 }
 
@@ -45,7 +54,7 @@ pub(super) fn accept(conn: &Connection) -> Result<(), Fault> {
     }
     let last = conn.query_row("SELECT coalesce(max(turn), 1) FROM turns", [], |row| row.get::<_, u64>(0))?;
     conn.execute("DELETE FROM turns", [])?;
-    open_with(conn, last)
+    open_with(conn, last, BODY, STORED)
 }
 
 /// Whether the turns hang together, and agree with their events.
@@ -66,10 +75,14 @@ fn agree(conn: &Connection) -> Result<bool, Fault> {
 
 /// The digest of a turn, made anew from its events as they are now.
 pub(super) fn recount(conn: &Connection, turn: &TurnRecord, before: &Digest) -> Result<Recount, Fault> {
+    recount_as(conn, turn, before, if turn.body < BODY { STORED_WITHOUT_KINDS } else { STORED })
+}
+
+fn recount_as(conn: &Connection, turn: &TurnRecord, before: &Digest, stored: &str) -> Result<Recount, Fault> {
     let mut digesting = Digesting::begin(before, *turn);
     let (mut expected, mut missing) = (turn.first_event, None);
     if turn.events > 0 {
-        let mut statement = conn.prepare_cached(STORED)?;
+        let mut statement = conn.prepare_cached(stored)?;
         let mut rows = statement.query([column(turn.first_event), column(turn.last_event())])?;
         while let Some(row) = rows.next()? {
             let seq = row.get::<_, u64>(0)?;
@@ -88,10 +101,12 @@ pub(super) fn recount(conn: &Connection, turn: &TurnRecord, before: &Digest) -> 
 
 /// Adds an event as it lies in its table.
 fn add(digesting: &mut Digesting, row: &Row<'_>) -> Result<(), Fault> {
-    for column in 0..7 {
+    // The last one is the number of the workflow.
+    let number = row.as_ref().column_count() - 1;
+    for column in 0..number {
         // A number that has no name stands for itself.
         let nameless = column == 3 && row.get_ref(3)? == ValueRef::Null;
-        match row.get_ref(if nameless { 7 } else { column })? {
+        match row.get_ref(if nameless { number } else { column })? {
             ValueRef::Null => digesting.nothing(),
             ValueRef::Integer(value) => digesting.number(value),
             ValueRef::Text(bytes) => digesting.text(bytes),

@@ -19,7 +19,7 @@ use super::rows::{Counted, NAMED, actor_text, column, counted_of, fnv, millis, m
 use super::turns;
 use super::wal::{Log, LogEnd};
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError, named_before};
-use crate::cursor::beyond_time;
+use crate::cursor::{beyond_time, kind, time};
 use crate::record::{self, Digesting, TurnRecord};
 
 /// The connection that writes, and what it need not ask again.
@@ -330,15 +330,15 @@ impl Turn<'_> {
         let tx = self.tx;
         let mut insert = tx.prepare_cached(
             "INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-             external_id, priority, backfill, due, said, last_event, collected, outputs, requested, asked_at, check_value) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20) \
+             external_id, priority, backfill, due, said, last_event, collected, outputs, requested, asked_at, kind, check_value) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) \
              ON CONFLICT DO NOTHING",
         )?;
         let mut update = tx.prepare_cached(
             "UPDATE slots SET state = ?4, since = ?5, retries = ?6, last_run = ?7, last_run_seq = ?8, run_alive = ?9, \
              external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, last_event = ?15, \
-             collected = ?16, outputs = ?17, requested = ?18, asked_at = ?19, check_value = ?20 \
-             WHERE scheduled_at = ?1 AND workflow = ?2 AND key = ?3",
+             collected = ?16, outputs = ?17, requested = ?18, asked_at = ?19, check_value = ?21 \
+             WHERE scheduled_at = ?1 AND workflow = ?2 AND key = ?3 AND kind = ?20",
         )?;
         for row in slots {
             let number = self.number(&row.id.workflow)?;
@@ -354,9 +354,9 @@ impl Turn<'_> {
             return Ok(());
         }
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO runs (seq, workflow, scheduled_at, key, number, previous, dispatched_at, earlier, origin_check, \
+            "INSERT INTO runs (seq, workflow, scheduled_at, key, number, previous, dispatched_at, earlier, kind, origin_check, \
              state, executor, external_id, started_at, ended_at, outcome, check_value) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING",
         )?;
         let mut update = self.tx.prepare_cached(
             "UPDATE runs SET state = ?2, executor = ?3, external_id = ?4, started_at = ?5, ended_at = ?6, \
@@ -385,9 +385,9 @@ impl Turn<'_> {
         let key = &run.id.slot.key;
         let earlier = self.last_run(number);
         let mut row = Binding::new(insert, &mut self.known.sum);
-        row.number(column(run.seq))?.number(number)?.number(key.scheduled_at().as_millisecond())?;
-        row.text(beyond_time(key))?.number(i64::from(run.id.number))?.number(column(run.previous))?;
-        row.number(run.dispatched_at.as_millisecond())?.number(column(earlier))?.check_value()?;
+        row.number(column(run.seq))?.number(number)?.number(time(key))?;
+        row.text(&*beyond_time(key))?.number(i64::from(run.id.number))?.number(column(run.previous))?;
+        row.number(run.dispatched_at.as_millisecond())?.number(column(earlier))?.number(kind(key))?.check_value()?;
         row.again(column(run.seq));
         let inserted = bind_course(&mut row, run)?.execute()? > 0;
         if inserted && earlier > run.seq {
@@ -410,8 +410,8 @@ impl Turn<'_> {
             return Ok(());
         }
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO events (seq, at, previous, workflow, scheduled_at, key, body, check_value) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO events (seq, at, previous, workflow, scheduled_at, key, body, kind, check_value) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?;
         for record in events {
             let (workflow, key) = match &record.event {
@@ -425,8 +425,8 @@ impl Turn<'_> {
             digesting.event(record, body);
             let mut row = Binding::new(&mut insert, sum);
             row.number(column(record.seq))?.number(record.at.as_millisecond())?.number(column(record.previous))?;
-            row.number(workflow)?.number(key.map(|key| key.scheduled_at().as_millisecond()))?;
-            row.text(key.map(beyond_time))?.text(body)?.check_value()?.execute()?;
+            row.number(workflow)?.number(key.and_then(time))?;
+            row.text(key.map(beyond_time).as_deref())?.text(body)?.number(key.map(kind))?.check_value()?.execute()?;
         }
         Ok(())
     }
@@ -526,14 +526,14 @@ fn bind_and_execute_slot(
     let collected = slot.collected.as_deref().map(serde_json::to_string).transpose()?;
     let outputs = slot.outputs.as_deref().map(serde_json::to_string).transpose()?;
     let mut row = Binding::new(statement, sum);
-    row.number(key.scheduled_at().as_millisecond())?.number(number)?.text(beyond_time(key))?;
+    row.number(key.scheduled_at().as_millisecond())?.number(number)?.text(&*beyond_time(key))?;
     row.number(slot_state(slot.state))?.number(slot.since.as_millisecond())?.number(i64::from(slot.retries))?;
     row.number(i64::from(slot.last_run))?.number(column(slot.last_run_seq))?.number(i64::from(slot.run_alive))?;
     row.text(slot.external_id.as_deref())?.number(i64::from(slot.priority))?;
     row.text(slot.backfill.as_ref().map(|backfill| backfill.as_str()))?.number(millis(slot.due))?;
     row.number(i64::from(slot.said))?.number(column(slot.last_event))?.text(collected.as_deref())?;
     row.text(outputs.as_deref())?.number(i64::from(slot.requested))?.number(millis(slot.asked_at))?;
-    Ok(row.check_value()?.execute()? > 0)
+    Ok(row.number(kind(key))?.check_value()?.execute()? > 0)
 }
 
 /// Binds what changes of a run as it goes on.

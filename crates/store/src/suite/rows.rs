@@ -9,7 +9,8 @@ use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause};
 use kelos_model::{
-    Actor, ActorKind, BackfillId, Event, Finding, Outcome, RunState, SlotEvent, SlotRef, SlotState, WorkflowEvent,
+    Actor, ActorKind, BackfillId, Event, Finding, FlowKey, Outcome, RunState, SlotEvent, SlotKey, SlotRef, SlotState,
+    WorkflowEvent,
 };
 use serde_json::{Value, json};
 
@@ -68,6 +69,18 @@ fn varied() -> World {
             },
             0,
         );
+    }
+    // A key of each kind: a time and a moment that are the same, and a job whose id is what is kept of a moment.
+    let run = FlowKey::run("7f3a").unwrap();
+    let step = run.step("extract").unwrap();
+    for (name, key) in [
+        ("moments", SlotKey::Moment(hour(0))),
+        ("moments", SlotKey::Time(hour(0))),
+        ("jobs", SlotKey::Job("_".into())),
+        ("flows", SlotKey::Flow(step)),
+        ("flows", SlotKey::Flow(run)),
+    ] {
+        world.run_to(&SlotRef::new(named(name), key), Outcome::Succeeded);
     }
     backfilled(&mut world);
     for (key, value) in

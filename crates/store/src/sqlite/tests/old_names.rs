@@ -107,7 +107,7 @@ fn names_with_separators_in_their_parts_are_those_that_they_are_by_now() {
     let job = &reader.workflow(&id("A.b~.c")).unwrap().unwrap().definition.job;
     assert_eq!(job.settings["workflow"], "A.b.c", "that is what a person wrote");
 
-    let slot = SlotRef::at(id("V~1.2.3~.S"), moment(60_000));
+    let slot = SlotRef::moment(id("V~1.2.3~.S"), moment(60_000));
     let found = store.restore().unwrap().slots.into_iter().find(|row| row.id == slot).unwrap().slot;
     let collected = found.collected.clone().unwrap();
     assert_eq!(collected.tallies.values().next().unwrap().first.as_deref(), Some(&ended("A.b~.c")));
