@@ -98,13 +98,17 @@ fn what_does_not_agree_is_named() {
     let sql = "DELETE FROM slots WHERE state = 6; UPDATE workflows SET slots = (SELECT count(*) FROM slots), counts_check = NULL";
     let (damage, first) = found(&changed(&left, sql));
     assert_eq!((damage.len(), &first["what"]), (0, &"it happened to a slot that the table does not have".into()));
-    let columns = "workflow, key, state, since, retries, last_run, last_run_seq, run_alive, priority, said, last_event";
+    let columns =
+        "workflow, key, kind, state, since, retries, last_run, last_run_seq, run_alive, priority, said, last_event";
     let sql = format!(
         "INSERT INTO slots (scheduled_at, {columns}) SELECT scheduled_at + 1, {columns} FROM slots LIMIT 1; \
          UPDATE workflows SET slots = slots + 1, counts_check = NULL"
     );
     let (damage, first) = found(&changed(&left, &sql));
     assert_eq!((damage.len(), &first["what"]), (0, &"the table has it, and the log knows nothing of it".into()));
+    // One whose key is of no kind.
+    let (_, first) = found(&changed(&left, &sql.replace("workflow, key, kind,", "workflow, key,")));
+    assert!(first["what"].as_str().expect("words").contains("kind"), "{first}");
 
     // An event, and a turn.
     let (damage, first) = found(&changed(&left, &format!("DELETE FROM events WHERE seq = {started}")));
@@ -119,14 +123,17 @@ fn what_does_not_agree_is_named() {
 
 #[test]
 fn an_older_database_is_left_as_it_is() {
-    let left = left_behind();
-    // What programs of before did not write down of a slot is not missed.
-    let sql = "UPDATE slots SET said = said + 1, asked_at = NULL, check_value = NULL; DROP TABLE turns; PRAGMA user_version = 9; PRAGMA journal_mode = DELETE";
-    let folder = changed(&left, sql);
+    let folder = Folder::with(&[("workflows/tick.js", WORKFLOWS)]);
+    std::fs::create_dir(folder.path().join(".kelos")).expect("a folder");
     let path = folder.path().join(DATABASE);
+    let conn = Connection::open(&path).expect("a database");
+    conn.execute_batch(include_str!("../../../fixtures/databases/schema-10.sql")).expect("to be written");
+    // What programs of before did not write down of a slot is not missed.
+    conn.execute_batch("UPDATE slots SET said = said + 1, asked_at = NULL, check_value = NULL").expect("to be changed");
+    drop(conn);
     let before = std::fs::read(&path).expect("a database");
     let told = folder.run(&["verify"]).fails(1);
-    assert!(told.contains("its schema is version 9"), "{told}");
+    assert!(told.contains("its schema is version 10"), "{told}");
     assert_eq!(std::fs::read(&path).expect("a database"), before);
     // Once it was brought up to date all of it agrees.
     let server = Server::up(&folder);

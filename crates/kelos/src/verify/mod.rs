@@ -185,7 +185,10 @@ impl Walk<'_> {
             let page = self.reader.slots(&SlotFilter::default(), Paging::newest(AT_ONCE).after(from.as_deref()));
             let Page { rows, next } = match read(page)? {
                 Ok(page) => page,
-                Err(_) => return Ok(()),
+                Err(what) => {
+                    self.tell(Disagreement { what, ..Disagreement::default() });
+                    return Ok(());
+                }
             };
             for row in rows {
                 let last = read(
