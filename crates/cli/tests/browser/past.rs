@@ -15,6 +15,7 @@ pub(crate) fn fill(folder: &Folder, hours: i64) {
     let (seq, width) = (count("SELECT ifnull(max(seq), 0) FROM events"), count("SELECT max(id) FROM workflows"));
     let end = Timestamp::now().as_second() / 3600 * 3_600_000;
     let writing = store.transaction().expect("a transaction");
+    writing.execute_batch(BEFORE).expect("a version from before turns");
     for table in [SLOTS, RUNS, EVENTS] {
         let sql = format!("{PAST} {table}");
         // Names of parameters that a table does not ask for are not bound.
@@ -24,10 +25,18 @@ pub(crate) fn fill(folder: &Folder, hours: i64) {
     let update =
         "UPDATE workflows SET slots = ?1, last_run = ?2 + ?1 * ?3 - ?3 + id, check_value = NULL, counts_check = NULL";
     writing.execute(update, params![hours, seq, width]).expect("rows");
-    // Nor had those any record of turns: whoever opens one makes a record of all that is there.
-    writing.execute_batch("DROP TABLE turns; PRAGMA user_version = 9").expect("a version from before turns");
     writing.commit().expect("a commit");
 }
+
+/// What makes the database one of before there were records of turns: whoever opens it makes a record of all that is there.
+const BEFORE: &str = "
+    DROP INDEX events_of_workflows;
+    ALTER TABLE slots DROP COLUMN kind;
+    ALTER TABLE runs DROP COLUMN kind;
+    ALTER TABLE events DROP COLUMN kind;
+    CREATE INDEX events_of_workflows ON events (workflow, seq) WHERE workflow IS NOT NULL AND scheduled_at IS NULL;
+    DROP TABLE turns;
+    PRAGMA user_version = 9";
 
 /// Hour by hour, and workflow by workflow: `at` is the time, `seq` the place in the log.
 const PAST: &str = "
