@@ -126,14 +126,14 @@ impl Core {
             let none = || Refusal::NeverCameToBe(slot.clone());
             return self.slots.has(slot).then_some(()).ok_or_else(none);
         }
-        match (&task.schedule, &slot.key) {
+        match (task.schedule.ready(), &slot.key) {
             (_, SlotKey::Job(id)) => match task.no_job(id) {
                 None => Ok(()),
-                Some(why) => Err(Refusal::NoJobId(slot.clone(), why)),
+                Some(why) => Err(Refusal::NoJobId(slot.clone(), why.to_string())),
             },
             (Ok(schedule), SlotKey::Time(at)) if schedule.contains(*at) => Ok(()),
             (Ok(_), _) => Err(Refusal::NotInSchedule(slot.clone())),
-            (Err(why), _) => Err(Refusal::NoSchedule(slot.workflow.clone(), why.clone())),
+            (Err(why), _) => Err(Refusal::NoSchedule(slot.workflow.clone(), why.to_string())),
         }
     }
 

@@ -20,7 +20,7 @@ impl Core {
             return Err(Refusal::NameTaken(request.id.clone()));
         }
         let schedule =
-            task.schedule.as_ref().map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.clone()))?;
+            task.schedule.ready().map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.to_string()))?;
         let times: Vec<_> = schedule.times(request.range.start, request.range.end).take(LARGEST_BACKFILL + 1).collect();
         if times.len() > LARGEST_BACKFILL {
             return Err(Refusal::TooMany { slots: times.len(), limit: LARGEST_BACKFILL });

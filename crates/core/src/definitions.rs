@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kelos_model::dormant::NoTimes;
 use kelos_model::event::{Abort, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::{CronSchedule, resolve};
@@ -11,7 +12,7 @@ use kelos_model::{Workflow, WorkflowId};
 
 use crate::Core;
 use crate::asks::{Mandate, split};
-use crate::memory::Task;
+use crate::memory::{ScheduleState, Task};
 use crate::port::Deployment;
 use crate::schedules::differ;
 
@@ -54,7 +55,7 @@ impl Core {
             let schedule = schedules
                 .get(id)
                 .cloned()
-                .map_or_else(|| Err(no_times(workflow)), |resolved| resolved.map_err(|problem| problem.to_string()));
+                .map_or_else(|| Err(no_times(workflow)), |resolved| resolved.map_err(NoTimes::Unresolved));
             let rekeyed = keyed && self.rekey(id, faulty.remove(id));
             self.agree_on_terms(id);
             let rescheduled = self.reschedule(id, schedule);
@@ -165,16 +166,17 @@ impl Core {
     }
 
     /// Says whether the resolved schedule is another one than before, or was not known before.
-    fn reschedule(&mut self, id: &WorkflowId, schedule: Result<CronSchedule, String>) -> bool {
+    fn reschedule(&mut self, id: &WorkflowId, schedule: Result<CronSchedule, NoTimes>) -> bool {
         let Some(task) = self.tasks.get_mut(id) else {
             self.no_workflow(id);
             return false;
         };
         // What ticks for jobs is no schedule of slots.
         let (schedule, feed) = match task.jobs {
-            Some(_) => (Err("its slots are jobs, named by job ids".to_owned()), schedule.ok()),
+            Some(_) => (Err(NoTimes::Jobs), schedule.ok()),
             None => (schedule, None),
         };
+        let schedule = schedule.map_or_else(ScheduleState::Faulty, ScheduleState::Ready);
         if task.schedule == schedule && task.feed == feed {
             return false;
         }
@@ -205,13 +207,8 @@ impl Core {
 }
 
 /// Why a workflow has no times.
-fn no_times(workflow: &Workflow) -> String {
-    let why = if workflow.keys.are_moments() {
-        "its slots come to be by facts and requests, not by times: fire it"
-    } else {
-        "it has no schedule"
-    };
-    why.to_owned()
+fn no_times(workflow: &Workflow) -> NoTimes {
+    if workflow.keys.are_moments() { NoTimes::Moments } else { NoTimes::NoSchedule }
 }
 
 fn hull(ranges: &RangeSet) -> Option<Range> {

@@ -1,6 +1,7 @@
 //! What only the scheduler's memory knows about a slot.
 
 use jiff::Timestamp;
+use kelos_model::dormant::Dormant;
 use kelos_model::{Probe, ProbeAnswer};
 
 use crate::capacity::PoolPlace;
@@ -19,8 +20,8 @@ pub struct Inspection {
     pub at_global_limit: bool,
     /// What it finds at the pools of its workflow, while it is queued.
     pub pools: Vec<PoolPlace>,
-    /// Why the scheduler leaves it alone, in words: paused, removed, not in the schedule any more.
-    pub dormant: Option<String>,
+    /// Why the scheduler leaves it alone: paused, removed, not in the schedule any more.
+    pub dormant: Option<Dormant>,
     /// Whether it is for workers to run, and none of them serves its workflow.
     pub no_worker: bool,
     /// Whether it is for workers to run, and those that serve its workflow have no room.

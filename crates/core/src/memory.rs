@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::time::format_short;
+use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotState, Subject};
@@ -11,8 +11,8 @@ use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotState, Subject};
 /// A workflow: its row, and what is derived from it.
 pub(crate) struct Task {
     pub(crate) row: WorkflowRow,
-    /// Its schedule after following what it depends on, or why that can't be done.
-    pub(crate) schedule: Result<CronSchedule, String>,
+    /// Its schedule after following what it depends on.
+    pub(crate) schedule: ScheduleState,
     /// Whether its jobs make sense together with those of others, and why not; none where its slots are no jobs.
     pub(crate) jobs: Option<Result<(), String>>,
     /// The schedule that opens its jobs.
@@ -25,10 +25,26 @@ pub(crate) struct Task {
     pub(crate) collecting: Option<SlotKey>,
 }
 
-/// Why a slot is left alone whose workflow begins later.
-fn not_begun(start: Timestamp) -> String {
-    let start = format_short(start);
-    format!("its workflow starts later, at {start}, and nobody asked for it: rerun it to have it go all the same")
+/// What is known of a workflow's schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ScheduleState {
+    /// The definitions have not been given since the start.
+    Unloaded,
+    /// It has no times.
+    Faulty(NoTimes),
+    /// It yields these.
+    Ready(CronSchedule),
+}
+
+impl ScheduleState {
+    /// What yields times, or why a slot by time lies dormant.
+    pub(crate) fn ready(&self) -> Result<&CronSchedule, Dormant> {
+        match self {
+            ScheduleState::Unloaded => Err(Dormant::Unloaded),
+            ScheduleState::Faulty(why) => Err(Dormant::NoTimes(why.clone())),
+            ScheduleState::Ready(schedule) => Ok(schedule),
+        }
+    }
 }
 
 impl Task {
@@ -37,38 +53,39 @@ impl Task {
             subjects: BTreeSet::new(),
             collecting: None,
             row,
-            schedule: Err("it has not been loaded yet".to_owned()),
+            schedule: ScheduleState::Unloaded,
             jobs: None,
             feed: None,
             pauses: BTreeMap::new(),
         }
     }
 
-    /// Why the scheduler leaves a slot alone, in words; none when it doesn't.
-    pub(crate) fn dormant(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<String> {
+    /// Why the scheduler leaves a slot alone; none when it doesn't.
+    pub(crate) fn dormant(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Dormant> {
         if self.is_frozen() {
-            let why = "its workflow is frozen: the scheduler found something wrong in itself about it, see Problems";
-            return Some(why.to_owned());
+            return Some(Dormant::Frozen);
         }
         if self.is_off() {
-            return Some("its workflow is paused".to_owned());
+            return Some(Dormant::Paused);
         }
         if !self.row.present {
-            return Some("its workflow is not defined any more".to_owned());
+            return Some(Dormant::Gone);
         }
         if let Some((backfill, by)) = slot.and_then(|slot| self.pause_of(slot)) {
-            return Some(format!("its backfill {backfill} is paused by {by}"));
+            return Some(Dormant::BackfillPaused { backfill: backfill.clone(), by: by.clone() });
         }
         match key {
-            SlotKey::Time(at) => match &self.schedule {
-                Err(why) => Some(why.clone()),
-                Ok(schedule) if schedule.contains(*at) => self.before_start(key, slot).map(not_begun),
-                Ok(_) => Some("its time is not in the workflow's schedule any more".to_owned()),
+            SlotKey::Time(at) => match self.schedule.ready() {
+                Err(why) => Some(why),
+                Ok(schedule) if schedule.contains(*at) => {
+                    self.before_start(key, slot).map(|start| Dormant::NotBegun { start })
+                }
+                Ok(_) => Some(Dormant::NotInSchedule),
             },
             SlotKey::Job(id) => self.no_job(id),
             SlotKey::Moment(_) if self.row.definition.keys.are_moments() => None,
-            SlotKey::Moment(_) => Some("its workflow has slots by time now".to_owned()),
-            SlotKey::Flow(_) => Some("its workflow is no flow".to_owned()),
+            SlotKey::Moment(_) => Some(Dormant::NoMoments),
+            SlotKey::Flow(_) => Some(Dormant::NoFlow),
         }
     }
 
@@ -89,20 +106,20 @@ impl Task {
 
     /// What yields times: its schedule, or what opens its jobs.
     pub(crate) fn ticks(&self) -> Option<&CronSchedule> {
-        self.feed.as_ref().or(self.schedule.as_ref().ok())
+        self.feed.as_ref().or(self.schedule.ready().ok())
     }
 
-    /// Why a text is no job of this workflow, in words; none where it is one.
-    pub(crate) fn no_job(&self, id: &str) -> Option<String> {
+    /// Why a text is no job of this workflow; none where it is one.
+    pub(crate) fn no_job(&self, id: &str) -> Option<Dormant> {
         match (&self.jobs, self.row.definition.keys.jobs()) {
             (Some(Ok(())), Some(jobs)) => match jobs.normal(id) {
                 Ok(normal) if *normal == *id => None,
-                Ok(normal) => Some(format!("its job id is written {normal} now")),
-                Err(error) => Some(error.to_string()),
+                Ok(now) => Some(Dormant::Renamed { now }),
+                Err(error) => Some(Dormant::NoJobId(error)),
             },
-            (Some(Err(why)), _) => Some(why.clone()),
-            (None, Some(_)) => Some("it has not been loaded yet".to_owned()),
-            (_, None) => Some("its workflow has no job ids".to_owned()),
+            (Some(Err(why)), _) => Some(Dormant::FaultyJobs { why: why.clone() }),
+            (None, Some(_)) => Some(Dormant::Unloaded),
+            (_, None) => Some(Dormant::NotKeyed),
         }
     }
 

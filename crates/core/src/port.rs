@@ -131,8 +131,8 @@ impl Input {
 /// How a project is deployed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
-    /// Tells what is deployed from what was deployed before; kept as a register.
-    pub digest: String,
+    /// Tells what is deployed from what was deployed before; kept as a register. None where it is deployed no more.
+    pub digest: Option<String>,
     /// Whether its event schedules are made what its files say. Otherwise they stay, but for those whose program is gone.
     pub update_schedules: bool,
     /// Who deployed it, where that is known: whoever may write its files need not say.

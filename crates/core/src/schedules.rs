@@ -39,7 +39,7 @@ impl Core {
         // Of a project that never had event schedules or programs nobody asks what was deployed.
         let with_moments = self.projects_with_moments(&all);
         for (project, how) in deployed.iter().filter(|(project, _)| with_moments.contains(*project)) {
-            let value = (!how.digest.is_empty()).then(|| serde_json::Value::String(how.digest.clone()));
+            let value = how.digest.clone().map(serde_json::Value::String);
             let by = how.by.clone().unwrap_or_else(|| Actor::system("deployment"));
             let mandate = Mandate { by, reason: None };
             self.record_register(DEPLOYMENTS.to_owned(), project.clone(), value, mandate);

@@ -319,8 +319,8 @@ fn blockers(
 ) -> Vec<String> {
     let mut blockers = Vec::new();
     let live = why.state.is_some_and(|state| !state.is_final());
-    if live && let Some(dormant) = inspection.and_then(|inspection| inspection.dormant.clone()) {
-        blockers.push(dormant);
+    if live && let Some(dormant) = inspection.and_then(|inspection| inspection.dormant.as_ref()) {
+        blockers.push(dormant.to_string());
     }
     match why.state {
         Some(SlotState::Waiting) => blockers.extend(why.trigger.iter().flat_map(|now| outages::blockers(now, history))),

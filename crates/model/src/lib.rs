@@ -11,6 +11,7 @@ pub mod actor;
 pub mod arguments;
 pub mod breach;
 pub mod constraint;
+pub mod dormant;
 pub mod event;
 pub mod facts;
 pub mod function;

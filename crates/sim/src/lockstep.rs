@@ -233,7 +233,8 @@ impl Pair {
             match happening {
                 Happening::Defined(all) => {
                     let deployed = workload.deployed(at, |project| self.digests.get(project).cloned());
-                    let digests = deployed.iter().map(|(project, how)| (project.clone(), how.digest.clone()));
+                    let digests =
+                        deployed.iter().filter_map(|(project, how)| Some((project.clone(), how.digest.clone()?)));
                     self.digests.extend(digests);
                     self.files.clone_from(&all);
                     self.spec.define(&all, &deployed, self.now);

@@ -73,7 +73,7 @@ impl Workload {
     pub fn deployed(&self, at: Timestamp, known: impl Fn(&str) -> Option<String>) -> BTreeMap<String, Deployment> {
         let all = self.deployments.iter().find(|(from, _)| *from == at).map(|(_, all)| all.clone());
         let mut all = all.unwrap_or_default();
-        all.retain(|project, how| known(project).is_none_or(|known| known != how.digest));
+        all.retain(|project, how| known(project).is_none_or(|known| Some(known) != how.digest));
         all
     }
 

@@ -155,7 +155,7 @@ impl World {
     /// Tells the scheduler all definitions.
     pub(crate) fn define(&mut self) -> Vec<String> {
         let projects = self.defined.values().map(|one| one.project.clone());
-        let deployment = |update_schedules| Deployment { digest: "now".to_owned(), update_schedules, by: None };
+        let deployment = |update_schedules| Deployment { digest: Some("now".to_owned()), update_schedules, by: None };
         let deployed = self.deploys.map(deployment).into_iter();
         let deployed = deployed.flat_map(|how| projects.clone().map(move |project| (project, how.clone())));
         let deployed = deployed.chain(self.deploys.map(|how| ("app".to_owned(), deployment(how)))).collect();

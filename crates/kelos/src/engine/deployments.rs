@@ -30,7 +30,7 @@ pub(super) fn deployed(
     for (name, project) in &definitions.projects {
         let Some(digest) = &project.digest else { continue };
         if known.get(name).and_then(|known| known.as_str()) != Some(digest) {
-            let (digest, update_schedules) = (digest.clone(), project.update_schedules);
+            let (digest, update_schedules) = (Some(digest.clone()), project.update_schedules);
             deployed.insert(name.clone(), Deployment { digest, update_schedules, by: by(name) });
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn deployed(
         let gone = all.into_iter().filter(|name| !definitions.projects.contains_key(name));
         deployed.extend(gone.map(|name| {
             let by = by(&name);
-            (name, Deployment { digest: String::new(), update_schedules: true, by })
+            (name, Deployment { digest: None, update_schedules: true, by })
         }));
     }
     Ok(deployed)

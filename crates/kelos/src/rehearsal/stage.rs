@@ -47,7 +47,7 @@ pub(crate) fn enabled(mut workflow: Workflow) -> Workflow {
 
 /// The deployment of all projects, by which their event schedules come to be.
 pub(crate) fn first_deployment(workflows: &[Arc<Workflow>]) -> BTreeMap<String, Deployment> {
-    let deployment = || Deployment { digest: String::new(), update_schedules: true, by: None };
+    let deployment = || Deployment { digest: None, update_schedules: true, by: None };
     workflows.iter().map(|workflow| (workflow.project.clone(), deployment())).collect()
 }
 

@@ -141,7 +141,7 @@ impl World {
 }
 
 fn deployment() -> kelos_core::Deployment {
-    kelos_core::Deployment { digest: String::new(), update_schedules: true, by: None }
+    kelos_core::Deployment { digest: None, update_schedules: true, by: None }
 }
 
 fn slot(clock: &str) -> SlotRef {

@@ -13,7 +13,7 @@ async fn define(server: &Cdap, more: &[(&str, &str)]) {
     let mut all = programs();
     all.extend(more.iter().map(|(project, name)| program(project, name)));
     let deployed = more.iter().map(|(project, _)| {
-        ((*project).to_owned(), Deployment { digest: more.len().to_string(), update_schedules: false, by: None })
+        ((*project).to_owned(), Deployment { digest: Some(more.len().to_string()), update_schedules: false, by: None })
     });
     let deployed: BTreeMap<_, _> = deployed.collect();
     server.node.handle().deliver(Input::Definitions { all, deployed }).unwrap();

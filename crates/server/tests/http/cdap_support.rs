@@ -170,7 +170,7 @@ impl Cdap {
         let mut all = programs();
         all.retain(|one| one.project != "App");
         all.extend(app);
-        let how = Deployment { digest: "another".to_owned(), update_schedules, by: None };
+        let how = Deployment { digest: Some("another".to_owned()), update_schedules, by: None };
         let deployed = BTreeMap::from([("App".to_owned(), how)]);
         self.node.handle().deliver(Input::Definitions { all, deployed }).unwrap();
         self.settle().await;

@@ -122,7 +122,10 @@ fn deployments(rng: &mut Rng, sets: &Sets) -> Vec<(Timestamp, BTreeMap<String, D
         for project in PROJECTS {
             if n == 0 || rng.percent(60) {
                 let update_schedules = n == 0 || rng.percent(70);
-                all.insert(project.to_owned(), Deployment { digest: format!("d{n}"), update_schedules, by: None });
+                all.insert(
+                    project.to_owned(),
+                    Deployment { digest: Some(format!("d{n}")), update_schedules, by: None },
+                );
             }
         }
         moments.push((*at, all.clone()));

@@ -1,0 +1,132 @@
+//! Why the scheduler leaves a live slot alone, as data. Words are made of it where it is shown.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::actor::Actor;
+use crate::id::BackfillId;
+use crate::jobs::JobIdError;
+use crate::time::{ScheduleProblem, format_short};
+
+/// Why a live slot is left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dormant {
+    /// Its workflow is paused.
+    Paused,
+    /// Its workflow is frozen: the scheduler found something wrong in itself about it.
+    Frozen,
+    /// Its workflow is not defined any more.
+    Gone,
+    /// Its backfill is paused.
+    BackfillPaused {
+        /// Which.
+        backfill: BackfillId,
+        /// Who paused it.
+        by: Actor,
+    },
+    /// The definition of its workflow has not been loaded since the start.
+    Unloaded,
+    /// Its workflow has no times.
+    NoTimes(NoTimes),
+    /// Its workflow starts later, and nobody asked for it.
+    NotBegun {
+        /// When.
+        start: Timestamp,
+    },
+    /// Its time left the schedule.
+    NotInSchedule,
+    /// Its workflow has no job ids.
+    NotKeyed,
+    /// What is said of the jobs of its workflow makes no sense.
+    FaultyJobs {
+        /// The mistake.
+        why: String,
+    },
+    /// Its job id has another normal form by now.
+    Renamed {
+        /// Which.
+        now: Arc<str>,
+    },
+    /// Its job id is none of its workflow.
+    NoJobId(JobIdError),
+    /// It is named by a moment, and its workflow has times by now.
+    NoMoments,
+    /// Its workflow is no flow.
+    NoFlow,
+}
+
+/// Why a workflow has no times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoTimes {
+    /// Its schedule can't be resolved.
+    Unresolved(ScheduleProblem),
+    /// Its slots come to be by facts and requests.
+    Moments,
+    /// Its slots are jobs.
+    Jobs,
+    /// It has no schedule.
+    NoSchedule,
+}
+
+impl Dormant {
+    /// The code, which stays the same for ever.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Dormant::Paused => "paused",
+            Dormant::Frozen => "frozen",
+            Dormant::Gone => "gone",
+            Dormant::BackfillPaused { .. } => "backfill-paused",
+            Dormant::Unloaded => "unloaded",
+            Dormant::NoTimes(_) => "no-times",
+            Dormant::NotBegun { .. } => "not-begun",
+            Dormant::NotInSchedule => "not-in-schedule",
+            Dormant::NotKeyed => "not-keyed",
+            Dormant::FaultyJobs { .. } => "faulty-jobs",
+            Dormant::Renamed { .. } => "renamed",
+            Dormant::NoJobId(_) => "no-job-id",
+            Dormant::NoMoments => "no-moments",
+            Dormant::NoFlow => "no-flow",
+        }
+    }
+}
+
+impl fmt::Display for Dormant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dormant::Paused => f.write_str("its workflow is paused"),
+            Dormant::Frozen => f.write_str(
+                "its workflow is frozen: the scheduler found something wrong in itself about it, see Problems",
+            ),
+            Dormant::Gone => f.write_str("its workflow is not defined any more"),
+            Dormant::BackfillPaused { backfill, by } => write!(f, "its backfill {backfill} is paused by {by}"),
+            Dormant::Unloaded => f.write_str("it has not been loaded yet"),
+            Dormant::NoTimes(why) => why.fmt(f),
+            Dormant::NotBegun { start } => write!(
+                f,
+                "its workflow starts later, at {}, and nobody asked for it: rerun it to have it go all the same",
+                format_short(*start)
+            ),
+            Dormant::NotInSchedule => f.write_str("its time is not in the workflow's schedule any more"),
+            Dormant::NotKeyed => f.write_str("its workflow has no job ids"),
+            Dormant::FaultyJobs { why } => f.write_str(why),
+            Dormant::Renamed { now } => write!(f, "its job id is written {now} now"),
+            Dormant::NoJobId(why) => why.fmt(f),
+            Dormant::NoMoments => f.write_str("its workflow has slots by time now"),
+            Dormant::NoFlow => f.write_str("its workflow is no flow"),
+        }
+    }
+}
+
+impl fmt::Display for NoTimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoTimes::Unresolved(problem) => problem.fmt(f),
+            NoTimes::Moments => f.write_str("its slots come to be by facts and requests, not by times: fire it"),
+            NoTimes::Jobs => f.write_str("its slots are jobs, named by job ids"),
+            NoTimes::NoSchedule => f.write_str("it has no schedule"),
+        }
+    }
+}
