@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kelos_model::{RunId, SlotRef, SlotState};
 
 use crate::memory::Task;
-use crate::{Command, Config, Core, Restored, WORKER};
+use crate::{Command, Config, Core, Restored};
 
 impl Core {
     /// A scheduler that goes on where the store's log ends. The commands ask the executors about the
@@ -33,9 +33,7 @@ impl Core {
             core.listen_to_facts(&id);
         }
         for run in restored.runs {
-            // Which worker had it is not remembered; any may go on with it.
-            let worker = (run.executor == WORKER).then(|| "".into());
-            core.slots.restore_run(run, worker);
+            core.slots.restore_run(run);
         }
         core.unheard = core.runs_set_aside();
         let commands = core.ask_about_runs();

@@ -30,7 +30,7 @@ impl Core {
             }
             // The permit that it holds is not to wait for a worker that may never come, and it goes to the next by priority.
             (SlotState::Dispatched, Report::NeverStarted)
-                if live.run.as_ref().is_some_and(|run| run.worker.is_some()) =>
+                if live.run.as_ref().is_some_and(|run| run.is_by_worker()) =>
             {
                 self.record(&run.slot, SlotEvent::Withdrawn { run: run.number });
             }
@@ -51,7 +51,13 @@ impl Core {
         let Some(live) = self.slots.get(slot) else { return self.no_slot(slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run };
         let workflow = task.row.definition.clone();
-        let worker = live.run.as_ref().and_then(|run| run.worker.clone());
+        let (is_by_worker, worker) =
+            live.run.as_ref().map_or((false, None), |run| (run.is_by_worker(), run.worker.clone()));
+        if is_by_worker && worker.is_none() {
+            // Which worker had it is not remembered since the restart; the next that comes may have it.
+            self.record(slot, SlotEvent::Withdrawn { run: run.number });
+            return;
+        }
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         self.command(Command::StartRun { run, workflow, worker, collected });
     }

@@ -39,12 +39,19 @@ pub(crate) struct Live {
 #[derive(Clone)]
 pub(crate) struct LiveRun {
     pub(crate) run: Run,
-    /// The worker that it was given to.
+    /// The worker that it was given to; none where no worker has it, or which one is not remembered since a restart.
     pub(crate) worker: Option<Arc<str>>,
     /// How often the slot is attempted in all, where the worker said so.
     pub(crate) attempts: Option<u32>,
     /// Why the executor put off the start, and how often it did, until it starts.
     pub(crate) deferred: Option<(String, u32)>,
+}
+
+impl LiveRun {
+    /// Whether workers do it.
+    pub(crate) fn is_by_worker(&self) -> bool {
+        self.run.executor == WORKER
+    }
 }
 
 impl Live {
@@ -97,11 +104,11 @@ impl SlotTable {
     }
 
     /// Gives a live slot the run that the store remembers. Says whether it is the slot's own.
-    pub(crate) fn restore_run(&mut self, run: Run, worker: Option<Arc<str>>) -> bool {
+    pub(crate) fn restore_run(&mut self, run: Run) -> bool {
         let Some(live) = self.whole_mut(&run.id.slot).filter(|live| live.slot.last_run == run.id.number) else {
             return false;
         };
-        live.run = Some(Box::new(LiveRun { run, worker, attempts: None, deferred: None }));
+        live.run = Some(Box::new(LiveRun { run, worker: None, attempts: None, deferred: None }));
         true
     }
 
