@@ -203,8 +203,8 @@ impl Survey<'_> {
             let live = self.slots.get(slot).filter(|live| live.slot.state == SlotState::Queued)?;
             Some((&task.row.definition.pools, Position::of(&live.slot, &slot.key)))
         });
-        let Some((uses, Position { priority, key, .. })) = queued else { return Vec::new() };
-        let position = LinePosition { priority, key, workflow: slot.workflow.clone() };
+        let Some((uses, position)) = queued else { return Vec::new() };
+        let position = position.in_line(&slot.workflow);
         let place = |one: &PoolUse| {
             let pool = self.permits.pool(&one.pool)?;
             let state = self.pool_state(&one.pool, pool);

@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 33] = [
+const FOUND: [(u64, &str); 36] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -43,6 +43,9 @@ const FOUND: [(u64, &str); 33] = [
     (138, "in lockstep a process ended between what it had heard and the tick that belongs to the same turn"),
     (2024, "the judge of jobs looked at a turn that had failed as if nothing were left to do"),
     (1516, "the judge had constraints that abort be met at the last moment of a slot's time"),
+    (65, OF_TWO_KINDS),
+    (77, OF_TWO_KINDS),
+    (1144, OF_TWO_KINDS),
     (2923, "the judge took a slot for pending that was aborted and opened again in one turn"),
 ];
 
@@ -51,6 +54,9 @@ const NEWLY_HELD: &str =
 
 const PARENT_AND_TRIGGER: &str =
     "a job's trigger waited for a job that was one of its parents, too, and news of that reached the parents only";
+
+const OF_TWO_KINDS: &str =
+    "in a line of slots by time and of slots named by moments all of the first went before all of the second";
 
 const KILLED_THEN_MARKED: &str = "the full scan still counted the retries of a slot that was killed and marked later";
 

@@ -238,9 +238,7 @@ impl<'a> Pass<'a> {
         let next = self.next(id, queue).cloned();
         let Some(queue) = self.permits.queues.get_mut(id) else { return false };
         let since = next.as_ref().and_then(|next| queue.since(next));
-        let now = next.zip(since).map(|(next, since)| {
-            (LinePosition { priority: next.priority, key: next.key, workflow: id.clone() }, since)
-        });
+        let now = next.zip(since).map(|(next, since)| (next.in_line(id), since));
         if now == queue.in_line {
             return false;
         }

@@ -10,6 +10,7 @@ use std::ops::Bound;
 use jiff::SignedDuration;
 use kelos_model::{Breach, Invariant, PoolId, PoolUse, SlotKey, WorkflowId};
 
+use super::queue::Age;
 use crate::breaches::Breaches;
 
 /// Who has been queued for so long, and is first in the line of each of its pools, keeps what comes free in any of them.
@@ -18,7 +19,8 @@ pub const POOL_PATIENCE: SignedDuration = SignedDuration::from_hours(1);
 /// The position of a workflow in all lines that it waits in: by the slot that goes next, priority first, then the oldest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LinePosition {
-    pub(crate) priority: Reverse<i32>,
+    pub(super) priority: Reverse<i32>,
+    pub(super) age: Age,
     pub(crate) key: SlotKey,
     pub(crate) workflow: WorkflowId,
 }

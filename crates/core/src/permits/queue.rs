@@ -15,14 +15,29 @@ pub(crate) struct Position {
     pub(crate) priority: Reverse<i32>,
     /// The log position of what queued a job; 0 for slots by time.
     order: u64,
+    age: Age,
     pub(crate) key: SlotKey,
+}
+
+/// How old a slot is for its turn: by its time or the moment at which it came to be, whichever it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Age {
+    Since(Timestamp),
+    /// It has neither, and comes after all that have.
+    Undated,
 }
 
 impl Position {
     /// The position of a slot once it is queued.
     pub(crate) fn of(slot: &Slot, key: &SlotKey) -> Position {
         let order = if key.job().is_some() { slot.last_event } else { 0 };
-        Position { priority: Reverse(slot.priority), order, key: key.clone() }
+        let age = key.time().map_or(Age::Undated, Age::Since);
+        Position { priority: Reverse(slot.priority), order, age, key: key.clone() }
+    }
+
+    /// The position of its workflow in the lines of pools, while it goes next.
+    pub(crate) fn in_line(&self, workflow: &WorkflowId) -> LinePosition {
+        LinePosition { priority: self.priority, age: self.age, key: self.key.clone(), workflow: workflow.clone() }
     }
 }
 
@@ -125,9 +140,7 @@ impl Queue {
 
     /// How many slots go before a position in a line of pools.
     pub(crate) fn ahead_in_line(&self, id: &WorkflowId, other: &LinePosition) -> usize {
-        let goes_first = |position: &&Position| {
-            (position.priority, &position.key, id) < (other.priority, &other.key, &other.workflow)
-        };
+        let goes_first = |position: &&Position| position.in_line(id) < *other;
         self.waiting.keys().take_while(goes_first).count()
     }
 }

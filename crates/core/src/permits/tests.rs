@@ -40,7 +40,10 @@ impl World {
 
     /// Queues a slot.
     fn queue(&mut self, id: &str, hour: i64, priority: i32) {
-        let slot = World::name(id, hour);
+        self.queue_slot(World::name(id, hour), priority);
+    }
+
+    fn queue_slot(&mut self, slot: SlotRef, priority: i32) {
         let planned = SlotEvent::planned(Origin::Schedule, priority);
         let planned = slot::apply(None, &planned, self.now, 1).expect("an event that can happen");
         self.slots.insert(slot.clone(), planned);
@@ -231,4 +234,16 @@ fn no_limit_is_passed_and_nobody_is_forgotten() {
         }
         assert_eq!(went, queued, "seed {seed}");
     }
+}
+
+#[test]
+fn slots_by_time_and_slots_named_by_moments_go_by_age_in_one_line() {
+    let mut world = World::new(9);
+    for id in ["a", "b"] {
+        world.agree(id, 9, &[("db", 1, 1)]);
+    }
+    world.queue("a", 5, 0);
+    let moment = World::name("b", 3);
+    world.queue_slot(SlotRef::moment(moment.workflow.clone(), moment.key.time().unwrap()), 0);
+    assert_eq!(world.grant(), ["b@3"], "it came to be before the other's time");
 }
