@@ -222,7 +222,7 @@ impl SlotTable {
         if !self.workflows.contains_key(&id.workflow) {
             return None;
         }
-        let before = self.get(id).map(|live| live.into_owned().slot);
+        let before = self.stored(id).map(|stored| stored.slot(&self.names));
         let after = slot::apply(before.clone(), what, at, seq)?;
         Some(Change { before, after })
     }
@@ -236,15 +236,24 @@ impl SlotTable {
         executor: &str,
         (at, seq): (Timestamp, u64),
     ) -> Option<LastRun> {
-        let mut live = self.take(id).unwrap_or_else(|| Live::new(after.clone()));
-        let run = follow_run(&mut live, id, what, executor, at, seq);
-        live.slot.clone_from(after);
-        if after.state != SlotState::Dispatched
-            && let Some(run) = &mut live.run
-        {
-            run.deferred = None;
-        }
-        self.put(id, live);
+        let follow = |live: &mut Live| {
+            let run = follow_run(live, id, what, executor, at, seq);
+            live.slot.clone_from(after);
+            if after.state != SlotState::Dispatched
+                && let Some(run) = &mut live.run
+            {
+                run.deferred = None;
+            }
+            run
+        };
+        let run = if let Some(live) = self.whole_mut(id) {
+            follow(live)
+        } else {
+            let mut live = self.take(id).unwrap_or_else(|| Live::new(after.clone()));
+            let run = follow(&mut live);
+            self.put(id, live);
+            run
+        };
         self.recalled.exists(id);
         self.changed.insert(id.clone());
         let run = run?;
@@ -265,7 +274,7 @@ impl SlotTable {
 
     /// The slots that the turn changed, as they are now.
     pub(crate) fn changed(&self) -> Vec<(SlotRef, Slot)> {
-        let rows = self.changed.iter().filter_map(|id| Some((id.clone(), self.get(id)?.into_owned().slot)));
+        let rows = self.changed.iter().filter_map(|id| Some((id.clone(), self.stored(id)?.slot(&self.names))));
         rows.collect()
     }
 

@@ -68,6 +68,14 @@ impl Stored {
         }
     }
 
+    /// The slot alone, without what only memory knows of its run.
+    pub(super) fn slot(&self, names: &Names) -> Slot {
+        match self {
+            Stored::Whole(live) => live.slot.clone(),
+            Stored::Resting(resting) => resting.live(names).slot,
+        }
+    }
+
     pub(super) fn state(&self) -> SlotState {
         match self {
             Stored::Whole(live) => live.slot.state,
