@@ -1,10 +1,10 @@
-//! What an operator may tune.
+//! The settings that an operator may tune.
 
 use jiff::SignedDuration;
 use kelos_model::WorkflowId;
 use kelos_model::ranges::Range;
 
-/// What an operator may tune.
+/// The settings that an operator may tune.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// How far back from now slots are planned. A slot that exists is never forgotten because it is old.
@@ -29,7 +29,7 @@ pub struct Config {
 /// An invariant that the simulation breaks on purpose: something happens to a slot of a workflow, within a span of time.
 #[derive(Debug, Clone)]
 pub struct Planted {
-    /// Whose slots.
+    /// The workflow of the slots.
     pub workflow: WorkflowId,
     /// When.
     pub within: Range,

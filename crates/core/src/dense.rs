@@ -60,7 +60,7 @@ impl<K: Ord + Copy, V> DenseMap<K, V> {
         match block.binary_search_by(|(other, _)| other.cmp(&key)) {
             Ok(at) => return block.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
             Err(at) if block.len() < BLOCK => block.insert(at, (key, value)),
-            // What comes in ascending order leaves the block full.
+            // Ascending keys leave the block full.
             Err(at) if at == block.len() => self.blocks.insert(number + 1, (key, vec![(key, value)])),
             Err(at) => {
                 let mut upper = block.split_off(BLOCK / 2);

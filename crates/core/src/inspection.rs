@@ -1,4 +1,4 @@
-//! What only the scheduler's memory knows about a slot.
+//! The facts about a slot that only the scheduler's memory has.
 
 use jiff::Timestamp;
 use kelos_model::dormant::Dormant;
@@ -6,7 +6,7 @@ use kelos_model::{Probe, ProbeAnswer};
 
 use crate::capacity::PoolPlace;
 
-/// What only the scheduler's memory knows about a slot.
+/// The facts about a slot that only the scheduler's memory has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inspection {
     /// When it is looked at next by itself; none when only an event can wake it.

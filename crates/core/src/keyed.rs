@@ -30,7 +30,8 @@ impl<V> Default for KeyMap<V> {
     }
 }
 
-fn time_of(key: &SlotKey) -> Option<i64> {
+/// The milliseconds of a key that is a whole time: what [`DenseMap`] holds it by.
+pub(crate) fn time_of(key: &SlotKey) -> Option<i64> {
     match key {
         SlotKey::Time(at) => millis(*at),
         _ => None,

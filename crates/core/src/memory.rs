@@ -1,4 +1,4 @@
-//! What is kept in memory of a workflow, beside its slots.
+//! The state of a workflow in memory, apart from its slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub(crate) struct Task {
     pub(crate) collecting: Option<SlotKey>,
 }
 
-/// What is known of a workflow's schedule.
+/// A workflow's schedule, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScheduleState {
     /// The definitions have not been given since the start.

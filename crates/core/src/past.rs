@@ -73,12 +73,12 @@ mod tests {
     use super::*;
 
     /// A past that has facts alone, and counts how often it is read.
-    struct Told {
+    struct FactsAlone {
         facts: BTreeSet<FactKey>,
         reads: usize,
     }
 
-    impl Past for Told {
+    impl Past for FactsAlone {
         type Error = Infallible;
 
         fn slots(&mut self, _: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_fact_is_told_once_in_a_turn_too() {
-        let mut past = Told { facts: BTreeSet::from([fact("old")]), reads: 0 };
+        let mut past = FactsAlone { facts: BTreeSet::from([fact("old")]), reads: 0 };
         let mut cache = KnownFacts::default();
         let Ok(()) = cache.look_up([&fact("new"), &fact("old"), &fact("new")].into_iter(), &mut past);
         assert!(cache.tell(&fact("old")));

@@ -124,7 +124,7 @@ requests! {
 /// Open a final slot again, or open one that was never planned.
 #[derive(Debug, Clone)]
 pub struct Rerun {
-    /// Which.
+    /// The slot.
     pub slot: SlotRef,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -133,7 +133,7 @@ pub struct Rerun {
 /// End a slot and its run, or see to it that it never goes.
 #[derive(Debug, Clone)]
 pub struct Kill {
-    /// Which.
+    /// The slot.
     pub slot: SlotRef,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -142,7 +142,7 @@ pub struct Kill {
 /// Take a slot for succeeded whose run is not alive: what it was for is done.
 #[derive(Debug, Clone)]
 pub struct MarkSucceeded {
-    /// Which.
+    /// The slot.
     pub slot: SlotRef,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -151,7 +151,7 @@ pub struct MarkSucceeded {
 /// Pass over a live slot, and end its run.
 #[derive(Debug, Clone)]
 pub struct Skip {
-    /// Which.
+    /// The slot.
     pub slot: SlotRef,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -160,7 +160,7 @@ pub struct Skip {
 /// Leave a workflow alone: no planning, no looking, no dispatching. Runs that go on are recorded.
 #[derive(Debug, Clone)]
 pub struct Pause {
-    /// Which.
+    /// The workflow.
     pub workflow: WorkflowId,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -169,7 +169,7 @@ pub struct Pause {
 /// End a pause.
 #[derive(Debug, Clone)]
 pub struct Resume {
-    /// Which.
+    /// The workflow.
     pub workflow: WorkflowId,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -178,7 +178,7 @@ pub struct Resume {
 /// Kill what a backfill has waiting.
 #[derive(Debug, Clone)]
 pub struct CancelBackfill {
-    /// Which.
+    /// The backfill.
     pub backfill: BackfillId,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -187,7 +187,7 @@ pub struct CancelBackfill {
 /// Leave the slots of a backfill alone that have no run: no looking, no dispatching.
 #[derive(Debug, Clone)]
 pub struct PauseBackfill {
-    /// Which.
+    /// The backfill.
     pub backfill: BackfillId,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -196,7 +196,7 @@ pub struct PauseBackfill {
 /// End the pause of a backfill.
 #[derive(Debug, Clone)]
 pub struct ResumeBackfill {
-    /// Which.
+    /// The backfill.
     pub backfill: BackfillId,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -205,7 +205,7 @@ pub struct ResumeBackfill {
 /// Give a backfill and its live slots another priority.
 #[derive(Debug, Clone)]
 pub struct PrioritiseBackfill {
-    /// Which.
+    /// The backfill.
     pub backfill: BackfillId,
     /// Larger goes first; below 0 goes after current work.
     pub priority: i32,
@@ -216,7 +216,7 @@ pub struct PrioritiseBackfill {
 /// Open the slots of a backfill again that failed or expired.
 #[derive(Debug, Clone)]
 pub struct RerunBackfill {
-    /// Which.
+    /// The backfill.
     pub backfill: BackfillId,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -243,7 +243,7 @@ pub struct ChangeSchedule {
 /// Delete event schedules: all of them or none.
 #[derive(Debug, Clone)]
 pub struct DeleteSchedules {
-    /// Which.
+    /// The event schedules.
     pub schedules: Vec<WorkflowId>,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -252,7 +252,7 @@ pub struct DeleteSchedules {
 /// Enable an event schedule that is disabled.
 #[derive(Debug, Clone)]
 pub struct Enable {
-    /// Which.
+    /// The event schedule.
     pub schedule: WorkflowId,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -261,7 +261,7 @@ pub struct Enable {
 /// Disable an event schedule that is enabled, and end what it has pending.
 #[derive(Debug, Clone)]
 pub struct Disable {
-    /// Which.
+    /// The event schedule.
     pub schedule: WorkflowId,
     /// Why, in their words.
     pub reason: Option<String>,
@@ -270,7 +270,7 @@ pub struct Disable {
 /// Enable those of some event schedules that are disabled and were last changed within a range.
 #[derive(Debug, Clone)]
 pub struct EnableChanged {
-    /// Which.
+    /// The event schedules.
     pub schedules: Vec<WorkflowId>,
     /// When.
     pub range: Range,
@@ -310,7 +310,7 @@ pub struct FactTally {
 /// Say what only the scheduler's memory knows about a slot.
 #[derive(Debug, Clone)]
 pub struct Inspect {
-    /// Which.
+    /// The slot.
     pub slot: SlotRef,
 }
 
@@ -334,7 +334,7 @@ pub struct FireRequest {
 /// Jobs that somebody submits.
 #[derive(Debug, Clone)]
 pub struct SubmitRequest {
-    /// Which; their ids in the normal form.
+    /// The jobs, their ids in the normal form.
     pub jobs: Vec<SlotRef>,
     /// Larger goes first.
     pub priority: i32,
@@ -376,9 +376,9 @@ pub struct DownstreamRequest {
 pub struct BackfillRequest {
     /// Its name.
     pub id: BackfillId,
-    /// Whose slots.
+    /// The workflow of the slots.
     pub workflow: WorkflowId,
-    /// Which.
+    /// The range of times.
     pub range: Range,
     /// Which existing ones are opened again.
     pub mode: BackfillMode,

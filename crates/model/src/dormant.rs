@@ -21,9 +21,9 @@ pub enum Dormant {
     Gone,
     /// Its backfill is paused.
     BackfillPaused {
-        /// Which.
+        /// The backfill.
         backfill: BackfillId,
-        /// Who paused it.
+        /// The actor that paused it.
         by: Actor,
     },
     /// The definition of its workflow has not been loaded since the start.
@@ -46,7 +46,7 @@ pub enum Dormant {
     },
     /// Its job id has another normal form by now.
     Renamed {
-        /// Which.
+        /// The new form.
         now: Arc<str>,
     },
     /// Its job id is none of its workflow.

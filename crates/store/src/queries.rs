@@ -1,4 +1,4 @@
-//! What anybody may ask a store: few questions, each with a filter, and lists by pages in either order.
+//! The questions that a store answers: few questions, each with a filter, and lists by pages in either order.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -28,13 +28,13 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-/// Which end of a list comes first. Each order is the other one turned round.
+/// The end of a list that comes first. Each order is the other one turned round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Order {
-    /// What is new comes first.
+    /// The newest first.
     #[default]
     Newest,
-    /// What is old comes first.
+    /// The oldest first.
     Oldest,
 }
 
@@ -51,7 +51,7 @@ impl Order {
 /// The part of a list that is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Paging<'a> {
-    /// Which end comes first.
+    /// The end that comes first.
     pub order: Order,
     /// Where to go on: [`Page::next`] of a page in the same order; none begins with the first page.
     pub from: Option<&'a str>,
@@ -87,7 +87,7 @@ impl<'a> Paging<'a> {
 /// The states of what is pending: it neither runs nor has ended.
 pub const PENDING: [SlotState; 4] = [SlotState::Waiting, SlotState::Held, SlotState::Queued, SlotState::Backoff];
 
-/// Which slots.
+/// A choice of slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotFilter {
     /// Only of this workflow.
@@ -102,7 +102,7 @@ pub struct SlotFilter {
     pub collecting: bool,
 }
 
-/// Which runs.
+/// A choice of runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Only of this workflow.
@@ -145,7 +145,7 @@ impl RunFilter {
     }
 }
 
-/// What events are about.
+/// The subject of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum About {
     /// Anything.
@@ -161,7 +161,7 @@ pub enum About {
     Facts,
 }
 
-/// Which events.
+/// A choice of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFilter {
     /// Only about this.
@@ -192,7 +192,7 @@ impl EventFilter {
     }
 }
 
-/// Which backfills.
+/// A choice of backfills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackfillFilter {
     /// Only the one of this name.
@@ -201,7 +201,7 @@ pub struct BackfillFilter {
     pub workflow: Option<WorkflowId>,
 }
 
-/// Which registers of a bucket.
+/// A choice of a bucket's registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegisterKeys<'a> {
     /// The one of this key.
@@ -343,7 +343,7 @@ pub trait Queries: Send + Sync {
     fn damage(&self, limit: usize) -> Result<Vec<String>, StoreError>;
 }
 
-/// What is often asked, in terms of the contract.
+/// Frequent questions, in terms of the contract.
 impl dyn Queries + '_ {
     /// One workflow.
     ///

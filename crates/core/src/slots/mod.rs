@@ -103,13 +103,12 @@ impl SlotTable {
         self.put(id, Live::new(slot));
     }
 
-    /// Gives a live slot the run that the store remembers. Says whether it is the slot's own.
-    pub(crate) fn restore_run(&mut self, run: Run) -> bool {
+    /// Gives a live slot the run that the store remembers, where it is the slot's latest.
+    pub(crate) fn restore_run(&mut self, run: Run) {
         let Some(live) = self.whole_mut(&run.id.slot).filter(|live| live.slot.last_run == run.id.number) else {
-            return false;
+            return;
         };
         live.run = Some(Box::new(LiveRun { run, worker: None, attempts: None, deferred: None }));
-        true
     }
 
     /// A slot, where it is in memory.
@@ -117,7 +116,7 @@ impl SlotTable {
         self.stored(id).map(|stored| stored.live(&self.names))
     }
 
-    /// What a slot has collected.
+    /// The facts that a slot has collected.
     pub(crate) fn collected(&self, id: &SlotRef) -> Option<&Collected> {
         self.whole(id)?.slot.collected.as_deref()
     }
@@ -137,7 +136,7 @@ impl SlotTable {
         self.stored(id).is_some()
     }
 
-    /// What memory alone knows of a run that is alive may be changed; the slot changes by [`SlotTable::enter`] alone.
+    /// The run of a slot that is alive, whose worker and deferral may be changed; the slot changes by [`SlotTable::enter`] alone.
     pub(crate) fn run_mut(&mut self, id: &SlotRef) -> Option<&mut LiveRun> {
         self.whole_mut(id)?.run.as_deref_mut()
     }
@@ -217,7 +216,7 @@ impl SlotTable {
         slots.for_each(|stored| stored.set_valid(false));
     }
 
-    /// What an event makes of a slot; none where it can't happen.
+    /// The slot before and after an event; none where that can't happen.
     pub(crate) fn change(&self, id: &SlotRef, what: &SlotEvent, at: Timestamp, seq: u64) -> Option<Change> {
         if !self.workflows.contains_key(&id.workflow) {
             return None;

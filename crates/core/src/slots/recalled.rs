@@ -1,4 +1,4 @@
-//! What a turn has read of the past of slots: what was read once is known until the turn settles.
+//! The slots of the past that a turn has read: each is read once, and known until the turn settles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use kelos_model::{Breach, Invariant, Slot, SlotRef, WorkflowId};
 use crate::breaches::Breaches;
 use crate::past::PastOf;
 
-/// Which slots were read, and which of them do not exist.
+/// The slots that were read, and those of them that do not exist.
 #[derive(Default)]
 pub(super) struct Recalled {
     /// Slots that were brought into memory for this turn only.

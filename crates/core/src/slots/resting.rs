@@ -99,7 +99,7 @@ impl Stored {
 }
 
 impl Resting {
-    /// None where anything else is to be known of it than can be stored.
+    /// The slot in little room, if that leaves nothing of it out.
     fn of(live: &Live, names: &mut Names) -> Option<Resting> {
         // All fields are named, so that none is forgotten that comes later.
         let Slot {

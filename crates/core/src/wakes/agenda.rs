@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
 use crate::dense::DenseMap;
-use crate::keyed::{SlotMap, millis, moment};
+use crate::keyed::{SlotMap, millis, moment, time_of};
 
 /// One moment for each slot.
 #[derive(Default)]
@@ -52,13 +52,6 @@ impl Moments {
         let times = self.times.first().map(|((at, time), ())| (*at, SlotKey::Time(moment(*time))));
         let others = self.others.first().cloned();
         times.into_iter().chain(others).min().map(|(_, key)| key)
-    }
-}
-
-fn time_of(key: &SlotKey) -> Option<i64> {
-    match key {
-        SlotKey::Time(at) => millis(*at),
-        _ => None,
     }
 }
 

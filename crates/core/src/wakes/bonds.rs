@@ -1,4 +1,4 @@
-//! Which slots are bound to which others. Most are bound to a slot of their own time, or at a fixed distance from it: such a
+//! Bonds between slots: one waits for the other. Most are bound to a slot of their own time, or at a fixed distance from it: such a
 //! bond is a number, the same for all slots of a workflow.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What wakes slots: moments, other slots that change their state, answers from outside. Cost follows what happens: whoever
+//! The wakes of slots: moments, other slots that change their state, answers from outside. Cost follows what happens: whoever
 //! waits costs nothing until that comes for which it waits.
 //!
 //! Absent: whether a slot that is woken may go, and where slots stand.
@@ -26,7 +26,7 @@ pub(crate) use probes::{Probes, Waits};
 use timers::Timers;
 pub(crate) use upstream::{Audience, Upstream};
 
-/// What a moment that has come is for.
+/// The purpose of a moment that has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Due {
     /// A schedule's next time has passed.

@@ -1,4 +1,4 @@
-//! What wakes slots, without a scheduler.
+//! The wakes of slots, without a scheduler.
 
 use super::*;
 use crate::Config;

@@ -1,4 +1,4 @@
-//! Which slots wait for which others, and what is known of those.
+//! The slots that others wait for, with those who wait, and their states as far as these are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use kelos_model::{SlotRef, SlotState};
 use super::bonds::{Bonds, Distances};
 use crate::keyed::{SlotMap, moment};
 
-/// What is known of a slot that others wait for.
-struct Known {
+/// The state of a slot that others wait for, as far as it is known.
+struct UpstreamState {
     /// Its state, an inner none where it does not exist; an outer none until the past has been read.
     state: Option<Option<SlotState>>,
     /// Since when it is in that state, where it exists, in whole milliseconds.
@@ -28,9 +28,9 @@ pub(crate) struct Audience {
 /// Slots that others wait for.
 #[derive(Default)]
 pub(crate) struct Upstream {
-    known: SlotMap<Known>,
+    known: SlotMap<UpstreamState>,
     distances: Distances,
-    /// Who looks at a slot.
+    /// The slots that look at a slot.
     lookers: Bonds,
     /// At which slots one looks.
     looked_at: Bonds,
@@ -100,9 +100,9 @@ impl Upstream {
     /// Says whether the state is not known, and the past has to be read.
     fn watch(&mut self, slot: &SlotRef, in_memory: Option<(SlotState, Timestamp)>) -> bool {
         if let Some((state, since)) = in_memory {
-            self.known.insert(slot, Known::new(Some(state), Some(since)));
+            self.known.insert(slot, UpstreamState::new(Some(state), Some(since)));
         } else if self.known.get(slot).is_none() {
-            self.known.insert(slot, Known { state: None, since: 0 });
+            self.known.insert(slot, UpstreamState { state: None, since: 0 });
         }
         self.known(slot).is_none()
     }
@@ -122,7 +122,7 @@ impl Upstream {
     /// Notes a state and since when it holds; gives those to whom it is news.
     pub(crate) fn learn(&mut self, slot: &SlotRef, state: Option<SlotState>, since: Option<Timestamp>) -> Audience {
         match self.known.get_mut(slot) {
-            Some(known) if known.state != Some(state) => *known = Known::new(state, since),
+            Some(known) if known.state != Some(state) => *known = UpstreamState::new(state, since),
             _ => return Audience::default(),
         }
         Audience {
@@ -132,9 +132,9 @@ impl Upstream {
     }
 }
 
-impl Known {
-    fn new(state: Option<SlotState>, since: Option<Timestamp>) -> Known {
-        Known { state: Some(state), since: since.map_or(0, Timestamp::as_millisecond) }
+impl UpstreamState {
+    fn new(state: Option<SlotState>, since: Option<Timestamp>) -> UpstreamState {
+        UpstreamState { state: Some(state), since: since.map_or(0, Timestamp::as_millisecond) }
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Health {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct FrozenDto {
-    /// Which.
+    /// The workflow.
     workflow: String,
     /// Since when, and why.
     #[serde(flatten)]

@@ -51,19 +51,19 @@ fn with_moments(conn: &Connection) -> Result<BTreeSet<i64>, Fault> {
     Ok(found)
 }
 
-/// What a key becomes.
-struct Kept<'a> {
+/// The columns of a key after the step.
+struct NewKey<'a> {
     kind: i64,
     /// In `slots` what has none stays at 0.
     time: Option<i64>,
     beyond: &'a str,
 }
 
-fn kept<'a>(moments: &BTreeSet<i64>, workflow: i64, at: i64, beyond: &'a str) -> Kept<'a> {
+fn kept<'a>(moments: &BTreeSet<i64>, workflow: i64, at: i64, beyond: &'a str) -> NewKey<'a> {
     match beyond {
-        "" if moments.contains(&workflow) => Kept { kind: MOMENT, time: Some(at), beyond: OF_MOMENT },
-        "" => Kept { kind: TIME, time: Some(at), beyond },
-        id => Kept { kind: JOB, time: None, beyond: id },
+        "" if moments.contains(&workflow) => NewKey { kind: MOMENT, time: Some(at), beyond: OF_MOMENT },
+        "" => NewKey { kind: TIME, time: Some(at), beyond },
+        id => NewKey { kind: JOB, time: None, beyond: id },
     }
 }
 
@@ -98,7 +98,7 @@ fn slots(conn: &Connection, moments: &BTreeSet<i64>) -> Result<Vec<[Value; 6]>, 
     let mut changes = Vec::new();
     while let Some(row) = rows.next()? {
         let (at, workflow, beyond) = (row.get::<_, i64>(0)?, row.get(1)?, row.get_ref(2)?.as_str()?);
-        let Kept { kind, beyond: new, .. } = kept(moments, workflow, at, beyond);
+        let NewKey { kind, beyond: new, .. } = kept(moments, workflow, at, beyond);
         let key = |column| (column == 2).then_some(ValueRef::Text(new.as_bytes()));
         let check = checked(row, 0..19, 19, key, kind)?;
         changes.push([at.into(), workflow.into(), text(beyond), kind.into(), text(new), check.into()]);
@@ -114,7 +114,7 @@ fn runs(conn: &Connection, moments: &BTreeSet<i64>) -> Result<Vec<[Value; 4]>, F
     let mut rows = statement.query([])?;
     let mut changes = Vec::new();
     while let Some(row) = rows.next()? {
-        let Kept { kind, time, beyond } = kept(moments, row.get(1)?, row.get(2)?, row.get_ref(3)?.as_str()?);
+        let NewKey { kind, time, beyond } = kept(moments, row.get(1)?, row.get(2)?, row.get_ref(3)?.as_str()?);
         let key = |column| match column {
             2 => Some(time.map_or(ValueRef::Null, ValueRef::Integer)),
             3 => Some(ValueRef::Text(beyond.as_bytes())),
@@ -138,7 +138,7 @@ fn events(conn: &Connection, moments: &BTreeSet<i64>) -> Result<(), Fault> {
         let mut rows = statement.query(params![after, AT_ONCE])?;
         while let Some(row) = rows.next()? {
             after = row.get(0)?;
-            let Kept { kind, time, beyond } = kept(moments, row.get(3)?, row.get(4)?, row.get_ref(5)?.as_str()?);
+            let NewKey { kind, time, beyond } = kept(moments, row.get(3)?, row.get(4)?, row.get_ref(5)?.as_str()?);
             let key = |column| match column {
                 4 => Some(time.map_or(ValueRef::Null, ValueRef::Integer)),
                 5 => Some(ValueRef::Text(beyond.as_bytes())),
