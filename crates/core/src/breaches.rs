@@ -59,6 +59,7 @@ impl Core {
             self.wakes.take_breach(),
             self.permits.take_breach(),
             self.programs.take_breach(),
+            self.jobs.take_breach(),
             self.slots.take_breach(),
         ];
         self.breaches.take().into_iter().chain(organs.into_iter().flatten()).next()

@@ -92,9 +92,7 @@ impl Core {
         let of = lookers.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
         let key = |seconds: &i64| slot.key.offset(seconds.checked_neg()?);
         let by_time = of.iter().filter_map(move |(id, seconds)| Some(SlotRef::new(id.clone(), key(seconds)?)));
-        let children = slot.key.job().and_then(|id| self.jobs.graph().children(&slot.workflow, id).ok());
-        let children = children.unwrap_or_default().jobs.into_iter().map(|(job, _)| SlotRef::job(job.workflow, job.id));
-        let all = by_time.chain(children);
+        let all = by_time.chain(self.jobs.listed_children(slot));
         // What its workflow has no time for lies dormant, and is left alone.
         all.filter(|dependent| self.check_slot(dependent).is_ok())
     }

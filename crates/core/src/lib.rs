@@ -13,7 +13,6 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod asks;
-mod awaited;
 mod backfills;
 mod breaches;
 mod capacity;
@@ -32,7 +31,7 @@ mod inspection;
 mod jobs;
 mod keyed;
 mod memory;
-mod parents;
+mod opening;
 mod past;
 mod permits;
 mod plan;
@@ -40,7 +39,6 @@ mod port;
 mod programs;
 mod record;
 mod refusal;
-mod relations;
 mod requests;
 mod restore;
 mod runs;
@@ -48,7 +46,6 @@ mod schedules;
 mod slots;
 mod submit;
 mod tick;
-mod valid;
 mod wakes;
 
 use std::borrow::Cow;
@@ -85,7 +82,6 @@ use memory::Task;
 use past::{KnownFacts, PastOf};
 use permits::Permits;
 use programs::Programs;
-use relations::Relations;
 use slots::{Live, SlotTable};
 use wakes::{Waits, Wakes};
 
@@ -107,7 +103,6 @@ pub struct Core {
     /// Cron times of triggers.
     firings: Firings,
     jobs: Jobs,
-    relations: Relations,
     permits: Permits,
     /// Workflows whose schedule may have new times.
     to_plan: BTreeSet<WorkflowId>,
@@ -161,7 +156,6 @@ impl Core {
             slots: SlotTable::default(),
             firings: Firings::default(),
             jobs: Jobs::default(),
-            relations: Relations::default(),
             to_plan: BTreeSet::new(),
             listeners: Listeners::default(),
             programs: Programs::default(),
@@ -204,7 +198,7 @@ impl Core {
             Input::RunReported { run, report } => self.run_reported(&run, report),
             Input::Asked { token, by, ask } => self.asked(token, by, ask, past)?,
             Input::Offered { worker, offer } => self.permits.offered(worker, offer),
-            Input::Related { relation, answer } => self.related(relation, answer),
+            Input::Related { relation, answer } => self.related(&relation, answer),
             Input::Freeze(breach) => self.freeze(breach),
             Input::SetAside { breach, input } => self.set_aside(breach, *input),
         }

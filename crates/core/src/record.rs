@@ -83,7 +83,7 @@ impl Core {
     fn enter(&mut self, id: &SlotRef, after: &slot::Slot) {
         self.tell(id, Some(after.state));
         if after.state == SlotState::Succeeded {
-            self.note_success(id);
+            self.jobs.note_success(id);
         }
         if after.state != SlotState::Held {
             self.programs.leave(id);

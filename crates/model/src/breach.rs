@@ -38,6 +38,8 @@ pub enum Invariant {
     TimersAreSet,
     /// What is taken for a job is named by a job id.
     JobsHaveIds,
+    /// What a job hears of is a parent of its own, and is counted among those that it waits for.
+    ParentsAreCounted,
     /// One that the simulation breaks on purpose.
     Planted,
     /// One that this version does not know.
@@ -47,7 +49,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Invariant; 13] = [
+    pub const ALL: [Invariant; 14] = [
         Invariant::EventFits,
         Invariant::WorkflowIsKnown,
         Invariant::SlotIsInMemory,
@@ -59,6 +61,7 @@ impl Invariant {
         Invariant::QuestionsHaveWaiters,
         Invariant::TimersAreSet,
         Invariant::JobsHaveIds,
+        Invariant::ParentsAreCounted,
         Invariant::Planted,
         Invariant::Unknown,
     ];
@@ -78,6 +81,7 @@ impl Invariant {
             Invariant::QuestionsHaveWaiters => "questions-have-waiters",
             Invariant::TimersAreSet => "timers-are-set",
             Invariant::JobsHaveIds => "jobs-have-ids",
+            Invariant::ParentsAreCounted => "parents-are-counted",
             Invariant::Planted => "planted",
             Invariant::Unknown => "unknown",
         }
@@ -97,6 +101,7 @@ impl Invariant {
             Invariant::QuestionsHaveWaiters => "a question is to be asked again that nobody waits on",
             Invariant::TimersAreSet => "a timer of it does not stand where it was set",
             Invariant::JobsHaveIds => "it is taken for a job, and has no job id",
+            Invariant::ParentsAreCounted => "it waits for its parents, and they are not counted as they stand",
             Invariant::Planted => "the simulation broke it",
             Invariant::Unknown => "another version of the scheduler found something wrong",
         }

@@ -3,14 +3,14 @@
 use kelos_model::reason::Blockage;
 use kelos_model::{Answer, Finding, Reason, ReasonKind, SlotRef};
 
-use crate::awaited::{Awaited, AwaitedGroup, Standing};
+use super::awaited::{Awaited, AwaitedGroup, Standing};
 
 /// Parents of a group that a reason names; of the others there is a number.
 const NAMED: usize = 5;
 
 /// What a job waits for. How many parents of a group have succeeded is left out: it would make each step of a parent a new line
 /// of the log.
-pub(crate) fn explained(awaited: &Awaited) -> Reason {
+pub(super) fn explained(awaited: &Awaited) -> Reason {
     let groups = awaited.groups();
     let is_met = awaited.is_met();
     let finding = match (is_met, awaited.way()) {

@@ -8,7 +8,7 @@ use kelos_model::{SlotRef, SlotState};
 
 /// Where a parent stands, as far as its children care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(super) enum Standing {
     /// The past is yet to be read.
     Unknown,
     /// It was never opened.
@@ -22,7 +22,7 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    pub(crate) fn of(known: Option<Option<SlotState>>) -> Standing {
+    pub(super) fn of(known: Option<Option<SlotState>>) -> Standing {
         match known {
             None => Standing::Unknown,
             Some(None) => Standing::Absent,
@@ -36,7 +36,7 @@ impl Standing {
         matches!(self, Standing::Dead(_))
     }
 
-    pub(crate) fn state(self) -> Option<SlotState> {
+    pub(super) fn state(self) -> Option<SlotState> {
         match self {
             Standing::Unknown | Standing::Absent => None,
             Standing::Done => Some(SlotState::Succeeded),
@@ -47,16 +47,16 @@ impl Standing {
 
 /// A group of parents that is about a job.
 #[derive(Debug)]
-pub(crate) struct AwaitedGroup {
-    pub(crate) name: Arc<str>,
+pub(super) struct AwaitedGroup {
+    pub(super) name: Arc<str>,
     /// How many parents it has.
-    pub(crate) total: usize,
+    pub(super) total: usize,
     /// How many of them have not succeeded.
-    pub(crate) missing: usize,
+    pub(super) missing: usize,
     /// How many of them won't by themselves.
-    pub(crate) dead: usize,
+    pub(super) dead: usize,
     /// Parents that nobody can open, since they have no job id. They are counted with the others, and never succeed.
-    pub(crate) unwritable: Vec<Unwritable>,
+    pub(super) unwritable: Vec<Unwritable>,
     /// How many these are.
     nameless: usize,
 }
@@ -69,16 +69,16 @@ struct AwaitedParent {
 
 /// What a job waits for: all parents of any one group.
 #[derive(Debug)]
-pub(crate) struct Awaited {
+pub(super) struct Awaited {
     groups: Vec<AwaitedGroup>,
     parents: BTreeMap<SlotRef, AwaitedParent>,
     unknown: usize,
     /// The parent whose success made somebody look, while the job itself was not opened.
-    pub(crate) opened_by: Option<SlotRef>,
+    pub(super) opened_by: Option<SlotRef>,
 }
 
 impl Awaited {
-    pub(crate) fn new(groups: Vec<Parents>) -> Awaited {
+    pub(super) fn new(groups: Vec<Parents>) -> Awaited {
         let mut parents: BTreeMap<SlotRef, AwaitedParent> = BTreeMap::new();
         let mut counted = Vec::with_capacity(groups.len());
         for (at, group) in groups.into_iter().enumerate() {
@@ -97,53 +97,54 @@ impl Awaited {
         Awaited { groups: counted, unknown: parents.len(), parents, opened_by: None }
     }
 
-    pub(crate) fn groups(&self) -> &[AwaitedGroup] {
+    pub(super) fn groups(&self) -> &[AwaitedGroup] {
         &self.groups
     }
 
-    pub(crate) fn parents(&self) -> impl Iterator<Item = &SlotRef> {
+    pub(super) fn parents(&self) -> impl Iterator<Item = &SlotRef> {
         self.parents.keys()
     }
 
-    pub(crate) fn has(&self, parent: &SlotRef) -> bool {
+    pub(super) fn has(&self, parent: &SlotRef) -> bool {
         self.parents.contains_key(parent)
     }
 
     /// The parents of a group, and where they stand.
-    pub(crate) fn of_group(&self, group: usize) -> impl Iterator<Item = (&SlotRef, Standing)> {
+    pub(super) fn of_group(&self, group: usize) -> impl Iterator<Item = (&SlotRef, Standing)> {
         let of = move |(_, parent): &(&SlotRef, &AwaitedParent)| parent.groups.contains(&group);
         self.parents.iter().filter(of).map(|(slot, parent)| (slot, parent.standing))
     }
 
-    /// Notes where a parent stands. Says whether the job is to be looked at because of that.
-    pub(crate) fn learn(&mut self, parent: &SlotRef, now: Standing) -> bool {
-        let Some(known) = self.parents.get_mut(parent) else { return false };
+    /// Notes where a parent stands. Says whether the job is to be looked at because of that; none where the parent is not one
+    /// of its own, or the counts are wrong.
+    pub(super) fn learn(&mut self, parent: &SlotRef, now: Standing) -> Option<bool> {
+        let known = self.parents.get_mut(parent)?;
         let before = std::mem::replace(&mut known.standing, now);
         let mut news = false;
         if before == Standing::Unknown && now != Standing::Unknown {
-            self.unknown = self.unknown.saturating_sub(1);
+            self.unknown = self.unknown.checked_sub(1)?;
             news |= self.unknown == 0;
         }
         for group in &known.groups {
-            let Some(group) = self.groups.get_mut(*group) else { continue };
+            let group = self.groups.get_mut(*group)?;
             let (missing, dead) = (group.missing, group.dead);
-            group.missing = changed(missing, before != Standing::Done, now != Standing::Done);
-            group.dead = changed(dead, before.is_dead(), now.is_dead());
+            group.missing = changed(missing, before != Standing::Done, now != Standing::Done)?;
+            group.dead = changed(dead, before.is_dead(), now.is_dead())?;
             let rest = group.nameless;
             news |= (missing == rest) != (group.missing == rest) || (dead == 0) != (group.dead == 0);
         }
         // One that vanished has to be opened again.
-        news || now == Standing::Absent && before != Standing::Unknown
+        Some(news || now == Standing::Absent && before != Standing::Unknown)
     }
 
     /// Whether it waits for nothing any more.
-    pub(crate) fn is_met(&self) -> bool {
+    pub(super) fn is_met(&self) -> bool {
         self.groups.is_empty() || self.groups.iter().any(|group| group.missing == 0)
     }
 
     /// Whether the success of a parent opens the job: it waits for nothing any more, or for nothing but jobs that can't be named.
     /// The latter can't ever run, and is opened so that it says why.
-    pub(crate) fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         let is_hopeless = |group: &AwaitedGroup| group.nameless > 0;
         let is_all_but = |group: &AwaitedGroup| group.missing == group.nameless && group.total > group.nameless;
         let is_stuck = || self.groups.iter().all(is_hopeless) && self.groups.iter().any(is_all_but);
@@ -151,20 +152,21 @@ impl Awaited {
     }
 
     /// Whether it is known where all parents stand.
-    pub(crate) fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         self.unknown == 0
     }
 
     /// The group by which it goes on: the first of which no parent has failed it.
-    pub(crate) fn way(&self) -> Option<usize> {
+    pub(super) fn way(&self) -> Option<usize> {
         self.groups.iter().position(|group| group.dead == 0)
     }
 }
 
-fn changed(count: usize, was: bool, is: bool) -> usize {
+/// A count after what one of those that it counts was and is; none where that is impossible.
+fn changed(count: usize, was: bool, is: bool) -> Option<usize> {
     match (was, is) {
-        (true, false) => count.saturating_sub(1),
-        (false, true) => count + 1,
-        _ => count,
+        (true, false) => count.checked_sub(1),
+        (false, true) => Some(count + 1),
+        _ => Some(count),
     }
 }

@@ -1,0 +1,202 @@
+//! Jobs open each other: opening one opens its missing ancestors, and the success of one opens the children that became possible.
+//! What [`Jobs`](crate::jobs::Jobs) answers is carried out here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::event::Origin;
+use kelos_model::jobs::{Direction, JobGraph, NamedJobs, Relation};
+use kelos_model::run::Report;
+use kelos_model::template::KeyValues;
+use kelos_model::trigger::Waker;
+use kelos_model::{Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+
+use crate::jobs::{ParentsSeen, Slots, Validity};
+use crate::slots::SlotTable;
+use crate::wakes::{Audience, Wakes};
+use crate::{Command, Core};
+
+/// What jobs may know of slots, and have done about them.
+struct Surroundings<'a> {
+    slots: &'a mut SlotTable,
+    wakes: &'a mut Wakes,
+}
+
+impl Slots for Surroundings<'_> {
+    fn state(&self, slot: &SlotRef) -> Option<SlotState> {
+        self.slots.state(slot)
+    }
+
+    fn is_known(&self, slot: &SlotRef) -> bool {
+        self.slots.is_known(slot)
+    }
+
+    fn read(&mut self, slot: &SlotRef) {
+        self.slots.want(slot.clone());
+    }
+
+    fn listen(&mut self, child: &SlotRef, parent: &SlotRef) -> Option<Option<SlotState>> {
+        let in_memory = self.slots.get(parent).map(|live| (live.slot.state, live.slot.since));
+        if self.wakes.upstream.await_parent(child, parent, in_memory) {
+            self.read(parent);
+        }
+        self.wakes.upstream.known(parent)
+    }
+
+    fn stop_listening(&mut self, child: &SlotRef, parent: &SlotRef) {
+        self.wakes.upstream.stop_awaiting(child, parent);
+    }
+
+    fn come_back(&mut self, job: &SlotRef, at: Option<Timestamp>) {
+        match at {
+            Some(at) => self.wakes.look_at_moment(job, at),
+            None => self.wakes.forget_moment(job),
+        }
+    }
+}
+
+impl Core {
+    /// Takes what definitions say of job ids: what makes sense together. Of the others, why they lie dormant.
+    pub(crate) fn define_jobs(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> BTreeMap<WorkflowId, String> {
+        let keyed = all.iter().filter_map(|(id, one)| Some((id, one.keys.jobs()?)));
+        let (graph, faulty) = JobGraph::sound(keyed);
+        let open = self.jobs.define(graph, &mut Surroundings { slots: &mut self.slots, wakes: &mut self.wakes });
+        // What a trigger waits for may only now be a job that can be opened.
+        self.wakes.upstream.lookers_for_nothing().into_iter().for_each(|slot| self.wakes.dirty.insert(slot));
+        self.finish();
+        open.into_iter().for_each(|job| self.wake(job));
+        faulty
+    }
+
+    /// Tells those that watch a slot where it stands.
+    pub(crate) fn tell(&mut self, slot: &SlotRef, state: Option<SlotState>) {
+        let since = self.state_since(slot).map(|(_, since)| since);
+        let Audience { lookers, children } = self.wakes.upstream.learn(slot, state, since);
+        let surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
+        let open = self.jobs.heard(slot, state, children, &surroundings);
+        open.into_iter().chain(lookers).for_each(|one| self.wake(one));
+    }
+
+    /// Stops a job from listening to its parents.
+    pub(crate) fn stop_awaiting(&mut self, child: &SlotRef) {
+        self.jobs.stop_awaiting(child, &mut Surroundings { slots: &mut self.slots, wakes: &mut self.wakes });
+    }
+
+    /// Opens what became possible. Says whether anything was opened.
+    pub(crate) fn push(&mut self) -> bool {
+        let now = self.now;
+        let mut surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
+        self.jobs.follow_successes(now, &mut surroundings);
+        let mut opened = false;
+        for (job, by) in self.jobs.take_prospects() {
+            let mut surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
+            if self.jobs.is_possible(&job, &by, now, &mut surroundings) {
+                opened |= self.open_job(&job, Origin::Parent(by), 0);
+            }
+        }
+        self.jobs.bound_prospects(&mut Surroundings { slots: &mut self.slots, wakes: &mut self.wakes });
+        self.ask_functions();
+        opened
+    }
+
+    /// Opens a job, unless it was opened meanwhile. Says whether it did.
+    fn open_job(&mut self, job: &SlotRef, origin: Origin, priority: i32) -> bool {
+        self.record_if_possible(job, SlotEvent::planned(origin, priority))
+    }
+
+    /// Has the questions asked that functions know the answers to.
+    fn ask_functions(&mut self) {
+        let questions = self.jobs.take_questions();
+        self.turn.step.commands.extend(questions.into_iter().map(Command::Relate));
+    }
+
+    /// Looks at a job that is open and waits: is it worth running, have its parents succeeded?
+    pub(crate) fn look_at_job(&mut self, id: &SlotRef) {
+        match self.validity(id) {
+            Some(Validity::No(explanation)) => return self.record(id, SlotEvent::Skipped { explanation }),
+            Some(Validity::NotKnown(explanation, probe)) => {
+                return self.keep_waiting(id, explanation, vec![Waker::Probe(probe)]);
+            }
+            Some(Validity::Yes) => self.slots.set_valid(id),
+            None => {}
+        }
+        let mut surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
+        let seen = self.jobs.look_at_parents(id, self.now, &mut surroundings);
+        self.ask_functions();
+        match seen {
+            ParentsSeen::Met(explanation) => self.look_beyond_parents(id, explanation),
+            ParentsSeen::Missing(parents) => self.open_parents(id, &parents),
+            ParentsSeen::AskedFor(explanation, again) => {
+                self.keep_waiting(id, explanation, again.map(Waker::At).into_iter().collect());
+            }
+            ParentsSeen::Unknown => {}
+        }
+    }
+
+    /// Whether a job is worth running; none where nothing is said of that, or it is known already.
+    fn validity(&self, id: &SlotRef) -> Option<Validity> {
+        let definition = &self.tasks.get(&id.workflow)?.row.definition;
+        let valid = definition.keys.jobs()?.valid.as_ref()?;
+        if self.live(id)?.valid {
+            return None;
+        }
+        let values = KeyValues::of(&definition.keys, &id.key);
+        Some(Validity::of(valid, id, values.identifiers(), |probe| self.wakes.probes.answer(probe)))
+    }
+
+    /// Opens the parents that a job waits for and that do not exist.
+    fn open_parents(&mut self, id: &SlotRef, parents: &[SlotRef]) {
+        let priority = self.live(id).map_or(0, |live| live.slot.priority);
+        for parent in parents {
+            self.open_job(parent, Origin::Child(id.clone()), priority);
+        }
+        if let Some(explanation) = self.jobs.explained(id) {
+            self.keep_waiting(id, explanation, Vec::new());
+        }
+    }
+
+    /// Opens a job that a slot's trigger waits for.
+    pub(crate) fn pull_awaited(&mut self, id: &SlotRef, wakers: &[Waker]) {
+        for waker in wakers {
+            if let Waker::Slot(job) = waker
+                && job.key.job().is_some()
+                && self.wakes.upstream.known(job) == Some(None)
+                && self.check_slot(job).is_ok()
+            {
+                self.open_job(job, Origin::Child(id.clone()), 0);
+            }
+        }
+    }
+
+    /// Whether the success of a run can be recorded: it is known what waits for its job. Where not, functions are asked, and the
+    /// run counts as going on.
+    pub(crate) fn may_succeed(&mut self, run: &RunId) -> bool {
+        let surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
+        let may = self.jobs.may_succeed(run, self.defined, self.now, &surroundings);
+        self.ask_functions();
+        may
+    }
+
+    /// Judges those runs again whose success waits for an answer.
+    pub(crate) fn finish(&mut self) {
+        for run in self.jobs.finishing() {
+            self.run_reported(&run, Report::Ended { outcome: Outcome::Succeeded });
+        }
+    }
+
+    /// Takes what a function said.
+    pub(crate) fn related(&mut self, question: &Relation, answer: Result<NamedJobs, String>) {
+        if !self.jobs.related(question, answer, self.now) {
+            return;
+        }
+        let waits = self.slots.state(&question.of) == Some(SlotState::Waiting);
+        if question.direction == Direction::Parents && waits {
+            self.wake(question.of.clone());
+        }
+        self.finish();
+        let mut surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
+        self.jobs.find_late_prospects(self.now, &mut surroundings);
+        self.ask_functions();
+    }
+}
