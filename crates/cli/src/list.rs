@@ -90,6 +90,11 @@ fn cells(row: &Value, detail: &Value) -> [Cell; 5] {
         // Of an event schedule that is what people call disabled.
         notes.push(if is_disabled { "disabled" } else { "paused" }.to_owned());
     }
+    match text(&row["source"], "provenance") {
+        "api" => notes.push("made by request".to_owned()),
+        "code" => notes.push("defined by the program".to_owned()),
+        _ => {}
+    }
     notes.extend(detail["scheduleProblem"].as_str().map(str::to_owned));
     let problems = items(detail, "problems").len();
     if problems > 0 {

@@ -111,7 +111,11 @@ fn main() {
         let restored = begin.elapsed();
         let after = resident_mb();
         let definitions = rows.iter().map(|row| row.definition.clone()).collect();
-        let input = Input::Definitions { all: definitions, deployed: BTreeMap::new() };
+        let input = Input::Definitions {
+            provenance: kelos_model::workflow::Provenance::File,
+            all: definitions,
+            deployed: BTreeMap::new(),
+        };
         core.step(now, input, &mut Empty).expect("invariants hold");
         let (mut turns, mut events) = (0, 0);
         while core.is_due(now) {

@@ -265,7 +265,7 @@ impl Core {
             at_global_limit: self.permits.running() >= self.permits.limit(),
             pools: self.places_in_pools(slot),
             dormant: task.dormant(&slot.key, live.as_ref().map(|live| &live.slot)),
-            finishing: self.jobs.why_finishing(slot, self.defined),
+            finishing: self.jobs.why_finishing(slot, !self.given.is_empty()),
             program_runs: self.programs.runs(&slot.workflow),
             no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
             workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,

@@ -7,28 +7,45 @@ use kelos_model::dormant::NoTimes;
 use kelos_model::event::{Abort, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::{CronSchedule, resolve};
-use kelos_model::workflow::{Moments, Planned, WorkflowRow};
+use kelos_model::workflow::{Moments, Planned, Provenance, WorkflowRow};
 use kelos_model::{Workflow, WorkflowId};
 
 use crate::Core;
 use crate::asks::{Mandate, split};
 use crate::memory::{ScheduleState, Task};
 use crate::port::Deployment;
+use crate::provenance::Definitions;
 use crate::schedules::differ;
 
 impl Core {
-    /// Takes the whole set of definitions; what is not in it has been removed.
-    pub(crate) fn define(&mut self, all: Vec<Arc<Workflow>>, deployed: &BTreeMap<String, Deployment>) {
-        let files = all.into_iter().map(|one| (one.id.clone(), one)).collect();
-        let all = self.with_schedules(files, deployed);
-        let is_first = !std::mem::replace(&mut self.defined, true);
-        self.define_all(&all, deployed);
+    /// Takes the whole set of definitions of one provenance; what was of it and is not in it has been removed.
+    pub(crate) fn define(
+        &mut self,
+        provenance: Provenance,
+        definitions: Vec<Arc<Workflow>>,
+        deployed: &BTreeMap<String, Deployment>,
+    ) {
+        let is_first = self.given.is_empty();
+        self.given.take(provenance, definitions);
+        self.enact(provenance, deployed);
         if is_first {
             self.finish();
         }
     }
 
-    fn define_all(&mut self, all: &BTreeMap<WorkflowId, Arc<Workflow>>, deployed: &BTreeMap<String, Deployment>) {
+    /// Puts in force what is given, after one provenance said what it defines, or a request freed a name.
+    pub(crate) fn enact(&mut self, provenance: Provenance, deployed: &BTreeMap<String, Deployment>) {
+        let all = self.with_schedules(provenance, deployed);
+        self.note_taken(&all);
+        self.define_all(&all, deployed);
+    }
+
+    /// Whether what is stored of a workflow holds as long as nobody has said otherwise: who gives it was not heard yet.
+    fn stands(&self, workflow: &Workflow) -> bool {
+        workflow.keys.events().is_none() && !self.given.has_said(workflow.provenance())
+    }
+
+    fn define_all(&mut self, all: &Definitions, deployed: &BTreeMap<String, Deployment>) {
         let mandate_of = |project: &str| {
             let by = deployed.get(project)?.by.clone()?;
             Some(Mandate { by, reason: None })
@@ -36,7 +53,7 @@ impl Core {
         let gone: Vec<_> = self
             .tasks
             .iter()
-            .filter(|(id, task)| task.row.present && !all.contains_key(*id))
+            .filter(|(id, task)| task.row.present && !all.contains_key(*id) && !self.stands(&task.row.definition))
             .map(|(id, task)| (id.clone(), mandate_of(&task.row.definition.project)))
             .collect();
         // Asked before anything is removed: what is gone counts, too.
@@ -144,7 +161,7 @@ impl Core {
     }
 
     /// Whether what definitions say of job ids is something else than before.
-    fn is_keyed_otherwise(&self, all: &BTreeMap<WorkflowId, Arc<Workflow>>) -> bool {
+    fn is_keyed_otherwise(&self, all: &Definitions) -> bool {
         let differs = |(id, one): (&WorkflowId, &Arc<Workflow>)| {
             let task = self.tasks.get(id).filter(|task| task.row.present);
             let known = task.and_then(|task| task.jobs.as_ref().and(task.row.definition.keys.jobs()));

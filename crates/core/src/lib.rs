@@ -37,6 +37,7 @@ mod permits;
 mod plan;
 mod port;
 mod programs;
+mod provenance;
 mod record;
 mod refusal;
 mod requests;
@@ -56,7 +57,8 @@ use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, RunId, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
-pub use port::{Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Restored, Rows, Step, WORKER};
+pub use port::{Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Restored, Rows, Step, WORKER, deployments_of};
+pub use provenance::TakenName;
 pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
     Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableChanged, FactTally, FireRequest, Inspect,
@@ -82,6 +84,7 @@ use memory::Task;
 use past::{KnownFacts, PastOf};
 use permits::Permits;
 use programs::Programs;
+use provenance::Given;
 use slots::{Live, SlotTable};
 use wakes::{Waits, Wakes};
 
@@ -94,8 +97,8 @@ pub struct Core {
     now: Timestamp,
     /// When it ticked last.
     ticked: Timestamp,
-    /// Whether definitions have come since it came to life.
-    defined: bool,
+    /// The definitions that have come since it came to life.
+    given: Given,
     seq: u64,
     tasks: BTreeMap<WorkflowId, Task>,
     slots: SlotTable,
@@ -150,7 +153,7 @@ impl Core {
             config,
             now: Timestamp::UNIX_EPOCH,
             ticked: Timestamp::UNIX_EPOCH,
-            defined: false,
+            given: Given::default(),
             seq: 0,
             tasks: BTreeMap::new(),
             slots: SlotTable::default(),
@@ -190,7 +193,7 @@ impl Core {
         self.follow_clock(now);
         match input {
             Input::Woke { only, look_again } => self.tick(&only, look_again, past)?,
-            Input::Definitions { all, deployed } => self.define(all, &deployed),
+            Input::Definitions { provenance, all, deployed } => self.define(provenance, all, &deployed),
             Input::ProbeAnswered { probe, answer } => {
                 let woken = self.wakes.probes.answered(&probe, answer, self.now);
                 woken.into_iter().for_each(|slot| self.wakes.dirty.insert(slot));

@@ -173,7 +173,7 @@ impl Core {
     /// run counts as going on.
     pub(crate) fn may_succeed(&mut self, run: &RunId) -> bool {
         let surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
-        let may = self.jobs.may_succeed(run, self.defined, self.now, &surroundings);
+        let may = self.jobs.may_succeed(run, !self.given.is_empty(), self.now, &surroundings);
         self.ask_functions();
         may
     }

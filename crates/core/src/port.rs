@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
-use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::workflow::{Backfill, Provenance, WorkflowRow};
 use kelos_model::{
     Actor, Breach, Collected, EventRecord, FactKey, Probe, ProbeAnswer, Run, RunId, Slot, SlotRef, Workflow, WorkflowId,
 };
@@ -44,11 +44,14 @@ pub enum Input {
         /// server that is stepped by hand.
         look_again: bool,
     },
-    /// These are the definitions of files, all of them.
+    /// These are the definitions of one provenance, all of them. Those of the others stay as they are, and a name that is
+    /// another's stays that one's.
     Definitions {
+        /// Whose they are: the files', or the program's.
+        provenance: Provenance,
         /// Each workflow once.
         all: Vec<Arc<Workflow>>,
-        /// The projects that are deployed anew. Only then are event schedules made what their files say: what people changed
+        /// Its projects that are deployed anew. Only then are event schedules made what their files say: what people changed
         /// stays until then.
         deployed: BTreeMap<String, Deployment>,
     },
@@ -139,8 +142,17 @@ pub struct Deployment {
     pub by: Option<Actor>,
 }
 
-/// The bucket of registers that holds, by project, what was deployed last.
+/// The bucket of registers that holds, by project, what was deployed last of files.
 pub const DEPLOYMENTS: &str = "kelos.deployments";
+
+/// The bucket that holds, by project, what was deployed last of one provenance.
+#[must_use]
+pub fn deployments_of(provenance: Provenance) -> &'static str {
+    match provenance {
+        Provenance::File | Provenance::Api => DEPLOYMENTS,
+        Provenance::Code => "kelos.deployments.code",
+    }
+}
 
 /// What a worker would do.
 #[derive(Debug, Clone, PartialEq, Eq)]

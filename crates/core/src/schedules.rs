@@ -1,40 +1,47 @@
 //! Event schedules come, change and go: by deployment of the project that has them, or on a person's word. What a person said
 //! holds until the project is deployed anew.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::event::Abort;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::Keys;
+use kelos_model::workflow::{Keys, Provenance};
 use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::asks::{Mandate, split};
-use crate::port::{DEPLOYMENTS, Deployment};
+use crate::port::{Deployment, deployments_of};
+use crate::provenance::Definitions;
 use crate::{Core, FireRequest, Refusal};
 
-type Definitions = BTreeMap<WorkflowId, Arc<Workflow>>;
-
 impl Core {
-    /// All definitions: those of files, and the event schedules as they are after the deployment.
+    /// All definitions: what was given, and the event schedules as they are after the deployment of projects of one provenance.
     pub(crate) fn with_schedules(
         &mut self,
-        mut files: Definitions,
+        provenance: Provenance,
         deployed: &BTreeMap<String, Deployment>,
     ) -> Definitions {
-        let named: Definitions = files.extract_if(.., |_, one| one.keys.events().is_some()).collect();
+        let mut all = self.given_workflows();
         let mut schedules = self.schedules();
-        let replaced = |one: &Workflow| deployed.get(&one.project).is_some_and(|how| how.update_schedules);
-        schedules.retain(|_, one| !replaced(one));
-        schedules.extend(named.into_iter().filter(|(_, one)| replaced(one)));
-        let gone = self.gone_programs(&files, deployed);
+        let is_deployed = |one: &Workflow| deployed.get(&one.project).is_some_and(|how| how.update_schedules);
+        // Those that people made go with the project that they are of, for that is what its deployment is asked for.
+        let is_own = |one: &Workflow| [provenance, Provenance::Api].contains(&one.provenance());
+        schedules.retain(|_, one| !(is_deployed(one) && is_own(one)));
+        for named in self.given.schedules(provenance).into_iter().filter(|one| is_deployed(one)) {
+            match schedules.entry(named.id.clone()) {
+                Entry::Occupied(other) if other.get().provenance() != provenance => {}
+                entry => drop(entry.insert_entry(named)),
+            }
+        }
+        let gone = self.gone_programs(provenance, &all, deployed);
         schedules.retain(|_, one| one.keys.events().is_some_and(|events| !gone.contains(&events.program)));
-        let mut all = files;
         for (id, schedule) in schedules {
             let Some(schedule) = without(schedule, &gone) else { continue };
-            // A file's workflow of the same name came later, and stays.
             let bound = self.bound(schedule, &all);
-            all.entry(id).or_insert(bound);
+            if self.may_have_name(&bound, &all) {
+                all.insert(id, bound);
+            }
         }
         // Of a project that never had event schedules or programs nobody asks what was deployed.
         let with_moments = self.projects_with_moments(&all);
@@ -42,9 +49,16 @@ impl Core {
             let value = how.digest.clone().map(serde_json::Value::String);
             let by = how.by.clone().unwrap_or_else(|| Actor::system("deployment"));
             let mandate = Mandate { by, reason: None };
-            self.record_register(DEPLOYMENTS.to_owned(), project.clone(), value, mandate);
+            self.record_register(deployments_of(provenance).to_owned(), project.clone(), value, mandate);
         }
         all
+    }
+
+    /// Whether an event schedule has its name, and not a workflow that is given. Of one provenance the workflow came later.
+    fn may_have_name(&self, schedule: &Workflow, all: &Definitions) -> bool {
+        let is_other = |given: &Arc<Workflow>| given.provenance() != schedule.provenance();
+        let was_its = || self.holder(&schedule.id) == Some(schedule.provenance());
+        all.get(&schedule.id).is_none_or(|given| is_other(given) && was_its())
     }
 
     /// The projects that have, or had, event schedules or programs.
@@ -62,10 +76,16 @@ impl Core {
     }
 
     /// The programs that a deployment leaves out. A file that can't be read takes nothing away for good.
-    fn gone_programs(&self, files: &Definitions, deployed: &BTreeMap<String, Deployment>) -> BTreeSet<WorkflowId> {
-        let was_there = self.tasks.values().filter(|task| task.row.definition.keys.events().is_none());
-        let gone = was_there.filter(|task| deployed.contains_key(&task.row.definition.project));
-        gone.map(|task| task.row.id.clone()).filter(|id| !files.contains_key(id)).collect()
+    fn gone_programs(
+        &self,
+        provenance: Provenance,
+        given: &Definitions,
+        deployed: &BTreeMap<String, Deployment>,
+    ) -> BTreeSet<WorkflowId> {
+        let known = self.tasks.values().map(|task| &task.row.definition);
+        let was_there = known.filter(|one| one.keys.events().is_none() && one.provenance() == provenance);
+        let gone = was_there.filter(|one| deployed.contains_key(&one.project) && !given.contains_key(&one.id));
+        gone.map(|one| one.id.clone()).collect()
     }
 
     /// A schedule with the job of the program that it runs; as it was where there is none.
@@ -111,7 +131,7 @@ impl Core {
     }
 
     fn put_schedule(&mut self, schedule: Arc<Workflow>, mandate: &Mandate) {
-        let id = schedule.id.clone();
+        let (id, schedule) = (schedule.id.clone(), schedule.given_by(Provenance::Api));
         let program = schedule.keys.events().and_then(|events| self.tasks.get(&events.program));
         let programs = program.map(|task| (task.row.id.clone(), task.row.definition.clone())).into_iter().collect();
         let bound = self.bound(schedule, &programs);
@@ -136,6 +156,9 @@ impl Core {
         }
         for id in gone {
             self.remove(id, Some(mandate));
+        }
+        if gone.iter().any(|id| self.given.names(id)) {
+            self.enact(Provenance::Api, &BTreeMap::new());
         }
         Ok(())
     }

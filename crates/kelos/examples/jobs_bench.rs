@@ -73,7 +73,11 @@ impl World {
             Arc::new(Workflow { concurrency: u32::MAX, ..Workflow::keyed(id, Keys::Jobs(Box::new(keys)), job) })
         });
         let all = all.collect();
-        world.turn(vec![Input::Definitions { all, deployed: BTreeMap::new() }])?;
+        world.turn(vec![Input::Definitions {
+            provenance: kelos_model::workflow::Provenance::File,
+            all,
+            deployed: BTreeMap::new(),
+        }])?;
         Ok(world)
     }
 

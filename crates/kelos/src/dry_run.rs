@@ -14,6 +14,7 @@ use kelos_model::ranges::Range;
 use kelos_model::reason;
 use kelos_model::run::Report;
 use kelos_model::trigger::Verdict;
+use kelos_model::workflow::Provenance;
 use kelos_model::{
     Breach, Event, EventRecord, FactKey, Outcome, Probe, ProbeAnswer, RunId, Slot, SlotEvent, SlotRef, SlotState,
     Workflow, WorkflowId,
@@ -96,7 +97,7 @@ pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<Workfl
     let deployed = first_deployment(workflows);
     // What fires at the start itself is of the range.
     let before = suppose.from - SignedDuration::from_millis(1);
-    let first = vec![Input::Definitions { all, deployed }];
+    let first = vec![Input::Definitions { provenance: Provenance::File, all, deployed }];
     if let Err(breach) = world.live_through(before, first).and_then(|()| world.play(late)) {
         // What was played so far is told; it is not the whole of it for anybody.
         for forecast in world.forecasts.values_mut() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos_core::Config;
+use kelos_core::{Config, TakenName};
 use kelos_script::{AppsSource, Folders, Limits, Problem};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, Queries, StoreError};
@@ -233,10 +233,12 @@ impl Node {
         let _ = tokio::task::spawn_blocking(move || scripts.reload(&handle)).await;
     }
 
-    /// What is wrong with the scripts.
+    /// What is wrong with the definitions: with the scripts, and with names that are others'.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
-        self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default()
+        let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
+        problems.extend(self.handle.taken_names().into_iter().map(name_taken));
+        problems
     }
 
     /// Steps at a moment, after loading the scripts that changed.
@@ -252,6 +254,18 @@ impl Node {
     pub async fn stop(&self) {
         self.desk.take_back().await;
         self.handle.stop().await;
+    }
+}
+
+/// What is wrong with a definition that is left out.
+fn name_taken(TakenName { workflow, source, holder }: TakenName) -> Problem {
+    let message = format!("{workflow} is left out: a workflow of that name is {}", holder.whose());
+    let file = if source.file.is_empty() { "(program)" } else { &source.file };
+    Problem {
+        line: source.line,
+        hint: Some("give it another name, or take the other one away".to_owned()),
+        workflow: Some(workflow),
+        ..Problem::error(file, message)
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::trigger::Verdict;
+use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{Actor, SlotKey, Workflow, WorkflowId};
 use kelos_script::{AppsSource, Folders, Host, Limits, Loaded, Problem, Registers, Scripts};
 use kelos_store::{Queries, RegisterKeys, StoreError};
@@ -122,7 +123,8 @@ impl ScriptFolder {
             cause: error.to_string(),
         })?;
         let mut files: BTreeMap<String, Vec<Arc<Workflow>>> = BTreeMap::new();
-        for row in remembered.into_iter().filter(|row| row.present) {
+        let of_files = |row: &WorkflowRow| row.present && row.definition.provenance() == Provenance::File;
+        for row in remembered.into_iter().filter(of_files) {
             files.entry(row.definition.source.file.clone()).or_default().push(row.definition);
         }
         let described = apps.map(|apps| {
@@ -189,6 +191,7 @@ impl ScriptFolder {
             update_schedules: one.update_schedules.unwrap_or(self.update_schedules),
         };
         Definitions {
+            provenance: Provenance::File,
             all: loaded.workflows.clone(),
             sources: loaded.sources.clone(),
             projects: loaded.projects.iter().map(|(name, one)| (name.clone(), project(one))).collect(),

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_core::{Command, Config, Core, Input, Offer, Past, Restored, StepError};
 use kelos_model::ranges::Range;
+use kelos_model::workflow::Provenance;
 use kelos_model::{
     Breach, Event, EventRecord, FactKey, Invariant, Recall, Slot, SlotEvent, SlotRef, Workflow, WorkflowId,
 };
@@ -35,7 +36,8 @@ pub struct Turns {
 /// What was said in committed turns and only memory knows: a core that is restored between two turns has to hear it again.
 #[derive(Default)]
 struct Standing {
-    definitions: Option<Vec<Arc<Workflow>>>,
+    /// In the order in which their provenances were first heard.
+    definitions: Vec<(Provenance, Vec<Arc<Workflow>>)>,
     /// What workers offer, less what was given to them meanwhile.
     offers: BTreeMap<Arc<str>, Offer>,
 }
@@ -43,7 +45,12 @@ struct Standing {
 impl Standing {
     fn note(&mut self, input: &Input, events: &[EventRecord]) {
         match input {
-            Input::Definitions { all, .. } => self.definitions = Some(all.clone()),
+            Input::Definitions { provenance, all, .. } => {
+                match self.definitions.iter_mut().find(|(known, _)| known == provenance) {
+                    Some((_, before)) => before.clone_from(all),
+                    None => self.definitions.push((*provenance, all.clone())),
+                }
+            }
             Input::Offered { worker, offer: Some(offer) } => drop(self.offers.insert(worker.clone(), offer.clone())),
             Input::Offered { worker, offer: None } => drop(self.offers.remove(worker)),
             _ => {}
@@ -60,7 +67,11 @@ impl Standing {
     /// The same once more; no project is deployed by it.
     fn inputs(&self) -> Vec<Input> {
         let definitions = self.definitions.iter();
-        let definitions = definitions.map(|all| Input::Definitions { all: all.clone(), deployed: BTreeMap::default() });
+        let definitions = definitions.map(|(provenance, all)| Input::Definitions {
+            provenance: *provenance,
+            all: all.clone(),
+            deployed: BTreeMap::default(),
+        });
         let offers = self.offers.iter();
         let offers =
             offers.map(|(worker, offer)| Input::Offered { worker: worker.clone(), offer: Some(offer.clone()) });

@@ -57,7 +57,7 @@ fn options() -> ImportOptions {
 
 fn hourly(id: &str, executor: &str) -> Arc<Workflow> {
     Arc::new(Workflow {
-        source: Source { file: "test.js".to_owned(), line: 1 },
+        source: Source::file("test.js", 1),
         concurrency: 1000,
         retry: RetryPolicy::immediate(1),
         ..Workflow::new(named(id), Schedule::Cron(CronSchedule::hourly()), Job::new(executor, serde_json::Map::new()))
@@ -294,7 +294,14 @@ impl Scheduler {
         let lease = store.lease("server", now, 1000).unwrap().unwrap();
         let (turns, asked) = Turns::restore(Config::default(), &mut store, lease, now).unwrap();
         let mut scheduler = Scheduler { store, turns, asked };
-        scheduler.feed(now, Input::Definitions { all: all.to_vec(), deployed: BTreeMap::new() });
+        scheduler.feed(
+            now,
+            Input::Definitions {
+                provenance: kelos_model::workflow::Provenance::File,
+                all: all.to_vec(),
+                deployed: BTreeMap::new(),
+            },
+        );
         scheduler
     }
 

@@ -1,15 +1,16 @@
 //! Files of schedules come, change, break and go, and people change the same schedules meanwhile.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos::core::{ChangeSchedule, Config, CreateSchedules, Enable, Refusal, Request};
+use kelos::core::{ChangeSchedule, Config, CreateSchedules, Enable, Refusal, Request, TakenName};
 use kelos::engine::{self, AskError, EngineParts, Handle, Pace, Status};
 use kelos::executor::Executors;
 use kelos::job::NoFunctions;
-use kelos::model::workflow::{EventKeys, Job, Keys, WorkflowRow};
+use kelos::model::workflow::{EventKeys, Job, Keys, Program, Provenance, Source, WorkflowRow};
 use kelos::model::{Actor, Trigger, Workflow, WorkflowId};
 use kelos::script::{Folders, Limits};
 use kelos::scripts::ScriptFolder;
@@ -225,4 +226,45 @@ async fn defaults_that_a_file_uses_are_a_part_of_what_it_says() {
     house.write("defaults/much.js", "var MUCH = 4;");
     living.load().await;
     assert_eq!(living.count("shop.s"), 4);
+}
+
+/// What a program defines: a workflow that people start.
+fn of_program(name: &str) -> Arc<Workflow> {
+    let keys = Keys::Requests(Box::new(Program { name: name.to_owned(), kind: None }));
+    Arc::new(Workflow::keyed(id(name), keys, Job::new("command", serde_json::Map::new())))
+}
+
+#[tokio::test]
+async fn files_requests_and_the_program_define_side_by_side() {
+    let house = House::new(true);
+    house.write("shop.js", &shop(1));
+    let living = house.start().await;
+    let define = async |names: &[&str]| {
+        living.handle.define(names.iter().map(|name| of_program(name)).collect(), BTreeMap::new()).unwrap();
+        living.handle.settled().await.unwrap();
+    };
+    define(&["coded", "gone"]).await;
+    living.change("shop.own", 3, true).await;
+    living.change("shop.s", 2, false).await;
+    define(&["coded"]).await;
+    living.load().await;
+    let provenance = |name: &str| living.row(name).unwrap().definition.provenance();
+    assert_eq!(living.names(), ["coded", "shop.own", "shop.s", "shop.wf"]);
+    let all = ["coded", "shop.own", "shop.s", "shop.wf"].map(provenance);
+    assert_eq!(all, [Provenance::Code, Provenance::Api, Provenance::Api, Provenance::File]);
+
+    // A name is whose it was, and the other one waits.
+    define(&["coded", "shop.wf"]).await;
+    let taken = TakenName { workflow: id("shop.wf"), source: Source::default(), holder: Provenance::File };
+    assert_eq!(living.handle.taken_names(), [taken].into());
+    assert_eq!(living.row("shop.wf").unwrap().version, 1);
+    house.remove("shop.js");
+    living.load().await;
+    assert_eq!(living.names(), ["coded", "shop.wf"], "event schedules go with the project that has them");
+    assert_eq!((provenance("shop.wf"), living.handle.taken_names()), (Provenance::Code, BTreeSet::new()));
+    living.handle.stop().await;
+
+    // What was not heard yet stands.
+    let living = house.start().await;
+    assert_eq!(living.names(), ["coded", "shop.wf"]);
 }

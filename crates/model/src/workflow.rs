@@ -1,6 +1,7 @@
 //! Definitions: what a workflow is.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -29,7 +30,7 @@ pub struct Workflow {
     pub id: WorkflowId,
     /// The unit of deployment that owns it; for scripts, the name of the file without `.js`.
     pub project: String,
-    /// Where it was defined.
+    /// Where it comes from.
     pub source: Source,
     /// What its slots are.
     pub keys: Keys,
@@ -93,6 +94,25 @@ impl Workflow {
         self.keys.events().map_or(&self.id, |events| &events.program)
     }
 
+    /// Who gives it. Requests give event schedules only: another definition that is stored as one of theirs is a program's, from
+    /// before provenance was stored.
+    #[must_use]
+    pub fn provenance(&self) -> Provenance {
+        match self.source.provenance {
+            Provenance::Api if self.keys.events().is_none() => Provenance::Code,
+            provenance => provenance,
+        }
+    }
+
+    /// The same, given by another.
+    #[must_use]
+    pub fn given_by(mut self: Arc<Workflow>, provenance: Provenance) -> Arc<Workflow> {
+        if self.source.provenance != provenance {
+            Arc::make_mut(&mut self).source.provenance = provenance;
+        }
+        self
+    }
+
     /// The id that a schedule or a program had before separators inside of its name were escaped. None where it is the same.
     #[must_use]
     pub fn former_id(&self) -> Option<WorkflowId> {
@@ -128,13 +148,96 @@ pub struct PoolUse {
     pub permits: u32,
 }
 
-/// Where a definition stands in its source.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Where a definition comes from, and where it stands there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(from = "StoredSource", into = "StoredSource")]
 pub struct Source {
-    /// Path of the file, relative to the folder of definitions.
+    /// Who gives it, and may take it away again.
+    pub provenance: Provenance,
+    /// Path of the file, relative to the folder of definitions; empty where it is in none.
     pub file: String,
     /// Line of the call that defined it, from 1; 0 where unknown.
     pub line: u32,
+}
+
+impl Source {
+    /// A place in a file of definitions.
+    #[must_use]
+    pub fn file(file: impl Into<String>, line: u32) -> Source {
+        Source { provenance: Provenance::File, file: file.into(), line }
+    }
+}
+
+/// Who gives a definition. What one of them says leaves the definitions of the others alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Provenance {
+    /// The files of definitions, all of them together.
+    File,
+    /// Requests: an event schedule that somebody created or changed.
+    Api,
+    /// The program that Kelos is a library of.
+    #[default]
+    Code,
+}
+
+impl Provenance {
+    /// Its name, as it is stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Provenance::File => "file",
+            Provenance::Api => "api",
+            Provenance::Code => "code",
+        }
+    }
+
+    /// What a definition of it is, in words that follow "is".
+    #[must_use]
+    pub fn whose(self) -> &'static str {
+        match self {
+            Provenance::File => "defined by a file",
+            Provenance::Api => "made over the API",
+            Provenance::Code => "defined by the program",
+        }
+    }
+
+    /// What a source says that was stored before provenance was: what is in no file was created by a request.
+    fn of_old(file: &str) -> Provenance {
+        if file.is_empty() { Provenance::Api } else { Provenance::File }
+    }
+}
+
+/// In words: "the files of definitions", "the API", "the program".
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Provenance::File => "the files of definitions",
+            Provenance::Api => "the API",
+            Provenance::Code => "the program",
+        })
+    }
+}
+
+/// A source as JSON has it: without its provenance where the file says it.
+#[derive(Serialize, Deserialize)]
+struct StoredSource {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provenance: Option<Provenance>,
+    file: String,
+    line: u32,
+}
+
+impl From<StoredSource> for Source {
+    fn from(StoredSource { provenance, file, line }: StoredSource) -> Source {
+        Source { provenance: provenance.unwrap_or_else(|| Provenance::of_old(&file)), file, line }
+    }
+}
+
+impl From<Source> for StoredSource {
+    fn from(Source { provenance, file, line }: Source) -> StoredSource {
+        StoredSource { provenance: Some(provenance).filter(|one| *one != Provenance::of_old(&file)), file, line }
+    }
 }
 
 /// What makes a workflow's slots.
@@ -496,4 +599,37 @@ pub struct Pause {
     pub at: Timestamp,
     /// Who asked.
     pub by: Actor,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(json: &str) -> Source {
+        serde_json::from_str(json).expect("a source")
+    }
+
+    #[test]
+    fn a_source_of_before_says_its_provenance_by_its_file() {
+        let of_file = source(r#"{"file":"a.js","line":3}"#);
+        assert_eq!(of_file, Source::file("a.js", 3));
+        assert_eq!(serde_json::to_string(&of_file).expect("json"), r#"{"file":"a.js","line":3}"#);
+        assert_eq!(source(r#"{"file":"","line":0}"#).provenance, Provenance::Api);
+        for (provenance, file) in [(Provenance::Api, "a.js"), (Provenance::Code, ""), (Provenance::File, "")] {
+            let source = Source { provenance, file: file.to_owned(), line: 0 };
+            let json = serde_json::to_string(&source).expect("json");
+            assert!(json.contains(provenance.as_str()), "{json}");
+            assert_eq!(serde_json::from_str::<Source>(&json).expect("a source"), source);
+        }
+    }
+
+    #[test]
+    fn what_is_no_event_schedule_was_never_made_by_a_request() {
+        let id = WorkflowId::new("a").expect("an id");
+        let mut one = Workflow::new(id, Schedule::Cron(crate::time::CronSchedule::hourly()), Job::new("x", Map::new()));
+        one.source = source(r#"{"file":"","line":0}"#);
+        assert_eq!(one.provenance(), Provenance::Code);
+        one.keys = Keys::Events(Box::new(EventKeys::new("s", one.id.clone())));
+        assert_eq!(one.provenance(), Provenance::Api);
+    }
 }

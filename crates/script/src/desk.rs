@@ -222,7 +222,7 @@ impl Desk {
         }
         let line = self.line(stack);
         for workflow in apps.workflows {
-            self.add(Workflow { source: Source { file: self.file.to_string(), line }, ..workflow })?;
+            self.add(Workflow { source: Source::file(&*self.file, line), ..workflow })?;
         }
         Ok(())
     }

@@ -70,7 +70,7 @@ impl Draft {
         Ok(Workflow {
             id: self.id,
             project: file.strip_suffix(".js").unwrap_or(file).to_owned(),
-            source: Source { file: file.to_owned(), line },
+            source: Source::file(file, line),
             keys: Keys::Schedule(self.schedule.schedule()?),
             trigger: self.trigger,
             constraints: self.constraints.into_iter().map(ConstraintDraft::constraint).collect(),

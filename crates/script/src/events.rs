@@ -208,7 +208,7 @@ impl Desk {
         self.is_free(&id, "a program")?;
         let keys = Keys::Requests(Box::new(Program { name: draft.name, kind: draft.kind }));
         self.add(Workflow {
-            source: Source { file: self.file.to_string(), line: self.line(stack) },
+            source: Source::file(&*self.file, self.line(stack)),
             retry: draft.retry,
             pools: ascending(draft.pools),
             about: draft.about,
@@ -223,7 +223,7 @@ impl Desk {
         let id = self.program_id([None, None, None], None, &draft.name)?;
         self.is_free(&id, "a schedule")?;
         let program = self.program_id([None, None, None], None, &draft.program)?;
-        let source = Source { file: self.file.to_string(), line: self.line(stack) };
+        let source = Source::file(&*self.file, self.line(stack));
         self.add(Workflow { source, ..draft.workflow(id, program)? })
     }
 

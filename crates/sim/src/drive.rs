@@ -7,6 +7,7 @@ use kelos::turn::{Remedy, TurnError, Turns};
 use kelos_core::{Ask, Command, DEPLOYMENTS, Input, Resume, SetRegister, WORKER};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
+use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, Paging, SlotFilter, StoreError};
 
@@ -279,7 +280,11 @@ impl Drive {
         let digest = |project: &str| reader.register(DEPLOYMENTS, project).ok()??.as_str().map(str::to_owned);
         self.next_definitions += due.clone().count();
         let (at, all) = due.last()?;
-        Some(Input::Definitions { all: all.clone(), deployed: self.workload.deployed(*at, digest) })
+        Some(Input::Definitions {
+            provenance: Provenance::File,
+            all: all.clone(),
+            deployed: self.workload.deployed(*at, digest),
+        })
     }
 
     fn turn(&mut self, mut inputs: Vec<Input>) -> Result<(), String> {

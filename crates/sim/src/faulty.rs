@@ -94,7 +94,17 @@ mod tests {
         let (mut turns, _) = Turns::restore(workload.config.clone(), &mut store, lease, now).unwrap();
         let all = workload.definitions[0].1.clone();
         let slot = SlotRef::at(all[0].id.clone(), now);
-        turns.turn(&mut store, now, [Input::Definitions { all, deployed: BTreeMap::new() }]).unwrap();
+        turns
+            .turn(
+                &mut store,
+                now,
+                [Input::Definitions {
+                    provenance: kelos_model::workflow::Provenance::File,
+                    all,
+                    deployed: BTreeMap::new(),
+                }],
+            )
+            .unwrap();
         store.per_mille = 1000;
         let ask = Ask::Kill(Kill { slot, reason: None });
         let failed = turns.turn(&mut store, now, [Input::Asked { token: 0, by: Actor::person("somebody"), ask }]);

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
 use kelos_core::{Ask, ChangeSchedule, Command, CreateSchedules, Input};
 use kelos_model::run::Report;
-use kelos_model::workflow::Keys;
+use kelos_model::workflow::{Keys, Provenance};
 use kelos_model::{Actor, Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, Paging, SlotFilter};
 
@@ -238,7 +238,7 @@ impl Pair {
                     self.digests.extend(digests);
                     self.files.clone_from(&all);
                     self.spec.define(&all, &deployed, self.now);
-                    self.tell(Input::Definitions { all, deployed }, false)?;
+                    self.tell(Input::Definitions { provenance: Provenance::File, all, deployed }, false)?;
                 }
                 Happening::Asked(ask) => self.ask(ask, together)?,
                 Happening::Ended(run) => self.end(&run, together)?,
@@ -265,7 +265,10 @@ impl Pair {
         let lease = lease.ok_or("there is no other leader")?;
         let restored = Turns::restore(workload.config.clone(), &mut self.store, lease, self.now);
         (self.turns, _) = restored.map_err(|error| error.to_string())?;
-        self.tell(Input::Definitions { all: self.files.clone(), deployed: BTreeMap::new() }, false)
+        self.tell(
+            Input::Definitions { provenance: Provenance::File, all: self.files.clone(), deployed: BTreeMap::new() },
+            false,
+        )
     }
 
     /// Tells the core what happened: at once, or together with what happens next.

@@ -135,7 +135,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
     Workflow {
         id: id.clone(),
         project: "sim".to_owned(),
-        source: Source { file: "sim.js".to_owned(), line: 1 },
+        source: Source::file("sim.js", 1),
         keys: Keys::Schedule(schedule),
         trigger: trigger(rng, names, 0),
         constraints: Vec::new(),

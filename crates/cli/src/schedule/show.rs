@@ -27,6 +27,7 @@ pub(super) fn told(schedule: &Value) -> Vec<String> {
         line("about", description.to_owned());
     }
     line("runs", text(schedule, "program").to_owned());
+    line("by", provenance(&schedule["source"]));
     line("when", when::words(&schedule["trigger"]));
     for constraint in items(schedule, "constraints") {
         line("must", constraint_words(constraint));
@@ -67,6 +68,17 @@ pub(super) fn told(schedule: &Value) -> Vec<String> {
         line("pending", format!("{} {}: {}{expires}", exact(text(one, "time")), text(one, "state"), text(one, "text")));
     }
     lines
+}
+
+/// Where a definition comes from.
+fn provenance(source: &Value) -> String {
+    let file = text(source, "file");
+    match text(source, "provenance") {
+        "file" => file.to_owned(),
+        "api" if file.is_empty() => "a request".to_owned(),
+        "api" => format!("a request, changed from what {file} says"),
+        _ => "the program".to_owned(),
+    }
 }
 
 fn constraint_words(constraint: &Value) -> String {

@@ -105,6 +105,20 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             let facts: Result<Vec<_>, _> = words.words.drain(..).map(|word| events::fact(&word)).collect();
             world.ask(Tell { facts: facts? })
         }
+        "program" => {
+            let (verb, all) = (words.next("define or remove")?, world.of_program.take());
+            let mut all = all.unwrap_or_default();
+            match verb.as_str() {
+                "define" => {
+                    let workflow = workflow(world, &mut words)?;
+                    all.insert(workflow.id.clone(), workflow);
+                }
+                _ => drop(all.remove(&words.workflow()?)),
+            }
+            world.of_program = Some(all);
+            world.define_by_program()
+        }
+        "taken" => world.taken_names(),
         "remove" => {
             world.defined.remove(&words.workflow()?);
             world.define()

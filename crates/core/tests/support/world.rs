@@ -5,12 +5,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Ask, Command, Config, Core, Deployment, Input, Past, Restored, Step};
+use kelos_core::{Ask, Command, Config, Core, Deployment, Input, Past, Restored, Step, TakenName};
 use kelos_model::event::Event;
 use kelos_model::jobs::Relation;
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
-use kelos_model::workflow::{Backfill, WorkflowRow};
+use kelos_model::workflow::{Backfill, Provenance, WorkflowRow};
 use kelos_model::{
     Actor, BackfillId, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot,
 };
@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) disk: Disk,
     pub(crate) defined: BTreeMap<WorkflowId, Arc<Workflow>>,
+    /// What the program defines, where one does beside the files.
+    pub(crate) of_program: Option<BTreeMap<WorkflowId, Arc<Workflow>>>,
     /// Whether definitions that come are a deployment, which makes event schedules what they say; none where they are not.
     pub(crate) deploys: Option<bool>,
     /// Workflows whose slots are jobs.
@@ -62,6 +64,7 @@ impl World {
             now: Timestamp::UNIX_EPOCH,
             disk: Disk::default(),
             defined: BTreeMap::new(),
+            of_program: None,
             deploys: Some(true),
             jobs: BTreeSet::new(),
             moments: BTreeSet::new(),
@@ -160,7 +163,22 @@ impl World {
         let deployed = deployed.flat_map(|how| projects.clone().map(move |project| (project, how.clone())));
         let deployed = deployed.chain(self.deploys.map(|how| ("app".to_owned(), deployment(how)))).collect();
         let all = self.defined.values().cloned().collect();
-        self.turn(vec![Input::Definitions { all, deployed }])
+        self.turn(vec![Input::Definitions { provenance: Provenance::File, all, deployed }])
+    }
+
+    /// Tells the scheduler all definitions of the program.
+    pub(crate) fn define_by_program(&mut self) -> Vec<String> {
+        let all = self.of_program.iter().flat_map(|all| all.values().cloned()).collect();
+        self.turn(vec![Input::Definitions { provenance: Provenance::Code, all, deployed: BTreeMap::new() }])
+    }
+
+    /// What is left out of the definitions, since its name is another's.
+    pub(crate) fn taken_names(&self) -> Vec<String> {
+        let words = |one: &TakenName| {
+            let TakenName { workflow, source, holder } = one;
+            format!("  {workflow} of {} is left out: it is one of {}", source.provenance.as_str(), holder.as_str())
+        };
+        self.core.taken_names().iter().map(words).collect()
     }
 
     /// Starts over from what is stored: executors are asked, and the definitions come again.
@@ -168,6 +186,9 @@ impl World {
         let mut lines = self.restore();
         let deploys = self.deploys.take();
         lines.extend(self.define());
+        if self.of_program.is_some() {
+            lines.extend(self.define_by_program());
+        }
         self.deploys = deploys;
         lines
     }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_core::{DEPLOYMENTS, Deployment};
+use kelos_core::{Deployment, Input, deployments_of};
 use kelos_model::Workflow;
+use kelos_model::workflow::Provenance;
 use kelos_store::{Queries, RegisterKeys, StoreError};
 
 use super::Definitions;
@@ -18,12 +19,43 @@ pub struct Project {
     pub update_schedules: bool,
 }
 
+/// What is defined, by provenance, in the order in which these were first heard.
+#[derive(Default)]
+pub(super) struct DefinitionSets(Vec<Definitions>);
+
+impl DefinitionSets {
+    /// Takes what one provenance defines now. Where that follows on what nobody has taken in yet, who deployed that deployed this.
+    pub(super) fn take(&mut self, definitions: Definitions, follows: bool) {
+        match self.0.iter_mut().find(|before| before.provenance == definitions.provenance) {
+            Some(before) if follows => *before = definitions.after(std::mem::take(before)),
+            Some(before) => *before = definitions,
+            None => self.0.push(definitions),
+        }
+    }
+
+    /// The texts of all files.
+    pub(super) fn sources(&self) -> BTreeMap<String, Arc<str>> {
+        self.0.iter().flat_map(|one| one.sources.clone()).collect()
+    }
+
+    /// What the scheduler hears of those provenances, with the projects that are deployed anew.
+    pub(super) fn inputs(
+        &self,
+        wanted: impl Fn(Provenance) -> bool,
+        reader: &dyn Queries,
+    ) -> Result<Vec<Input>, StoreError> {
+        let input = |one: &Definitions| {
+            let deployed = deployed(one, reader)?;
+            Ok(Input::Definitions { provenance: one.provenance, all: one.all.clone(), deployed })
+        };
+        self.0.iter().filter(|one| wanted(one.provenance)).map(input).collect()
+    }
+}
+
 /// The projects whose digest is not the one that is kept in the registers, and those that are gone.
-pub(super) fn deployed(
-    definitions: &Definitions,
-    reader: &dyn Queries,
-) -> Result<BTreeMap<String, Deployment>, StoreError> {
-    let registers = reader.registers(Some(DEPLOYMENTS), RegisterKeys::Prefix(""))?;
+fn deployed(definitions: &Definitions, reader: &dyn Queries) -> Result<BTreeMap<String, Deployment>, StoreError> {
+    let bucket = deployments_of(definitions.provenance);
+    let registers = reader.registers(Some(bucket), RegisterKeys::Prefix(""))?;
     let known: BTreeMap<_, _> = registers.into_iter().map(|register| (register.key, register.value)).collect();
     let by = |project: &str| definitions.deployers.get(project).cloned();
     let mut deployed = BTreeMap::new();

@@ -1,11 +1,12 @@
 //! What the rest of the program holds of an engine.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
-use kelos_core::{Input, Only, Refusal, Request};
+use kelos_core::{Input, Only, Refusal, Request, TakenName};
+use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Workflow};
 use kelos_store::Queries;
 use tokio::sync::{oneshot, watch};
@@ -140,17 +141,31 @@ impl Handle {
         committed.await.map_err(|_| self.silence())
     }
 
-    /// Gives the engine its definitions, all of them. A project whose texts, or else definitions, are not those that it had
-    /// before is deployed anew, and its event schedules are made what they are here.
+    /// Gives the engine the definitions of the program that has it, all of them; those of files and of requests stay as they
+    /// are. A project whose texts, or else definitions, are not those that it had before is deployed anew, and its event schedules
+    /// are made what they are here. A name that is another's is left out: [`Handle::taken_names`] has it.
     ///
     /// # Errors
     /// When the engine has ended.
     pub fn define(&self, all: Vec<Arc<Workflow>>, sources: BTreeMap<String, Arc<str>>) -> Result<(), AskError> {
         let projects = projects(&all, &sources);
-        self.deploy(Definitions { all, sources, projects, is_whole: true, ..Definitions::default() })
+        self.deploy(Definitions {
+            provenance: Provenance::Code,
+            all,
+            sources,
+            projects,
+            is_whole: true,
+            ..Definitions::default()
+        })
     }
 
-    /// The same, with what is known of the projects that they are of.
+    /// The definitions that were given to it and are left out, since their names are others'. None while another process leads.
+    #[must_use]
+    pub fn taken_names(&self) -> BTreeSet<TakenName> {
+        self.shown.taken.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives the engine all definitions of one provenance, with what is known of the projects that they are of.
     ///
     /// # Errors
     /// When the engine has ended.

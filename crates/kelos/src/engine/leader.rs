@@ -1,20 +1,21 @@
 //! The engine's thread: stand by, lead, take turns, and start over when the store fails.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kelos_core::{Command, Config, Deployment, Input, Reply};
+use kelos_core::{Command, Config, Input, Reply, TakenName};
 use kelos_model::run::Report;
+use kelos_model::workflow::Provenance;
 use kelos_model::{Outcome, Probe, RunId, Workflow};
 use kelos_store::{Lease, StoreError};
 use tokio::sync::oneshot;
 
-use super::deployments;
+use super::deployments::DefinitionSets;
 use super::stepping::{Stepping, Wanted};
-use super::{Definitions, EngineParts, MENDING, Message, Pace, Shown, Status};
+use super::{EngineParts, MENDING, Message, Pace, Shown, Status};
 use crate::executor::{Given, Reports, Start, WORKER};
 use crate::job;
 use crate::prober::Prober;
@@ -45,7 +46,7 @@ pub(super) struct Leader {
     shown: Arc<Shown>,
     reports: Reports,
     prober: Prober,
-    definitions: Option<Definitions>,
+    definitions: DefinitionSets,
     stepping: Stepping,
     replies: BTreeMap<u64, oneshot::Sender<Reply>>,
     next_token: u64,
@@ -70,7 +71,7 @@ struct Batch {
     /// Those who wait until what came before them is committed.
     barriers: Vec<oneshot::Sender<()>>,
     stop: Option<oneshot::Sender<()>>,
-    defined: bool,
+    defined: BTreeSet<Provenance>,
     /// Whether anything has come that should not wait, which is all but reports of starts.
     is_urgent: bool,
 }
@@ -94,7 +95,7 @@ impl Leader {
             shown,
             reports,
             prober,
-            definitions: None,
+            definitions: DefinitionSets::default(),
             stepping: Stepping::default(),
             replies: BTreeMap::new(),
             next_token: 0,
@@ -111,6 +112,7 @@ impl Leader {
             };
             // Whoever waits for an answer hears that there is none.
             self.replies.clear();
+            self.show_taken(&BTreeSet::new());
             self.stepping = Stepping::default();
             match left {
                 Left::Stop(done) => {
@@ -201,17 +203,17 @@ impl Leader {
         loop {
             match self.receive.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Message::Stop(done)) => return Some(done),
-                Ok(Message::Definitions(definitions)) => self.definitions = Some(definitions),
+                Ok(Message::Definitions(definitions)) => self.definitions.take(definitions, false),
                 Ok(_) => {}
                 Err(_) => return None,
             }
         }
     }
 
-    /// The projects that are deployed anew with the definitions as they are.
-    fn deployed(&self) -> Result<BTreeMap<String, Deployment>, StoreError> {
-        let Some(definitions) = &self.definitions else { return Ok(BTreeMap::new()) };
-        deployments::deployed(definitions, &*self.parts.store.reader())
+    /// What the scheduler hears of definitions: those of all provenances, or of some.
+    fn definitions(&self, turns: &mut Turns, wanted: impl Fn(Provenance) -> bool) -> Result<Vec<Input>, StoreError> {
+        turns.set_sources(self.definitions.sources());
+        self.definitions.inputs(wanted, &*self.parts.store.reader())
     }
 
     fn lead(&mut self, lease: Lease) -> Left {
@@ -234,12 +236,7 @@ impl Leader {
         self.renew(lease)?;
         tracing::info!(epoch = lease.epoch, slots = turns.core().live_slots(), "leading");
         self.perform(commands);
-        let mut first = Vec::new();
-        if let Some(definitions) = self.definitions.clone() {
-            turns.set_sources(definitions.sources);
-            let deployed = self.deployed()?;
-            first.push(Input::Definitions { all: definitions.all, deployed });
-        }
+        let first = self.definitions(&mut turns, |_| true)?;
         self.take_turn(&mut turns, first)?;
         self.show(Status::Leading { epoch: lease.epoch });
         let mut renew_at = Instant::now() + self.parts.lease / 3;
@@ -250,12 +247,9 @@ impl Leader {
                 verify_at = Instant::now() + VERIFY_EVERY;
             }
             let mut batch = self.collect(&turns, renew_at);
-            if batch.defined
-                && let Some(definitions) = &self.definitions
-            {
-                turns.set_sources(definitions.sources.clone());
-                let all = definitions.all.clone();
-                batch.inputs.insert(0, Input::Definitions { all, deployed: self.deployed()? });
+            if !batch.defined.is_empty() {
+                let defined = self.definitions(&mut turns, |provenance| batch.defined.contains(&provenance))?;
+                batch.inputs.splice(0..0, defined);
             }
             self.take_turn(&mut turns, batch.inputs)?;
             for barrier in batch.barriers {
@@ -353,9 +347,8 @@ impl Leader {
             }
             Message::Step { at, only, done } => self.stepping.want(Wanted { at, only, done }),
             Message::Definitions(definitions) => {
-                let before = self.definitions.take().filter(|_| batch.defined);
-                batch.defined = true;
-                self.definitions = Some(definitions.after(before));
+                let follows = !batch.defined.insert(definitions.provenance);
+                self.definitions.take(definitions, follows);
             }
             Message::Barrier(done) => batch.barriers.push(done),
             Message::Stop(done) => batch.stop = Some(done),
@@ -378,12 +371,25 @@ impl Leader {
         let now = self.now();
         let acted = turns.turn(&mut *self.parts.store, now, inputs)?;
         acted.broken.iter().for_each(say_broken);
+        self.show_taken(turns.core().taken_names());
         self.perform(acted.commands);
         if acted.events > 0 {
             self.tell_of_commit();
         }
         self.stepping.finish_if_quiet();
         Ok(())
+    }
+
+    /// Shows which definitions are left out, and tells the log of those that are so from now on.
+    fn show_taken(&self, taken: &BTreeSet<TakenName>) {
+        let mut shown = self.shown.taken.write().unwrap_or_else(PoisonError::into_inner);
+        if *shown != *taken {
+            for TakenName { workflow, source, holder } in taken.difference(&shown) {
+                let from = source.provenance;
+                tracing::warn!("the workflow {workflow} of {from} is left out: one of that name is {}", holder.whose());
+            }
+            shown.clone_from(taken);
+        }
     }
 
     /// Whoever follows hears that there is more to read.
@@ -396,7 +402,7 @@ impl Leader {
         if self.parts.pace == Pace::ByItself {
             return (self.parts.clock)();
         }
-        let mut stepped_at = self.shown.stepped_at.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut stepped_at = self.shown.stepped_at.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = self.stepping.now() {
             *stepped_at = Some(at);
         }

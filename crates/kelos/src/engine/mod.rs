@@ -8,13 +8,14 @@ mod handle;
 mod leader;
 mod stepping;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos_core::{Ask, Config, Input, Only, Reply};
+use kelos_core::{Ask, Config, Input, Only, Reply, TakenName};
+use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Workflow};
 use kelos_storage::Storage;
 use kelos_store::{Journal, Queries};
@@ -92,9 +93,11 @@ pub enum Status {
 pub const MENDING: &str = "stop the server and ask `kelos verify` what is damaged; then put a backup in the place of the database, \
     or go on with what is there by `kelos verify --accept`";
 
-/// What is defined, all of it.
+/// What is defined by files, or by the program that has the engine: all of it.
 #[derive(Clone, Default)]
 pub struct Definitions {
+    /// Whose definitions these are. Those of others stay as they are.
+    pub provenance: Provenance,
     /// The workflows.
     pub all: Vec<Arc<Workflow>>,
     /// The text of each file that they are from.
@@ -109,8 +112,8 @@ pub struct Definitions {
 
 impl Definitions {
     /// The same, where others came just before that nobody has taken in: who deployed those deployed these.
-    fn after(mut self, before: Option<Definitions>) -> Definitions {
-        for (project, by) in before.map(|before| before.deployers).unwrap_or_default() {
+    fn after(mut self, before: Definitions) -> Definitions {
+        for (project, by) in before.deployers {
             self.deployers.entry(project).or_insert(by);
         }
         self
@@ -142,6 +145,8 @@ pub(crate) struct Shown {
     pub(crate) commits: watch::Sender<u64>,
     /// The moment of the latest step, where the engine is stepped.
     pub(crate) stepped_at: RwLock<Option<Timestamp>>,
+    /// Definitions that are left out, since their names are others'.
+    pub(crate) taken: RwLock<BTreeSet<TakenName>>,
 }
 
 /// Starts an engine on a thread of its own.
@@ -155,6 +160,7 @@ pub fn start(parts: EngineParts) -> std::io::Result<Handle> {
         status: watch::Sender::new(Status::Starting),
         commits: watch::Sender::new(0),
         stepped_at: RwLock::new(None),
+        taken: RwLock::default(),
     });
     let handle =
         Handle::new(send.clone(), reader, shown.clone(), parts.clock.clone(), parts.pace, parts.executors.clone());

@@ -14,6 +14,7 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::Verdict;
+use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, BackfillId, Outcome, Probe, ProbeAnswer, RunId, SlotRef, Workflow};
 use kelos_script::{Fake, FakeRun, FakeWrite, TestAction, TestFile, TestPlan, TestVerb};
 use serde_json::{Map, Value, json};
@@ -200,7 +201,11 @@ impl Outside<'_> {
     /// Lives from the start to the end.
     pub(super) fn play(&mut self, end: Timestamp, workflows: Vec<Arc<Workflow>>) -> Result<(), Trouble> {
         let mut inputs = self.due(self.plan.from)?;
-        inputs.push(Input::Definitions { deployed: first_deployment(&workflows), all: workflows });
+        inputs.push(Input::Definitions {
+            provenance: Provenance::File,
+            deployed: first_deployment(&workflows),
+            all: workflows,
+        });
         let mut now = self.plan.from;
         self.live_through(now, inputs)?;
         while let Some(next) = self.next_moment().filter(|next| *next <= end) {

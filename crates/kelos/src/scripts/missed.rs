@@ -50,7 +50,7 @@ mod tests {
         let of = |name: &&str| {
             let id = WorkflowId::new(&format!("{name}.wf")).unwrap();
             let program = Program { name: "wf".to_owned(), kind: None };
-            let source = Source { file: (*name).to_owned(), ..Source::default() };
+            let source = Source::file(*name, 0);
             let job = Job::new("command", Map::new());
             Arc::new(Workflow { source, ..Workflow::keyed(id, Keys::Requests(Box::new(program)), job) })
         };

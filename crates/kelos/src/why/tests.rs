@@ -8,7 +8,7 @@ use kelos_core::{
 use kelos_model::constraint::Window;
 use kelos_model::run::Report;
 use kelos_model::time::{Firing, Schedule, Zone};
-use kelos_model::workflow::{EventKeys, Job, Keys, Program};
+use kelos_model::workflow::{EventKeys, Job, Keys, Program, Provenance};
 use kelos_model::{Actor, Constraint, Fact, Gate, Occurrence, Outcome, RetryPolicy, RunId, Trigger, WorkflowId};
 use kelos_store::{Journal, Lease, MemoryStore};
 
@@ -66,7 +66,7 @@ impl World {
     fn define(&mut self) {
         let all = self.files.values().cloned().map(Arc::new).collect();
         let deployed = self.files.keys().map(|id| (id.to_string(), deployment())).collect();
-        self.take(Input::Definitions { all, deployed });
+        self.take(Input::Definitions { provenance: Provenance::File, all, deployed });
     }
 
     fn take(&mut self, input: Input) -> Vec<Command> {

@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         let keys = Keys::Jobs(Box::new(JobKeys::new(template)));
         Some(Workflow {
             project: self.project(),
-            source: Source { file: self.file.to_owned(), line },
+            source: Source::file(self.file, line),
             ..Workflow::keyed(id.clone(), keys, Job::new("bash", Map::new()))
         })
     }
@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
         let keys = Keys::Jobs(Box::new(JobKeys { feed, ..keys }));
         Some(Workflow {
             project: self.project(),
-            source: Source { file: self.file.to_owned(), line: u32::try_from(place.line).unwrap_or(0) },
+            source: Source::file(self.file, u32::try_from(place.line).unwrap_or(0)),
             trigger,
             constraints,
             concurrency,

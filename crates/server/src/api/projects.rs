@@ -1,6 +1,7 @@
 //! Projects: what is deployed, and deploying for people who can't write to the folders of scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -11,10 +12,11 @@ use kelos::deploy::{
     Bundle, BundleFile, Content, DeployError, HDFS_ROOT, HdfsRoot, Prepared, ProjectName, Site, candidates, live,
     prepare, questions, unblocked,
 };
-use kelos::model::Actor;
-use kelos::model::workflow::WorkflowRow;
+use kelos::model::workflow::{Provenance, WorkflowRow};
+use kelos::model::{Actor, Workflow, WorkflowId};
 use kelos::script::Folders;
 use kelos::storage::Place;
+use kelos::store::{Queries, StoreError};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -234,8 +236,29 @@ fn local(app: &App, folder: &std::path::Path) -> Result<Place, Problem> {
     app.node().storage().place(&folder.to_string_lossy()).map_err(|error| failed(&error.into()))
 }
 
-/// Says what becomes of slots by those that there are.
+/// A workflow of a project whose name is another's, and whose that is. Event schedules that people made are replaced.
+fn taken_name(
+    reader: &dyn Queries,
+    workflows: &[Arc<Workflow>],
+) -> Result<Option<(WorkflowId, Provenance)>, StoreError> {
+    let rows = reader.workflows(None)?.into_iter().filter(|row| row.present);
+    let holders: BTreeMap<WorkflowId, Provenance> = rows
+        .map(|row| (row.id, row.definition.provenance()))
+        .filter(|(_, holder)| *holder != Provenance::File)
+        .collect();
+    let replaces = |one: &Workflow, holder| holder == Provenance::Api && one.keys.events().is_some();
+    let holder = |one: &Arc<Workflow>| holders.get(&one.id).copied().filter(|holder| !replaces(one, *holder));
+    Ok(workflows.iter().find_map(|one| Some((one.id.clone(), holder(one)?))))
+}
+
+/// Says what becomes of slots by those that there are. A project that would take a name of another's is refused.
 async fn foresee(app: &App, prepared: &mut Prepared) -> Result<(), Problem> {
+    let known: BTreeSet<_> = prepared.before().workflows.iter().map(|one| one.id.clone()).collect();
+    let new: Vec<_> = prepared.after().workflows.iter().filter(|one| !known.contains(&one.id)).cloned().collect();
+    if let Some((id, holder)) = app.read(move |reader| taken_name(reader, &new)).await? {
+        let why = format!("{id} can't be defined by the project: a workflow of that name is {}", holder.whose());
+        return Err(Problem::conflict("name-taken", why).with_hint("give it another name, or take the other one away"));
+    }
     let now = app.handle().now();
     let (before, after) = (prepared.before().workflows.clone(), prepared.after().workflows.clone());
     let read = app.read(move |reader| Ok((live(reader, &before, &after, now)?, candidates(reader, &before, &after)?)));

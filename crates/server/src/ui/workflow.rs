@@ -10,7 +10,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos::core::{Pause, Resume};
 use kelos::model::time::schedule::Schedule;
-use kelos::model::workflow::{Keys, PoolUse, Properties, Workflow, WorkflowRow};
+use kelos::model::workflow::{Keys, PoolUse, Properties, Provenance, Workflow, WorkflowRow};
 use kelos::model::{Run, RunState, SlotState, WorkflowId};
 use kelos::schedule;
 use kelos::script::Problem;
@@ -266,6 +266,7 @@ impl Found {
                     Properties::Function(function) => { dt { "Properties" } dd { "a function of " (function.file) " gives them" } }
                 }
                 dt { "Project" } dd { (definition.project) }
+                dt { "Comes from" } dd { (provenance(definition)) }
                 @if !about.tags.is_empty() { dt { "Tags" } dd { (about.tags.join(", ")) } }
                 @if let Some(url) = &about.url { dt { "Page" } dd { (link(url)) } }
                 @for contact in &about.contacts {
@@ -281,13 +282,24 @@ impl Found {
         let text = self.past.first().and_then(|past| past.source.as_deref());
         html! {
             h2 { "Source" }
-            p { code { (place.file) @if place.line > 0 { ":" (place.line) } } }
+            @if !place.file.is_empty() { p { code { (place.file) @if place.line > 0 { ":" (place.line) } } } }
             @match text {
                 Some(text) => (source::file(text, place.line)),
                 None => p.soft { "Its text was not kept." },
             }
             (versions::list(&self.row.id, &self.past))
         }
+    }
+}
+
+/// Who gives a definition.
+fn provenance(definition: &Workflow) -> Markup {
+    let file = &definition.source.file;
+    match definition.provenance() {
+        Provenance::File => html! { code { (file) } },
+        Provenance::Api if file.is_empty() => html! { "a request" },
+        Provenance::Api => html! { "a request, changed from what " code { (file) } " says" },
+        Provenance::Code => html! { "the program that Kelos is a library of" },
     }
 }
 

@@ -16,7 +16,11 @@ async fn define(server: &Cdap, more: &[(&str, &str)]) {
         ((*project).to_owned(), Deployment { digest: Some(more.len().to_string()), update_schedules: false, by: None })
     });
     let deployed: BTreeMap<_, _> = deployed.collect();
-    server.node.handle().deliver(Input::Definitions { all, deployed }).unwrap();
+    server
+        .node
+        .handle()
+        .deliver(Input::Definitions { provenance: kelos::model::workflow::Provenance::File, all, deployed })
+        .unwrap();
     server.settle().await;
 }
 

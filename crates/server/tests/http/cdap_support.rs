@@ -172,7 +172,10 @@ impl Cdap {
         all.extend(app);
         let how = Deployment { digest: Some("another".to_owned()), update_schedules, by: None };
         let deployed = BTreeMap::from([("App".to_owned(), how)]);
-        self.node.handle().deliver(Input::Definitions { all, deployed }).unwrap();
+        self.node
+            .handle()
+            .deliver(Input::Definitions { provenance: kelos::model::workflow::Provenance::File, all, deployed })
+            .unwrap();
         self.settle().await;
     }
 

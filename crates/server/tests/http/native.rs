@@ -51,7 +51,7 @@ async fn workflows_are_found_by_what_they_say_of_themselves() {
             "id": "alpha", "project": "test", "present": true, "paused": false, "version": 1,
             "schedule": { "cron": "0 0 * * * ?", "zone": "UTC", "gap": "shift", "fold": "both" },
             "executor": "oozie", "description": "Loads the warehouse", "url": null, "tags": ["etl", "nightly"],
-            "source": { "file": "test.js", "line": 1 }
+            "source": { "provenance": "file", "file": "test.js", "line": 1 }
         })
     );
     server.write("test.js", &script[0]);

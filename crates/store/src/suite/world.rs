@@ -85,7 +85,7 @@ pub(super) fn explanation(text: &str) -> Reason {
 #[must_use]
 pub(super) fn definition(name: &str, version: u32) -> Workflow {
     Workflow {
-        source: Source { file: format!("{name}.js"), line: version },
+        source: Source::file(format!("{name}.js"), version),
         trigger: Trigger::Delay { seconds: i64::from(version) },
         concurrency: 3,
         retry: RetryPolicy::immediate(version),

@@ -17,6 +17,7 @@ use super::constraint::ConstraintDto;
 use super::run::RunDto;
 use super::slot::SlotNameDto;
 use super::trigger::{ExplanationDto, TriggerDto};
+use super::workflow::SourceDto;
 use super::{Counts, Instant, counts};
 use crate::secrets;
 
@@ -36,6 +37,8 @@ pub(crate) struct EventScheduleDto {
     enabled: bool,
     /// Counts its definitions, from 1.
     version: u32,
+    /// Where its definition comes from: a file, or a request.
+    source: SourceDto,
     /// When it was last created, changed, enabled or disabled.
     updated: Option<Instant>,
     /// What it is for.
@@ -162,6 +165,7 @@ impl EventScheduleDto {
             program: program.to_string(),
             enabled: !row.paused,
             version: row.version,
+            source: (&**definition).into(),
             updated: row.moments.updated.map(Instant),
             description: definition.about.description.clone(),
             trigger: (&definition.trigger).into(),

@@ -62,7 +62,7 @@ impl From<&WorkflowRow> for WorkflowDto {
             description: definition.about.description.clone(),
             url: definition.about.url.clone(),
             tags: definition.about.tags.clone(),
-            source: (&definition.source).into(),
+            source: (&**definition).into(),
         }
     }
 }
@@ -178,19 +178,23 @@ impl From<&Schedule> for ScheduleDto {
     }
 }
 
-/// Where a definition stands.
+/// Where a definition comes from, and where it stands there.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SourceDto {
-    /// The file, relative to the folder of definitions.
+    /// Who gives it: `file`, `api` (an event schedule that was made or changed by a request) or `code` (the program that Kelos is a
+    /// library of). What one of them says leaves the definitions of the others alone.
+    provenance: &'static str,
+    /// The file, relative to the folder of definitions; empty where it is in none.
     file: String,
     /// The line, from 1; 0 where unknown.
     line: u32,
 }
 
-impl From<&Source> for SourceDto {
-    fn from(source: &Source) -> SourceDto {
-        SourceDto { file: source.file.clone(), line: source.line }
+impl From<&Workflow> for SourceDto {
+    fn from(workflow: &Workflow) -> SourceDto {
+        let Source { file, line, .. } = &workflow.source;
+        SourceDto { provenance: workflow.provenance().as_str(), file: file.clone(), line: *line }
     }
 }
 
@@ -253,7 +257,7 @@ impl From<&Workflow> for DefinitionDto {
     fn from(workflow: &Workflow) -> DefinitionDto {
         DefinitionDto {
             project: workflow.project.clone(),
-            source: (&workflow.source).into(),
+            source: workflow.into(),
             schedule: (&workflow.keys).into(),
             trigger: (&workflow.trigger).into(),
             constraints: workflow.constraints.iter().map(ConstraintDto::from).collect(),

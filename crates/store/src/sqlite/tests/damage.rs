@@ -17,7 +17,7 @@ fn defined(name: &str) -> WorkflowRow {
     let id = WorkflowId::new(name).unwrap();
     let job = Job::new("command", serde_json::Map::new());
     let mut definition = Workflow::new(id.clone(), Schedule::Cron(CronSchedule::hourly()), job);
-    definition.source = Source { file: format!("{name}.js"), ..Source::default() };
+    definition.source = Source::file(format!("{name}.js"), 0);
     WorkflowRow {
         id,
         definition: Arc::new(definition),
