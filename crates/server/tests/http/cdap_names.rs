@@ -19,7 +19,7 @@ async fn define(server: &Cdap, more: &[(&str, &str)]) {
     server
         .node
         .handle()
-        .deliver(Input::Definitions { provenance: kelos::model::workflow::Provenance::File, all, deployed })
+        .deliver(Input::Definitions { provenance: kelos::model::workflow::Provenance::Code, all, deployed })
         .unwrap();
     server.settle().await;
 }

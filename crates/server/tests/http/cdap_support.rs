@@ -174,7 +174,7 @@ impl Cdap {
         let deployed = BTreeMap::from([("App".to_owned(), how)]);
         self.node
             .handle()
-            .deliver(Input::Definitions { provenance: kelos::model::workflow::Provenance::File, all, deployed })
+            .deliver(Input::Definitions { provenance: kelos::model::workflow::Provenance::Code, all, deployed })
             .unwrap();
         self.settle().await;
     }
