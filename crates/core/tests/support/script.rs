@@ -105,19 +105,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             let facts: Result<Vec<_>, _> = words.words.drain(..).map(|word| events::fact(&word)).collect();
             world.ask(Tell { facts: facts? })
         }
-        "program" => {
-            let (verb, all) = (words.next("define or remove")?, world.of_program.take());
-            let mut all = all.unwrap_or_default();
-            match verb.as_str() {
-                "define" => {
-                    let workflow = workflow(world, &mut words)?;
-                    all.insert(workflow.id.clone(), workflow);
-                }
-                _ => drop(all.remove(&words.workflow()?)),
-            }
-            world.of_program = Some(all);
-            world.define_by_program()
-        }
+        "program" => define_by_program(world, &mut words)?,
         "taken" => world.taken_names(),
         "remove" => {
             world.defined.remove(&words.workflow()?);
@@ -305,6 +293,20 @@ fn define(world: &mut World, words: &mut Script) -> Said {
     let workflow = workflow(world, words)?;
     world.defined.insert(workflow.id.clone(), workflow);
     Ok(world.define())
+}
+
+/// What the program defines changes.
+fn define_by_program(world: &mut World, words: &mut Script) -> Said {
+    let verb = words.next("define or remove")?;
+    let mut all = world.of_program.take().unwrap_or_default();
+    if verb == "define" {
+        let workflow = workflow(world, words)?;
+        all.insert(workflow.id.clone(), workflow);
+    } else {
+        all.remove(&words.workflow()?);
+    }
+    world.of_program = Some(all);
+    Ok(world.define_by_program())
 }
 
 fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, String> {
