@@ -79,6 +79,7 @@ fn a_schedule_is_added_filled_fired_and_explained() {
     let expected = "Purchase.onPartitions  enabled
   about       when three are there
   runs        Purchase.History
+  defined by  a request
   when        partitions(purchases, 3)
   must        have fewer than 1 runs going on, or else wait
   gives       day=monday

@@ -27,7 +27,7 @@ pub(super) fn told(schedule: &Value) -> Vec<String> {
         line("about", description.to_owned());
     }
     line("runs", text(schedule, "program").to_owned());
-    line("by", provenance(&schedule["source"]));
+    line("defined by", provenance(&schedule["source"]));
     line("when", when::words(&schedule["trigger"]));
     for constraint in items(schedule, "constraints") {
         line("must", constraint_words(constraint));
