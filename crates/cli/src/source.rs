@@ -3,7 +3,7 @@
 use comfy_table::Cell;
 use serde_json::Value;
 
-use crate::client::{Client, Query, escape, items, number, text};
+use crate::client::{Client, Query, escape, items, number, slot_path, text};
 use crate::failure::Failure;
 use crate::options::Door;
 use crate::render;
@@ -16,8 +16,11 @@ pub(crate) struct SourceArgs {
     /// As it was in this version [default: the latest]
     #[arg(long, value_name = "N")]
     version: Option<u64>,
+    /// As it was when this run began [example: 2026-11-22T10:00Z#2]
+    #[arg(long, value_name = "KEY#N", conflicts_with = "version")]
+    run: Option<String>,
     /// List the versions instead
-    #[arg(long, conflicts_with = "version")]
+    #[arg(long, conflicts_with_all = ["version", "run"])]
     versions: bool,
     #[command(flatten)]
     door: Door,
@@ -31,10 +34,11 @@ pub(crate) fn run(args: &SourceArgs) -> Result<u8, Failure> {
     if args.versions {
         return Ok(list(args, &past, all));
     }
-    let wanted = |one: &&Value| args.version.is_none_or(|version| number(one, "version") == version);
+    let version = args.run.as_ref().map(|run| version_of(&client, &args.workflow, run)).transpose()?.or(args.version);
+    let wanted = |one: &&Value| version.is_none_or(|version| number(one, "version") == version);
     let Some(one) = all.iter().find(wanted) else {
         let known: Vec<String> = all.iter().map(|one| number(one, "version").to_string()).collect();
-        let fail = format!("show version {} of {}: there is none", args.version.unwrap_or_default(), args.workflow);
+        let fail = format!("show version {} of {}: there is none", version.unwrap_or_default(), args.workflow);
         return Err(Failure::bad(fail).hint(format!("there are: {}", known.join(", "))));
     };
     if args.door.form.json {
@@ -47,6 +51,19 @@ pub(crate) fn run(args: &SourceArgs) -> Result<u8, Failure> {
     };
     words::print(source);
     Ok(0)
+}
+
+/// The version with which a run began.
+fn version_of(client: &Client, workflow: &str, run: &str) -> Result<u64, Failure> {
+    let Some((key, number)) = run.rsplit_once('#') else {
+        let fail = format!("find the run \"{run}\": expected its slot and its number");
+        return Err(Failure::bad(fail).hint("such as 2026-11-22T10:00Z#2"));
+    };
+    let path = format!("{}/runs/{}", slot_path(workflow, key), escape(number));
+    let found = client.get("read the run", &path, &Query::new())?;
+    let unknown =
+        || Failure::bad(format!("show the definition of {workflow}@{run}: the log does not say which it was"));
+    found["definitionVersion"].as_u64().ok_or_else(unknown)
 }
 
 fn list(args: &SourceArgs, past: &Value, all: &[Value]) -> u8 {

@@ -139,7 +139,7 @@ fn in_force(
         return Ok(row.definition.clone());
     }
     // A change of a schedule ends what it has pending, which was judged by what held before.
-    let past = reader.definitions(&row.id)?;
+    let past = reader.definitions(&row.id, None)?;
     let held = past.iter().find(|past| ended.map_or(past.at <= at, |ended| past.at < ended.at));
     Ok(held.map_or_else(|| row.definition.clone(), |past| Arc::new(past.definition.clone())))
 }

@@ -155,7 +155,7 @@ fn every_status_a_mark_a_pause_and_a_register_come_over() {
     assert_eq!(reader.register("some bucket", "käy").unwrap(), Some(json!({"b": 1, "a": [null, "ü"]})));
     let runs = reader.slot_runs(&slot("w", "2016-02-10T09:00Z")).unwrap();
     assert_eq!((runs[0].state, runs[0].external_id.as_deref()), (RunState::Failed, Some("0000009-oozie-W")));
-    assert_eq!(reader.definitions(&named("w")).unwrap()[0].source.as_deref(), Some("// the script"));
+    assert_eq!(reader.definitions(&named("w"), None).unwrap()[0].source.as_deref(), Some("// the script"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, Workflow, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, Event, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -145,6 +145,9 @@ impl RunFilter {
     }
 }
 
+/// Events of a workflow that are read at a time to find its definitions.
+const DEFINED_AT_ONCE: usize = 100;
+
 /// The subject of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum About {
@@ -246,11 +249,11 @@ pub trait Queries: Send + Sync {
     /// When the medium fails.
     fn workflows(&self, only: Option<&WorkflowId>) -> Result<Vec<WorkflowRow>, StoreError>;
 
-    /// A workflow's definitions, newest first.
+    /// A workflow's definitions, or the one of a version, newest first.
     ///
     /// # Errors
     /// When the medium fails.
-    fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError>;
+    fn definitions(&self, id: &WorkflowId, version: Option<u32>) -> Result<Vec<PastDefinition>, StoreError>;
 
     /// One slot.
     ///
@@ -384,6 +387,34 @@ impl dyn Queries + '_ {
     pub fn slot_runs(&self, id: &SlotRef) -> Result<Vec<Run>, StoreError> {
         let filter = RunFilter { slot: Some(id.clone()), ..RunFilter::default() };
         Ok(self.runs(&filter, Paging::oldest(usize::MAX))?.rows)
+    }
+
+    /// The versions of the definition with which runs of one workflow began, in the order of the runs: of each the last one that was
+    /// defined before its dispatch. None where the log does not say it.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn run_versions(&self, runs: &[Run]) -> Result<Vec<Option<u32>>, StoreError> {
+        let mut versions = vec![None; runs.len()];
+        let Some(last) = runs.iter().max_by_key(|run| run.seq) else { return Ok(versions) };
+        let about = About::WorkflowItself(last.id.slot.workflow.clone());
+        let filter = EventFilter { until: last.seq, ..EventFilter::about(about) };
+        let mut from = None;
+        while versions.contains(&None) {
+            let page = self.events(&filter, Paging::newest(DEFINED_AT_ONCE).after(from.as_deref()))?;
+            for record in page.rows {
+                let Event::Workflow { what: WorkflowEvent::Defined { version, .. }, .. } = record.event else {
+                    continue;
+                };
+                let began_after = runs.iter().zip(&mut versions).filter(|(run, _)| run.seq > record.seq);
+                began_after.for_each(|(_, known)| *known = known.or(Some(version)));
+            }
+            from = page.next;
+            if from.is_none() {
+                break;
+            }
+        }
+        Ok(versions)
     }
 
     /// Position of the last event; 0 when there is none.

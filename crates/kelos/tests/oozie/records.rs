@@ -128,7 +128,7 @@ fn an_imported_job_belongs_to_the_first_script_that_comes() {
         drop(store);
         for url in ["http://127.0.0.1:9/oozie", "http://127.0.0.1:9/another"] {
             let (handle, records) = node(Box::new(MemoryStore::on(&disk)), url, LATER);
-            let latest = || handle.reader().definitions(&run.slot.workflow).unwrap().swap_remove(0).definition;
+            let latest = || handle.reader().definitions(&run.slot.workflow, None).unwrap().swap_remove(0).definition;
             eventually("its script", || (latest().job.settings.get("url") == Some(&json!(url))).then_some(())).await;
             assert_eq!(records.start_of(&run).unwrap().settings["url"], "http://127.0.0.1:9/oozie");
             handle.stop().await;

@@ -84,6 +84,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(workflows::list))
         .routes(routes!(workflows::one))
         .routes(routes!(workflows::definitions))
+        .routes(routes!(workflows::definition))
         .routes(routes!(workflows::times))
         .routes(routes!(workflows::pause))
         .routes(routes!(workflows::resume))

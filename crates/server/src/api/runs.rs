@@ -68,11 +68,13 @@ pub(super) async fn of_slot(
 ) -> Result<Json<ListDto<RunDto>>, Problem> {
     let slot = path.slot(&app).await?;
     let id = slot.clone();
-    let found = app.read(move |reader| Ok((reader.slot(&id)?, reader.slot_runs(&id)?))).await?;
-    match found {
-        (Some(_), runs) => Ok(Json(ListDto::of(runs))),
-        (None, _) => Err(super::slots::unknown(&slot)),
-    }
+    let found = app.read(move |reader| {
+        let runs = reader.slot_runs(&id)?;
+        Ok((reader.slot(&id)?, reader.run_versions(&runs)?, runs))
+    });
+    let (Some(_), versions, runs) = found.await? else { return Err(super::slots::unknown(&slot)) };
+    let items = runs.into_iter().zip(versions).map(|(run, version)| RunDto::of_version(run, version)).collect();
+    Ok(Json(ListDto { items }))
 }
 
 /// Shows a run.
@@ -85,7 +87,10 @@ pub(super) async fn one(
     _: Query<NoParameters>,
     State(app): State<App>,
 ) -> Result<Json<RunDto>, Problem> {
-    Ok(Json(found(&app, &path).await?.into()))
+    let run = found(&app, &path).await?;
+    let of = run.clone();
+    let versions = app.read(move |reader| reader.run_versions(&[of])).await?;
+    Ok(Json(RunDto::of_version(run, versions.into_iter().next().flatten())))
 }
 
 pub(super) async fn found(app: &App, path: &RunPath) -> Result<Run, Problem> {

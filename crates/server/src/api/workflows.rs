@@ -132,11 +132,45 @@ pub(super) async fn definitions(
     State(app): State<App>,
 ) -> Result<Json<ListDto<PastDefinitionDto>>, Problem> {
     let id = path.id.clone();
-    let past = app.read(move |reader| reader.definitions(&id)).await?;
+    let past = app.read(move |reader| reader.definitions(&id, None)).await?;
     if past.is_empty() {
         return Err(unknown(&path.id));
     }
     Ok(Json(ListDto::of(past)))
+}
+
+/// A version of a workflow's definition in the path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct VersionPath {
+    /// The id of the workflow.
+    #[param(value_type = String)]
+    id: WorkflowId,
+    /// The version, from 1.
+    version: u32,
+}
+
+/// Shows the definition of one version, with its source. `definitionVersion` of a run says with which it began.
+#[utoipa::path(get, path = "/workflows/{id}/definitions/{version}", tag = "workflows", params(VersionPath), responses(
+    (status = 200, description = "The definition", body = PastDefinitionDto),
+    (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn definition(
+    Path(path): Path<VersionPath>,
+    _: Query<NoParameters>,
+    State(app): State<App>,
+) -> Result<Json<PastDefinitionDto>, Problem> {
+    let VersionPath { id, version } = path;
+    let of = id.clone();
+    let found = app.read(move |reader| Ok((reader.workflow(&of)?, reader.definitions(&of, Some(version))?.pop())));
+    match found.await? {
+        (_, Some(past)) => Ok(Json(past.into())),
+        (None, None) => Err(unknown(&id)),
+        (Some(row), None) => {
+            let why = format!("the definition of {id} has no version {version}: the latest is {}", row.version);
+            Err(Problem::not_found("version-not-found", why))
+        }
+    }
 }
 
 /// Which times.

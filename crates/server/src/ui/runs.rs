@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use super::page::{segment, slot_href};
 use super::trouble::Trouble;
-use super::{asked, words};
+use super::{asked, versions, words};
 use crate::app::App;
 use crate::links::Links;
 
@@ -56,18 +56,24 @@ pub(super) fn badge(state: RunState) -> Markup {
 }
 
 /// The runs of a slot, newest first; the one whose output is shown is marked.
-pub(super) fn table(slot: &SlotRef, runs: &[Run], shown: Option<u32>, links: &Links) -> Markup {
+pub(super) fn table(
+    slot: &SlotRef,
+    runs: &[Run],
+    versions: &[Option<u32>],
+    shown: Option<u32>,
+    links: &Links,
+) -> Markup {
     html! {
         div.wide {
             table.runs {
-                thead { tr { th { "Run" } th { "State" } th { "Outcome" } th { "Began" } th { "Took" } th { "Executor" } th { "Output" } } }
-                tbody { @for run in runs.iter().rev() { (row(slot, run, shown, links)) } }
+                thead { tr { th { "Run" } th { "State" } th { "Outcome" } th { "Began" } th { "Took" } th { "Executor" } th { "Definition" } th { "Output" } } }
+                tbody { @for (run, version) in runs.iter().zip(versions).rev() { (row(slot, run, *version, shown, links)) } }
             }
         }
     }
 }
 
-fn row(slot: &SlotRef, run: &Run, shown: Option<u32>, links: &Links) -> Markup {
+fn row(slot: &SlotRef, run: &Run, version: Option<u32>, shown: Option<u32>, links: &Links) -> Markup {
     let number = run.id.number;
     let begin = run.started_at.unwrap_or(run.dispatched_at);
     html! {
@@ -79,6 +85,9 @@ fn row(slot: &SlotRef, run: &Run, shown: Option<u32>, links: &Links) -> Markup {
             td { @if let Some(end) = run.ended_at { (words::took(begin, end)) } @else { "…" } }
             td { (run.executor) @if let Some(id) = &run.external_id { " " code { (shown_id(id)) } }
                 @for (name, href) in links.of(run) { " " a.button href=(href) rel="noreferrer noopener" { (name) " ↗" } } }
+            td {
+                @if let Some(version) = version { a href=(versions::href(&slot.workflow, version)) { "version " (version) } }
+            }
             td {
                 a href=(format!("{}?run={number}#log", slot_href(slot))) aria-label=(format!("show the output of run {number}")) { "show" }
                 " "

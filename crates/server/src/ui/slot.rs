@@ -66,6 +66,8 @@ struct Found {
     links: Links,
     tail: Option<Tail>,
     shown_run: Option<u32>,
+    /// With which versions of the definition its runs began.
+    versions: Vec<Option<u32>>,
 }
 
 pub(super) async fn show(
@@ -105,7 +107,26 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -
         None => None,
     };
     let (now, links) = (app.handle().now(), app.links().clone());
-    Ok(Found { id, at, now, why, slot, workflow, life, neighbours, job, earlier, later, story, links, tail, shown_run })
+    let runs = why.runs.clone();
+    let versions = app.read(move |reader| reader.run_versions(&runs)).await?;
+    Ok(Found {
+        id,
+        at,
+        now,
+        why,
+        versions,
+        slot,
+        workflow,
+        life,
+        neighbours,
+        job,
+        earlier,
+        later,
+        story,
+        links,
+        tail,
+        shown_run,
+    })
 }
 
 type Rows = (
@@ -255,7 +276,7 @@ impl Found {
         html! {
             h2 { "Runs" }
             @if self.why.runs.is_empty() { p.soft { "None yet." } }
-            @else { (runs::table(&self.id, &self.why.runs, self.shown_run, &self.links)) }
+            @else { (runs::table(&self.id, &self.why.runs, &self.versions, self.shown_run, &self.links)) }
             @if self.slot.is_some() {
                 p { a href=(timeline::path_href(&self.id)) { "Critical path" } span.soft { ": what determined when it ended, or keeps it from ending" } }
             }

@@ -21,7 +21,7 @@ const AROUND: usize = 3;
 const SHOWN: usize = 1_000;
 
 /// Where a version of a workflow's definition is shown.
-fn href(id: &WorkflowId, version: u32) -> String {
+pub(super) fn href(id: &WorkflowId, version: u32) -> String {
     format!("{}/versions/{version}", workflow_href(id))
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn show(
 ) -> Result<Response, Trouble> {
     let id = asked::workflow(&id)?;
     let of = id.clone();
-    let past = app.read(move |reader| reader.definitions(&of)).await?;
+    let past = app.read(move |reader| reader.definitions(&of, None)).await?;
     let at = past.iter().position(|one| one.version.to_string() == version);
     let Some(at) = at else {
         return Err(Trouble::not_found(format!("The workflow \"{id}\" has no version {version}.")));

@@ -114,7 +114,7 @@ fn read(
         days,
         // What an event schedule has pending says it.
         waits: if row.definition.keys.events().is_none() { waits::read(reader, &row, now)? } else { Waits::default() },
-        past: reader.definitions(id)?,
+        past: reader.definitions(id, None)?,
         upstream,
         downstream,
         backfills: backfills::latest(reader, id, now)?,

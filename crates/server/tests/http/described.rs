@@ -34,6 +34,7 @@ async fn every_described_route_answers_and_knows_its_parameters() {
         let filled = path.replace("{id}", "w").replace("{time}", "2015-09-13T15:00Z").replace("{number}", "1");
         let filled =
             filled.replace("{bucket}", "b").replace("{key}", "k").replace("{workflow}", "w").replace("{job}", "1");
+        let filled = filled.replace("{version}", "1");
         for method in methods.as_object().unwrap().keys() {
             let method: Method = method.to_uppercase().parse().unwrap();
             let reply = server.ask(method.clone(), &format!("{filled}?nonsense=1"), "").await;

@@ -82,6 +82,25 @@ async fn definitions_are_kept_with_their_sources() {
     assert_eq!(versions, [2, 1]);
     assert_eq!(past["items"][1]["source"], first);
     assert_eq!(past["items"][0]["definition"]["retry"]["count"], 2);
+    let first = server.get("/api/v1/workflows/w/definitions/1").await.ok().json();
+    assert_eq!(first, past["items"][1]);
+    let none = server.get("/api/v1/workflows/w/definitions/3").await;
+    assert_eq!((none.status.as_u16(), none.json()["code"].clone()), (404, json!("version-not-found")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_says_with_which_definition_it_began() {
+    let server = Server::start(&workflow("w", ONE)).await;
+    server.step(NOW).await;
+    let runs = async || server.get(&format!("{SLOT}/runs")).await.ok().json()["items"].clone();
+    assert_eq!(runs().await[0]["definitionVersion"], 1, "{}", runs().await);
+    server.write("test.js", &workflow("w", &format!("{ONE}, tags: ['later']")));
+    server.post("/clear-cache").await.ok();
+    assert_eq!(runs().await[0]["definitionVersion"], 1, "what came later is not what it began with");
+    let one = server.get(&format!("{SLOT}/runs/1")).await.ok().json();
+    assert_eq!(one["definitionVersion"], 1);
+    let page = server.get("/ui/workflows/w/slots/2015-09-13T15:00Z").await.ok().text;
+    assert!(page.contains("/ui/workflows/w/versions/1"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,12 +161,15 @@ async fn a_slot_tells_its_whole_story() {
         let runs = server.get(&format!("{SLOT}/runs")).await.ok().json();
         assert_eq!(runs["items"].as_array().unwrap().len(), 1);
         assert_eq!(runs["items"][0], server.get(&format!("{SLOT}/runs/1")).await.ok().json());
-        assert_eq!(runs["items"][0], server.get("/api/v1/runs?state=failed").await.ok().json()["items"][0]);
+        // A list of the runs of all slots does not look for their definitions.
+        let mut listed = server.get("/api/v1/runs?state=failed").await.ok().json()["items"][0].clone();
+        listed["definitionVersion"] = json!(1);
+        assert_eq!(runs["items"][0], listed);
         assert_eq!(
             runs["items"][0],
             json!({
                 "workflow": "w", "time": "2015-09-13T15:00:00.000Z", "number": 1, "state": "failed", "executor": "oozie",
-                "externalId": "0000001-oozie-W", "dispatchedAt": NOW, "startedAt": NOW, "endedAt": NOW,
+                "externalId": "0000001-oozie-W", "dispatchedAt": NOW, "startedAt": NOW, "endedAt": NOW, "definitionVersion": 1,
                 "outcome": { "result": "failed", "code": "exit-status", "text": "exited with status 3", "exitStatus": 3 }
             })
         );

@@ -205,7 +205,7 @@ impl Watch {
     }
 
     fn define(&mut self, id: &WorkflowId, version: u32, reader: &dyn Queries) -> Result<(), String> {
-        let past = reader.definitions(id).map_err(|error| error.to_string())?;
+        let past = reader.definitions(id, None).map_err(|error| error.to_string())?;
         let exact = past.iter().find(|one| one.version == version).or(past.last());
         let definition = exact.map(|one| Arc::new(one.definition.clone())).ok_or("a definition is not kept")?;
         let begins_off = definition.keys.events().is_some_and(|events| !events.enabled);

@@ -135,9 +135,10 @@ impl Queries for MemoryDisk {
         })
     }
 
-    fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError> {
+    fn definitions(&self, id: &WorkflowId, version: Option<u32>) -> Result<Vec<PastDefinition>, StoreError> {
         let state = self.state();
         let past = state.definitions.get(id).into_iter().flat_map(|past| past.values().rev());
+        let past = past.filter(|(past, _)| version.is_none_or(|version| past.version == version));
         let with_source = |(past, source): &(PastDefinition, Option<std::sync::Arc<str>>)| PastDefinition {
             source: source.as_ref().map(|text| text.as_ref().to_owned()),
             ..past.clone()

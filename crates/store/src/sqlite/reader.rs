@@ -222,13 +222,14 @@ impl Queries for SqliteReader {
         self.read("the workflows", |tx, _| workflows(tx, &self.definitions, only))
     }
 
-    fn definitions(&self, id: &WorkflowId) -> Result<Vec<PastDefinition>, StoreError> {
+    fn definitions(&self, id: &WorkflowId, version: Option<u32>) -> Result<Vec<PastDefinition>, StoreError> {
         self.read("definitions", |tx, names| {
             let sql = format!(
                 "SELECT {DEFINITION}, digest, text FROM definitions LEFT JOIN sources ON sources.id = source \
-                 WHERE workflow = ?1 ORDER BY version DESC"
+                 WHERE workflow = ?1 AND version BETWEEN ?2 AND ?3 ORDER BY version DESC"
             );
-            collect(tx.prepare_cached(&sql)?, [names.number(id)], read_definition)
+            let (first, last) = version.map_or((0, u32::MAX), |version| (version, version));
+            collect(tx.prepare_cached(&sql)?, params![names.number(id), first, last], read_definition)
         })
     }
 

@@ -168,7 +168,7 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
     );
     for name in NAMES.map(named) {
         assert_eq!(left.workflow(&name).unwrap(), right.workflow(&name).unwrap());
-        assert_eq!(left.definitions(&name).unwrap(), right.definitions(&name).unwrap());
+        assert_eq!(left.definitions(&name, None).unwrap(), right.definitions(&name, None).unwrap());
     }
     for id in world.slots.keys() {
         assert_eq!(left.slot(id).unwrap(), right.slot(id).unwrap());

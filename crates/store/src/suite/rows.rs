@@ -26,7 +26,7 @@ pub(super) fn an_empty_store_answers(place: &mut dyn Place) {
     let reader = store.reader();
     assert_eq!(reader.workflows(None).unwrap(), []);
     assert_eq!(reader.workflow(&named("a")).unwrap(), None);
-    assert_eq!(reader.definitions(&named("a")).unwrap(), []);
+    assert_eq!(reader.definitions(&named("a"), None).unwrap(), []);
     assert_eq!(reader.slot(&slot_at("a", 0)).unwrap(), None);
     assert_eq!(reader.history(&slot_at("a", 0)).unwrap(), []);
     assert_eq!(reader.slot_runs(&slot_at("a", 0)).unwrap(), []);
@@ -299,7 +299,7 @@ pub(super) fn definitions_are_kept(place: &mut dyn Place) {
         world.commit(&mut *store, lease);
         let reader = store.reader();
         assert_eq!(reader.workflow(&named("a")).unwrap(), Some(row));
-        let past = reader.definitions(&named("a")).unwrap();
+        let past = reader.definitions(&named("a"), None).unwrap();
         assert_eq!(past.len(), version as usize);
         for (definition, version) in past.iter().zip((1..=version).rev()) {
             assert_eq!(definition.version, version);
@@ -316,9 +316,11 @@ pub(super) fn definitions_are_kept(place: &mut dyn Place) {
     world.commit(&mut *store, lease);
     let reader = store.reader();
     assert_eq!(reader.workflow(&named("b")).unwrap(), Some(workflow("b", 2)));
-    let past = reader.definitions(&named("b")).unwrap();
+    let past = reader.definitions(&named("b"), None).unwrap();
     let versions = past.iter().map(|one| (one.version, &one.definition));
     assert!(versions.eq([(2, &*workflow("b", 2).definition), (1, &*workflow("b", 1).definition)]));
+    assert_eq!(reader.definitions(&named("b"), Some(1)).unwrap(), past[1..]);
+    assert_eq!(reader.definitions(&named("b"), Some(3)).unwrap(), []);
 }
 
 pub(super) fn registers_are_set_and_deleted(place: &mut dyn Place) {

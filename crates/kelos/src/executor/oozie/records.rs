@@ -71,7 +71,7 @@ impl NodeRecords {
         let workflow = &run.slot.workflow;
         let runs = self.reader.slot_runs(&run.slot)?;
         let dispatched = runs.iter().find(|known| known.id == *run).map(|known| known.dispatched_at);
-        let mut all = self.reader.definitions(workflow)?;
+        let mut all = self.reader.definitions(workflow, None)?;
         all.retain(|past| past.definition.job.settings.contains_key("url"));
         all.sort_by_key(|past| past.version);
         let at_the_time = all.iter().rposition(|past| dispatched.is_none_or(|at| past.at <= at));

@@ -35,6 +35,16 @@ pub(crate) struct RunDto {
     ended_at: Option<Instant>,
     /// How it ended.
     outcome: Option<OutcomeDto>,
+    /// The version of its workflow's definition with which it began; in a run by itself and in the runs of a slot, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition_version: Option<u32>,
+}
+
+impl RunDto {
+    /// The same, with the version of the definition with which it began.
+    pub(crate) fn of_version(run: Run, version: Option<u32>) -> RunDto {
+        RunDto { definition_version: version, ..run.into() }
+    }
 }
 
 /// How a run ended.
@@ -82,6 +92,7 @@ impl From<Run> for RunDto {
             started_at: run.started_at.map(Instant),
             ended_at: run.ended_at.map(Instant),
             outcome: run.outcome.map(OutcomeDto::from),
+            definition_version: None,
         }
     }
 }

@@ -142,7 +142,7 @@ fn read_all(path: &Path) -> Result<String, StoreError> {
             told += &format!("{:?}\n", reader.runs(&filter, Paging::newest(1000))?.rows);
         }
         if let Some(workflow) = workflow {
-            told += &format!("{:?}\n{:?}\n", reader.definitions(&workflow)?, pending(&*reader, workflow)?);
+            told += &format!("{:?}\n{:?}\n", reader.definitions(&workflow, None)?, pending(&*reader, workflow)?);
         }
     }
     let (events, facts) = (
