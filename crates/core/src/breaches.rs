@@ -60,6 +60,8 @@ impl Core {
             self.permits.take_breach(),
             self.programs.take_breach(),
             self.jobs.take_breach(),
+            self.firings.take_breach(),
+            self.listeners.take_breach(),
             self.slots.take_breach(),
         ];
         self.breaches.take().into_iter().chain(organs.into_iter().flatten()).next()

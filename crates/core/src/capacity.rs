@@ -6,9 +6,9 @@ use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
 use std::collections::BTreeMap;
 
 use crate::Core;
-use crate::memory::Task;
 use crate::permits::{LinePosition, Permits, Pool, Position, Queue};
 use crate::slots::SlotTable;
+use crate::workflows::WorkflowState;
 
 /// Holders of a pool's permits that are named; of the others there is a number.
 const HOLDERS: usize = 20;
@@ -133,7 +133,7 @@ impl Core {
 
 /// The permits, and the slots that hold them and wait for them.
 struct Survey<'a> {
-    tasks: &'a BTreeMap<WorkflowId, Task>,
+    tasks: &'a BTreeMap<WorkflowId, WorkflowState>,
     slots: &'a SlotTable,
     permits: &'a Permits,
 }

@@ -2,54 +2,26 @@
 //! for them, with those that are about to start, so that a limit holds whatever comes between.
 
 use jiff::Timestamp;
-use kelos_model::constraint::{Circumstances, Judgement, LastStart, judge};
+use kelos_model::constraint::Judgement;
 use kelos_model::trigger::Waker;
 use kelos_model::workflow::LastRun;
-use kelos_model::{Answer, Gate, Slot, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Answer, Gate, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
 
-use crate::memory::Task;
-use crate::programs::{About, HeldPosition, Programs, Runs, Transfer};
+use crate::programs::{About, HeldPosition, Programs, Transfer};
 use crate::tick::Looks;
+use crate::workflows::WorkflowState;
 use crate::{Core, Only};
 
 impl Core {
-    /// What the constraints of a slot say now, or said at a moment of the past.
-    fn judgement(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Judgement> {
-        let task = self.tasks.get(&id.workflow)?;
-        let live = self.slots.get(id)?;
-        let slot = &live.slot;
-        let collected = slot.collected.as_deref();
-        let program = self.programs.of(&id.workflow);
-        let (active, last_start) = self.runs_at(program, past);
-        let world = Circumstances {
-            now: past.unwrap_or(self.now),
-            created: match id.key {
-                SlotKey::Time(at) => at,
-                _ => collected.map_or(slot.since, |one| one.since),
-            },
-            program,
-            active,
-            last_start,
-            again: slot.last_run > 0,
-        };
-        Some(judge(&task.row.definition.constraints, &world))
-    }
-
-    /// Whether constraints let a slot go or end it, or did at a moment of the past.
-    pub(crate) fn is_judged(&self, id: &SlotRef, past: Option<Timestamp>) -> bool {
-        self.judgement(id, past).is_some_and(|judgement| judgement.explanation.answer != Answer::NotYet)
-    }
-
     /// Looks at the constraints of a slot whose trigger is met.
     pub(crate) fn look_at_constraints(&mut self, id: &SlotRef) {
         self.programs.leave(id);
-        if let Some(Judgement { explanation, .. }) =
-            self.last_in_time(id).and_then(|last| self.judgement(id, Some(last)))
+        if let Some(Judgement { explanation, .. }) = self.evaluator().judgement_in_time(id)
             && explanation.answer == Answer::NotYet
         {
             return self.keep_waiting(id, explanation, Vec::new());
         }
-        let Some(Judgement { explanation, wake, room_below, until_end }) = self.judgement(id, None) else {
+        let Some(Judgement { explanation, wake, room_below, until_end }) = self.evaluator().judgement(id, None) else {
             return self.no_slot(id);
         };
         match explanation.answer {
@@ -61,26 +33,13 @@ impl Core {
             }
             Answer::NotYet => {
                 self.keep_waiting(id, explanation, wake.map(Waker::At).into_iter().collect());
-                if let Some(limit) = room_below {
-                    self.await_room(id, limit);
-                } else if until_end {
-                    self.await_end(id);
+                // It may have waited too long, and is held no more.
+                match (self.held_position(id), room_below) {
+                    (Some(position), Some(limit)) => self.programs.await_room(position, limit),
+                    (Some(_), None) if until_end => self.programs.await_end(id),
+                    _ => {}
                 }
             }
-        }
-    }
-
-    /// Has a held slot wait for fewer runs than a limit.
-    fn await_room(&mut self, id: &SlotRef, limit: u32) {
-        if let Some(position) = self.held_position(id) {
-            self.programs.await_room(position, limit);
-        }
-    }
-
-    /// Has a held slot looked at again when a run of its program ends.
-    fn await_end(&mut self, id: &SlotRef) {
-        if self.held_position(id).is_some() {
-            self.programs.await_end(id);
         }
     }
 
@@ -159,8 +118,9 @@ impl Core {
 
     /// Notes a successful run, where constraints may ask for it.
     pub(crate) fn note_last_run(&mut self, id: &WorkflowId, run: LastRun) {
-        let asks =
-            |task: &Task| task.row.definition.constraints.iter().any(|one| matches!(one.gate, Gate::SinceLastRun(_)));
+        let asks = |task: &WorkflowState| {
+            task.row.definition.constraints.iter().any(|one| matches!(one.gate, Gate::SinceLastRun(_)))
+        };
         let is_asked_for =
             self.programs.members(self.programs.of(id)).any(|member| self.tasks.get(member).is_some_and(asks));
         let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
@@ -174,27 +134,8 @@ impl Core {
     /// Notes how the runs of a program stand, where what happens to a slot is about to change that.
     pub(crate) fn keep_runs(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
         if Programs::are_changed_by(before, after) {
-            let runs = self.runs_at(self.programs.of(&id.workflow), None);
+            let runs = self.evaluator().runs_at(self.programs.of(&id.workflow), None);
             self.programs.keep_before(&id.workflow, self.now, self.ticked, runs);
         }
-    }
-
-    /// How the runs of a program stand now, or stood at a moment of the past: before the first change that came later.
-    fn runs_at(&self, program: &WorkflowId, past: Option<Timestamp>) -> Runs {
-        let before = past.and_then(|past| self.programs.runs_before(program, past.max(self.ticked)));
-        before.unwrap_or_else(|| (self.programs.runs(program), self.last_start(program)))
-    }
-
-    /// The start of the program's last run that succeeded, or that may yet: it goes on, or is about to start.
-    fn last_start(&self, program: &WorkflowId) -> Option<LastStart> {
-        if self.programs.is_about_to_run(program) {
-            return Some(LastStart { at: self.now, over: false });
-        }
-        let over =
-            self.programs.members(program).filter_map(|member| self.tasks.get(member)?.row.moments.last_run).max();
-        let going = self.programs.latest_going(program).filter(|(seq, _)| over.is_none_or(|over| over.seq < *seq));
-        let going = going.and_then(|(_, slot)| self.slots.run(slot));
-        let going = going.map(|run| LastStart { at: run.started_at.unwrap_or(run.dispatched_at), over: false });
-        going.or(over.map(|run| LastStart { at: run.started, over: true }))
     }
 }

@@ -12,10 +12,10 @@ use kelos_model::{Workflow, WorkflowId};
 
 use crate::Core;
 use crate::asks::{Mandate, split};
-use crate::memory::{ScheduleState, Task};
 use crate::port::Deployment;
 use crate::provenance::Definitions;
 use crate::schedules::differ;
+use crate::workflows::{ScheduleState, WorkflowState};
 
 impl Core {
     /// Takes the whole set of definitions of one provenance; what was of it and is not in it has been removed.
@@ -126,7 +126,7 @@ impl Core {
                 planned: Planned::default(),
                 moments: Moments::default(),
             };
-            self.tasks.insert(id.clone(), Task::new(row));
+            self.tasks.insert(id.clone(), WorkflowState::new(row));
             self.slots.add_workflow(id);
             self.redefined(id, true);
             self.record_workflow(id, WorkflowEvent::Defined { version: 1, by, reason });

@@ -6,14 +6,61 @@ use jiff::Timestamp;
 use kelos_model::arguments::arguments;
 use kelos_model::event::Origin;
 use kelos_model::facts::ENDS;
-use kelos_model::{Actor, Event, Fact, FactKey, Occurrence, Slot, SlotEvent, SlotRef, SlotState, Subject, WorkflowId};
+use kelos_model::{
+    Actor, Breach, Event, Fact, FactKey, Invariant, Occurrence, Slot, SlotEvent, SlotRef, SlotState, Subject,
+    WorkflowId,
+};
 
+use crate::breaches::Breaches;
 use crate::past::PastOf;
 use crate::plan::TICK;
 use crate::{Core, FactTally};
 
-/// Who waits for which facts.
-pub(crate) type Listeners = BTreeMap<Subject, BTreeSet<WorkflowId>>;
+/// The workflows that wait for facts, by what these are about.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    by_subject: BTreeMap<Subject, BTreeSet<WorkflowId>>,
+    subjects: BTreeMap<WorkflowId, BTreeSet<Subject>>,
+    /// The ends of runs of which they are yet to hear.
+    ended: Vec<Occurrence>,
+    breaches: Breaches,
+}
+
+impl Listeners {
+    /// Has a workflow hear of these subjects and of no others.
+    fn listen(&mut self, id: &WorkflowId, subjects: BTreeSet<Subject>) {
+        for subject in self.subjects.remove(id).unwrap_or_default().difference(&subjects) {
+            let waiting = self.by_subject.get_mut(subject);
+            if !waiting.is_some_and(|waiting| waiting.remove(id)) {
+                self.breaches.report(Invariant::ListenersAreListed, id);
+            }
+            if self.by_subject.get(subject).is_some_and(BTreeSet::is_empty) {
+                self.by_subject.remove(subject);
+            }
+        }
+        for subject in &subjects {
+            self.by_subject.entry(subject.clone()).or_default().insert(id.clone());
+        }
+        if !subjects.is_empty() {
+            self.subjects.insert(id.clone(), subjects);
+        }
+    }
+
+    /// Whether a workflow waits for any facts.
+    pub(crate) fn has(&self, id: &WorkflowId) -> bool {
+        self.subjects.contains_key(id)
+    }
+
+    /// The workflows that wait for facts about a subject; none where nobody does.
+    fn of(&self, subject: &Subject) -> Option<&BTreeSet<WorkflowId>> {
+        self.by_subject.get(subject)
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take()
+    }
+}
 
 impl Core {
     /// Stores the facts that are new, and has those collect them who wait for them.
@@ -38,7 +85,7 @@ impl Core {
     /// Has everybody collect a fact who waits for it.
     pub(crate) fn deliver(&mut self, what: &Occurrence, fact: Option<u64>) {
         // Most facts are waited for by nobody.
-        let Some(waiting) = self.listeners.get(&what.subject()).cloned() else { return };
+        let Some(waiting) = self.listeners.of(&what.subject()).cloned() else { return };
         self.fire_passed();
         for id in waiting {
             self.collect(&id, what, fact, self.now);
@@ -60,7 +107,7 @@ impl Core {
         }
         let slot = self.collector(id, came);
         self.record(&slot, SlotEvent::Collected { what: what.clone(), fact });
-        if self.may_go_on(&slot, came) {
+        if self.evaluator().may_go_on(&slot, came) {
             self.go_on(&slot);
         } else if self.slots.state(&slot) == Some(SlotState::Waiting) {
             self.wake(slot);
@@ -72,7 +119,7 @@ impl Core {
     fn collect_by_all(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
         let waiting = self.slots.of(id).filter(|(_, live)| live.slot.state == SlotState::Waiting);
         for slot in waiting.map(|(slot, _)| slot).collect::<Vec<_>>() {
-            if self.is_over(&slot, came) {
+            if self.evaluator().is_over(&slot, came) {
                 continue;
             }
             self.record(&slot, SlotEvent::Collected { what: what.clone(), fact });
@@ -84,7 +131,7 @@ impl Core {
     /// by the moment at which something comes.
     fn collector(&mut self, id: &WorkflowId, came: Timestamp) -> SlotRef {
         if let Some(slot) = self.collecting(id)
-            && self.may_go_on(&slot, came)
+            && self.evaluator().may_go_on(&slot, came)
         {
             self.go_on(&slot);
         }
@@ -99,23 +146,6 @@ impl Core {
     fn collecting(&self, id: &WorkflowId) -> Option<SlotRef> {
         let key = self.tasks.get(id)?.collecting.clone()?;
         Some(SlotRef::new(id.clone(), key))
-    }
-
-    /// Whether what a slot waits for had come by a moment, so that what comes then is for another.
-    fn may_go_on(&self, slot: &SlotRef, moment: Timestamp) -> bool {
-        let past = (moment < self.now).then_some(moment);
-        // What was just collected for it may have been refused.
-        let Some(task) = self.tasks.get(&slot.workflow) else { return false };
-        let Some(live) = self.slots.get(slot) else { return false };
-        let trigger = &task.row.definition.trigger;
-        match live.slot.state {
-            SlotState::Waiting if trigger.is_of_facts() => {
-                live.slot.collected.as_ref().is_some_and(|collected| trigger.is_met_by(collected))
-            }
-            SlotState::Waiting => self.is_met(slot, past),
-            SlotState::Held => self.is_judged(slot, past),
-            _ => false,
-        }
     }
 
     /// Has a slot go on at once for which all has come: each fact is judged as if it had come alone.
@@ -167,12 +197,12 @@ impl Core {
         let Some(before) = before.filter(going).filter(|_| ENDS.contains(&after.state)) else { return };
         let definition = &task.row.definition;
         let subject = Subject::Ended(definition.program().clone(), after.state);
-        if !self.listeners.contains_key(&subject) {
+        if self.listeners.of(&subject).is_none() {
             return;
         }
         // What was killed gives nothing, whatever it had said by then.
         let outputs = before.outputs.as_deref().filter(|_| after.state != SlotState::Killed);
-        self.turn.ended.push(Occurrence::Ended {
+        self.listeners.ended.push(Occurrence::Ended {
             program: definition.program().clone(),
             state: after.state,
             run: Some(format!("{}#{}", id.short(), after.last_run)),
@@ -183,26 +213,49 @@ impl Core {
 
     /// Tells those who wait for the ends of runs.
     pub(crate) fn deliver_ends(&mut self) {
-        for what in std::mem::take(&mut self.turn.ended) {
+        for what in std::mem::take(&mut self.listeners.ended) {
             self.deliver(&what, None);
         }
     }
 
     /// Listens to what the trigger of a workflow waits for, as it is now.
     pub(crate) fn listen_to_facts(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
-        let wanted = if task.row.present { task.row.definition.trigger.subjects() } else { BTreeSet::new() };
-        let before = std::mem::replace(&mut task.subjects, wanted.clone());
-        for subject in before.difference(&wanted) {
-            if let Some(waiting) = self.listeners.get_mut(subject) {
-                waiting.remove(id);
-                if waiting.is_empty() {
-                    self.listeners.remove(subject);
-                }
-            }
-        }
-        for subject in wanted {
-            self.listeners.entry(subject).or_default().insert(id.clone());
-        }
+        let Some(task) = self.tasks.get(id) else { return self.no_workflow(id) };
+        let subjects = if task.row.present { task.row.definition.trigger.subjects() } else { BTreeSet::new() };
+        self.listeners.listen(id, subjects);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fired(workflow: &WorkflowId) -> Subject {
+        Subject::Ended(workflow.clone(), SlotState::Succeeded)
+    }
+
+    #[test]
+    fn those_listen_who_said_so_last() {
+        let ids: [WorkflowId; 3] = ["a", "b", "up"].map(|name| name.parse().expect("an id"));
+        let [a, b, up] = &ids;
+        let mut listeners = Listeners::default();
+        listeners.listen(a, BTreeSet::from([fired(up), fired(b)]));
+        listeners.listen(b, BTreeSet::from([fired(up)]));
+        assert_eq!(listeners.of(&fired(up)), Some(&BTreeSet::from([a.clone(), b.clone()])));
+        listeners.listen(a, BTreeSet::from([fired(b)]));
+        assert_eq!(listeners.of(&fired(up)), Some(&BTreeSet::from([b.clone()])));
+        listeners.listen(b, BTreeSet::new());
+        assert_eq!((listeners.of(&fired(up)), listeners.has(b), listeners.has(a)), (None, false, true));
+        assert_eq!(listeners.take_breach(), None);
+    }
+
+    #[test]
+    fn who_listens_and_is_not_listed_is_a_breach() {
+        let id: WorkflowId = "a".parse().expect("an id");
+        let mut listeners = Listeners::default();
+        listeners.listen(&id, BTreeSet::from([fired(&id)]));
+        listeners.by_subject.clear();
+        listeners.listen(&id, BTreeSet::new());
+        assert_eq!(listeners.take_breach(), Some(Breach::of(Invariant::ListenersAreListed, &id)));
     }
 }

@@ -22,6 +22,7 @@ mod definitions;
 mod dense;
 mod dispatch;
 mod downstream;
+mod evaluator;
 mod facts;
 mod few;
 mod firing;
@@ -30,7 +31,6 @@ mod gate;
 mod inspection;
 mod jobs;
 mod keyed;
-mod memory;
 mod opening;
 mod past;
 mod permits;
@@ -48,13 +48,14 @@ mod slots;
 mod submit;
 mod tick;
 mod wakes;
+mod workflows;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, FactKey, Occurrence, Probe, RunId, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Probe, RunId, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 pub use port::{Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Restored, Rows, Step, WORKER, deployments_of};
@@ -80,13 +81,13 @@ use breaches::Breaches;
 use facts::Listeners;
 use firing::Firings;
 use jobs::Jobs;
-use memory::Task;
 use past::{KnownFacts, PastOf};
 use permits::Permits;
 use programs::Programs;
 use provenance::Given;
 use slots::{Live, SlotTable};
 use wakes::{Waits, Wakes};
+use workflows::WorkflowState;
 
 /// A clock that goes back by less is being adjusted, and no wait is worth moving.
 const JUMP: SignedDuration = SignedDuration::from_secs(-1);
@@ -100,7 +101,7 @@ pub struct Core {
     /// The definitions that have come since it came to life.
     given: Given,
     seq: u64,
-    tasks: BTreeMap<WorkflowId, Task>,
+    tasks: BTreeMap<WorkflowId, WorkflowState>,
     slots: SlotTable,
     wakes: Wakes,
     /// Cron times of triggers.
@@ -109,7 +110,6 @@ pub struct Core {
     permits: Permits,
     /// Workflows whose schedule may have new times.
     to_plan: BTreeSet<WorkflowId>,
-    /// Who waits for which facts.
     listeners: Listeners,
     /// Programs, with the runs that constraints count.
     programs: Programs,
@@ -134,13 +134,8 @@ struct Turn {
     known: KnownFacts,
     /// Facts with names that were told in this turn, with their log positions.
     facts: Vec<(FactKey, u64)>,
-    /// How many cron times of each program were counted, and at which moment all that had passed were.
-    fired: BTreeMap<WorkflowId, usize>,
-    fired_until: Option<Timestamp>,
     /// At how many held slots of each program was looked because of facts.
     judged: BTreeMap<WorkflowId, usize>,
-    /// Runs that ended, as those are to hear of them who wait for that.
-    ended: Vec<Occurrence>,
 }
 
 impl Core {
@@ -261,6 +256,7 @@ impl Core {
     pub fn settle(&mut self) {
         self.turn = Turn::default();
         self.slots.settle();
+        self.firings.settle();
     }
 
     /// Whether a tick at this moment would find something to do.

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::jobs::{Direction, JobGraph, NamedJobs, Relation};
 use kelos_model::run::Report;
-use kelos_model::template::KeyValues;
 use kelos_model::trigger::Waker;
 use kelos_model::{Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
@@ -113,7 +112,7 @@ impl Core {
 
     /// Looks at a job that is open and waits: is it worth running, have its parents succeeded?
     pub(crate) fn look_at_job(&mut self, id: &SlotRef) {
-        match self.validity(id) {
+        match self.evaluator().validity(id) {
             Some(Validity::No(explanation)) => return self.record(id, SlotEvent::Skipped { explanation }),
             Some(Validity::NotKnown(explanation, probe)) => {
                 return self.keep_waiting(id, explanation, vec![Waker::Probe(probe)]);
@@ -132,17 +131,6 @@ impl Core {
             }
             ParentsSeen::Unknown => {}
         }
-    }
-
-    /// Whether a job is worth running; none where nothing is said of that, or it is known already.
-    fn validity(&self, id: &SlotRef) -> Option<Validity> {
-        let definition = &self.tasks.get(&id.workflow)?.row.definition;
-        let valid = definition.keys.jobs()?.valid.as_ref()?;
-        if self.live(id)?.valid {
-            return None;
-        }
-        let values = KeyValues::of(&definition.keys, &id.key);
-        Some(Validity::of(valid, id, values.identifiers(), |probe| self.wakes.probes.answer(probe)))
     }
 
     /// Opens the parents that a job waits for and that do not exist.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kelos_model::{RunId, SlotRef, SlotState};
 
-use crate::memory::Task;
+use crate::workflows::WorkflowState;
 use crate::{Command, Config, Core, Restored};
 
 impl Core {
@@ -16,7 +16,7 @@ impl Core {
         core.seq = restored.seq;
         for row in restored.workflows {
             core.slots.add_workflow(&row.id);
-            core.tasks.insert(row.id.clone(), Task::new(row));
+            core.tasks.insert(row.id.clone(), WorkflowState::new(row));
         }
         for row in restored.backfills {
             core.know_backfill(row);

@@ -40,6 +40,8 @@ pub enum Invariant {
     JobsHaveIds,
     /// What a job hears of is a parent of its own, and is counted among those that it waits for.
     ParentsAreCounted,
+    /// A workflow that waits for facts is listed under all that they are about.
+    ListenersAreListed,
     /// One that the simulation breaks on purpose.
     Planted,
     /// One that this version does not know.
@@ -49,7 +51,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Invariant; 14] = [
+    pub const ALL: [Invariant; 15] = [
         Invariant::EventFits,
         Invariant::WorkflowIsKnown,
         Invariant::SlotIsInMemory,
@@ -62,6 +64,7 @@ impl Invariant {
         Invariant::TimersAreSet,
         Invariant::JobsHaveIds,
         Invariant::ParentsAreCounted,
+        Invariant::ListenersAreListed,
         Invariant::Planted,
         Invariant::Unknown,
     ];
@@ -82,6 +85,7 @@ impl Invariant {
             Invariant::TimersAreSet => "timers-are-set",
             Invariant::JobsHaveIds => "jobs-have-ids",
             Invariant::ParentsAreCounted => "parents-are-counted",
+            Invariant::ListenersAreListed => "listeners-are-listed",
             Invariant::Planted => "planted",
             Invariant::Unknown => "unknown",
         }
@@ -102,6 +106,7 @@ impl Invariant {
             Invariant::TimersAreSet => "a timer of it does not stand where it was set",
             Invariant::JobsHaveIds => "it is taken for a job, and has no job id",
             Invariant::ParentsAreCounted => "it waits for its parents, and they are not counted as they stand",
+            Invariant::ListenersAreListed => "it waits for facts, and is not listed where they are looked up",
             Invariant::Planted => "the simulation broke it",
             Invariant::Unknown => "another version of the scheduler found something wrong",
         }

@@ -1,15 +1,15 @@
 //! The state of a workflow in memory, apart from its slots.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotState, Subject};
+use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotState};
 
 /// A workflow: its row, and what is derived from it.
-pub(crate) struct Task {
+pub(crate) struct WorkflowState {
     pub(crate) row: WorkflowRow,
     /// Its schedule after following what it depends on.
     pub(crate) schedule: ScheduleState,
@@ -19,8 +19,6 @@ pub(crate) struct Task {
     pub(crate) feed: Option<CronSchedule>,
     /// Its backfills that are paused, and who paused them.
     pub(crate) pauses: BTreeMap<BackfillId, Actor>,
-    /// What its trigger waits for among facts.
-    pub(crate) subjects: BTreeSet<Subject>,
     /// The slot of an event schedule that collects, while there is one.
     pub(crate) collecting: Option<SlotKey>,
 }
@@ -47,10 +45,9 @@ impl ScheduleState {
     }
 }
 
-impl Task {
-    pub(crate) fn new(row: WorkflowRow) -> Task {
-        Task {
-            subjects: BTreeSet::new(),
+impl WorkflowState {
+    pub(crate) fn new(row: WorkflowRow) -> WorkflowState {
+        WorkflowState {
             collecting: None,
             row,
             schedule: ScheduleState::Unloaded,
