@@ -38,16 +38,21 @@ impl<T: Ord> Few<T> {
         }
     }
 
-    pub(crate) fn remove(&mut self, member: &T) {
+    /// Says whether it was a member.
+    pub(crate) fn remove(&mut self, member: &T) -> bool {
         match self {
-            Few::One(one) if one == member => *self = Few::None,
+            Few::One(one) if one == member => {
+                *self = Few::None;
+                true
+            }
             Few::Many(many) => {
-                many.remove(member);
+                let was_there = many.remove(member);
                 if many.len() <= 1 {
                     *self = many.pop_first().map_or(Few::None, Few::One);
                 }
+                was_there
             }
-            _ => {}
+            _ => false,
         }
     }
 

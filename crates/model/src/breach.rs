@@ -42,6 +42,10 @@ pub enum Invariant {
     ParentsAreCounted,
     /// A workflow that waits for facts is listed under all that they are about.
     ListenersAreListed,
+    /// A slot that waits for another is known from both ends.
+    BondsGoBothWays,
+    /// A slot that is stored in little room keeps all that it is.
+    SlotsAreStoredWhole,
     /// One that the simulation breaks on purpose.
     Planted,
     /// One that this version does not know.
@@ -51,7 +55,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Invariant; 15] = [
+    pub const ALL: [Invariant; 17] = [
         Invariant::EventFits,
         Invariant::WorkflowIsKnown,
         Invariant::SlotIsInMemory,
@@ -65,6 +69,8 @@ impl Invariant {
         Invariant::JobsHaveIds,
         Invariant::ParentsAreCounted,
         Invariant::ListenersAreListed,
+        Invariant::BondsGoBothWays,
+        Invariant::SlotsAreStoredWhole,
         Invariant::Planted,
         Invariant::Unknown,
     ];
@@ -86,6 +92,8 @@ impl Invariant {
             Invariant::JobsHaveIds => "jobs-have-ids",
             Invariant::ParentsAreCounted => "parents-are-counted",
             Invariant::ListenersAreListed => "listeners-are-listed",
+            Invariant::BondsGoBothWays => "bonds-go-both-ways",
+            Invariant::SlotsAreStoredWhole => "slots-are-stored-whole",
             Invariant::Planted => "planted",
             Invariant::Unknown => "unknown",
         }
@@ -107,6 +115,8 @@ impl Invariant {
             Invariant::JobsHaveIds => "it is taken for a job, and has no job id",
             Invariant::ParentsAreCounted => "it waits for its parents, and they are not counted as they stand",
             Invariant::ListenersAreListed => "it waits for facts, and is not listed where they are looked up",
+            Invariant::BondsGoBothWays => "it waits for another slot, or that for it, and only one end knows",
+            Invariant::SlotsAreStoredWhole => "it was stored in little room, and lost something by that",
             Invariant::Planted => "the simulation broke it",
             Invariant::Unknown => "another version of the scheduler found something wrong",
         }

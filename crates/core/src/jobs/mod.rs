@@ -351,7 +351,7 @@ impl Jobs {
     fn take_parents(&mut self, job: &SlotRef) -> Vec<Parents> {
         let mut groups = Vec::new();
         for question in self.parent_questions(job) {
-            let parents = self.relations.take_named(&question).unwrap_or_default();
+            let parents = self.take_named(&question, job);
             let jobs = parents.into_iter().filter_map(|slot| {
                 let id = slot.key.job()?.clone();
                 Some(Job { id, workflow: slot.workflow })
@@ -368,7 +368,14 @@ impl Jobs {
     /// What functions said that waits for a job. It is forgotten with that.
     fn take_children(&mut self, job: &SlotRef) -> Vec<SlotRef> {
         let questions = self.child_questions(job);
-        questions.iter().filter_map(|question| self.relations.take_named(question)).flatten().collect()
+        questions.iter().flat_map(|question| self.take_named(question, job)).collect()
+    }
+
+    /// Takes what a function said, which has been waited for.
+    fn take_named(&mut self, question: &Relation, job: &SlotRef) -> Vec<SlotRef> {
+        let named = self.relations.take_named(question);
+        self.breaches.check_slot(named.is_some(), Invariant::ParentsAreCounted, job);
+        named.unwrap_or_default()
     }
 
     /// Whether the success of a run can be recorded: it is known what waits for its job. Where not, the run counts as going on, also

@@ -17,9 +17,12 @@ use jiff::Timestamp;
 use kelos_model::facts::Collected;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::LastRun;
-use kelos_model::{Breach, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, WorkflowId, slot};
+use kelos_model::{
+    Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, WorkflowId, slot,
+};
 
 use crate::WORKER;
+use crate::breaches::Breaches;
 use crate::keyed::KeyMap;
 use crate::past::PastOf;
 use recalled::Recalled;
@@ -90,6 +93,7 @@ pub(crate) struct SlotTable {
     changed: BTreeSet<SlotRef>,
     /// Runs that this turn changed, by the log position of their dispatch.
     runs: BTreeMap<u64, Run>,
+    breaches: Breaches,
 }
 
 impl SlotTable {
@@ -170,7 +174,10 @@ impl SlotTable {
     }
 
     fn put(&mut self, id: &SlotRef, live: Live) {
+        let backfill = live.slot.backfill.clone();
         let stored = Stored::new(live, &mut self.names);
+        let is_whole = stored.backfill(&self.names) == backfill.as_ref();
+        self.breaches.check_slot(is_whole, Invariant::SlotsAreStoredWhole, id);
         match self.workflows.get_mut(&id.workflow) {
             Some(slots) => drop(slots.insert(&id.key, stored)),
             None => drop(self.workflows.entry(id.workflow.clone()).or_default().insert(&id.key, stored)),
@@ -335,7 +342,7 @@ impl SlotTable {
 
     /// Takes out what broke.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
-        self.recalled.take_breach()
+        self.breaches.take().or_else(|| self.recalled.take_breach())
     }
 
     /// Brings the slots into memory of which somebody waits to hear, in one question. Gives their names.

@@ -49,8 +49,8 @@ impl Names {
         Some(number)
     }
 
-    fn name(&self, number: u32) -> Option<BackfillId> {
-        self.named.get(usize::try_from(number).ok()?.checked_sub(1)?).cloned()
+    fn name(&self, number: u32) -> Option<&BackfillId> {
+        self.named.get(usize::try_from(number).ok()?.checked_sub(1)?)
     }
 }
 
@@ -73,6 +73,14 @@ impl Stored {
         match self {
             Stored::Whole(live) => live.slot.clone(),
             Stored::Resting(resting) => resting.live(names).slot,
+        }
+    }
+
+    /// The backfill that it belongs to.
+    pub(super) fn backfill<'a>(&'a self, names: &'a Names) -> Option<&'a BackfillId> {
+        match self {
+            Stored::Whole(live) => live.slot.backfill.as_ref(),
+            Stored::Resting(resting) => names.name(resting.backfill),
         }
     }
 
@@ -141,7 +149,7 @@ impl Resting {
     fn live(&self, names: &Names) -> Live {
         let slot = Slot {
             priority: self.priority,
-            backfill: names.name(self.backfill),
+            backfill: names.name(self.backfill).cloned(),
             requested: self.requested,
             said: self.said,
             last_event: self.last_event,

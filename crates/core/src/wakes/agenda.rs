@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::{SlotKey, SlotRef, WorkflowId};
+use kelos_model::{Breach, Invariant, SlotKey, SlotRef, WorkflowId};
 
+use crate::breaches::Breaches;
 use crate::dense::DenseMap;
 use crate::keyed::{SlotMap, millis, moment, time_of};
 
@@ -17,6 +18,7 @@ pub(super) struct Agenda {
     by_workflow: BTreeMap<WorkflowId, Moments>,
     /// The first moment of each workflow.
     firsts: BTreeSet<(i64, WorkflowId)>,
+    breaches: Breaches,
 }
 
 /// The moments of a workflow's slots, in order.
@@ -40,10 +42,11 @@ impl Moments {
         }
     }
 
-    fn remove(&mut self, at: i64, key: &SlotKey) {
+    /// Says whether it was there.
+    fn remove(&mut self, at: i64, key: &SlotKey) -> bool {
         match time_of(key) {
-            Some(time) => drop(self.times.remove(&(at, time))),
-            None => drop(self.others.remove(&(at, key.clone()))),
+            Some(time) => self.times.remove(&(at, time)).is_some(),
+            None => self.others.remove(&(at, key.clone())),
         }
     }
 
@@ -88,8 +91,10 @@ impl Agenda {
     }
 
     fn take_out(&mut self, slot: &SlotRef, at: i64) {
-        let Some(all) = self.by_workflow.get_mut(&slot.workflow) else { return };
-        all.remove(at, &slot.key);
+        let was_there = self.by_workflow.get_mut(&slot.workflow).is_some_and(|all| all.remove(at, &slot.key));
+        let Some(all) = self.by_workflow.get(&slot.workflow).filter(|_| was_there) else {
+            return self.breaches.report_slot(Invariant::TimersAreSet, slot);
+        };
         let first = all.first();
         if first.is_none() {
             self.by_workflow.remove(&slot.workflow);
@@ -100,8 +105,10 @@ impl Agenda {
     }
 
     fn move_first(&mut self, workflow: &WorkflowId, before: Option<i64>, now: Option<i64>) {
-        if let Some(before) = before {
-            self.firsts.remove(&(before, workflow.clone()));
+        if let Some(before) = before
+            && !self.firsts.remove(&(before, workflow.clone()))
+        {
+            self.breaches.report(Invariant::TimersAreSet, workflow);
         }
         if let Some(now) = now {
             self.firsts.insert((now, workflow.clone()));
@@ -140,8 +147,62 @@ impl Agenda {
 
     /// Takes the slot of a workflow whose moment is the first.
     pub(super) fn pop(&mut self, workflow: &WorkflowId) -> Option<SlotRef> {
-        let slot = SlotRef::new(workflow.clone(), self.by_workflow.get(workflow)?.first_key()?);
+        let Some(key) = self.by_workflow.get(workflow).and_then(Moments::first_key) else {
+            self.breaches.report(Invariant::TimersAreSet, workflow);
+            return None;
+        };
+        let slot = SlotRef::new(workflow.clone(), key);
+        if self.by_slot.get(&slot).is_none() {
+            // It would stay the first for ever.
+            self.breaches.report_slot(Invariant::TimersAreSet, &slot);
+            return None;
+        }
         self.clear(&slot);
         Some(slot)
+    }
+
+    /// Takes out what broke.
+    pub(super) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot() -> SlotRef {
+        SlotRef::at("wf".parse().expect("an id"), Timestamp::UNIX_EPOCH)
+    }
+
+    fn agenda() -> Agenda {
+        let mut agenda = Agenda::default();
+        agenda.set(&slot(), Timestamp::UNIX_EPOCH);
+        agenda
+    }
+
+    #[test]
+    fn a_moment_that_stands_in_no_order_is_a_breach() {
+        let mut agenda = agenda();
+        agenda.by_workflow.clear();
+        agenda.clear(&slot());
+        assert_eq!(agenda.take_breach(), Some(Breach::of_slot(Invariant::TimersAreSet, &slot())));
+    }
+
+    #[test]
+    fn a_slot_that_is_first_and_set_to_nothing_is_a_breach() {
+        let mut agenda = agenda();
+        agenda.by_slot.remove(&slot());
+        assert_eq!(agenda.pop(&slot().workflow), None);
+        assert_eq!(agenda.take_breach(), Some(Breach::of_slot(Invariant::TimersAreSet, &slot())));
+    }
+
+    #[test]
+    fn what_is_set_comes_and_goes_without_a_breach() {
+        let mut agenda = agenda();
+        agenda.set(&slot(), Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1));
+        assert_eq!(agenda.pop(&slot().workflow), Some(slot()));
+        agenda.clear(&slot());
+        assert_eq!(agenda.take_breach(), None);
     }
 }

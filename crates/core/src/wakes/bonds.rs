@@ -60,19 +60,22 @@ impl Bonds {
         }
     }
 
-    pub(super) fn remove(&mut self, from: &SlotRef, to: &SlotRef, distances: &mut Distances) {
+    /// Says whether there was one.
+    pub(super) fn remove(&mut self, from: &SlotRef, to: &SlotRef, distances: &mut Distances) -> bool {
         if let Some(number) = distances.number(from, to) {
-            if let Some(few) = self.by_distance.get_mut(from) {
-                few.remove(&number);
-                if few.is_empty() {
-                    self.by_distance.remove(from);
-                }
+            let Some(few) = self.by_distance.get_mut(from) else { return false };
+            let was_there = few.remove(&number);
+            if few.is_empty() {
+                self.by_distance.remove(from);
             }
-        } else if let Some(others) = self.others.get_mut(from) {
-            others.remove(to);
+            was_there
+        } else {
+            let Some(others) = self.others.get_mut(from) else { return false };
+            let was_there = others.remove(to);
             if others.is_empty() {
                 self.others.remove(from);
             }
+            was_there
         }
     }
 
@@ -80,10 +83,10 @@ impl Bonds {
         self.by_distance.get(from).is_some() || self.others.contains_key(from)
     }
 
-    /// The other ends, in their order.
-    pub(super) fn of(&self, from: &SlotRef, distances: &Distances) -> BTreeSet<SlotRef> {
+    /// The other ends, in their order; none where one of them can't be told.
+    pub(super) fn of(&self, from: &SlotRef, distances: &Distances) -> Option<BTreeSet<SlotRef>> {
         let near = self.by_distance.get(from).into_iter().flat_map(Few::iter);
-        let near = near.filter_map(|number| distances.slot(from, *number));
-        near.chain(self.others.get(from).into_iter().flatten().cloned()).collect()
+        let near = near.map(|number| distances.slot(from, *number));
+        near.chain(self.others.get(from).into_iter().flatten().cloned().map(Some)).collect()
     }
 }

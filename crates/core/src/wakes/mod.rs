@@ -189,7 +189,14 @@ impl Wakes {
 
     /// Takes out what broke.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
-        self.plans.take_breach().or_else(|| self.probes.take_breach())
+        let parts = [
+            self.plans.take_breach(),
+            self.looks.take_breach(),
+            self.runs.take_breach(),
+            self.probes.take_breach(),
+            self.upstream.take_breach(),
+        ];
+        parts.into_iter().flatten().next()
     }
 
     /// When time alone will wake anything.

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::{SlotRef, SlotState};
+use kelos_model::{Breach, Invariant, SlotRef, SlotState};
 
 use super::bonds::{Bonds, Distances};
+use crate::breaches::Breaches;
 use crate::keyed::{SlotMap, moment};
 
 /// The state of a slot that others wait for, as far as it is known.
@@ -36,6 +37,7 @@ pub(crate) struct Upstream {
     looked_at: Bonds,
     /// The jobs that a slot is a parent of.
     children: BTreeMap<SlotRef, BTreeSet<SlotRef>>,
+    breaches: Breaches,
 }
 
 impl Upstream {
@@ -58,10 +60,11 @@ impl Upstream {
         upstream: BTreeSet<SlotRef>,
         in_memory: impl Fn(&SlotRef) -> Option<(SlotState, Timestamp)>,
     ) -> Vec<SlotRef> {
-        let before = self.looked_at.of(looker, &self.distances);
+        let before = self.other_ends(self.looked_at.of(looker, &self.distances), looker);
         for slot in before.difference(&upstream) {
-            self.lookers.remove(slot, looker, &mut self.distances);
-            self.looked_at.remove(looker, slot, &mut self.distances);
+            let is_looked_at = self.lookers.remove(slot, looker, &mut self.distances);
+            let looks = self.looked_at.remove(looker, slot, &mut self.distances);
+            self.breaches.check_slot(is_looked_at && looks, Invariant::BondsGoBothWays, looker);
             self.forget_if_idle(slot);
         }
         let mut unread = Vec::new();
@@ -88,12 +91,12 @@ impl Upstream {
 
     /// Has a job hear of a parent no more.
     pub(crate) fn stop_awaiting(&mut self, child: &SlotRef, parent: &SlotRef) {
-        if let Some(children) = self.children.get_mut(parent) {
-            children.remove(child);
-            if children.is_empty() {
-                self.children.remove(parent);
-                self.forget_if_idle(parent);
-            }
+        let children = self.children.get_mut(parent);
+        let is_last = children.and_then(|children| children.remove(child).then(|| children.is_empty()));
+        self.breaches.check_slot(is_last.is_some(), Invariant::BondsGoBothWays, child);
+        if is_last == Some(true) {
+            self.children.remove(parent);
+            self.forget_if_idle(parent);
         }
     }
 
@@ -109,14 +112,23 @@ impl Upstream {
 
     fn forget_if_idle(&mut self, slot: &SlotRef) {
         if !self.lookers.has_any(slot) && !self.children.contains_key(slot) {
-            self.known.remove(slot);
+            let was_known = self.known.remove(slot).is_some();
+            self.breaches.check_slot(was_known, Invariant::BondsGoBothWays, slot);
         }
     }
 
+    /// The other ends of a slot's bonds, which can be told.
+    fn other_ends(&mut self, ends: Option<BTreeSet<SlotRef>>, of: &SlotRef) -> BTreeSet<SlotRef> {
+        self.breaches.check_slot(ends.is_some(), Invariant::BondsGoBothWays, of);
+        ends.unwrap_or_default()
+    }
+
     /// Those who look at a job that does not exist.
-    pub(crate) fn lookers_for_nothing(&self) -> BTreeSet<SlotRef> {
+    pub(crate) fn lookers_for_nothing(&mut self) -> BTreeSet<SlotRef> {
         let absent = self.known.iter().filter(|(slot, one)| slot.key.job().is_some() && one.state == Some(None));
-        absent.flat_map(|(slot, _)| self.lookers.of(&slot, &self.distances)).collect()
+        let absent: Vec<SlotRef> = absent.map(|(slot, _)| slot).collect();
+        let lookers = absent.iter().flat_map(|slot| self.other_ends(self.lookers.of(slot, &self.distances), slot));
+        lookers.collect()
     }
 
     /// Notes a state and since when it holds; gives those to whom it is news.
@@ -126,9 +138,14 @@ impl Upstream {
             _ => return Audience::default(),
         }
         Audience {
-            lookers: self.lookers.of(slot, &self.distances),
+            lookers: self.other_ends(self.lookers.of(slot, &self.distances), slot),
             children: self.children.get(slot).cloned().unwrap_or_default(),
         }
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take()
     }
 }
 
@@ -173,6 +190,18 @@ mod tests {
     }
 
     #[test]
+    fn a_bond_that_is_known_from_one_end_is_a_breach() {
+        let mut upstream = Upstream::default();
+        upstream.look_at(&looker(60), BTreeSet::from([at(0)]), unread);
+        upstream.lookers = Bonds::default();
+        upstream.look_at(&looker(60), BTreeSet::new(), unread);
+        assert_eq!(upstream.take_breach(), Some(Breach::of_slot(Invariant::BondsGoBothWays, &looker(60))));
+        upstream.stop_awaiting(&job("b"), &job("a"));
+        assert_eq!(upstream.take_breach(), Some(Breach::of_slot(Invariant::BondsGoBothWays, &job("b"))));
+        assert_eq!(upstream.take_breach(), None);
+    }
+
+    #[test]
     fn what_nobody_looks_at_is_forgotten() {
         let mut upstream = Upstream::default();
         let since = Timestamp::from_second(7).expect("a time");
@@ -185,5 +214,6 @@ mod tests {
         upstream.stop_awaiting(&job("b"), &job("a"));
         assert_eq!((upstream.known(&at(0)), upstream.known(&job("a"))), (None, None));
         assert_eq!(upstream.learn(&at(0), None, None), Audience::default());
+        assert_eq!(upstream.take_breach(), None);
     }
 }
