@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kelos_model::event::{Origin, WorkflowEvent};
-use kelos_model::{Actor, RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, RunId, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::past::PastOf;
 use crate::permits::{Position, Queue, WorkersOf};
@@ -82,7 +82,7 @@ impl Core {
                 SetRegister::reply(Ok(()))
             }
             Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.inspect(&slot))),
-            Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.capacity())),
+            Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.survey().capacity())),
         };
         self.command(Command::Reply { token, reply });
         Ok(())
@@ -120,21 +120,9 @@ impl Core {
     }
 
     pub(crate) fn check_slot(&self, slot: &SlotRef) -> Result<(), Refusal> {
-        let task = self.tasks.get(&slot.workflow).filter(|task| task.row.present);
+        let task = self.tasks.get(&slot.workflow);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
-        if task.row.definition.keys.are_moments() {
-            let none = || Refusal::NeverCameToBe(slot.clone());
-            return self.slots.has(slot).then_some(()).ok_or_else(none);
-        }
-        match (task.schedule.ready(), &slot.key) {
-            (_, SlotKey::Job(id)) => match task.no_job(id) {
-                None => Ok(()),
-                Some(why) => Err(Refusal::NoJobId(slot.clone(), why.to_string())),
-            },
-            (Ok(schedule), SlotKey::Time(at)) if schedule.contains(*at) => Ok(()),
-            (Ok(_), _) => Err(Refusal::NotInSchedule(slot.clone())),
-            (Err(why), _) => Err(Refusal::NoSchedule(slot.workflow.clone(), why.to_string())),
-        }
+        task.check_slot(slot, || self.slots.has(slot))
     }
 
     /// Whether somebody may ask that a slot is opened. A job whose parents can't all be named would wait for ever.
@@ -263,7 +251,7 @@ impl Core {
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
             active: queue.map_or(0, Queue::active),
             at_global_limit: self.permits.running() >= self.permits.limit(),
-            pools: self.places_in_pools(slot),
+            pools: self.survey().places_in_pools(slot),
             dormant: task.dormant(&slot.key, live.as_ref().map(|live| &live.slot)),
             finishing: self.jobs.why_finishing(slot, !self.given.is_empty()),
             program_runs: self.programs.runs(&slot.workflow),

@@ -116,30 +116,22 @@ pub struct PoolPlace {
 }
 
 impl Core {
-    /// What runs need that there is not enough of, who holds it and who waits.
-    pub(crate) fn capacity(&self) -> Capacity {
-        self.survey().capacity()
-    }
-
-    /// The state of the pools of a queued slot's workflow, and its position in each.
-    pub(crate) fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
-        self.survey().places_in_pools(slot)
-    }
-
-    fn survey(&self) -> Survey<'_> {
+    /// The permits as they are given and waited for.
+    pub(crate) fn survey(&self) -> Survey<'_> {
         Survey { tasks: &self.tasks, slots: &self.slots, permits: &self.permits }
     }
 }
 
 /// The permits, and the slots that hold them and wait for them.
-struct Survey<'a> {
+pub(crate) struct Survey<'a> {
     tasks: &'a BTreeMap<WorkflowId, WorkflowState>,
     slots: &'a SlotTable,
     permits: &'a Permits,
 }
 
 impl Survey<'_> {
-    fn capacity(&self) -> Capacity {
+    /// What runs need that there is not enough of, who holds it and who waits.
+    pub(crate) fn capacity(&self) -> Capacity {
         let queues = || self.permits.queues();
         let mut runs: Vec<_> = queues().map(|(id, queue)| (id.clone(), queue.active())).collect();
         runs.retain(|(_, active)| *active > 0);
@@ -198,7 +190,8 @@ impl Survey<'_> {
         })
     }
 
-    fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
+    /// The state of the pools of a queued slot's workflow, and its position in each.
+    pub(crate) fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
         let queued = self.tasks.get(&slot.workflow).and_then(|task| {
             let live = self.slots.get(slot).filter(|live| live.slot.state == SlotState::Queued)?;
             Some((&task.row.definition.pools, Position::of(&live.slot, &slot.key)))

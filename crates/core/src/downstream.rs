@@ -5,9 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
 
+use crate::jobs::Jobs;
 use crate::past::PastOf;
+use crate::slots::SlotTable;
+use crate::workflows::WorkflowState;
 use crate::{Core, DownstreamOutcome, DownstreamRequest, Refusal};
 
 /// Slots that one request may open again: they are all recorded in one turn.
@@ -28,25 +32,17 @@ struct Found {
     unknown: Vec<SlotRef>,
 }
 
-impl Core {
-    /// Brings slots into memory with all that depends on them. Those that are about to be opened count as there.
-    pub(crate) fn recall_downstream<E>(
-        &mut self,
-        roots: &[SlotRef],
-        opened: &BTreeSet<SlotRef>,
-        past: PastOf<'_, E>,
-    ) -> Result<(), E> {
-        loop {
-            let unknown: BTreeSet<SlotRef> = roots.iter().flat_map(|root| self.follow(root, opened).unknown).collect();
-            if unknown.is_empty() {
-                return Ok(());
-            }
-            self.slots.recall(unknown, past)?;
-        }
-    }
+/// All that says what depends on a slot.
+pub(crate) struct Dependents<'a> {
+    now: Timestamp,
+    tasks: &'a BTreeMap<WorkflowId, WorkflowState>,
+    slots: &'a SlotTable,
+    jobs: &'a Jobs,
+}
 
+impl Dependents<'_> {
     /// A slot and all that depends on it, as far as they exist, the first one first. They have been recalled.
-    pub(crate) fn downstream(&self, root: &SlotRef) -> Vec<SlotRef> {
+    pub(crate) fn tree(&self, root: &SlotRef) -> Vec<SlotRef> {
         self.follow(root, &BTreeSet::new()).slots
     }
 
@@ -64,7 +60,7 @@ impl Core {
                 let exists = self.slots.has(&slot) || slot == *root || opened.contains(&slot);
                 let may_exist = !known && slot.key.scheduled_at() < self.now;
                 if exists || may_exist && found.unknown.len() < found.slots.len().max(FEWEST_READ) {
-                    next.extend(self.dependents(&lookers, &slot).filter(|dependent| seen.insert(dependent.clone())));
+                    next.extend(self.of(&lookers, &slot).filter(|dependent| seen.insert(dependent.clone())));
                 }
                 match (known, exists) {
                     (true, true) => found.slots.push(slot),
@@ -88,13 +84,44 @@ impl Core {
     }
 
     /// The slots that look at a slot, whether they exist or not.
-    fn dependents<'a>(&'a self, lookers: &'a Lookers, slot: &'a SlotRef) -> impl Iterator<Item = SlotRef> + 'a {
+    fn of<'b>(&'b self, lookers: &'b Lookers, slot: &'b SlotRef) -> impl Iterator<Item = SlotRef> + 'b {
         let of = lookers.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
         let key = |seconds: &i64| slot.key.offset(seconds.checked_neg()?);
         let by_time = of.iter().filter_map(move |(id, seconds)| Some(SlotRef::new(id.clone(), key(seconds)?)));
         let all = by_time.chain(self.jobs.listed_children(slot));
         // What its workflow has no time for lies dormant, and is left alone.
-        all.filter(|dependent| self.check_slot(dependent).is_ok())
+        all.filter(|dependent| self.may_exist(dependent))
+    }
+
+    /// Whether a slot's workflow has a time for it, or knows it by another name.
+    fn may_exist(&self, slot: &SlotRef) -> bool {
+        let exists = || self.slots.has(slot);
+        self.tasks.get(&slot.workflow).is_some_and(|task| task.check_slot(slot, exists).is_ok())
+    }
+}
+
+impl Core {
+    /// What depends on slots, as things stand.
+    pub(crate) fn dependents(&self) -> Dependents<'_> {
+        Dependents { now: self.now, tasks: &self.tasks, slots: &self.slots, jobs: &self.jobs }
+    }
+
+    /// Brings slots into memory with all that depends on them. Those that are about to be opened count as there.
+    pub(crate) fn recall_downstream<E>(
+        &mut self,
+        roots: &[SlotRef],
+        opened: &BTreeSet<SlotRef>,
+        past: PastOf<'_, E>,
+    ) -> Result<(), E> {
+        loop {
+            let dependents = self.dependents();
+            let unknown: BTreeSet<SlotRef> =
+                roots.iter().flat_map(|root| dependents.follow(root, opened).unknown).collect();
+            if unknown.is_empty() {
+                return Ok(());
+            }
+            self.slots.recall(unknown, past)?;
+        }
     }
 
     pub(crate) fn rerun_downstream(
@@ -103,11 +130,11 @@ impl Core {
         by: &Actor,
     ) -> Result<DownstreamOutcome, Refusal> {
         self.check_openable(&request.slot)?;
-        let slots = self.downstream(&request.slot);
+        let slots = self.dependents().tree(&request.slot);
         if slots.len() > LARGEST_DOWNSTREAM {
             return Err(Refusal::TooManyDownstream { limit: LARGEST_DOWNSTREAM });
         }
-        let tree = self.sort_tree(slots);
+        let tree = Tree::of(slots, &self.slots);
         if request.dry_run {
             return Ok(tree.outcome());
         }
@@ -116,21 +143,6 @@ impl Core {
         }
         self.open_tree(&tree, request, 0, by);
         Ok(tree.outcome())
-    }
-
-    /// Sorts a slot and what depends on it by what is done with them.
-    pub(crate) fn sort_tree(&self, slots: Vec<SlotRef>) -> Tree {
-        let mut tree = Tree::default();
-        for slot in slots {
-            match self.slots.state(&slot) {
-                None => tree.created = Some(slot),
-                Some(state @ (SlotState::Dispatched | SlotState::Running)) => tree.killed.push((slot, state)),
-                Some(SlotState::Queued | SlotState::Held) => tree.reopened.push(slot),
-                Some(state) if state.is_final() => tree.reopened.push(slot),
-                Some(_) => tree.untouched += 1,
-            }
-        }
-        tree
     }
 
     pub(crate) fn open_tree(&mut self, tree: &Tree, request: &DownstreamRequest, priority: i32, by: &Actor) {
@@ -166,6 +178,21 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
+    /// Sorts a slot and what depends on it by what is done with them.
+    pub(crate) fn of(slots: Vec<SlotRef>, table: &SlotTable) -> Tree {
+        let mut tree = Tree::default();
+        for slot in slots {
+            match table.state(&slot) {
+                None => tree.created = Some(slot),
+                Some(state @ (SlotState::Dispatched | SlotState::Running)) => tree.killed.push((slot, state)),
+                Some(SlotState::Queued | SlotState::Held) => tree.reopened.push(slot),
+                Some(state) if state.is_final() => tree.reopened.push(slot),
+                Some(_) => tree.untouched += 1,
+            }
+        }
+        tree
+    }
+
     fn outcome(self) -> DownstreamOutcome {
         DownstreamOutcome {
             created: self.created,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use kelos_model::{Actor, SlotRef, SlotState};
 
+use crate::downstream::Tree;
 use crate::past::PastOf;
 use crate::{Core, DownstreamRequest, Refusal, SubmitRequest, Submitted};
 
@@ -40,7 +41,7 @@ impl Core {
 
     /// Opens a job again with what depends on it. What runs goes on; what waits looks again anyway.
     fn readd(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> Submitted {
-        let mut tree = self.sort_tree(self.downstream(job));
+        let mut tree = Tree::of(self.dependents().tree(job), &self.slots);
         tree.killed.clear();
         let descendants = u32::try_from(tree.reopened.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let asked =

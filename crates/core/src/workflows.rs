@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotState};
+use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState};
+
+use crate::Refusal;
 
 /// A workflow: its row, and what is derived from it.
 pub(crate) struct WorkflowState {
@@ -117,6 +119,26 @@ impl WorkflowState {
             (Some(Err(why)), _) => Some(Dormant::FaultyJobs { why: why.clone() }),
             (None, Some(_)) => Some(Dormant::Unloaded),
             (_, None) => Some(Dormant::NotKeyed),
+        }
+    }
+
+    /// Refuses a slot that it can't have: it is gone, or has no such time or job id. A slot of a moment
+    /// is one that exists.
+    pub(crate) fn check_slot(&self, slot: &SlotRef, exists: impl FnOnce() -> bool) -> Result<(), Refusal> {
+        if !self.row.present {
+            return Err(Refusal::NoWorkflow(slot.workflow.clone()));
+        }
+        if self.row.definition.keys.are_moments() {
+            return if exists() { Ok(()) } else { Err(Refusal::NeverCameToBe(slot.clone())) };
+        }
+        match (self.schedule.ready(), &slot.key) {
+            (_, SlotKey::Job(id)) => match self.no_job(id) {
+                None => Ok(()),
+                Some(why) => Err(Refusal::NoJobId(slot.clone(), why.to_string())),
+            },
+            (Ok(schedule), SlotKey::Time(at)) if schedule.contains(*at) => Ok(()),
+            (Ok(_), _) => Err(Refusal::NotInSchedule(slot.clone())),
+            (Err(why), _) => Err(Refusal::NoSchedule(slot.workflow.clone(), why.to_string())),
         }
     }
 

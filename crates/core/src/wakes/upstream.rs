@@ -92,7 +92,7 @@ impl Upstream {
     /// Has a job hear of a parent no more.
     pub(crate) fn stop_awaiting(&mut self, child: &SlotRef, parent: &SlotRef) {
         let children = self.children.get_mut(parent);
-        let is_last = children.and_then(|children| children.remove(child).then(|| children.is_empty()));
+        let is_last = children.and_then(|children| children.remove(child).then_some(children.is_empty()));
         self.breaches.check_slot(is_last.is_some(), Invariant::BondsGoBothWays, child);
         if is_last == Some(true) {
             self.children.remove(parent);
