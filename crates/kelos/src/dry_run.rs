@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Command, Config, Core, Input, StepError};
+use kelos_core::{Command, Config, Core, Input, StepError, Surroundings, drive, live_through};
 use kelos_model::ranges::Range;
 use kelos_model::reason;
 use kelos_model::run::Report;
@@ -20,7 +20,7 @@ use kelos_model::{
     Workflow, WorkflowId,
 };
 
-use crate::rehearsal::stage::{Past, Stage, enabled, ended, first_deployment, from_then_on, resolved};
+use crate::rehearsal::stage::{Past, enabled, ended, first_deployment, from_then_on, resolved};
 
 /// What is supposed.
 #[derive(Debug, Clone)]
@@ -92,13 +92,9 @@ pub struct SlotForecast {
 #[must_use]
 pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, Forecast> {
     let mut world = World::new(suppose, workflows);
-    let late = suppose.to.checked_add(suppose.settle).unwrap_or(Timestamp::MAX);
     let all = workflows.iter().map(|workflow| Arc::new(enabled(from_then_on(workflow, suppose.from)))).collect();
     let deployed = first_deployment(workflows);
-    // What fires at the start itself is of the range.
-    let before = suppose.from - SignedDuration::from_millis(1);
-    let first = vec![Input::Definitions { provenance: Provenance::File, all, deployed }];
-    if let Err(breach) = world.live_through(before, first).and_then(|()| world.play(late)) {
+    if let Err(breach) = world.play(vec![Input::Definitions { provenance: Provenance::File, all, deployed }]) {
         // What was played so far is told; it is not the whole of it for anybody.
         for forecast in world.forecasts.values_mut() {
             forecast.problem.get_or_insert_with(|| format!("the dry run broke off: {breach}"));
@@ -109,6 +105,7 @@ pub fn dry_run(suppose: &DryRun, workflows: &[Arc<Workflow>]) -> BTreeMap<Workfl
 
 struct World<'a> {
     suppose: &'a DryRun,
+    now: Timestamp,
     core: Core,
     past: Past,
     /// Runs that go on, by the moment of their end.
@@ -137,6 +134,8 @@ impl<'a> World<'a> {
         };
         let mut world = World {
             suppose,
+            // What fires at the start itself is of the range.
+            now: suppose.from - SignedDuration::from_millis(1),
             core: Core::new(config),
             past: Past::of(workflows, suppose.from),
             runs: BinaryHeap::new(),
@@ -154,22 +153,12 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Lives on until nothing more happens, or a moment.
-    fn play(&mut self, late: Timestamp) -> Result<(), Breach> {
-        self.live_through(self.suppose.from, Vec::new())?;
-        while let Some(next) = self.next_moment() {
-            if next > late || (next > self.suppose.to && self.unfinished == 0) {
-                break;
-            }
-            let ended = self.ended_by(next);
-            self.live_through(next, ended)?;
-        }
-        Ok(())
-    }
-
-    fn next_moment(&self) -> Option<Timestamp> {
-        let run = self.runs.peek().map(|Reverse((at, _))| *at);
-        self.core.next_wake().into_iter().chain(run).min()
+    /// Lives through what happens first, and on until nothing more does, or until it is late.
+    fn play(&mut self, first: Vec<Input>) -> Result<(), Breach> {
+        live_through(self, first)?;
+        self.now = self.suppose.from;
+        live_through(self, Vec::new())?;
+        drive(self)
     }
 
     fn ended_by(&mut self, now: Timestamp) -> Vec<Input> {
@@ -180,6 +169,28 @@ impl<'a> World<'a> {
             }
         }
         inputs
+    }
+
+    fn carry_out(&mut self, now: Timestamp, command: Command) -> Vec<Input> {
+        match command {
+            Command::Probe(probe) => {
+                let verdict = if self.is_there(&probe) { Verdict::Yes } else { Verdict::No };
+                let answer = ProbeAnswer { verdict, detail: String::new(), at: now };
+                vec![Input::ProbeAnswered { probe, answer }]
+            }
+            Command::StartRun { run, .. } => {
+                let started = Report::Started { external_id: String::new() };
+                let start = Input::RunReported { run: run.clone(), report: started };
+                match now.checked_add(self.suppose.run_time) {
+                    Ok(end) if end > now => {
+                        self.runs.push(Reverse((end, run)));
+                        vec![start]
+                    }
+                    _ => vec![start, ended(run, Outcome::Succeeded)],
+                }
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn is_there(&self, probe: &Probe) -> bool {
@@ -265,8 +276,28 @@ impl kelos_core::Past for Played<'_> {
     }
 }
 
-impl Stage for World<'_> {
+impl Surroundings for World<'_> {
     type Trouble = Breach;
+
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The clock goes to the next moment at which anything happens.
+    fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, Breach> {
+        let late = self.suppose.to.checked_add(self.suppose.settle).unwrap_or(Timestamp::MAX);
+        let run = self.runs.peek().map(|Reverse((at, _))| *at);
+        let Some(next) = due.into_iter().chain(run).min() else { return Ok(None) };
+        if next > late || (next > self.suppose.to && self.unfinished == 0) {
+            return Ok(None);
+        }
+        self.now = next;
+        Ok(Some(self.ended_by(next)))
+    }
 
     fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Breach> {
         let mut commands = Vec::new();
@@ -283,26 +314,8 @@ impl Stage for World<'_> {
         Ok(commands)
     }
 
-    fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Breach> {
-        Ok(match command {
-            Command::Probe(probe) => {
-                let verdict = if self.is_there(&probe) { Verdict::Yes } else { Verdict::No };
-                let answer = ProbeAnswer { verdict, detail: String::new(), at: now };
-                vec![Input::ProbeAnswered { probe, answer }]
-            }
-            Command::StartRun { run, .. } => {
-                let started = Report::Started { external_id: String::new() };
-                let start = Input::RunReported { run: run.clone(), report: started };
-                match now.checked_add(self.suppose.run_time) {
-                    Ok(end) if end > now => {
-                        self.runs.push(Reverse((end, run)));
-                        vec![start]
-                    }
-                    _ => vec![start, ended(run, Outcome::Succeeded)],
-                }
-            }
-            _ => Vec::new(),
-        })
+    fn perform(&mut self, now: Timestamp, commands: Vec<Command>) -> Result<Vec<Input>, Breach> {
+        Ok(commands.into_iter().flat_map(|command| self.carry_out(now, command)).collect())
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::{Remedy, TurnError, Turns};
-use kelos_core::{Ask, Command, DEPLOYMENTS, Input, Resume, SetRegister, WORKER};
+use kelos_core::{
+    Ask, Command, Core, DEPLOYMENTS, Input, Resume, SetRegister, Surroundings, WORKER, drive, live_through,
+};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
@@ -56,6 +58,8 @@ pub struct Drive {
     count: u64,
     /// The true time.
     now: Timestamp,
+    /// Until when turns are taken.
+    until: Timestamp,
     /// What the scheduler's clock is off by.
     skew: SignedDuration,
     next_definitions: usize,
@@ -131,6 +135,7 @@ impl Drive {
             agenda: BTreeMap::new(),
             count: 0,
             now,
+            until: now,
             skew: SignedDuration::ZERO,
             next_definitions: 0,
             faults: per_mille,
@@ -138,7 +143,7 @@ impl Drive {
             planted,
             figures: Figures::default(),
         };
-        drive.perform(commands);
+        drive.send(commands);
         drive.plan_faults();
         Ok(drive)
     }
@@ -179,44 +184,43 @@ impl Drive {
 
     /// Takes turns until a moment.
     fn until(&mut self, end: Timestamp) -> Result<(), String> {
-        while let Some(next) = self.next_moment().filter(|next| *next <= end) {
-            self.turns_at_once = if next > self.now { 0 } else { self.turns_at_once + 1 };
-            if self.turns_at_once > 10_000 {
-                return Err(format!("it takes turns without end at {}", self.now));
-            }
-            self.now = self.now.max(next);
-            let mut inputs = Vec::new();
-            while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                match entry.remove() {
-                    Action::Input(Input::Asked { token, by, ask }) => {
-                        let ask = resolved(ask, |id| self.slots_of(id));
-                        inputs.push(Input::Asked { token, by, ask });
-                    }
-                    Action::Input(input) => inputs.push(input),
-                    Action::Look(probe) => {
-                        let answer = self.world.answer(&probe, self.now);
-                        inputs.push(Input::ProbeAnswered { probe, answer });
-                    }
-                    Action::Relate(relation) => inputs.push(self.related(relation)),
-                    Action::Work(deed) => inputs.extend(self.work(deed)?),
-                    Action::Crash => {
-                        self.stay_down();
-                        self.recover()?;
-                    }
-                    Action::Shift => self.shift()?,
-                    Action::Overtake => self.overtaken()?,
-                    Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
-                }
-            }
-            // A new leader has the definitions before anything but the first reports of executors.
-            let is_report = |input: &Input| matches!(input, Input::RunReported { .. });
-            let (mut first, rest): (Vec<Input>, Vec<Input>) = inputs.into_iter().partition(is_report);
-            first.extend(self.definitions_due());
-            first.extend(rest);
-            self.turn(first)?;
-        }
+        self.until = end;
+        drive(self)?;
         self.now = end;
         Ok(())
+    }
+
+    /// What happens by now.
+    fn happens(&mut self) -> Result<Vec<Input>, String> {
+        let mut inputs = Vec::new();
+        while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            match entry.remove() {
+                Action::Input(Input::Asked { token, by, ask }) => {
+                    let ask = resolved(ask, |id| self.slots_of(id));
+                    inputs.push(Input::Asked { token, by, ask });
+                }
+                Action::Input(input) => inputs.push(input),
+                Action::Look(probe) => {
+                    let answer = self.world.answer(&probe, self.now);
+                    inputs.push(Input::ProbeAnswered { probe, answer });
+                }
+                Action::Relate(relation) => inputs.push(self.related(relation)),
+                Action::Work(deed) => inputs.extend(self.work(deed)?),
+                Action::Crash => {
+                    self.stay_down();
+                    self.recover()?;
+                }
+                Action::Shift => self.shift()?,
+                Action::Overtake => self.overtaken()?,
+                Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
+            }
+        }
+        // A new leader has the definitions before anything but the first reports of executors.
+        let is_report = |input: &Input| matches!(input, Input::RunReported { .. });
+        let (mut first, rest): (Vec<Input>, Vec<Input>) = inputs.into_iter().partition(is_report);
+        first.extend(self.definitions_due());
+        first.extend(rest);
+        Ok(first)
     }
 
     /// The slots of a workflow, as they are stored.
@@ -258,14 +262,12 @@ impl Drive {
         }
     }
 
-    fn next_moment(&self) -> Option<Timestamp> {
-        if self.turns.core().is_due(self.clock()) {
-            return Some(self.now);
-        }
+    /// The true time at which anything happens next, where the scheduler has something to do at a moment of its clock.
+    fn next_moment(&self, due: Option<Timestamp>) -> Option<Timestamp> {
         let agenda = self.agenda.first_key_value().map(|((at, _), _)| *at);
-        let wake = self.turns.core().next_wake().map(|at| at - self.skew);
+        let due = due.map(|at| if at <= self.clock() { self.now } else { at - self.skew });
         let definitions = self.workload.definitions.get(self.next_definitions).map(|(at, _)| *at);
-        [agenda, wake, definitions].into_iter().flatten().min()
+        [agenda, due, definitions].into_iter().flatten().min()
     }
 
     /// What the scheduler takes for the time.
@@ -285,44 +287,6 @@ impl Drive {
             all: all.clone(),
             deployed: self.workload.deployed(*at, digest),
         })
-    }
-
-    fn turn(&mut self, mut inputs: Vec<Input>) -> Result<(), String> {
-        inputs.push(Input::Woke { only: None, look_again: false });
-        self.figures.turns += 1;
-        let clock = self.clock();
-        self.fleet.hear(&inputs);
-        self.watch.hear(&inputs);
-        let turn = self.turns.turn(&mut self.store, clock, inputs);
-        // A tick that may look at few slots leaves some for the next, which is due at once. Where a turn failed whoever leads next has
-        // what was left.
-        let is_left = turn.is_err() || self.turns.core().is_due(clock);
-        let has_more = self.workload.config.at_once < 1000 && is_left;
-        self.watch.after_turn(has_more)?;
-        self.events.after_turn()?;
-        match turn {
-            Ok(acted) => {
-                self.figures.events += acted.events as u64;
-                for broken in &acted.broken {
-                    if self.planted.as_ref() != Some(&broken.breach.workflow) {
-                        return Err(format!("{} breaks an invariant: {}", broken.input, broken.breach));
-                    }
-                    self.figures.frozen += u64::from(broken.remedy == Remedy::Frozen);
-                    self.figures.set_aside += u64::from(broken.remedy == Remedy::SetAside);
-                }
-                self.fleet.committed();
-                self.fleet.judge(&self.workload, &acted.commands)?;
-                // A crash between the commit and the commands loses any tail of them.
-                if self.store.per_mille > 0 && self.rng.below(1000) < 10 {
-                    let kept = usize::try_from(self.rng.below(acted.commands.len() as u64 + 1)).unwrap_or(0);
-                    self.perform_judged(acted.commands.into_iter().take(kept).collect())?;
-                    return self.recover();
-                }
-                self.perform_judged(acted.commands)
-            }
-            Err(TurnError::Store(StoreError::Medium { .. })) => self.recover(),
-            Err(other) => Err(format!("failed to {other}")),
-        }
     }
 
     /// Half of the crashes are noticed late: hours go by in which nobody schedules.
@@ -353,7 +317,7 @@ impl Drive {
         self.turns = turns;
         self.next_definitions = self.next_definitions.saturating_sub(1);
         self.fleet.judge(&self.workload, &commands)?;
-        self.perform(commands);
+        self.send(commands);
         Ok(())
     }
 
@@ -361,7 +325,7 @@ impl Drive {
     fn shift(&mut self) -> Result<(), String> {
         if self.rng.percent(80) {
             let inputs = self.fleet.dismiss();
-            self.turn(inputs)?;
+            live_through(self, inputs)?;
         }
         self.recover()
     }
@@ -406,11 +370,11 @@ impl Drive {
     /// Only a start can make two runs of one, or one too many.
     fn perform_judged(&mut self, commands: Vec<Command>) -> Result<(), String> {
         let starts = commands.iter().any(|command| matches!(command, Command::StartRun { .. }));
-        self.perform(commands);
+        self.send(commands);
         if starts { judge::after_start(&self.workload, &self.world, self.now) } else { Ok(()) }
     }
 
-    fn perform(&mut self, commands: Vec<Command>) {
+    fn send(&mut self, commands: Vec<Command>) {
         for command in commands {
             self.events.replied(&command);
             match command {
@@ -487,6 +451,70 @@ impl Drive {
             let late = if faulty { self.rng.between(0, 2000) } else { 1 };
             self.after(after + late, Action::Input(input.clone()));
         }
+    }
+}
+
+impl Surroundings for Drive {
+    type Trouble = String;
+
+    fn core(&self) -> &Core {
+        self.turns.core()
+    }
+
+    /// What the scheduler takes for the time.
+    fn now(&self) -> Timestamp {
+        self.clock()
+    }
+
+    fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, String> {
+        let Some(next) = self.next_moment(due).filter(|next| *next <= self.until) else { return Ok(None) };
+        self.turns_at_once = if next > self.now { 0 } else { self.turns_at_once + 1 };
+        if self.turns_at_once > 10_000 {
+            return Err(format!("it takes turns without end at {}", self.now));
+        }
+        self.now = self.now.max(next);
+        self.happens().map(Some)
+    }
+
+    fn turn(&mut self, clock: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, String> {
+        self.figures.turns += 1;
+        self.fleet.hear(&inputs);
+        self.watch.hear(&inputs);
+        let turn = self.turns.turn(&mut self.store, clock, inputs);
+        // A tick that may look at few slots leaves some for the next, which is due at once. Where a turn failed whoever leads next has
+        // what was left.
+        let is_left = turn.is_err() || self.turns.core().is_due(clock);
+        let has_more = self.workload.config.at_once < 1000 && is_left;
+        self.watch.after_turn(has_more)?;
+        self.events.after_turn()?;
+        match turn {
+            Ok(acted) => {
+                self.figures.events += acted.events as u64;
+                for broken in &acted.broken {
+                    if self.planted.as_ref() != Some(&broken.breach.workflow) {
+                        return Err(format!("{} breaks an invariant: {}", broken.input, broken.breach));
+                    }
+                    self.figures.frozen += u64::from(broken.remedy == Remedy::Frozen);
+                    self.figures.set_aside += u64::from(broken.remedy == Remedy::SetAside);
+                }
+                self.fleet.committed();
+                self.fleet.judge(&self.workload, &acted.commands)?;
+                // A crash between the commit and the commands loses any tail of them.
+                if self.store.per_mille > 0 && self.rng.below(1000) < 10 {
+                    let kept = usize::try_from(self.rng.below(acted.commands.len() as u64 + 1)).unwrap_or(0);
+                    self.perform_judged(acted.commands.into_iter().take(kept).collect())?;
+                    return self.recover().map(|()| Vec::new());
+                }
+                Ok(acted.commands)
+            }
+            Err(TurnError::Store(StoreError::Medium { .. })) => self.recover().map(|()| Vec::new()),
+            Err(other) => Err(format!("failed to {other}")),
+        }
+    }
+
+    /// All that comes of it comes later.
+    fn perform(&mut self, _: Timestamp, commands: Vec<Command>) -> Result<Vec<Input>, String> {
+        self.perform_judged(commands).map(|()| Vec::new())
     }
 }
 

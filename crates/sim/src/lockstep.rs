@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
-use kelos_core::{Ask, ChangeSchedule, Command, CreateSchedules, Input};
+use kelos_core::{Ask, ChangeSchedule, Command, Core, CreateSchedules, Input, Surroundings, drive, live_through};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Keys, Provenance};
 use kelos_model::{Actor, Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
@@ -36,6 +36,12 @@ struct Pair {
     files: Vec<Arc<Workflow>>,
     /// What happened that the core is yet to be told, all in one turn.
     untold: Vec<Input>,
+    /// Whether the core is to act on what it is told.
+    is_ticking: bool,
+    /// Whether it is to look at everything again in its next tick.
+    looks_again: bool,
+    /// What it started.
+    started: Vec<RunId>,
 }
 
 /// Runs a seed in lockstep. Gives how many slot states were compared.
@@ -178,7 +184,23 @@ impl Pair {
         }
         let (rng, now) = (Rng::new(seed ^ 0xD0E5), workload.start);
         let (digests, files, untold) = Default::default();
-        Ok(Pair { turns, disk, store, rng, spec, world, now, going, digests, files, untold })
+        let (is_ticking, looks_again, started) = (false, false, Vec::new());
+        Ok(Pair {
+            turns,
+            disk,
+            store,
+            rng,
+            spec,
+            world,
+            now,
+            going,
+            digests,
+            files,
+            untold,
+            is_ticking,
+            looks_again,
+            started,
+        })
     }
 
     /// What happens between two steps: it is recorded, and nothing follows from it yet.
@@ -279,7 +301,7 @@ impl Pair {
 
     fn flush(&mut self) -> Result<(), String> {
         let inputs = std::mem::take(&mut self.untold);
-        self.feed(inputs).map(drop)
+        self.feed(inputs, false).map(drop)
     }
 
     fn ask(&mut self, ask: Ask, is_late: bool) -> Result<(), String> {
@@ -309,13 +331,11 @@ impl Pair {
     /// Steps both at a moment until nothing more can happen at it.
     fn step(&mut self, now: Timestamp) -> Result<(), String> {
         self.now = now;
-        let mut look_again = true;
+        self.looks_again = true;
         loop {
             let mut from_spec = self.spec.step(now, &self.world);
-            let mut inputs = std::mem::take(&mut self.untold);
-            inputs.push(Input::Woke { only: None, look_again });
-            let mut from_core = self.feed(inputs)?;
-            look_again = false;
+            let inputs = std::mem::take(&mut self.untold);
+            let mut from_core = self.feed(inputs, true)?;
             from_spec.sort();
             from_core.sort();
             if from_spec != from_core {
@@ -338,42 +358,11 @@ impl Pair {
     }
 
     /// Feeds inputs to the core and answers its probes and starts at once. Gives the runs it started.
-    fn feed(&mut self, inputs: Vec<Input>) -> Result<Vec<RunId>, String> {
-        let ticking = inputs.iter().any(|input| matches!(input, Input::Woke { .. }));
-        let mut started = Vec::new();
-        let mut inputs = inputs;
-        while !inputs.is_empty() {
-            let acted = self.turns.turn(&mut self.store, self.now, inputs).map_err(|error| error.to_string())?;
-            if let Some(broken) = acted.broken.first() {
-                return Err(broken.breach.to_string());
-            }
-            inputs = Vec::new();
-            for command in acted.commands {
-                match command {
-                    Command::Probe(probe) => {
-                        let answer = self.world.answer(&probe, self.now);
-                        inputs.push(Input::ProbeAnswered { probe, answer });
-                    }
-                    Command::Relate(relation) => {
-                        let answer = Ok(self.spec.apps.related(&relation));
-                        inputs.push(Input::Related { relation, answer });
-                    }
-                    Command::StartRun { run, .. } => {
-                        let external_id = format!("x-{run}");
-                        inputs.push(Input::RunReported { run: run.clone(), report: Report::Started { external_id } });
-                        started.push(run);
-                    }
-                    Command::CancelRun { run, .. } => {
-                        inputs.push(Input::RunReported { run, report: Report::Ended { outcome: Outcome::Killed } });
-                    }
-                    _ => {}
-                }
-            }
-            if ticking && (!inputs.is_empty() || self.turns.core().is_due(self.now)) {
-                inputs.push(Input::Woke { only: None, look_again: false });
-            }
-        }
-        Ok(started)
+    fn feed(&mut self, inputs: Vec<Input>, is_ticking: bool) -> Result<Vec<RunId>, String> {
+        self.is_ticking = is_ticking;
+        live_through(self, inputs)?;
+        drive(self)?;
+        Ok(std::mem::take(&mut self.started))
     }
 
     fn compare(&self) -> Result<u64, String> {
@@ -403,6 +392,63 @@ impl Pair {
             return Err(format!("at {} the core has {extra}, the full scan has not", self.now));
         }
         Ok(core.len() as u64)
+    }
+}
+
+impl Surroundings for Pair {
+    type Trouble = String;
+
+    fn core(&self) -> &Core {
+        self.turns.core()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Time stands still until both are compared.
+    fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, String> {
+        let is_left = self.is_ticking && due.is_some_and(|due| due <= self.now);
+        Ok(is_left.then(Vec::new))
+    }
+
+    fn tick(&mut self) -> Vec<Input> {
+        let again = Input::Woke { only: None, look_again: std::mem::take(&mut self.looks_again) };
+        self.is_ticking.then_some(again).into_iter().collect()
+    }
+
+    fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, String> {
+        let acted = self.turns.turn(&mut self.store, now, inputs).map_err(|error| error.to_string())?;
+        match acted.broken.first() {
+            Some(broken) => Err(broken.breach.to_string()),
+            None => Ok(acted.commands),
+        }
+    }
+
+    fn perform(&mut self, now: Timestamp, commands: Vec<Command>) -> Result<Vec<Input>, String> {
+        let mut inputs = Vec::new();
+        for command in commands {
+            match command {
+                Command::Probe(probe) => {
+                    let answer = self.world.answer(&probe, now);
+                    inputs.push(Input::ProbeAnswered { probe, answer });
+                }
+                Command::Relate(relation) => {
+                    let answer = Ok(self.spec.apps.related(&relation));
+                    inputs.push(Input::Related { relation, answer });
+                }
+                Command::StartRun { run, .. } => {
+                    let external_id = format!("x-{run}");
+                    inputs.push(Input::RunReported { run: run.clone(), report: Report::Started { external_id } });
+                    self.started.push(run);
+                }
+                Command::CancelRun { run, .. } => {
+                    inputs.push(Input::RunReported { run, report: Report::Ended { outcome: Outcome::Killed } });
+                }
+                Command::CheckRun { .. } | Command::Reply { .. } => {}
+            }
+        }
+        Ok(inputs)
     }
 }
 

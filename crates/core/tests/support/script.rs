@@ -69,7 +69,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         }
         "step" => {
             let only = words.workflows()?;
-            world.turn(vec![Input::Woke { only, look_again: true }])
+            world.step(Vec::new(), only, true)
         }
         "define" => define(world, &mut words)?,
         "create" => {

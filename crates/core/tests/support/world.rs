@@ -5,7 +5,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Ask, Command, Config, Core, Deployment, Input, Past, Restored, Step, TakenName};
+use kelos_core::{
+    Ask, Command, Config, Core, Deployment, Input, Only, Past, Restored, Step, Surroundings, TakenName, live_through,
+};
 use kelos_model::event::Event;
 use kelos_model::jobs::Relation;
 use kelos_model::ranges::Range;
@@ -28,6 +30,15 @@ pub(crate) struct Disk {
     facts: BTreeMap<FactKey, u64>,
     /// What was read of it in the turn that is going on.
     reads: Vec<Recall>,
+}
+
+/// What a script's step is, and has led to.
+#[derive(Default)]
+struct Stepped {
+    only: Only,
+    look_again: bool,
+    turns: usize,
+    lines: Vec<String>,
 }
 
 /// A scheduler and what it lives in.
@@ -53,6 +64,7 @@ pub(crate) struct World {
     pub(crate) ticks: bool,
     /// The day whose times are written without their date.
     pub(crate) day: Option<Timestamp>,
+    stepped: Stepped,
 }
 
 impl World {
@@ -72,29 +84,20 @@ impl World {
             prompt: true,
             ticks: true,
             day: None,
+            stepped: Stepped::default(),
         }
     }
 
     /// Takes a turn as the engine does: the input, then a tick; then whatever the executors say at once.
     pub(crate) fn turn(&mut self, inputs: Vec<Input>) -> Vec<String> {
-        let mut lines = Vec::new();
-        let mut inputs = inputs;
-        let only = inputs
-            .iter()
-            .find_map(|input| if let Input::Woke { only, .. } = input { Some(only.clone()) } else { None });
-        for _ in 0..20 {
-            let ticks = inputs.iter().any(|input| matches!(input, Input::Woke { .. }));
-            if !ticks {
-                inputs.push(Input::Woke { only: only.clone().flatten(), look_again: false });
-            }
-            let acted = self.commit(inputs);
-            lines.extend(self.tell(&acted));
-            inputs = self.started(&acted.commands);
-            if inputs.is_empty() {
-                return lines;
-            }
-        }
-        panic!("the executors are asked without end: {lines:#?}");
+        self.step(inputs, None, false)
+    }
+
+    /// The same with a tick that is for some workflows alone, or looks again at everything.
+    pub(crate) fn step(&mut self, inputs: Vec<Input>, only: Only, look_again: bool) -> Vec<String> {
+        self.stepped = Stepped { only, look_again, ..Stepped::default() };
+        let Ok(()) = live_through(self, inputs);
+        std::mem::take(&mut self.stepped.lines)
     }
 
     /// What executors say at once.
@@ -205,6 +208,41 @@ impl World {
         let (core, commands) = Core::restore(self.config.clone(), restored, self.now);
         self.core = core;
         self.tell(&Step { events: Vec::new(), commands })
+    }
+}
+
+impl Surroundings for World {
+    type Trouble = Infallible;
+
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Nothing happens but what a script says.
+    fn wait(&mut self, _: Option<Timestamp>) -> Result<Option<Vec<Input>>, Infallible> {
+        Ok(None)
+    }
+
+    fn tick(&mut self) -> Vec<Input> {
+        let look_again = std::mem::take(&mut self.stepped.look_again);
+        vec![Input::Woke { only: self.stepped.only.clone(), look_again }]
+    }
+
+    fn turn(&mut self, _: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Infallible> {
+        self.stepped.turns += 1;
+        let acted = self.commit(inputs);
+        let lines = self.tell(&acted);
+        self.stepped.lines.extend(lines);
+        assert!(self.stepped.turns <= 20, "the executors are asked without end: {:#?}", self.stepped.lines);
+        Ok(acted.commands)
+    }
+
+    fn perform(&mut self, _: Timestamp, commands: Vec<Command>) -> Result<Vec<Input>, Infallible> {
+        Ok(self.started(&commands))
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-use kelos_core::{Command, Config, Input, Reply, TakenName};
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::{Command, Config, Core, Input, Reply, Surroundings, TakenName, drive, live_through};
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Outcome, Probe, RunId, Workflow};
@@ -74,6 +74,86 @@ struct Batch {
     defined: BTreeSet<Provenance>,
     /// Whether anything has come that should not wait, which is all but reports of starts.
     is_urgent: bool,
+}
+
+/// A time of leading, from the restored state to the loss of the lease.
+struct Reign<'a> {
+    leader: &'a mut Leader,
+    turns: Turns,
+    lease: Lease,
+    /// What the turn that is taken came with; who waits for its end hears of it before the next.
+    batch: Batch,
+    renew_at: Instant,
+    verify_at: Instant,
+}
+
+impl Reign<'_> {
+    /// What is due beside turns.
+    fn keep_up(&mut self) -> Result<(), StoreError> {
+        if Instant::now() >= self.renew_at {
+            self.leader.renew(self.lease)?;
+            self.renew_at = Instant::now() + self.leader.parts.lease / 3;
+        }
+        if Instant::now() >= self.verify_at {
+            self.leader.verify();
+            self.verify_at = Instant::now() + VERIFY_EVERY;
+        }
+        Ok(())
+    }
+}
+
+impl Surroundings for Reign<'_> {
+    type Trouble = TurnError;
+
+    fn core(&self) -> &Core {
+        self.turns.core()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.leader.now()
+    }
+
+    fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, TurnError> {
+        for barrier in self.batch.barriers.drain(..) {
+            let _ = barrier.send(());
+        }
+        if self.batch.stop.is_some() {
+            return Ok(None);
+        }
+        self.keep_up()?;
+        self.batch = self.leader.collect(due, self.renew_at);
+        let mut happened = std::mem::take(&mut self.batch.inputs);
+        if !self.batch.defined.is_empty() {
+            let is_new = |provenance| self.batch.defined.contains(&provenance);
+            happened.splice(0..0, self.leader.definitions(&mut self.turns, is_new)?);
+        }
+        Ok(Some(happened))
+    }
+
+    /// The tick that the pace asks for.
+    fn tick(&mut self) -> Vec<Input> {
+        let by_itself =
+            (self.leader.parts.pace == Pace::ByItself).then_some(Input::Woke { only: None, look_again: false });
+        // Someone may step an engine that schedules by itself, too: look at everything now.
+        by_itself.into_iter().chain(self.leader.stepping.tick()).collect()
+    }
+
+    fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, TurnError> {
+        let acted = self.turns.turn(&mut *self.leader.parts.store, now, inputs)?;
+        acted.broken.iter().for_each(say_broken);
+        self.leader.show_taken(self.turns.core().taken_names());
+        if acted.events > 0 {
+            self.leader.tell_of_commit();
+        }
+        Ok(acted.commands)
+    }
+
+    /// All that comes of it comes by messages.
+    fn perform(&mut self, _: Timestamp, commands: Vec<Command>) -> Result<Vec<Input>, TurnError> {
+        self.leader.perform(commands);
+        self.leader.stepping.finish_if_quiet();
+        Ok(Vec::new())
+    }
 }
 
 impl Leader {
@@ -231,38 +311,20 @@ impl Leader {
 
     fn take_turns(&mut self, lease: Lease) -> Result<Option<oneshot::Sender<()>>, TurnError> {
         let now = self.now();
-        let (mut turns, commands) = Turns::restore(self.config(), &mut *self.parts.store, lease, now)?;
+        let (turns, commands) = Turns::restore(self.config(), &mut *self.parts.store, lease, now)?;
         // That may have taken its time.
         self.renew(lease)?;
         tracing::info!(epoch = lease.epoch, slots = turns.core().live_slots(), "leading");
         self.perform(commands);
-        let first = self.definitions(&mut turns, |_| true)?;
-        self.take_turn(&mut turns, first)?;
-        self.show(Status::Leading { epoch: lease.epoch });
-        let mut renew_at = Instant::now() + self.parts.lease / 3;
-        let mut verify_at = Instant::now();
-        loop {
-            if Instant::now() >= verify_at {
-                self.verify();
-                verify_at = Instant::now() + VERIFY_EVERY;
-            }
-            let mut batch = self.collect(&turns, renew_at);
-            if !batch.defined.is_empty() {
-                let defined = self.definitions(&mut turns, |provenance| batch.defined.contains(&provenance))?;
-                batch.inputs.splice(0..0, defined);
-            }
-            self.take_turn(&mut turns, batch.inputs)?;
-            for barrier in batch.barriers {
-                let _ = barrier.send(());
-            }
-            if let Some(done) = batch.stop {
-                return Ok(Some(done));
-            }
-            if Instant::now() >= renew_at {
-                self.renew(lease)?;
-                renew_at = Instant::now() + self.parts.lease / 3;
-            }
-        }
+        let renew_at = Instant::now() + self.parts.lease / 3;
+        let mut reign =
+            Reign { leader: self, turns, lease, batch: Batch::default(), renew_at, verify_at: Instant::now() };
+        let first = reign.leader.definitions(&mut reign.turns, |_| true)?;
+        live_through(&mut reign, first)?;
+        reign.leader.show(Status::Leading { epoch: lease.epoch });
+        reign.renew_at = Instant::now() + reign.leader.parts.lease / 3;
+        drive(&mut reign)?;
+        Ok(reign.batch.stop)
     }
 
     /// The tunables; a step by hand is about everything, however many turns it takes.
@@ -294,9 +356,9 @@ impl Leader {
     }
 
     /// Waits for the first message or moment, and drains what else has come.
-    fn collect(&mut self, turns: &Turns, renew_at: Instant) -> Batch {
+    fn collect(&mut self, due: Option<Timestamp>, renew_at: Instant) -> Batch {
         let mut batch = Batch::default();
-        let until = renew_at.min(Instant::now() + self.wait(turns));
+        let until = renew_at.min(Instant::now() + self.patience(due));
         match self.receive.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(message) => self.take(message, &mut batch),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return batch,
@@ -316,20 +378,18 @@ impl Leader {
     }
 
     /// How long nothing is to be done if nobody says anything.
-    fn wait(&self, turns: &Turns) -> Duration {
+    fn patience(&self, due: Option<Timestamp>) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
         if self.stepping.is_waiting() {
             return Duration::ZERO;
         }
-        if self.parts.pace == Pace::Stepped {
-            return LONG;
+        match (self.parts.pace, due) {
+            (Pace::ByItself, Some(due)) => {
+                let wait = due.duration_since((self.parts.clock)()).max(SignedDuration::ZERO);
+                Duration::try_from(wait).map_or(LONG, |wait| wait.min(LONG))
+            }
+            _ => LONG,
         }
-        let now = (self.parts.clock)();
-        if turns.core().is_due(now) {
-            return Duration::ZERO;
-        }
-        let until = turns.core().next_wake().map(|at| at.duration_since(now));
-        until.and_then(|wait| Duration::try_from(wait).ok()).map_or(LONG, |wait| wait.min(LONG))
     }
 
     fn take(&mut self, message: Message, batch: &mut Batch) {
@@ -353,31 +413,6 @@ impl Leader {
             Message::Barrier(done) => batch.barriers.push(done),
             Message::Stop(done) => batch.stop = Some(done),
         }
-    }
-
-    /// Takes one turn for all inputs, with the tick that the pace asks for, and performs its commands.
-    fn take_turn(&mut self, turns: &mut Turns, mut inputs: Vec<Input>) -> Result<(), TurnError> {
-        match self.parts.pace {
-            Pace::ByItself => {
-                inputs.push(Input::Woke { only: None, look_again: false });
-                // Someone may step an engine that schedules by itself, too: look at everything now.
-                inputs.extend(self.stepping.tick());
-            }
-            Pace::Stepped => inputs.extend(self.stepping.tick()),
-        }
-        if inputs.is_empty() {
-            return Ok(());
-        }
-        let now = self.now();
-        let acted = turns.turn(&mut *self.parts.store, now, inputs)?;
-        acted.broken.iter().for_each(say_broken);
-        self.show_taken(turns.core().taken_names());
-        self.perform(acted.commands);
-        if acted.events > 0 {
-            self.tell_of_commit();
-        }
-        self.stepping.finish_if_quiet();
-        Ok(())
     }
 
     /// Shows which definitions are left out, and tells the log of those that are so from now on.

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Config, Input, SetRegister};
+use kelos_core::{Config, Input, SetRegister, Surroundings as _};
 use kelos_model::{Actor, Trigger, Workflow, WorkflowId};
 use kelos_script::{
     Before, Folders, Host, Limits, Loaded, NoRegisters, Problem, Registers, Sandbox, Scripts, TestCase, TestExecutors,
@@ -36,7 +36,7 @@ use outside::{Agenda, Outside, SharedFiles, VirtualClock, lock};
 use past::PastStore;
 use real::RealRuns;
 use report::Trouble;
-use stage::{Past, Stage, enabled, from_then_on, resolved};
+use stage::{Past, enabled, from_then_on, resolved};
 
 use crate::turn::Turns;
 
@@ -121,7 +121,7 @@ impl Play<'_> {
         self.supply(&mut outside, &workflows)?;
         outside.store.past = (plan.before == Before::Succeeded).then(|| Past::of(&workflows, plan.from));
         let staged = workflows.iter().map(|workflow| self.staged(workflow)).collect();
-        outside.play(self.end(), staged)?;
+        outside.play(staged)?;
         let warnings = loaded.problems.into_iter().chain(self.file.warnings().iter().cloned()).collect();
         expect::judge(self, outside, &workflows, warnings)
     }
@@ -148,6 +148,7 @@ impl Play<'_> {
             file: self.file,
             functions: Arc::new(crate::job::NoFunctions),
             clock: clock.clone(),
+            end: self.end(),
             files: files.clone(),
             store,
             turns,

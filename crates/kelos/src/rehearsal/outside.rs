@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
-    Ask, BackfillRequest, Command, Input, Inspect, Inspection, Kill, Pause, Reply, Request, Rerun, Resume, SetRegister,
+    Ask, BackfillRequest, Command, Core, Input, Inspect, Inspection, Kill, Pause, Reply, Request, Rerun, Resume,
+    SetRegister, Surroundings, drive, live_through,
 };
 use kelos_model::ranges::Range;
 use kelos_model::run::Report;
@@ -23,7 +24,7 @@ use super::disk;
 use super::files::{Answered, Files, Place};
 use super::past::PastStore;
 use super::real::RealRuns;
-use super::stage::{Stage, ended, first_deployment};
+use super::stage::{ended, first_deployment};
 use super::{Mismatch, Trouble};
 use crate::executor::{self, Start};
 use crate::job::{self, Functions};
@@ -137,6 +138,8 @@ pub(super) struct Outside<'a> {
     pub(super) file: &'a TestFile,
     pub(super) functions: Arc<dyn Functions>,
     pub(super) clock: VirtualClock,
+    /// The moment at which the clock stops.
+    pub(super) end: Timestamp,
     pub(super) files: SharedFiles,
     pub(super) store: PastStore,
     pub(super) turns: Turns,
@@ -160,8 +163,24 @@ pub(super) struct LiveRun {
     pub(super) ends_at: Option<Timestamp>,
 }
 
-impl Stage for Outside<'_> {
+impl Surroundings for Outside<'_> {
     type Trouble = Trouble;
+
+    fn core(&self) -> &Core {
+        self.turns.core()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The clock goes to the next moment at which anything happens.
+    fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, Trouble> {
+        let next = due.into_iter().chain(self.agenda.next_moment()).min();
+        let Some(next) = next.filter(|next| *next <= self.end) else { return Ok(None) };
+        let now = next.max(self.now());
+        self.due(now).map(Some)
+    }
 
     fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Trouble> {
         self.clock.set(now);
@@ -173,7 +192,28 @@ impl Stage for Outside<'_> {
         }
     }
 
-    fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {
+    fn perform(&mut self, now: Timestamp, commands: Vec<Command>) -> Result<Vec<Input>, Trouble> {
+        let mut inputs = Vec::new();
+        for command in commands {
+            inputs.extend(self.carry_out(now, command)?);
+        }
+        Ok(inputs)
+    }
+}
+
+impl Outside<'_> {
+    /// Lives from the start to the end.
+    pub(super) fn play(&mut self, workflows: Vec<Arc<Workflow>>) -> Result<(), Trouble> {
+        let mut inputs = self.due(self.plan.from)?;
+        let deployed = first_deployment(&workflows);
+        inputs.push(Input::Definitions { provenance: Provenance::File, deployed, all: workflows });
+        live_through(self, inputs)?;
+        drive(self)?;
+        self.clock.set(self.end);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Trouble> {
         match command {
             Command::Probe(probe) => Ok(self.ask(probe, now, FIRST_CALL_AGAIN)),
             Command::StartRun { run, workflow, collected, .. } => {
@@ -195,27 +235,6 @@ impl Stage for Outside<'_> {
             Command::CheckRun { .. } => Ok(Vec::new()),
         }
     }
-}
-
-impl Outside<'_> {
-    /// Lives from the start to the end.
-    pub(super) fn play(&mut self, end: Timestamp, workflows: Vec<Arc<Workflow>>) -> Result<(), Trouble> {
-        let mut inputs = self.due(self.plan.from)?;
-        inputs.push(Input::Definitions {
-            provenance: Provenance::File,
-            deployed: first_deployment(&workflows),
-            all: workflows,
-        });
-        let mut now = self.plan.from;
-        self.live_through(now, inputs)?;
-        while let Some(next) = self.next_moment().filter(|next| *next <= end) {
-            now = next.max(now);
-            let inputs = self.due(now)?;
-            self.live_through(now, inputs)?;
-        }
-        self.clock.set(end);
-        Ok(())
-    }
 
     fn count_turn(&mut self, now: Timestamp) -> Result<(), Trouble> {
         self.taken = if self.taken.0 == now { (now, self.taken.1 + 1) } else { (now, 1) };
@@ -225,10 +244,6 @@ impl Outside<'_> {
             return Err(Trouble::Endless { at: now, turns });
         }
         Ok(())
-    }
-
-    fn next_moment(&self) -> Option<Timestamp> {
-        self.turns.core().next_wake().into_iter().chain(self.agenda.next_moment()).min()
     }
 
     /// What happens by itself at a moment.
@@ -425,9 +440,7 @@ impl Outside<'_> {
         let ask = Input::Asked { token: 0, by: Actor::system("test"), ask: Inspect { slot: slot.clone() }.into() };
         let now = self.clock.now();
         let acted = self.turns.turn(&mut self.store, now, [ask]).ok()?;
-        for command in acted.commands {
-            self.perform(now, command).ok()?;
-        }
+        self.perform(now, acted.commands).ok()?;
         self.inspected.take()
     }
 }

@@ -4,38 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Command, Deployment, Input};
+use kelos_core::{Deployment, Input};
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, ScheduleProblem, resolve};
 use kelos_model::workflow::Keys;
 use kelos_model::{Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
-
-/// A scheduler and what surrounds it.
-pub(crate) trait Stage {
-    /// Why a play can't go on.
-    type Trouble;
-
-    /// Takes inputs in one turn, and gives what is to be done after it.
-    fn turn(&mut self, now: Timestamp, inputs: Vec<Input>) -> Result<Vec<Command>, Self::Trouble>;
-
-    /// Does what is to be done; the inputs are what came of it at once.
-    fn perform(&mut self, now: Timestamp, command: Command) -> Result<Vec<Input>, Self::Trouble>;
-
-    /// Lives through a moment: turn after turn, until nothing more happens at it.
-    fn live_through(&mut self, now: Timestamp, mut inputs: Vec<Input>) -> Result<(), Self::Trouble> {
-        loop {
-            inputs.push(Input::Woke { only: None, look_again: false });
-            let commands = self.turn(now, inputs)?;
-            inputs = Vec::new();
-            for command in commands {
-                inputs.extend(self.perform(now, command)?);
-            }
-            if inputs.is_empty() {
-                return Ok(());
-            }
-        }
-    }
-}
 
 /// An event schedule as if somebody had enabled it; anything else as it is.
 pub(crate) fn enabled(mut workflow: Workflow) -> Workflow {
