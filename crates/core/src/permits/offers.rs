@@ -57,6 +57,12 @@ impl Offers {
         self.serves(id) && self.of(id).all(|(_, offer)| offer.free == 0)
     }
 
+    /// The workflows that a worker serves, where it would do no more of their jobs now.
+    pub(crate) fn of_busy(&self, worker: &Arc<str>) -> impl Iterator<Item = &WorkflowId> {
+        let offer = self.by_worker.get(worker).filter(|offer| offer.free == 0);
+        offer.into_iter().flat_map(|offer| &offer.workflows)
+    }
+
     /// How many more jobs of a workflow workers would do, whichever they are.
     pub(crate) fn free_for(&self, id: &WorkflowId) -> u32 {
         self.of(id).filter(|(_, offer)| offer.job.is_none()).fold(0, |sum, (_, offer)| sum.saturating_add(offer.free))

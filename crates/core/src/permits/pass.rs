@@ -1,6 +1,7 @@
 //! One pass over those who wait: everybody who can go is given all that its run needs.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{Invariant, PoolUse, SlotRef, WorkflowId};
@@ -95,6 +96,10 @@ impl<'a> Pass<'a> {
         }
         let mut heads: BTreeSet<(Position, WorkflowId)> = woken.iter().filter_map(|id| self.head(id)).collect();
         while let Some((position, id)) = heads.pop_first() {
+            // The worker that it was to have may have gone to another: then it is not the limit that holds it back.
+            if self.head(&id).is_none() {
+                continue;
+            }
             if !self.permits.has_place() {
                 self.starve(&id);
                 continue;
@@ -200,15 +205,14 @@ impl<'a> Pass<'a> {
     }
 
     fn start_or_starve(&mut self, id: &WorkflowId) {
+        let next = self.permits.queues.get(id).and_then(|queue| self.next(id, queue)).cloned();
+        let Some(next) = next else { return };
         if !self.permits.has_place() {
             return self.starve(id);
         }
-        let next = self.permits.queues.get(id).and_then(|queue| self.next(id, queue)).cloned();
-        if let Some(next) = next {
-            self.give(id, &next);
-            self.line_up(id);
-            self.mark_pools_of(id);
-        }
+        self.give(id, &next);
+        self.line_up(id);
+        self.mark_pools_of(id);
     }
 
     /// When a workflow that is first in all its lines becomes starved: from then on all permits it needs are reserved, so that
@@ -295,7 +299,20 @@ impl<'a> Pass<'a> {
             self.permits.running += 1;
             self.permits.pools.hold(id, &queue.terms.pools, queue.active());
         }
+        let unserved = taker.as_ref().map(|taker| self.in_line_for(&taker.worker)).unwrap_or_default();
         self.grants.push(Grant { slot, taker });
+        // Whoever it would have served leaves the lines of pools, and what they kept there is for those behind.
+        for id in unserved {
+            if self.line_up(&id) {
+                self.mark_pools_of(&id);
+            }
+        }
+    }
+
+    /// The workflows in lines of pools that a worker serves, once it would do no more of their jobs.
+    fn in_line_for(&self, worker: &Arc<str>) -> Vec<WorkflowId> {
+        let is_in_line = |id: &&WorkflowId| self.permits.queues.get(id).is_some_and(|queue| queue.in_line.is_some());
+        self.permits.offers.of_busy(worker).filter(is_in_line).cloned().collect()
     }
 
     /// The queued slots of a workflow that may go, in the order in which they do.

@@ -9,12 +9,12 @@ use kelos_model::{PoolId, PoolUse, Slot, SlotKey, WorkflowId};
 use super::pools::LinePosition;
 
 /// A position in the queue of a workflow: the largest priority goes first, then of slots by time the oldest, and of jobs the
-/// one that was queued first.
+/// one that was queued first; of several that were queued at the same moment the one whose id comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) priority: Reverse<i32>,
-    /// The log position of what queued a job; 0 for slots by time.
-    order: u64,
+    /// Since when a job is queued; none for slots by time.
+    queued_at: Option<Timestamp>,
     age: Age,
     pub(crate) key: SlotKey,
 }
@@ -30,9 +30,9 @@ pub(super) enum Age {
 impl Position {
     /// The position of a slot once it is queued.
     pub(crate) fn of(slot: &Slot, key: &SlotKey) -> Position {
-        let order = if key.job().is_some() { slot.last_event } else { 0 };
+        let queued_at = key.job().map(|_| slot.since);
         let age = key.time().map_or(Age::Undated, Age::Since);
-        Position { priority: Reverse(slot.priority), order, age, key: key.clone() }
+        Position { priority: Reverse(slot.priority), queued_at, age, key: key.clone() }
     }
 
     /// The position of its workflow in the lines of pools, while it goes next.

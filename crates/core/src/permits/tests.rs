@@ -247,3 +247,55 @@ fn slots_by_time_and_slots_named_by_moments_go_by_age_in_one_line() {
     world.queue_slot(SlotRef::moment(moment.workflow.clone(), moment.key.time().unwrap()), 0);
     assert_eq!(world.grant(), ["b@3"], "it came to be before the other's time");
 }
+
+#[test]
+fn jobs_go_by_when_they_were_queued_whatever_is_noted_of_them_later() {
+    let mut world = World::new(100);
+    world.agree("a", 1, &[]);
+    let job = |id: &str| SlotRef::job("a".parse().unwrap(), id.into());
+    world.queue_slot(job("y"), 0);
+    world.now += SignedDuration::from_secs(1);
+    world.queue_slot(job("x"), 0);
+    // Such as that the run ended which was killed before the job was opened again.
+    let before = world.slots[&job("y")].clone();
+    let after = Slot { last_event: 9, ..before.clone() };
+    world.permits.follow(&job("y"), Some(&before), &after, true);
+    let grants = world.permits.grant(world.now, &None, &|_, _| true);
+    assert_eq!(grants, [Grant { slot: job("y"), taker: None }]);
+}
+
+/// Two apps whose jobs a worker does, the second with a pool; the worker has room for one.
+fn two_apps(limit: u32) -> World {
+    let mut world = World::new(limit);
+    world.agree("a", 5, &[]);
+    world.agree("b", 5, &[("p", 1, 1)]);
+    for id in ["a", "b"] {
+        let id: WorkflowId = id.parse().unwrap();
+        let terms = Terms { by_workers: true, ..world.permits.queues[&id].terms.clone() };
+        world.permits.agree(&id, terms);
+        world.queue_slot(SlotRef::job(id, "1".into()), 0);
+    }
+    let workflows = ["a", "b"].map(|id| id.parse().unwrap()).into();
+    world.permits.offered("w".into(), Some(Offer { workflows, job: None, free: 1, attempts: None }));
+    world
+}
+
+fn granted(world: &mut World) -> Vec<String> {
+    let grants = world.permits.grant(world.now, &None, &|_, _| true);
+    grants.iter().map(|grant| grant.slot.workflow.to_string()).collect()
+}
+
+#[test]
+fn who_has_no_worker_any_more_is_not_held_back_by_the_limit_on_all_runs() {
+    let mut world = two_apps(1);
+    assert_eq!(granted(&mut world), ["a"]);
+    assert_eq!(world.permits.starved().count(), 0);
+}
+
+#[test]
+fn who_has_no_worker_any_more_leaves_the_lines_of_pools() {
+    let mut world = two_apps(100);
+    world.agree("c", 5, &[("p", 1, 1)]);
+    world.queue("c", 1, -1);
+    assert_eq!(granted(&mut world), ["a", "c"]);
+}
