@@ -1,14 +1,17 @@
 //! The incremental core and the full scan, side by side, without faults: after every step all slots agree.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod fleet;
+mod workload;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos::turn::Turns;
-use kelos_core::{Ask, ChangeSchedule, Command, Core, CreateSchedules, Input, Surroundings, drive, live_through};
+use kelos_core::{Ask, Command, Core, Input, Surroundings, drive, live_through};
 use kelos_model::run::Report;
-use kelos_model::workflow::{Keys, Provenance};
-use kelos_model::{Actor, Collected, Gate, Outcome, Run, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_model::workflow::Provenance;
+use kelos_model::{Actor, Collected, Outcome, Run, RunId, SlotRef, SlotState, Workflow};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, Paging, SlotFilter};
 
 use crate::past::Past;
@@ -16,9 +19,8 @@ use crate::rng::Rng;
 use crate::spec::Spec;
 use crate::workload::{Workload, resolved};
 use crate::world::World;
-
-/// So many slots at once are all that there are.
-const MANY: usize = 100_000;
+use fleet::{Fleet, Turnout};
+use workload::{asks_functions, redefines_jobs};
 
 struct Pair {
     turns: Turns,
@@ -40,128 +42,38 @@ struct Pair {
     is_ticking: bool,
     /// Whether it is to look at everything again in its next tick.
     looks_again: bool,
-    /// What it started.
-    started: Vec<RunId>,
+    /// What it started, and which worker has it.
+    started: Vec<Start>,
+    fleet: Fleet,
 }
 
-/// Runs a seed in lockstep. Gives how many slot states were compared.
+/// A run, and the worker that is to do it.
+type Start = (RunId, Option<Arc<str>>);
+
+/// Runs a seed in lockstep: once with questions to the outside, and once without, but with all limits, pools and workers. Gives how many
+/// slot states were compared.
 ///
 /// # Errors
 /// Where the two disagree.
 pub fn run(seed: u64) -> Result<u64, String> {
-    let mut workload = Workload::new(seed);
-    workload.config.by_workers = false;
-    workload.config.max_running = u32::MAX;
-    for (_, all) in &mut workload.definitions {
-        all.iter_mut().for_each(unlimited_where_probes_race);
-        let parents: BTreeSet<_> =
-            all.iter().filter_map(|one| one.keys.jobs()).flat_map(|jobs| jobs.parents().cloned()).collect();
-        all.iter_mut().filter(|one| parents.contains(&one.id)).for_each(never_in_vain);
-    }
-    unlimited_where_programs_race(&mut workload);
-    every_definition(&mut workload).filter(|one| one.keys.events().is_some()).for_each(|one| {
-        // While an answer is on its way more facts may come.
-        look_at_nothing(&mut Arc::make_mut(one).trigger);
-    });
-    if workload.config.at_once < MANY {
-        every_definition(&mut workload).for_each(unlimited);
-    }
-    for (_, ask) in &mut workload.asks {
-        if let Ask::Submit(request) = ask {
-            // Of several that open a parent in one step the first says how urgent it is.
-            request.priority = 0;
-        }
-    }
-    let mut pair = Pair::new(seed, &workload)?;
+    let compared = through(seed, &workload::with_questions(seed))?;
+    let more = through(seed, &workload::with_limits(seed)).map_err(|wrong| format!("with limits, {wrong}"))?;
+    Ok(compared + more)
+}
+
+fn through(seed: u64, workload: &Workload) -> Result<u64, String> {
+    let mut pair = Pair::new(seed, workload)?;
     let mut rng = Rng::new(seed ^ 0x57E9);
     let mut compared = 0;
     let mut now = workload.start;
     while now <= workload.end + SignedDuration::from_hours(3) {
         let next = now + SignedDuration::from_secs(rng.between(20, 5400));
-        pair.between(&workload, now, next)?;
+        pair.between(workload, now, next)?;
         pair.step(next)?;
         compared += pair.compare()?;
         now = next;
     }
     Ok(compared)
-}
-
-/// Puts what the clock says in the place of all that has to be asked.
-fn look_at_nothing(trigger: &mut Trigger) {
-    match trigger {
-        Trigger::Path(_) => *trigger = Trigger::Delay { seconds: 600 },
-        Trigger::And { triggers } | Trigger::Or { triggers } => triggers.iter_mut().for_each(look_at_nothing),
-        Trigger::Not { trigger } | Trigger::Offset { trigger, .. } => look_at_nothing(trigger),
-        _ => {}
-    }
-}
-
-fn probes(trigger: &Trigger) -> bool {
-    matches!(trigger, Trigger::Path(_)) || trigger.nested().iter().any(probes)
-}
-
-/// The same is so of constraints on the runs of a program that anybody runs who looks at paths, and of its pools.
-fn unlimited_where_programs_race(workload: &mut Workload) {
-    let racing: BTreeSet<WorkflowId> =
-        every_definition(workload).filter(|one| probes(&one.trigger)).map(|one| one.program().clone()).collect();
-    for one in every_definition(workload).filter(|one| racing.contains(one.program())) {
-        let one = Arc::make_mut(one);
-        one.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
-        one.pools.clear();
-    }
-}
-
-/// Whether jobs may succeed only once functions have said what depends on them: what else a turn brings comes before that.
-fn asks_functions(workload: &Workload) -> bool {
-    let all = workload.definitions.iter().flat_map(|(_, all)| all);
-    let mut groups = all.filter_map(|one| one.keys.jobs()).flat_map(|jobs| &jobs.depends_on);
-    groups.any(|group| group.functions.is_some())
-}
-
-/// Whether jobs come to wait for others: a process does not know which of them the one before had in view.
-fn redefines_jobs(workload: &Workload) -> bool {
-    let mut first: BTreeMap<&WorkflowId, &Keys> = BTreeMap::new();
-    let all = workload.definitions.iter().flat_map(|(_, all)| all);
-    let mut jobs = all.filter(|one| one.keys.jobs().is_some());
-    jobs.any(|one| *first.entry(&one.id).or_insert(&one.keys) != &one.keys)
-}
-
-/// The definitions of files, and those that people make.
-fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Workflow>> {
-    let asked = workload.asks.iter_mut().flat_map(|(_, ask)| match ask {
-        Ask::CreateSchedules(CreateSchedules { new, .. }) => &mut new[..],
-        Ask::ChangeSchedule(ChangeSchedule { changed, .. }) => std::slice::from_mut(changed),
-        _ => &mut [],
-    });
-    workload.definitions.iter_mut().flat_map(|(_, all)| all).chain(asked)
-}
-
-/// Where a tick does not look at all slots, who is looked at first goes first, and that is no rule.
-fn unlimited(workflow: &mut Arc<Workflow>) {
-    let workflow = Arc::make_mut(workflow);
-    workflow.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
-    workflow.concurrency = u32::MAX;
-    workflow.pools.clear();
-}
-
-/// While a probe is on its way another slot may take its place: a matter of timing, not of the rules.
-fn unlimited_where_probes_race(workflow: &mut Arc<Workflow>) {
-    // Jobs go in the order in which they were looked at, which is no rule either.
-    if probes(&workflow.trigger) || workflow.keys.jobs().is_some() {
-        let workflow = Arc::make_mut(workflow);
-        workflow.concurrency = u32::MAX;
-        workflow.pools.clear();
-    }
-}
-
-/// A parent that will never go blocks whoever has not opened all others by then, and who is looked at first is no rule.
-fn never_in_vain(workflow: &mut Arc<Workflow>) {
-    let workflow = Arc::make_mut(workflow);
-    let Keys::Jobs(jobs) = &mut workflow.keys else { return };
-    jobs.valid = None;
-    if jobs.template.position("date").is_none() && !matches!(workflow.trigger, Trigger::Path(_) | Trigger::Job { .. }) {
-        workflow.trigger = Trigger::Always;
-    }
 }
 
 impl Pair {
@@ -174,7 +86,7 @@ impl Pair {
         let lease = lease.ok_or("an empty store has a leader")?;
         let restored = Turns::restore(workload.config.clone(), &mut store, lease, workload.start);
         let (turns, _) = restored.map_err(|error| error.to_string())?;
-        let mut spec = Spec::new(workload.config.planning_window, workload.config.max_running, workload.meant.clone());
+        let mut spec = Spec::new(&workload.config, workload.meant.clone());
         spec.import(&past, workload);
         let (mut world, mut going) = (World::new(seed), BTreeMap::new());
         if let Some(run) = past.running(workload) {
@@ -185,6 +97,7 @@ impl Pair {
         let (rng, now) = (Rng::new(seed ^ 0xD0E5), workload.start);
         let (digests, files, untold) = Default::default();
         let (is_ticking, looks_again, started) = (false, false, Vec::new());
+        let fleet = Fleet::new(workload);
         Ok(Pair {
             turns,
             disk,
@@ -200,6 +113,7 @@ impl Pair {
             is_ticking,
             looks_again,
             started,
+            fleet,
         })
     }
 
@@ -248,6 +162,8 @@ impl Pair {
                 .filter(|(_, (at, _))| within(*at))
                 .map(|(run, (at, _))| (*at, 2, Happening::Ended(run.clone()))),
         );
+        let turnouts = self.fleet.turnouts().filter(|(at, _)| within(*at));
+        happenings.extend(turnouts.map(|(at, turnout)| (at, 3, Happening::TurnedOut(turnout))));
         happenings.sort_by_key(|(at, order, _)| (*at, *order));
         let together = hearing == Hearing::Together;
         for (at, _, happening) in happenings {
@@ -264,6 +180,10 @@ impl Pair {
                 }
                 Happening::Asked(ask) => self.ask(ask, together)?,
                 Happening::Ended(run) => self.end(&run, together)?,
+                Happening::TurnedOut(turnout) => {
+                    let worker = self.fleet.turn_out(&turnout);
+                    self.offer(&worker, together)?;
+                }
             }
         }
         self.now = until;
@@ -287,10 +207,20 @@ impl Pair {
         let lease = lease.ok_or("there is no other leader")?;
         let restored = Turns::restore(workload.config.clone(), &mut self.store, lease, self.now);
         (self.turns, _) = restored.map_err(|error| error.to_string())?;
-        self.tell(
-            Input::Definitions { provenance: Provenance::File, all: self.files.clone(), deployed: BTreeMap::new() },
-            false,
-        )
+        self.spec.led_by_another();
+        let all = self.files.clone();
+        self.tell(Input::Definitions { provenance: Provenance::File, all, deployed: BTreeMap::new() }, false)?;
+        for worker in self.fleet.present() {
+            self.offer(&worker, false)?;
+        }
+        Ok(())
+    }
+
+    /// Both hear what a worker offers now.
+    fn offer(&mut self, worker: &Arc<str>, is_late: bool) -> Result<(), String> {
+        let offer = self.fleet.offer(worker);
+        self.spec.offered(worker, offer.clone());
+        self.tell(Input::Offered { worker: worker.clone(), offer }, is_late)
     }
 
     /// Tells the core what happened: at once, or together with what happens next.
@@ -307,15 +237,18 @@ impl Pair {
     fn ask(&mut self, ask: Ask, is_late: bool) -> Result<(), String> {
         let (now, slots) = (self.now, &self.spec.slots);
         let ask = resolved(ask, |id| slots.keys().filter(|slot| slot.workflow == *id).cloned().collect());
+        let mut killed = Vec::new();
         for run in self.spec.asked(&ask, now) {
             self.world.cancel(&run, now);
             if self.going.remove(&run).is_some() {
                 self.spec.ended(&run, &Outcome::Killed, now);
+                killed.push(run);
             }
         }
         // What ends runs is answered at once.
         let is_late = is_late && matches!(ask, Ask::Tell(_));
-        self.tell(Input::Asked { token: 0, by: Actor::person("somebody"), ask }, is_late)
+        self.tell(Input::Asked { token: 0, by: Actor::person("somebody"), ask }, is_late)?;
+        killed.iter().try_for_each(|run| self.free(run, is_late))
     }
 
     fn end(&mut self, run: &RunId, is_late: bool) -> Result<(), String> {
@@ -325,7 +258,14 @@ impl Pair {
             self.tell(Input::RunReported { run: run.clone(), report: Report::Gave { outputs } }, is_late)?;
         }
         self.spec.ended(run, &outcome, self.now);
-        self.tell(Input::RunReported { run: run.clone(), report: Report::Ended { outcome } }, is_late)
+        self.tell(Input::RunReported { run: run.clone(), report: Report::Ended { outcome } }, is_late)?;
+        self.free(run, is_late)
+    }
+
+    /// The worker that had a run offers to do one more.
+    fn free(&mut self, run: &RunId, is_late: bool) -> Result<(), String> {
+        let Some(worker) = self.fleet.ended(run) else { return Ok(()) };
+        self.offer(&worker, is_late)
     }
 
     /// Steps both at a moment until nothing more can happen at it.
@@ -333,7 +273,12 @@ impl Pair {
         self.now = now;
         self.looks_again = true;
         loop {
-            let mut from_spec = self.spec.step(now, &self.world);
+            let from_spec = self.spec.step(now, &self.world);
+            let at_worker = |run: RunId| {
+                let worker = self.spec.worker_of(&run.slot).cloned();
+                (run, worker)
+            };
+            let mut from_spec: Vec<Start> = from_spec.into_iter().map(at_worker).collect();
             let inputs = std::mem::take(&mut self.untold);
             let mut from_core = self.feed(inputs, true)?;
             from_spec.sort();
@@ -344,21 +289,22 @@ impl Pair {
             if from_core.is_empty() {
                 return Ok(());
             }
-            for run in &from_core {
+            for (run, worker) in &from_core {
+                self.fleet.started(run, worker.as_ref());
                 self.world.start(run, now);
                 let execution = &self.world.runs[run];
                 self.going.insert(run.clone(), (execution.ends_at, execution.outcome.clone()));
             }
             let world = &self.world;
-            let over: Vec<_> = from_core.iter().filter(|run| world.runs[*run].ends_at <= now).collect();
-            for run in over {
+            let over: Vec<_> = from_core.iter().filter(|(run, _)| world.runs[run].ends_at <= now).collect();
+            for (run, _) in over {
                 self.end(run, false)?;
             }
         }
     }
 
     /// Feeds inputs to the core and answers its probes and starts at once. Gives the runs it started.
-    fn feed(&mut self, inputs: Vec<Input>, is_ticking: bool) -> Result<Vec<RunId>, String> {
+    fn feed(&mut self, inputs: Vec<Input>, is_ticking: bool) -> Result<Vec<Start>, String> {
         self.is_ticking = is_ticking;
         live_through(self, inputs)?;
         drive(self)?;
@@ -437,10 +383,10 @@ impl Surroundings for Pair {
                     let answer = Ok(self.spec.apps.related(&relation));
                     inputs.push(Input::Related { relation, answer });
                 }
-                Command::StartRun { run, .. } => {
+                Command::StartRun { run, worker, .. } => {
                     let external_id = format!("x-{run}");
                     inputs.push(Input::RunReported { run: run.clone(), report: Report::Started { external_id } });
-                    self.started.push(run);
+                    self.started.push((run, worker));
                 }
                 Command::CancelRun { run, .. } => {
                     inputs.push(Input::RunReported { run, report: Report::Ended { outcome: Outcome::Killed } });
@@ -478,4 +424,5 @@ enum Happening {
     Defined(Vec<Arc<Workflow>>),
     Asked(Ask),
     Ended(RunId),
+    TurnedOut(Turnout),
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
-    Ask, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Deployment, Disable, DownstreamRequest,
-    Enable, EnableChanged, Kill, MarkSucceeded, Pause, PauseBackfill, PrioritiseBackfill, Rerun, RerunBackfill, Resume,
-    ResumeBackfill, Skip, Tell,
+    Ask, CancelBackfill, ChangeSchedule, Config, CreateSchedules, DeleteSchedules, Deployment, Disable,
+    DownstreamRequest, Enable, EnableChanged, Kill, MarkSucceeded, Offer, Pause, PauseBackfill, PrioritiseBackfill,
+    Rerun, RerunBackfill, Resume, ResumeBackfill, Skip, Tell,
 };
 use kelos_model::facts::Tally;
 use kelos_model::retry::OnUnknown;
@@ -61,7 +61,7 @@ pub struct SpecSlot {
     pub collected: Option<Collected>,
 }
 
-/// A place in a queue or a line: by priority, then the oldest, then by workflow.
+/// A place among those that are held: by priority, then who is held longest, then by workflow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     priority: std::cmp::Reverse<i32>,
@@ -76,6 +76,14 @@ type Past = (BTreeMap<SlotRef, SpecSlot>, BTreeMap<WorkflowId, (u64, Timestamp)>
 pub struct Spec {
     window: SignedDuration,
     max_running: usize,
+    /// Whether workers run jobs.
+    by_workers: bool,
+    /// What workers would do, less what they were given.
+    offers: BTreeMap<Arc<str>, Offer>,
+    /// The worker that has the latest run of a job, and how often it attempts one in all.
+    taken: BTreeMap<SlotRef, (Arc<str>, Option<u32>)>,
+    /// Workflows that the limit on all runs held back, and nothing else; who waits longest comes first.
+    held_back: Vec<WorkflowId>,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     paused: BTreeMap<WorkflowId, bool>,
     backfills: BTreeMap<BackfillId, SpecBackfill>,
@@ -119,13 +127,17 @@ type Snapshot<'a> = (&'a BTreeMap<SlotRef, SpecSlot>, &'a BTreeMap<WorkflowId, (
 impl Spec {
     /// Nothing defined, nothing planned.
     #[must_use]
-    pub fn new(window: SignedDuration, max_running: u32, meant: Meant) -> Spec {
+    pub fn new(config: &Config, meant: Meant) -> Spec {
         Spec {
             meant,
+            window: config.planning_window,
+            max_running: config.max_running as usize,
+            by_workers: config.by_workers,
+            offers: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            held_back: Vec::new(),
             apps: Apps::default(),
             prospects: BTreeSet::new(),
-            window,
-            max_running: max_running as usize,
             workflows: BTreeMap::new(),
             paused: BTreeMap::new(),
             backfills: BTreeMap::new(),
@@ -187,16 +199,7 @@ impl Spec {
         }
         self.gate_moments(now, world);
         self.judge_held(None, now, None);
-        let mut started = Vec::new();
-        self.dispatch_jobs(&mut started);
-        let goes = |one: &&Arc<Workflow>| timed.contains(&one.id) || one.keys.are_moments() && !self.is_off(&one.id);
-        let ids: Vec<_> = self.workflows.values().filter(goes).map(|one| one.id.clone()).collect();
-        for id in &ids {
-            if self.workflows[id].pools.is_empty() {
-                self.dispatch(id, &schedules, &mut started);
-            }
-        }
-        self.dispatch_pools(&ids, &schedules, now, &mut started);
+        let started = self.dispatch();
         self.past.clear();
         self.keep_past();
         started
@@ -305,54 +308,14 @@ impl Spec {
         past.map_or((&self.slots, &self.last_runs), |(slots, last_runs)| (slots, last_runs))
     }
 
-    fn dispatch(&mut self, id: &WorkflowId, schedules: &BTreeMap<WorkflowId, CronSchedule>, started: &mut Vec<RunId>) {
-        let places = self.places(id).min(self.free());
-        for place in self.queue(id, schedules).into_iter().take(places) {
-            self.start(place.slot, started);
-        }
-    }
-
-    fn start(&mut self, slot: SlotRef, started: &mut Vec<RunId>) {
-        if let Some(state) = self.slots.get_mut(&slot) {
-            state.state = SlotState::Running;
-            state.last_run += 1;
-            state.alive = true;
-            self.runs += 1;
-            state.started = (self.runs, self.now);
-            started.push(RunId { slot, number: state.last_run });
-        }
-    }
-
-    /// How many more runs the concurrency of a workflow allows.
-    fn places(&self, id: &WorkflowId) -> usize {
-        (self.workflows[id].concurrency as usize).saturating_sub(self.active(id))
-    }
-
-    fn active(&self, id: &WorkflowId) -> usize {
-        self.slots.iter().filter(|(slot, state)| slot.workflow == *id && state.alive).count()
-    }
-
-    fn free(&self) -> usize {
-        self.max_running.saturating_sub(self.slots.values().filter(|state| state.alive).count())
-    }
-
-    /// The slots of a workflow that may go, in the order in which they do.
-    fn queue(&self, id: &WorkflowId, schedules: &BTreeMap<WorkflowId, CronSchedule>) -> Vec<Place> {
-        let may_go = |(slot, state): &(&SlotRef, &SpecSlot)| {
-            slot.workflow == *id
-                && state.state == SlotState::Queued
-                && !state.alive
-                && !self.is_left_alone(state)
-                && self.is_here(slot, schedules)
-        };
-        let place = |(slot, state): (&SlotRef, &SpecSlot)| Place {
-            priority: std::cmp::Reverse(state.priority),
-            at: slot.key.scheduled_at(),
-            slot: slot.clone(),
-        };
-        let mut queue: Vec<_> = self.slots.iter().filter(may_go).map(place).collect();
-        queue.sort();
-        queue
+    fn start(&mut self, slot: SlotRef) -> Option<RunId> {
+        let state = self.slots.get_mut(&slot)?;
+        state.state = SlotState::Running;
+        state.last_run += 1;
+        state.alive = true;
+        self.runs += 1;
+        state.started = (self.runs, self.now);
+        Some(RunId { slot, number: state.last_run })
     }
 
     /// A run ended.
@@ -375,13 +338,15 @@ impl Spec {
             Outcome::Unknown { .. } => workflow.retry.on_unknown == OnUnknown::Fail,
             _ => false,
         };
+        let attempts = self.taken.get(&run.slot).and_then(|(_, attempts)| *attempts);
+        let retries = attempts.map_or(workflow.retry.count, |attempts| attempts.saturating_sub(1));
         if *outcome == Outcome::Succeeded {
             state.state = SlotState::Succeeded;
             state.since = now;
             self.note_success(&run.slot);
             self.succeeded(&run.slot);
             self.has_ended(run, SlotState::Succeeded, now);
-        } else if state.retries < workflow.retry.count && !given_up && !gone {
+        } else if state.retries < retries && !given_up && !gone {
             state.retries += 1;
             state.state = SlotState::Backoff;
             state.due = Some(workflow.retry.due(state.retries, now, kelos_core::jitter_seed(run)));

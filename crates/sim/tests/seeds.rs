@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 36] = [
+const FOUND: [(u64, &str); 39] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -46,6 +46,9 @@ const FOUND: [(u64, &str); 36] = [
     (65, OF_TWO_KINDS),
     (77, OF_TWO_KINDS),
     (1144, OF_TWO_KINDS),
+    (100_185, "an app whose worker had gone to another took a turn among those that the limit on all runs holds back"),
+    (100_219, "an app whose worker had gone to another stayed in the lines of pools, and kept their permits"),
+    (100_089, "the full scan knew after a restart how often a worker attempts what it has"),
     (2923, "the judge took a slot for pending that was aborted and opened again in one turn"),
 ];
 

@@ -8,7 +8,7 @@ use kelos_model::jobs::Parents;
 use kelos_model::template::KeyValues;
 use kelos_model::time::CronSchedule;
 use kelos_model::trigger::{Evaluation, Waker, evaluate};
-use kelos_model::{Answer, RunId, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Answer, SlotRef, SlotState, WorkflowId};
 
 use super::{Spec, SpecSlot};
 use crate::apps::{Validity, is_due, is_met, slots_of, validity};
@@ -114,16 +114,6 @@ impl Spec {
             _ => None,
         });
         jobs.collect::<Vec<_>>().into_iter().filter(|job| self.open(job.clone(), 0)).count() > 0
-    }
-
-    /// Starts every job that is queued: none has to wait for another here.
-    pub(super) fn dispatch_jobs(&mut self, started: &mut Vec<RunId>) {
-        let may_go = |(slot, state): &(&SlotRef, &SpecSlot)| {
-            let here = self.is_job(slot) && !self.is_paused(&slot.workflow);
-            here && state.state == SlotState::Queued && !state.alive && self.workflows[&slot.workflow].concurrency > 0
-        };
-        let going: Vec<SlotRef> = self.slots.iter().filter(may_go).map(|(slot, _)| slot.clone()).collect();
-        going.into_iter().for_each(|slot| self.start(slot, started));
     }
 
     /// A job succeeded: its children are looked at from now on.

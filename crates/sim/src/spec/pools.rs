@@ -1,48 +1,206 @@
-//! The rules of pools, as a scan over everything that is queued.
+//! Who goes: a scan over everything that is queued, with the limits on the runs of a workflow and on all runs, pools, and what
+//! workers offer to do.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::POOL_PATIENCE;
-use kelos_model::time::CronSchedule;
-use kelos_model::{PoolId, PoolUse, RunId, WorkflowId};
+use kelos_core::{Offer, POOL_PATIENCE};
+use kelos_model::{PoolId, PoolUse, RunId, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
-use super::{Place, Spec};
+use super::{Spec, schedules};
 
-type Schedules = BTreeMap<WorkflowId, CronSchedule>;
+/// A place in the queue of a workflow: by priority, then of slots by time the oldest, and of jobs who is queued longest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct InQueue {
+    priority: Reverse<i32>,
+    at: Timestamp,
+    key: SlotKey,
+}
+
+/// A place in the lines of pools, and among jobs that wait for workers: jobs have no age in lines, and come last.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct InLine {
+    priority: Reverse<i32>,
+    at: Timestamp,
+    key: SlotKey,
+    workflow: WorkflowId,
+}
+
+/// Everything that is queued and may go, and what is taken: as one step has it.
+pub(super) struct Dispatch<'a> {
+    spec: &'a mut Spec,
+    queues: BTreeMap<WorkflowId, BTreeSet<InQueue>>,
+    /// Live runs of each workflow.
+    active: BTreeMap<WorkflowId, usize>,
+    started: Vec<RunId>,
+}
 
 impl Spec {
-    /// One sweep after the other, until nobody goes any more: who has started leaves others with less to keep.
-    pub(super) fn dispatch_pools(
-        &mut self,
-        ids: &[WorkflowId],
-        schedules: &Schedules,
-        now: Timestamp,
-        started: &mut Vec<RunId>,
-    ) {
+    /// Starts whoever may go: first those that the limit on all runs held back, in turn, then by limits, workers and pools.
+    pub(super) fn dispatch(&mut self) -> Vec<RunId> {
+        let mut dispatch = Dispatch { queues: self.queues(), active: self.active(), spec: self, started: Vec::new() };
+        dispatch.serve_held_back();
+        let ids: Vec<WorkflowId> = dispatch.spec.workflows.keys().cloned().collect();
+        ids.iter().for_each(|id| dispatch.serve_queue(id));
+        dispatch.serve_workers(&ids);
+        dispatch.serve_lines();
+        dispatch.started
+    }
+
+    /// A worker offers this from now on, in the place of all that it offered.
+    pub fn offered(&mut self, worker: &Arc<str>, offer: Option<Offer>) {
+        self.offers.remove(worker);
+        self.offers.extend(offer.map(|offer| (worker.clone(), offer)));
+    }
+
+    /// The worker that has, or had, the latest run of a job.
+    #[must_use]
+    pub fn worker_of(&self, slot: &SlotRef) -> Option<&Arc<str>> {
+        self.taken.get(slot).map(|(worker, _)| worker)
+    }
+
+    /// Another process leads from now on: who was held back by the limit on all runs lines up anew, and how often workers attempt
+    /// what they have is not known any more.
+    pub fn led_by_another(&mut self) {
+        self.held_back.clear();
+        self.taken.values_mut().for_each(|(_, attempts)| *attempts = None);
+    }
+
+    fn queues(&self) -> BTreeMap<WorkflowId, BTreeSet<InQueue>> {
+        let schedules = schedules(&self.workflows.values().cloned().collect::<Vec<_>>());
+        let may_go = self.slots.iter().filter(|(slot, state)| {
+            let waits = state.state == SlotState::Queued && !state.alive && !self.is_left_alone(state);
+            waits && !self.is_off(&slot.workflow) && self.is_here(slot, &schedules)
+        });
+        let mut queues: BTreeMap<WorkflowId, BTreeSet<InQueue>> = BTreeMap::new();
+        for (slot, state) in may_go {
+            let at = if slot.key.job().is_some() { state.since } else { slot.key.scheduled_at() };
+            let place = InQueue { priority: Reverse(state.priority), at, key: slot.key.clone() };
+            queues.entry(slot.workflow.clone()).or_default().insert(place);
+        }
+        queues
+    }
+
+    fn active(&self) -> BTreeMap<WorkflowId, usize> {
+        let mut active = BTreeMap::new();
+        for (slot, _) in self.slots.iter().filter(|(_, state)| state.alive) {
+            *active.entry(slot.workflow.clone()).or_default() += 1;
+        }
+        active
+    }
+}
+
+impl Dispatch<'_> {
+    /// Whoever the limit on all runs holds back keeps its turn, and has it as soon as there is a place.
+    fn serve_held_back(&mut self) {
+        let mut waiting = std::mem::take(&mut self.spec.held_back);
+        while self.free() > 0 && !waiting.is_empty() {
+            let id = waiting.remove(0);
+            match self.spec.workflows.get(&id).cloned() {
+                Some(workflow) if !workflow.pools.is_empty() => self.sweep(Some(&id)),
+                Some(workflow) if self.is_for_workers(&workflow) => self.serve_workers(&[id]),
+                _ => self.serve_queue(&id),
+            }
+        }
+        waiting.append(&mut self.spec.held_back);
+        self.spec.held_back = waiting;
+    }
+
+    fn hold_back(&mut self, id: &WorkflowId) {
+        if !self.spec.held_back.contains(id) {
+            self.spec.held_back.push(id.clone());
+        }
+    }
+
+    /// What the concurrency of a workflow allows that needs nothing else.
+    fn serve_queue(&mut self, id: &WorkflowId) {
+        let Some(workflow) = self.spec.workflows.get(id) else { return };
+        if !workflow.pools.is_empty() || self.is_for_workers(workflow) {
+            return;
+        }
+        while let Some(place) = self.next(id) {
+            if self.free() == 0 {
+                return self.hold_back(id);
+            }
+            self.start(id, &place);
+        }
+    }
+
+    /// Jobs that workers take: first those that a worker wants and no other, then whoever comes first, of all workflows.
+    fn serve_workers(&mut self, ids: &[WorkflowId]) {
+        let named = self.spec.offers.values().filter(|offer| offer.free > 0).filter_map(|offer| offer.job.clone());
+        for job in named.collect::<Vec<SlotRef>>() {
+            let mut queue = self.queues.get(&job.workflow).into_iter().flatten();
+            let place = queue.find(|place| place.key == job.key).cloned();
+            if let Some(place) = place.filter(|_| self.has_room_beside_lines(&job.workflow)) {
+                self.start(&job.workflow, &place);
+            }
+        }
+        let mut ids: BTreeSet<&WorkflowId> = ids.iter().collect();
+        while let Some((place, id)) = ids.iter().filter_map(|id| Some((self.head(id)?, *id))).min() {
+            if self.free() == 0 {
+                self.hold_back(id);
+                ids.remove(id);
+                continue;
+            }
+            self.start(id, &place);
+        }
+    }
+
+    fn is_for_workers(&self, workflow: &Workflow) -> bool {
+        self.spec.by_workers && workflow.keys.jobs().is_some()
+    }
+
+    /// The job of a workflow without pools that goes to a worker next.
+    fn head(&self, id: &WorkflowId) -> Option<InQueue> {
+        let workflow = self.spec.workflows.get(id)?;
+        let waits = workflow.pools.is_empty() && self.is_for_workers(workflow);
+        waits.then(|| self.next(id)).flatten()
+    }
+
+    /// Whether a job may go that a worker asks for by its name: it overtakes the lines of pools.
+    fn has_room_beside_lines(&self, id: &WorkflowId) -> bool {
+        let Some(workflow) = self.spec.workflows.get(id).filter(|workflow| self.is_for_workers(workflow)) else {
+            return false;
+        };
+        let left = self.left();
+        let fits = workflow.pools.iter().all(|one| left[&one.pool] >= one.permits);
+        fits && self.free() > 0 && self.active_of(id) < workflow.concurrency as usize
+    }
+
+    /// One sweep through the lines after the other, until nobody goes any more: who has started leaves others with less to keep.
+    fn serve_lines(&mut self) {
         loop {
-            let before = started.len();
-            self.sweep(ids, schedules, now, started);
-            if started.len() == before {
+            let before = self.started.len();
+            self.sweep(None);
+            if self.started.len() == before {
                 return;
             }
         }
     }
 
     /// Everybody in line has a turn, from the front to the back: who has all permits goes, who lacks those of one pool
-    /// keeps what is left of it, and who is first everywhere and has waited long keeps all that it needs.
-    fn sweep(&mut self, ids: &[WorkflowId], schedules: &Schedules, now: Timestamp, started: &mut Vec<RunId>) {
+    /// keeps what is left of it, and who is first everywhere and has waited long keeps all that it needs. Or one workflow alone goes,
+    /// and those before it keep what is theirs.
+    fn sweep(&mut self, only: Option<&WorkflowId>) {
         let mut left = self.left();
-        let mut last: Option<Place> = None;
+        let mut last: Option<InLine> = None;
         loop {
-            let line = self.line(ids, schedules);
+            let line = self.line();
+            let is_over =
+                |id: &WorkflowId| line.iter().all(|place| place.workflow != *id || Some(place) <= last.as_ref());
+            if only.is_some_and(is_over) {
+                return;
+            }
             let next = line.iter().find(|place| last.as_ref().is_none_or(|last| *place > last)).cloned();
             let Some(place) = next else { return };
-            let uses = self.workflows[&place.slot.workflow].pools.clone();
+            let uses = self.spec.workflows[&place.workflow].pools.clone();
             let short: Vec<&PoolUse> = uses.iter().filter(|one| left[&one.pool] < one.permits).collect();
             let kept: Vec<&PoolUse> = match short.len() {
                 0 => uses.iter().collect(),
-                _ if self.is_patient(&place, &line, now) => uses.iter().collect(),
+                _ if self.is_patient(&place, &line) => uses.iter().collect(),
                 1 => short.clone(),
                 _ => Vec::new(),
             };
@@ -50,18 +208,26 @@ impl Spec {
             for one in kept {
                 left.entry(one.pool.clone()).and_modify(|left| *left = left.saturating_sub(one.permits));
             }
-            if fits && self.free() > 0 {
-                self.start(place.slot.clone(), started);
+            if fits && only.is_none_or(|id| *id == place.workflow) {
+                self.start_or_hold_back(&place.workflow);
             }
             last = Some(place);
+        }
+    }
+
+    fn start_or_hold_back(&mut self, id: &WorkflowId) {
+        match self.next(id) {
+            Some(_) if self.free() == 0 => self.hold_back(id),
+            Some(place) => self.start(id, &place),
+            None => {}
         }
     }
 
     /// What is free in each pool: its smallest size, less what live runs hold by the latest definitions of theirs.
     fn left(&self) -> BTreeMap<PoolId, u32> {
         let mut left = self.sizes();
-        for (id, workflow) in &self.known {
-            let runs = u32::try_from(self.active(id)).unwrap_or(u32::MAX);
+        for (id, workflow) in &self.spec.known {
+            let runs = u32::try_from(self.active_of(id)).unwrap_or(u32::MAX);
             for one in &workflow.pools {
                 left.entry(one.pool.clone()).and_modify(|left| *left = left.saturating_sub(runs * one.permits));
             }
@@ -71,29 +237,79 @@ impl Spec {
 
     fn sizes(&self) -> BTreeMap<PoolId, u32> {
         let mut sizes: BTreeMap<PoolId, u32> = BTreeMap::new();
-        for one in self.workflows.values().flat_map(|workflow| &workflow.pools) {
+        for one in self.spec.workflows.values().flat_map(|workflow| &workflow.pools) {
             sizes.entry(one.pool.clone()).and_modify(|size| *size = one.size.min(*size)).or_insert(one.size);
         }
         sizes
     }
 
-    /// The first in the queue of each workflow with pools that its concurrency allows another run, but for those whose
-    /// runs need more than there is.
-    fn line(&self, ids: &[WorkflowId], schedules: &Schedules) -> BTreeSet<Place> {
+    /// The first in the queue of each workflow with pools that may have another run, but for those whose runs need more than
+    /// there is.
+    fn line(&self) -> BTreeSet<InLine> {
         let sizes = self.sizes();
-        let could_go = |id: &&WorkflowId| {
-            let pools = &self.workflows[*id].pools;
-            !pools.is_empty() && self.places(id) > 0 && pools.iter().all(|one| one.permits <= sizes[&one.pool])
+        let could_go = |pools: &[PoolUse]| !pools.is_empty() && pools.iter().all(|one| one.permits <= sizes[&one.pool]);
+        let waiting = self.spec.workflows.values().filter(|workflow| could_go(&workflow.pools));
+        let place = |id: &WorkflowId| {
+            let InQueue { priority, at, key } = self.next(id)?;
+            let at = if key.job().is_some() { Timestamp::MAX } else { at };
+            Some(InLine { priority, at, key, workflow: id.clone() })
         };
-        ids.iter().filter(could_go).filter_map(|id| self.queue(id, schedules).into_iter().next()).collect()
+        waiting.filter_map(|workflow| place(&workflow.id)).collect()
     }
 
-    fn is_patient(&self, place: &Place, line: &BTreeSet<Place>, now: Timestamp) -> bool {
-        let names = |place: &Place, pool: &PoolId| {
-            self.workflows[&place.slot.workflow].pools.iter().any(|one| one.pool == *pool)
+    fn is_patient(&self, place: &InLine, line: &BTreeSet<InLine>) -> bool {
+        let pools = |id: &WorkflowId| &self.spec.workflows[id].pools;
+        let names = |place: &InLine, pool: &PoolId| pools(&place.workflow).iter().any(|one| one.pool == *pool);
+        let is_first = |pool: &PoolId| line.iter().find(|other| names(other, pool)) == Some(place);
+        let first = pools(&place.workflow).iter().all(|one| is_first(&one.pool));
+        let slot = SlotRef::new(place.workflow.clone(), place.key.clone());
+        first && self.spec.now.duration_since(self.spec.slots[&slot].since) >= POOL_PATIENCE
+    }
+
+    /// The slot of a workflow that goes next, while its concurrency and its workers leave a place.
+    fn next(&self, id: &WorkflowId) -> Option<InQueue> {
+        let workflow = self.spec.workflows.get(id)?;
+        let has_place = self.active_of(id) < workflow.concurrency as usize;
+        let is_taken = !self.is_for_workers(workflow) || self.is_wanted(id);
+        self.queues.get(id)?.first().filter(|_| has_place && is_taken).cloned()
+    }
+
+    /// Whether a worker would do another job of a workflow, whichever it is.
+    fn is_wanted(&self, id: &WorkflowId) -> bool {
+        let mut offers = self.spec.offers.values();
+        offers.any(|offer| offer.job.is_none() && offer.free > 0 && offer.workflows.contains(id))
+    }
+
+    fn active_of(&self, id: &WorkflowId) -> usize {
+        self.active.get(id).copied().unwrap_or_default()
+    }
+
+    /// How many more runs the limit on all of them allows.
+    fn free(&self) -> usize {
+        self.spec.max_running.saturating_sub(self.active.values().sum())
+    }
+
+    fn start(&mut self, id: &WorkflowId, place: &InQueue) {
+        let slot = SlotRef::new(id.clone(), place.key.clone());
+        self.take_worker(&slot);
+        self.queues.entry(id.clone()).or_default().remove(place);
+        *self.active.entry(id.clone()).or_default() += 1;
+        self.started.extend(self.spec.start(slot));
+    }
+
+    /// The worker that waits for this very job takes it, or else the one with most room, and the last by name.
+    fn take_worker(&mut self, slot: &SlotRef) {
+        if !self.spec.workflows.get(&slot.workflow).is_some_and(|workflow| self.is_for_workers(workflow)) {
+            return;
+        }
+        let fits = |offer: &Offer| {
+            let serves = offer.free > 0 && offer.workflows.contains(&slot.workflow);
+            serves && offer.job.as_ref().is_none_or(|job| job == slot)
         };
-        let mine = &self.workflows[&place.slot.workflow].pools;
-        let first = mine.iter().all(|one| line.iter().find(|other| names(other, &one.pool)) == Some(place));
-        first && now.duration_since(self.slots[&place.slot].since) >= POOL_PATIENCE
+        let fitting = self.spec.offers.iter_mut().filter(|(_, offer)| fits(offer));
+        if let Some((worker, offer)) = fitting.max_by_key(|(_, offer)| (offer.job.is_some(), offer.free)) {
+            offer.free -= 1;
+            self.spec.taken.insert(slot.clone(), (worker.clone(), offer.attempts));
+        }
     }
 }

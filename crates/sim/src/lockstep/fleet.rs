@@ -1,0 +1,76 @@
+//! The workers of a seed in lockstep: they come, offer what they have room for, and go.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_core::Offer;
+use kelos_model::{RunId, WorkflowId};
+
+use crate::workload::{WorkerPlan, Workload};
+
+/// All workers, and what they have.
+pub(super) struct Fleet {
+    plans: Vec<WorkerPlan>,
+    present: BTreeSet<Arc<str>>,
+    busy: BTreeMap<RunId, Arc<str>>,
+}
+
+/// A worker comes, or goes.
+pub(super) struct Turnout {
+    worker: Arc<str>,
+    comes: bool,
+}
+
+impl Fleet {
+    pub(super) fn new(workload: &Workload) -> Fleet {
+        Fleet { plans: workload.workers.clone(), present: BTreeSet::new(), busy: BTreeMap::new() }
+    }
+
+    /// When who comes and goes. Nobody hears a worker that is silent, so it is as if it had gone.
+    pub(super) fn turnouts(&self) -> impl Iterator<Item = (Timestamp, Turnout)> {
+        self.plans.iter().flat_map(|plan| {
+            let end = plan.dies.into_iter().chain(plan.leaves).min();
+            let silence = plan.silent.filter(|(from, until)| plan.born <= *from && end.is_none_or(|end| *until < end));
+            let turns = [
+                Some((plan.born, true)),
+                silence.map(|(from, _)| (from, false)),
+                silence.map(|(_, until)| (until, true)),
+            ];
+            let turns = turns.into_iter().chain([end.map(|end| (end.max(plan.born), false))]).flatten();
+            turns.map(|(at, comes)| (at, Turnout { worker: plan.name.clone(), comes }))
+        })
+    }
+
+    pub(super) fn turn_out(&mut self, turnout: &Turnout) -> Arc<str> {
+        if turnout.comes {
+            self.present.insert(turnout.worker.clone());
+        } else {
+            self.present.remove(&turnout.worker);
+        }
+        turnout.worker.clone()
+    }
+
+    /// Who is there.
+    pub(super) fn present(&self) -> Vec<Arc<str>> {
+        self.present.iter().cloned().collect()
+    }
+
+    /// What a worker offers to do now.
+    pub(super) fn offer(&self, worker: &Arc<str>) -> Option<Offer> {
+        let plan = self.plans.iter().find(|plan| plan.name == *worker).filter(|_| self.present.contains(worker))?;
+        let busy = self.busy.values().filter(|one| *one == worker).count();
+        let free = plan.slots.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX));
+        let workflows: BTreeSet<WorkflowId> = plan.workflows.clone();
+        Some(Offer { workflows, job: plan.job.clone(), free, attempts: plan.attempts })
+    }
+
+    pub(super) fn started(&mut self, run: &RunId, worker: Option<&Arc<str>>) {
+        self.busy.extend(worker.map(|worker| (run.clone(), worker.clone())));
+    }
+
+    /// The worker that had a run, which has ended.
+    pub(super) fn ended(&mut self, run: &RunId) -> Option<Arc<str>> {
+        self.busy.remove(run)
+    }
+}

@@ -1,0 +1,156 @@
+//! What is left out of a seed's workload where two schedulers are to agree on it: whatever is a matter of timing, and no rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kelos_core::{Ask, ChangeSchedule, CreateSchedules};
+use kelos_model::workflow::Keys;
+use kelos_model::{Gate, Trigger, Workflow, WorkflowId};
+
+use crate::workload::Workload;
+
+/// So many slots at once are all that there are.
+const MANY: usize = 100_000;
+
+/// The workload of a seed that asks the outside, and has no limits where answers race.
+pub(super) fn with_questions(seed: u64) -> Workload {
+    let mut workload = Workload::new(seed);
+    workload.config.by_workers = false;
+    workload.workers.clear();
+    workload.config.max_running = u32::MAX;
+    every_definition(&mut workload).for_each(unlimited_where_probes_race);
+    spare_parents(&mut workload);
+    unlimited_where_programs_race(&mut workload);
+    every_definition(&mut workload).filter(|one| one.keys.events().is_some()).for_each(|one| {
+        // While an answer is on its way more facts may come.
+        look_at_nothing(&mut Arc::make_mut(one).trigger);
+    });
+    if workload.config.at_once < MANY {
+        every_definition(&mut workload).for_each(unlimited);
+    }
+    level_requests(&mut workload, |_| false);
+    workload
+}
+
+/// The workload of a seed that asks nothing of the outside, and has all of its limits, pools and workers.
+pub(super) fn with_limits(seed: u64) -> Workload {
+    let mut workload = Workload::new(seed);
+    workload.config.at_once = usize::MAX;
+    let meant = workload.meant.clone();
+    for one in every_definition(&mut workload) {
+        let one = Arc::make_mut(one);
+        look_at_nothing(&mut one.trigger);
+        let Keys::Jobs(jobs) = &mut one.keys else { continue };
+        if let Some(valid) = &mut jobs.valid {
+            valid.function = None;
+        }
+        for group in &mut jobs.depends_on {
+            let known = group.functions.as_ref().and_then(|functions| meant.get(&functions.parents.digest));
+            *group = known.unwrap_or(group).clone();
+        }
+    }
+    spare_parents(&mut workload);
+    let all = workload.definitions.iter().flat_map(|(_, all)| all);
+    let waiting = all.filter(|one| one.keys.jobs().is_some_and(|jobs| !jobs.depends_on.is_empty()));
+    let waiting: BTreeSet<WorkflowId> = waiting.map(|one| one.id.clone()).collect();
+    level_requests(&mut workload, |id| !waiting.contains(id));
+    workload
+}
+
+/// Of several that open a parent in one step the first says how urgent it is: who asks for jobs that may have parents is never
+/// in a hurry.
+fn level_requests(workload: &mut Workload, is_alone: impl Fn(&WorkflowId) -> bool) {
+    for (_, ask) in &mut workload.asks {
+        if let Ask::Submit(request) = ask
+            && !request.jobs.iter().all(|job| is_alone(&job.workflow))
+        {
+            request.priority = 0;
+        }
+    }
+}
+
+fn spare_parents(workload: &mut Workload) {
+    for (_, all) in &mut workload.definitions {
+        let parents: BTreeSet<_> =
+            all.iter().filter_map(|one| one.keys.jobs()).flat_map(|jobs| jobs.parents().cloned()).collect();
+        all.iter_mut().filter(|one| parents.contains(&one.id)).for_each(never_in_vain);
+    }
+}
+
+/// Puts what the clock says in the place of all that has to be asked.
+fn look_at_nothing(trigger: &mut Trigger) {
+    match trigger {
+        Trigger::Path(_) => *trigger = Trigger::Delay { seconds: 600 },
+        Trigger::And { triggers } | Trigger::Or { triggers } => triggers.iter_mut().for_each(look_at_nothing),
+        Trigger::Not { trigger } | Trigger::Offset { trigger, .. } => look_at_nothing(trigger),
+        _ => {}
+    }
+}
+
+fn probes(trigger: &Trigger) -> bool {
+    matches!(trigger, Trigger::Path(_)) || trigger.nested().iter().any(probes)
+}
+
+/// The same is so of constraints on the runs of a program that anybody runs who looks at paths, and of its pools.
+fn unlimited_where_programs_race(workload: &mut Workload) {
+    let racing: BTreeSet<WorkflowId> =
+        every_definition(workload).filter(|one| probes(&one.trigger)).map(|one| one.program().clone()).collect();
+    for one in every_definition(workload).filter(|one| racing.contains(one.program())) {
+        let one = Arc::make_mut(one);
+        one.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
+        one.pools.clear();
+    }
+}
+
+/// Whether jobs may succeed only once functions have said what depends on them: what else a turn brings comes before that.
+pub(super) fn asks_functions(workload: &Workload) -> bool {
+    let all = workload.definitions.iter().flat_map(|(_, all)| all);
+    let mut groups = all.filter_map(|one| one.keys.jobs()).flat_map(|jobs| &jobs.depends_on);
+    groups.any(|group| group.functions.is_some())
+}
+
+/// Whether jobs come to wait for others: a process does not know which of them the one before had in view.
+pub(super) fn redefines_jobs(workload: &Workload) -> bool {
+    let mut first: BTreeMap<&WorkflowId, &Keys> = BTreeMap::new();
+    let all = workload.definitions.iter().flat_map(|(_, all)| all);
+    let mut jobs = all.filter(|one| one.keys.jobs().is_some());
+    jobs.any(|one| *first.entry(&one.id).or_insert(&one.keys) != &one.keys)
+}
+
+/// The definitions of files, and those that people make.
+fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Workflow>> {
+    let asked = workload.asks.iter_mut().flat_map(|(_, ask)| match ask {
+        Ask::CreateSchedules(CreateSchedules { new, .. }) => &mut new[..],
+        Ask::ChangeSchedule(ChangeSchedule { changed, .. }) => std::slice::from_mut(changed),
+        _ => &mut [],
+    });
+    workload.definitions.iter_mut().flat_map(|(_, all)| all).chain(asked)
+}
+
+/// Where a tick does not look at all slots, who is looked at first goes first, and that is no rule.
+fn unlimited(workflow: &mut Arc<Workflow>) {
+    let workflow = Arc::make_mut(workflow);
+    workflow.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
+    workflow.concurrency = u32::MAX;
+    workflow.pools.clear();
+}
+
+/// While a probe is on its way another slot may take its place: a matter of timing, not of the rules.
+fn unlimited_where_probes_race(workflow: &mut Arc<Workflow>) {
+    // Jobs go in the order in which they were looked at, which is no rule either.
+    if probes(&workflow.trigger) || workflow.keys.jobs().is_some() {
+        let workflow = Arc::make_mut(workflow);
+        workflow.concurrency = u32::MAX;
+        workflow.pools.clear();
+    }
+}
+
+/// A parent that will never go blocks whoever has not opened all others by then, and who is looked at first is no rule.
+fn never_in_vain(workflow: &mut Arc<Workflow>) {
+    let workflow = Arc::make_mut(workflow);
+    let Keys::Jobs(jobs) = &mut workflow.keys else { return };
+    jobs.valid = None;
+    if jobs.template.position("date").is_none() && !matches!(workflow.trigger, Trigger::Path(_) | Trigger::Job { .. }) {
+        workflow.trigger = Trigger::Always;
+    }
+}
