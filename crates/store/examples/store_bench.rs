@@ -236,13 +236,22 @@ impl Bench {
         let page = |workflow: Option<&WorkflowId>, states: &[SlotState], from: Option<&str>| {
             reader.slots(&filter(workflow, states), Paging::newest(100).after(from)).expect("a page").rows.len()
         };
-        let middle = format!("{}.500.", (self.hour + FIRST_HOUR) / 2 * HOUR);
+        let name = self.names[500].as_str();
+        let middle = format!("{}.{}.{name}", (self.hour + FIRST_HOUR) / 2 * HOUR, name.len());
         let middle = Some(middle.as_str());
+        let oldest = |from: Option<&str>| {
+            reader.slots(&SlotFilter::default(), Paging::oldest(100).after(from)).expect("a page").rows.len()
+        };
         time("  slots, first", || page(all, &[], None));
         time("  slots, deep", || page(all, &[], middle));
+        time("  slots, the oldest first, deep", || oldest(middle));
         time("  failed slots, deep", || page(all, &[SlotState::Failed], middle));
         time("  succeeded slots, deep", || page(all, &[SlotState::Succeeded], middle));
+        time("  slots that succeeded or failed, deep", || page(all, &[SlotState::Succeeded, SlotState::Failed], middle));
+        time("  waiting slots", || page(all, &[SlotState::Waiting], None));
         time("  slots of a workflow, deep", || page(one, &[], middle));
+        time("  failed slots of a workflow, deep", || page(one, &[SlotState::Failed], middle));
+        time("  succeeded slots of a workflow, deep", || page(one, &[SlotState::Succeeded], middle));
         time("  waiting slots of a workflow (none)", || page(one, &[SlotState::Waiting], None));
         println!("others:");
         time("  counts of all slots", || reader.slot_counts(&filter(all, &[])).expect("counts").len());
