@@ -1,9 +1,13 @@
 //! Backfills: opening the slots of a range, and what people ask for afterwards: pause, resume, another priority,
 //! opening the failures again, cancelling.
 
+mod rows;
+
 use kelos_model::event::{BackfillEvent, Origin};
 use kelos_model::workflow::{Backfill, BackfillMode, Pause};
 use kelos_model::{Actor, BackfillId, SlotEvent, SlotRef, SlotState};
+
+pub(crate) use rows::Backfills;
 
 use crate::permits::Position;
 use crate::slots::Live;
@@ -103,32 +107,24 @@ impl Core {
 
     /// Takes over a row as the store has it.
     pub(crate) fn know_backfill(&mut self, row: Backfill) {
-        if let (Some(task), Some(pause)) = (self.tasks.get_mut(&row.workflow), &row.paused) {
-            task.pauses.insert(row.id.clone(), pause.by.clone());
+        if let Some(task) = self.tasks.get_mut(&row.workflow) {
+            task.follow_pause(&row);
         }
-        self.backfills.insert(row.id.clone(), row);
+        self.backfills.restore(row);
     }
 
     /// The one door through which the row of a backfill changes.
     fn change_backfill(&mut self, row: Backfill, what: BackfillEvent) {
         let id = row.id.clone();
-        if let Some(task) = self.tasks.get_mut(&row.workflow) {
-            task.pauses.remove(&id);
-        }
-        self.know_backfill(row);
-        self.turn.backfills.insert(id.clone());
+        let Some(task) = self.tasks.get_mut(&row.workflow) else { return self.no_workflow(&row.workflow) };
+        task.follow_pause(&row);
+        self.backfills.change(row);
         self.record_backfill(&id, what);
-    }
-
-    /// A backfill that something can still be done to.
-    fn standing(&self, id: &BackfillId) -> Result<Backfill, Refusal> {
-        let row = self.backfills.get(id).ok_or_else(|| Refusal::NoBackfill(id.clone()))?;
-        if row.cancelled_at.is_some() { Err(Refusal::BackfillCancelled(id.clone())) } else { Ok(row.clone()) }
     }
 
     /// The same, with slots that are live.
     fn going_on(&self, id: &BackfillId) -> Result<Backfill, Refusal> {
-        let row = self.standing(id)?;
+        let row = self.backfills.standing(id)?;
         if self.slots_of(&row, |live| !live.slot.state.is_final()).is_empty() {
             return Err(Refusal::BackfillOver(id.clone()));
         }
@@ -143,7 +139,7 @@ impl Core {
     }
 
     pub(crate) fn pause_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
-        let mut row = self.standing(id)?;
+        let mut row = self.backfills.standing(id)?;
         if row.paused.is_none() {
             self.going_on(id)?;
             row.paused = Some(Pause { at: self.now, by: by.clone() });
@@ -159,7 +155,7 @@ impl Core {
         by: Actor,
         reason: Option<String>,
     ) -> Result<(), Refusal> {
-        let mut row = self.standing(id)?;
+        let mut row = self.backfills.standing(id)?;
         if row.paused.is_some() {
             row.paused = None;
             row.resumed_at = Some(self.now);
@@ -214,7 +210,7 @@ impl Core {
         by: Actor,
         reason: Option<String>,
     ) -> Result<Vec<SlotRef>, Refusal> {
-        let row = self.standing(id)?;
+        let row = self.backfills.standing(id)?;
         let failed = |live: &Live| matches!(live.slot.state, SlotState::Failed | SlotState::Expired);
         let mut reopened = self.slots_of(&row, failed);
         reopened.retain(|slot| self.check_slot(slot).is_ok());
@@ -232,7 +228,7 @@ impl Core {
         by: Actor,
         reason: Option<String>,
     ) -> Result<(), Refusal> {
-        let mut row = match self.standing(id) {
+        let mut row = match self.backfills.standing(id) {
             Err(Refusal::BackfillCancelled(_)) => return Ok(()),
             other => other?,
         };

@@ -55,8 +55,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, FactKey, Probe, RunId, SlotRef, SlotState, WorkflowId};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{EventRecord, FactKey, Probe, RunId, SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 pub use port::{Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Restored, Rows, Step, WORKER, deployments_of};
@@ -79,6 +79,7 @@ pub use permits::POOL_PATIENCE;
 pub use refusal::Refusal;
 pub use runs::jitter_seed;
 
+use backfills::Backfills;
 use breaches::Breaches;
 use facts::Listeners;
 use firing::Firings;
@@ -115,8 +116,7 @@ pub struct Core {
     listeners: Listeners,
     /// Programs, with the runs that constraints count.
     programs: Programs,
-    /// All backfills: a name is taken once.
-    backfills: BTreeMap<BackfillId, Backfill>,
+    backfills: Backfills,
     breaches: Breaches,
     /// Runs whose reports were set aside.
     unheard: BTreeSet<RunId>,
@@ -130,7 +130,6 @@ struct Turn {
     workflows: BTreeSet<WorkflowId>,
     /// Workflows as they stood when the same turn gave them another definition: the log names each version.
     superseded: Vec<WorkflowRow>,
-    backfills: BTreeSet<BackfillId>,
     registers: Vec<(String, String, Option<Value>)>,
     /// The facts that it has looked up.
     known: KnownFacts,
@@ -159,7 +158,7 @@ impl Core {
             to_plan: BTreeSet::new(),
             listeners: Listeners::default(),
             programs: Programs::default(),
-            backfills: BTreeMap::new(),
+            backfills: Backfills::default(),
             breaches: Breaches::default(),
             unheard: BTreeSet::new(),
             turn: Turn::default(),
@@ -248,7 +247,7 @@ impl Core {
             slots: self.slots.changed(),
             runs: self.slots.changed_runs(),
             workflows: workflows.collect(),
-            backfills: self.turn.backfills.iter().filter_map(|id| self.backfills.get(id).cloned()).collect(),
+            backfills: self.backfills.changed(),
             registers: self.turn.registers.clone(),
             facts: self.turn.facts.clone(),
         }
@@ -259,6 +258,7 @@ impl Core {
         self.turn = Turn::default();
         self.slots.settle();
         self.firings.settle();
+        self.backfills.settle();
     }
 
     /// Whether a tick at this moment would find something to do.

@@ -129,6 +129,9 @@ impl Core {
 
     /// Records what happened to a workflow; the caller has changed its row accordingly.
     pub(crate) fn record_workflow(&mut self, id: &WorkflowId, what: WorkflowEvent) {
+        if !self.tasks.contains_key(id) {
+            self.no_workflow(id);
+        }
         self.turn.workflows.insert(id.clone());
         self.log(0, Event::Workflow { workflow: id.clone(), what });
     }

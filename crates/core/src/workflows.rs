@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::time::schedule::CronSchedule;
-use kelos_model::workflow::WorkflowRow;
+use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState};
 
 use crate::Refusal;
@@ -20,7 +20,7 @@ pub(crate) struct WorkflowState {
     /// The schedule that opens its jobs.
     pub(crate) feed: Option<CronSchedule>,
     /// Its backfills that are paused, and who paused them.
-    pub(crate) pauses: BTreeMap<BackfillId, Actor>,
+    pauses: BTreeMap<BackfillId, Actor>,
     /// The slot of an event schedule that collects, while there is one.
     pub(crate) collecting: Option<SlotKey>,
 }
@@ -56,6 +56,14 @@ impl WorkflowState {
             jobs: None,
             feed: None,
             pauses: BTreeMap::new(),
+        }
+    }
+
+    /// Keeps whether one of its backfills is paused.
+    pub(crate) fn follow_pause(&mut self, row: &Backfill) {
+        match &row.paused {
+            Some(pause) => drop(self.pauses.insert(row.id.clone(), pause.by.clone())),
+            None => drop(self.pauses.remove(&row.id)),
         }
     }
 
