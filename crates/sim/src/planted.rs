@@ -13,12 +13,12 @@ use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging};
 use crate::rng::Rng;
 use crate::workload::Workload;
 
-/// What a seed breaks: of a workflow with slots by time, from some moment on until the faults stop. What collects facts is left
+/// What a seed breaks: of a workflow with slots by time or by job id, from some moment on until the faults stop. What collects facts is left
 /// out, for facts that come while a workflow is frozen don't count for it.
 #[must_use]
 pub fn of(seed: u64, workload: &Workload) -> Option<Planted> {
     let mut rng = Rng::new(seed ^ 0xB0_0B_00);
-    let timed = |one: &Workflow| matches!(one.keys, Keys::Schedule(_)) && !hears_of_facts(&one.trigger);
+    let timed = |one: &Workflow| matches!(one.keys, Keys::Schedule(_) | Keys::Jobs(_)) && !hears_of_facts(&one.trigger);
     let all = workload.definitions.iter().flat_map(|(_, all)| all);
     let mut fit: BTreeMap<&WorkflowId, bool> = BTreeMap::new();
     for one in all {

@@ -85,9 +85,10 @@ pub struct Watch {
     meant: Meant,
     /// The apps that are defined now.
     pub apps: Apps,
-    /// Log position at which definitions or pauses last changed.
+    /// Log position at which definitions, pauses or freezes last changed.
     changed: u64,
     paused: BTreeSet<WorkflowId>,
+    frozen: BTreeSet<WorkflowId>,
     slots: BTreeMap<SlotRef, Known>,
     /// What the turn was about.
     news: bool,
@@ -164,6 +165,8 @@ impl Watch {
                 match what {
                     WorkflowEvent::Paused { .. } => drop(self.paused.insert(workflow.clone())),
                     WorkflowEvent::Resumed { .. } => drop(self.paused.remove(workflow)),
+                    WorkflowEvent::Frozen { .. } => drop(self.frozen.insert(workflow.clone())),
+                    WorkflowEvent::Thawed { .. } => drop(self.frozen.remove(workflow)),
                     WorkflowEvent::Defined { .. } | WorkflowEvent::Removed { .. } => {}
                     _ => return Ok(()),
                 }
@@ -236,8 +239,9 @@ impl Watch {
 
     /// What waits has opened what it waits for, and does not wait for what is done.
     fn all_pulled(&self, at_rest: bool) -> Result<(), String> {
+        let rests = |id: &WorkflowId| self.paused.contains(id) || self.frozen.contains(id);
         let waiting = self.slots.iter().filter(|(slot, known)| {
-            known.state == SlotState::Waiting && slot.key.job().is_some() && !self.paused.contains(&slot.workflow)
+            known.state == SlotState::Waiting && slot.key.job().is_some() && !rests(&slot.workflow)
         });
         let knows = |slot: &&SlotRef| at_rest || !self.apps.asks(&slot.workflow);
         waiting.map(|(slot, _)| slot).filter(knows).try_for_each(|slot| self.is_pulled(slot))
