@@ -247,7 +247,9 @@ impl Bench {
         time("  slots, the oldest first, deep", || oldest(middle));
         time("  failed slots, deep", || page(all, &[SlotState::Failed], middle));
         time("  succeeded slots, deep", || page(all, &[SlotState::Succeeded], middle));
-        time("  slots that succeeded or failed, deep", || page(all, &[SlotState::Succeeded, SlotState::Failed], middle));
+        time("  slots that succeeded or failed, deep", || {
+            page(all, &[SlotState::Succeeded, SlotState::Failed], middle)
+        });
         time("  waiting slots", || page(all, &[SlotState::Waiting], None));
         time("  slots of a workflow, deep", || page(one, &[], middle));
         time("  failed slots of a workflow, deep", || page(one, &[SlotState::Failed], middle));
