@@ -168,9 +168,8 @@ fn standing(node: &Value) -> String {
             "no slots".to_owned()
         });
     }
-    if node["paused"] == true {
-        parts.push("paused".to_owned());
-    }
+    let off = ["disabled", "paused"].into_iter().find(|off| node[off] == true);
+    parts.extend(off.map(str::to_owned));
     let hidden = [("hiddenUp", "upstream"), ("hiddenDown", "downstream")];
     let hidden = hidden.iter().filter(|(name, _)| number(node, name) > 0);
     parts.extend(hidden.map(|(name, side)| format!("{} more {side}", number(node, name))));

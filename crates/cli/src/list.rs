@@ -80,16 +80,14 @@ fn detail(client: &Client, row: &Value) -> Value {
 }
 
 fn cells(row: &Value, detail: &Value) -> [Cell; 5] {
-    let is_disabled = row["paused"] == true && row["schedule"]["runs"].is_string();
+    let is_disabled = row["enabled"] == false;
     let next = items(detail, "nextTimes").first().filter(|_| !is_disabled).and_then(Value::as_str).map(short);
     let mut notes = Vec::new();
     if let Some(code) = row["frozen"]["code"].as_str() {
         notes.push(format!("frozen: {code}"));
     }
-    if row["paused"].as_bool() == Some(true) {
-        // Of an event schedule that is what people call disabled.
-        notes.push(if is_disabled { "disabled" } else { "paused" }.to_owned());
-    }
+    let off = [(is_disabled, "disabled"), (row["paused"] == true, "paused")];
+    notes.extend(off.iter().filter(|(is_off, _)| *is_off).map(|(_, off)| (*off).to_owned()));
     match text(&row["source"], "provenance") {
         "api" => notes.push("made by request".to_owned()),
         "code" => notes.push("defined by the program".to_owned()),

@@ -198,7 +198,11 @@ fn run_line(run: &Value) -> String {
     let name = run["externalId"].as_str().map(|name| format!("  {} {name}", text(run, "executor"))).unwrap_or_default();
     let how =
         run["outcome"]["text"].as_str().filter(|how| *how != state).map(|how| format!("  {how}")).unwrap_or_default();
-    format!("  #{}  {}  {begin}{end}{name}{how}", number(run, "number"), render::paint(state, state))
+    let said = ["arguments", "outputs"].map(|what| match &run[what] {
+        Value::Object(fields) => format!("\n      {what} {}", Value::Object(fields.clone())),
+        _ => String::new(),
+    });
+    format!("  #{}  {}  {begin}{end}{name}{how}{}", number(run, "number"), render::paint(state, state), said.concat())
 }
 
 #[cfg(test)]

@@ -61,6 +61,7 @@ fn patient(name: &str, trigger: Trigger) -> WorkflowRow {
         definition: workflow.into(),
         version: 1,
         present: true,
+        enabled: true,
         paused: false,
         planned: Planned::default(),
         moments: Moments::default(),

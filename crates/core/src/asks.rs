@@ -211,7 +211,6 @@ impl Core {
         if self.set_paused(id, true)? {
             let Mandate { by, reason } = mandate.clone();
             self.record_workflow(id, WorkflowEvent::Paused { by, reason });
-            self.switched(id, mandate);
             self.wake_all(id);
         }
         Ok(())
@@ -221,7 +220,6 @@ impl Core {
         if self.set_paused(id, false)? {
             let Mandate { by, reason } = mandate.clone();
             self.record_workflow(id, WorkflowEvent::Resumed { by, reason });
-            self.switched(id, mandate);
             self.wake_all(id);
         }
         Ok(())
@@ -231,6 +229,9 @@ impl Core {
     fn set_paused(&mut self, id: &WorkflowId, paused: bool) -> Result<bool, Refusal> {
         let task = self.tasks.get_mut(id).filter(|task| task.row.present);
         let task = task.ok_or_else(|| Refusal::NoWorkflow(id.clone()))?;
+        if task.row.definition.keys.events().is_some() {
+            return Err(Refusal::NotPausable(id.clone()));
+        }
         let changed = task.row.paused != paused;
         task.row.paused = paused;
         self.agree_on_terms(id);

@@ -214,7 +214,7 @@ impl Survey<'_> {
 }
 
 fn full_workflow(id: &WorkflowId, queue: &Queue) -> Option<FullWorkflow> {
-    let (concurrency, active) = (queue.concurrency(), queue.active());
+    let (concurrency, active) = (queue.concurrency()?, queue.active());
     if !queue.is_open() || active < concurrency {
         return None;
     }

@@ -14,7 +14,7 @@ use crate::Core;
 use crate::asks::{Mandate, split};
 use crate::port::Deployment;
 use crate::provenance::Definitions;
-use crate::schedules::differ;
+use crate::schedules::{differ, keep_off};
 use crate::workflows::{ScheduleState, WorkflowState};
 
 impl Core {
@@ -122,6 +122,7 @@ impl Core {
                 definition: workflow.clone(),
                 version: 1,
                 present: true,
+                enabled: true,
                 paused: false,
                 planned: Planned::default(),
                 moments: Moments::default(),
@@ -150,6 +151,7 @@ impl Core {
             return false;
         }
         row.present = true;
+        keep_off(row);
         let version = row.version;
         // What was worth running may not be any more.
         self.slots.doubt(id);

@@ -45,7 +45,7 @@ impl Core {
             concurrency: task.row.definition.concurrency,
             pools: task.row.definition.pools.clone(),
             is_present: task.row.present,
-            is_paused: task.is_off() || task.is_frozen(),
+            is_paused: task.row.paused || task.is_frozen(),
             by_workers: self.config.by_workers && task.jobs.is_some(),
         };
         self.permits.agree(id, terms);

@@ -102,7 +102,7 @@ impl Core {
         let start = task.row.definition.start_time;
         let too_early = start.is_some_and(|start| self.now < start);
         let too_late = events.end_time.is_some_and(|end| self.now >= end && !matches!(what, Occurrence::Fired { .. }));
-        if task.row.paused || too_early || too_late {
+        if !task.row.enabled || too_early || too_late {
             return;
         }
         let slot = self.collector(id, came);
@@ -193,21 +193,24 @@ impl Core {
     pub(crate) fn note_end(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
         let Some(task) = self.tasks.get(&id.workflow) else { return self.no_workflow(&id.workflow) };
         // What was killed before has ended for them, though its run may still be dying.
-        let going = |slot: &&Slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running);
-        let Some(before) = before.filter(going).filter(|_| ENDS.contains(&after.state)) else { return };
+        let going = |slot: &Slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running);
+        if !before.is_some_and(going) || !ENDS.contains(&after.state) {
+            return;
+        }
         let definition = &task.row.definition;
         let subject = Subject::Ended(definition.program().clone(), after.state);
         if self.listeners.of(&subject).is_none() {
             return;
         }
         // What was killed gives nothing, whatever it had said by then.
-        let outputs = before.outputs.as_deref().filter(|_| after.state != SlotState::Killed);
+        let run = self.slots.changed_run(after.last_run_seq).filter(|_| after.state != SlotState::Killed);
+        let outputs = run.and_then(|run| run.outputs.as_deref()).cloned();
         self.listeners.ended.push(Occurrence::Ended {
             program: definition.program().clone(),
             state: after.state,
             run: Some(format!("{}#{}", id.short(), after.last_run)),
             arguments: arguments(definition, after.collected.as_deref(), id.key.scheduled_at()),
-            outputs: outputs.cloned().unwrap_or_default(),
+            outputs: outputs.unwrap_or_default(),
         });
     }
 

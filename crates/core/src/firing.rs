@@ -98,7 +98,7 @@ impl Core {
     pub(crate) fn arm_firing(&mut self, id: &WorkflowId) {
         let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
         let waits = self.listeners.has(id) && !task.row.definition.trigger.firings().is_empty();
-        if !waits || !task.row.present || task.row.paused || task.is_frozen() {
+        if !waits || !task.row.present || task.row.paused || !task.row.enabled || task.is_frozen() {
             return self.firings.set(id, None);
         }
         if task.row.moments.fired_until.is_none() {

@@ -40,8 +40,7 @@ impl Core {
             self.no_workflow(&id.workflow);
             return false;
         };
-        let executor = &task.row.definition.job.executor;
-        let succeeded = self.slots.enter(id, &after, &what, executor, moment);
+        let succeeded = self.slots.enter(id, &after, &what, &task.row.definition, moment);
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
         self.log(previous, Event::Slot { slot: id.clone(), what });
         if let Some(run) = succeeded {

@@ -1,5 +1,6 @@
 //! Why something was not done that somebody asked for.
 
+use kelos_model::run::LARGEST_GIVEN;
 use kelos_model::{BackfillId, Breach, SlotRef, SlotState, WorkflowId};
 
 /// Why something was not done.
@@ -26,6 +27,13 @@ pub enum Refusal {
     AlreadyEnabled(WorkflowId),
     /// It is disabled already.
     AlreadyDisabled(WorkflowId),
+    /// An event schedule is never paused or resumed: it is disabled and enabled.
+    NotPausable(WorkflowId),
+    /// More than is kept with a run.
+    ArgumentsTooLarge {
+        /// How many bytes they have as JSON.
+        bytes: usize,
+    },
     /// Slots named by the moment at which they came to be are made by facts and requests only.
     NeverCameToBe(SlotRef),
     /// Its schedule has no such time.
@@ -83,6 +91,8 @@ impl Refusal {
             Refusal::NoProgram { .. } => "program-not-found",
             Refusal::AlreadyEnabled(_) => "already-enabled",
             Refusal::AlreadyDisabled(_) => "already-disabled",
+            Refusal::NotPausable(_) => "not-pausable",
+            Refusal::ArgumentsTooLarge { .. } => "arguments-too-large",
             Refusal::NeverCameToBe(_) => "slot-not-found",
             Refusal::NotInSchedule(_) => "not-in-schedule",
             Refusal::NoJobId(..) => "no-job-id",
@@ -116,6 +126,12 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::AlreadyEnabled(id) => write!(f, "{id} is enabled already"),
             Refusal::AlreadyDisabled(id) => write!(f, "{id} is disabled already"),
+            Refusal::NotPausable(id) => {
+                write!(f, "{id} is an event schedule, which is enabled and disabled, and never paused")
+            }
+            Refusal::ArgumentsTooLarge { bytes } => {
+                write!(f, "the arguments have {bytes} bytes, expected at most {LARGEST_GIVEN}")
+            }
             Refusal::NeverCameToBe(slot) => {
                 write!(f, "{} never came to be: expected the moment at which one of its slots did", slot.short())
             }

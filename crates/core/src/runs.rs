@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use kelos_model::retry::scramble;
-use kelos_model::run::Report;
+use kelos_model::run::{Report, beyond_largest};
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
+
+use serde_json::{Map, Value};
 
 use crate::wakes::Waits;
 use crate::{Command, Core};
@@ -23,11 +25,7 @@ impl Core {
             (SlotState::Running, Report::Started { .. }) => {}
             // The kill came before the start was confirmed: now the executor can be told whom to end.
             (_, Report::Started { external_id }) => self.cancel_as(run, external_id),
-            (SlotState::Dispatched | SlotState::Running, Report::Gave { outputs }) => {
-                if live.slot.outputs.as_deref() != Some(&outputs) {
-                    self.record(&run.slot, SlotEvent::Gave { run: run.number, outputs });
-                }
-            }
+            (SlotState::Dispatched | SlotState::Running, Report::Gave { outputs }) => self.gave(run, outputs),
             // The permit that it holds is not to wait for a worker that may never come, and it goes to the next by priority.
             (SlotState::Dispatched, Report::NeverStarted)
                 if live.run.as_ref().is_some_and(|run| run.is_by_worker()) =>
@@ -122,9 +120,24 @@ impl Core {
         self.cancel(run);
     }
 
+    /// What is too large to be kept is not kept. Whoever waits for it would go without, so such a run fails once it ends.
+    fn gave(&mut self, run: &RunId, outputs: Map<String, Value>) {
+        // A run that another scheduler started and that was taken over may have no record here.
+        let Some(known) = self.slots.run_mut(&run.slot) else { return };
+        known.gave_too_much = beyond_largest(&outputs);
+        if known.gave_too_much.is_none() && known.run.outputs.as_deref() != Some(&outputs) {
+            self.record(&run.slot, SlotEvent::Gave { run: run.number, outputs });
+        }
+    }
+
     /// A run that was wanted came to its end.
     fn ended(&mut self, run: &RunId, outcome: Outcome) {
         let number = run.number;
+        let too_much = self.slots.run_mut(&run.slot).and_then(|run| run.gave_too_much);
+        let outcome = match (outcome, too_much) {
+            (Outcome::Succeeded, Some(bytes)) => Outcome::gave_too_much(bytes),
+            (outcome, _) => outcome,
+        };
         if outcome == Outcome::Succeeded {
             if !self.may_succeed(run) {
                 return;

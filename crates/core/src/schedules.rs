@@ -5,9 +5,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos_model::event::Abort;
+use kelos_model::event::{Abort, WorkflowEvent};
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Keys, Provenance};
+use kelos_model::run::beyond_largest;
+use kelos_model::workflow::{Keys, Provenance, WorkflowRow};
 use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::asks::{Mandate, split};
@@ -93,7 +94,7 @@ impl Core {
         let program = schedule.keys.events().and_then(|events| all.get(&events.program));
         let Some(program) = program else { return schedule };
         let same = schedule.job == program.job && schedule.retry == program.retry && schedule.pools == program.pools;
-        if same && schedule.concurrency == u32::MAX {
+        if same && schedule.concurrency.is_none() {
             return schedule;
         }
         let mut bound = Workflow::clone(&schedule);
@@ -101,7 +102,7 @@ impl Core {
         bound.retry = program.retry;
         bound.pools.clone_from(&program.pools);
         // How many runs go on at a time is for its constraints to say.
-        bound.concurrency = u32::MAX;
+        bound.concurrency = None;
         Arc::new(bound)
     }
 
@@ -163,24 +164,29 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a present event schedule is disabled.
+    /// Whether a present event schedule is enabled.
     fn event_schedule(&self, id: &WorkflowId) -> Result<bool, Refusal> {
         let task = self.tasks.get(id).filter(|task| task.row.present && task.row.definition.keys.events().is_some());
-        task.map(|task| task.row.paused).ok_or_else(|| Refusal::NoEventSchedule(id.clone()))
+        task.map(|task| task.row.enabled).ok_or_else(|| Refusal::NoEventSchedule(id.clone()))
     }
 
     pub(crate) fn enable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
-        if !self.event_schedule(id)? {
+        if self.event_schedule(id)? {
             return Err(Refusal::AlreadyEnabled(id.clone()));
         }
-        self.resume(id, mandate)
+        let Mandate { by, reason } = mandate.clone();
+        self.switch(id, true, WorkflowEvent::Enabled { by, reason });
+        Ok(())
     }
 
     pub(crate) fn disable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
-        if self.event_schedule(id)? {
+        if !self.event_schedule(id)? {
             return Err(Refusal::AlreadyDisabled(id.clone()));
         }
-        self.pause(id, mandate)
+        let Mandate { by, reason } = mandate.clone();
+        self.switch(id, false, WorkflowEvent::Disabled { by, reason });
+        self.abort_pending(id, Abort::Disabled, Some(mandate));
+        Ok(())
     }
 
     pub(crate) fn enable_changed(
@@ -190,25 +196,23 @@ impl Core {
         mandate: &Mandate,
     ) -> Result<Vec<WorkflowId>, Refusal> {
         let is_meant = |id: &&WorkflowId| {
-            let task = self.tasks.get(*id).filter(|task| task.row.present && task.row.paused);
+            let task = self.tasks.get(*id).filter(|task| task.row.present && !task.row.enabled);
             let task = task.filter(|task| task.row.definition.keys.events().is_some());
             task.and_then(|task| task.row.moments.updated).is_some_and(|at| range.start <= at && at < range.end)
         };
         let meant: Vec<_> = schedules.iter().filter(is_meant).cloned().collect();
         for id in &meant {
-            self.resume(id, mandate)?;
+            self.enable(id, mandate)?;
         }
         Ok(meant)
     }
 
-    /// What being enabled or disabled means to an event schedule, beside its being paused or not.
-    pub(crate) fn switched(&mut self, id: &WorkflowId, mandate: &Mandate) {
-        // It means nothing to others.
-        let Ok(disabled) = self.event_schedule(id) else { return };
+    /// Has an event schedule be enabled or disabled from now on.
+    fn switch(&mut self, id: &WorkflowId, enabled: bool, event: WorkflowEvent) {
+        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
+        task.row.enabled = enabled;
+        self.record_workflow(id, event);
         self.touch(id);
-        if disabled {
-            self.abort_pending(id, Abort::Disabled, Some(mandate));
-        }
     }
 
     /// It begins anew: what happened before does not count.
@@ -245,6 +249,9 @@ impl Core {
         if let Some(events) = task.row.definition.keys.events() {
             self.check_program(&workflow, &events.program)?;
         }
+        if let Some(bytes) = beyond_largest(&arguments) {
+            return Err(Refusal::ArgumentsTooLarge { bytes });
+        }
         let slot = self.open_moment(&workflow, SlotEvent::planned(kelos_model::event::Origin::Request, 0));
         self.record(&slot, SlotEvent::FiredBy { by, reason, arguments, unconstrained });
         Ok(slot)
@@ -261,7 +268,7 @@ impl Core {
             task.row.moments.fired = fired.into_iter().filter(|(name, _)| names.contains(name)).collect();
         }
         if is_new {
-            task.row.paused = task.row.definition.keys.events().is_some_and(|events| !events.enabled);
+            task.row.enabled = task.row.definition.keys.events().is_some_and(|events| events.enabled);
         }
         task.row.moments.updated = Some(self.now);
         task.row.moments.fired_until = Some(self.now);
@@ -278,6 +285,14 @@ fn without(schedule: Arc<Workflow>, gone: &BTreeSet<WorkflowId>) -> Option<Arc<W
     let whole = Some(schedule.trigger.clone());
     let left = concerned.into_iter().fold(whole, |trigger, program| trigger?.without(program));
     left.map(|trigger| Arc::new(Workflow { trigger, ..Workflow::clone(&schedule) }))
+}
+
+/// Whoever switched a workflow off finds it off when it becomes one of another kind: an event schedule is disabled, all else is paused.
+pub(crate) fn keep_off(row: &mut WorkflowRow) {
+    let is_schedule = row.definition.keys.events().is_some();
+    let is_off = row.paused || !row.enabled;
+    row.enabled = !(is_off && is_schedule);
+    row.paused = is_off && !is_schedule;
 }
 
 /// Whether two definitions of an event schedule differ in more than the job that they run.

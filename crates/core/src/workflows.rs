@@ -72,7 +72,7 @@ impl WorkflowState {
         if self.is_frozen() {
             return Some(Dormant::Frozen);
         }
-        if self.is_off() {
+        if self.row.paused {
             return Some(Dormant::Paused);
         }
         if !self.row.present {
@@ -104,11 +104,6 @@ impl WorkflowState {
     /// Whether an invariant of it broke, and nobody has resumed it.
     pub(crate) fn is_frozen(&self) -> bool {
         self.row.moments.frozen.is_some()
-    }
-
-    /// Whether it is paused. An event schedule that is disabled has ended what it had pending, and all else goes on.
-    pub(crate) fn is_off(&self) -> bool {
-        self.row.paused && self.row.definition.keys.events().is_none()
     }
 
     /// What yields times: its schedule, or what opens its jobs.

@@ -25,6 +25,8 @@ fn all() -> Vec<Refusal> {
         Refusal::NoProgram { schedule: workflow(), program: program() },
         Refusal::AlreadyEnabled(workflow()),
         Refusal::AlreadyDisabled(workflow()),
+        Refusal::ArgumentsTooLarge { bytes: 70_000 },
+        Refusal::NotPausable(workflow()),
         Refusal::NeverCameToBe(slot()),
         Refusal::NotInSchedule(slot()),
         Refusal::NoJobId(job(), "1 is no letter".to_owned()),

@@ -70,7 +70,7 @@ impl World {
         let mut world = World { turns, store, now, _folder: folder };
         let all = workflows.into_iter().map(|(id, keys)| {
             let job = Job::new("command", serde_json::Map::new());
-            Arc::new(Workflow { concurrency: u32::MAX, ..Workflow::keyed(id, Keys::Jobs(Box::new(keys)), job) })
+            Arc::new(Workflow { concurrency: None, ..Workflow::keyed(id, Keys::Jobs(Box::new(keys)), job) })
         });
         let all = all.collect();
         world.turn(vec![Input::Definitions {

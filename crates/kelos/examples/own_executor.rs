@@ -134,7 +134,7 @@ impl Executor for Outbox {
 /// A workflow as a program defines it; a script would say celos.externalService({executor: "outbox", settings: {…}}).
 fn hourly() -> Result<Workflow, Box<dyn Error>> {
     Ok(Workflow {
-        concurrency: 2,
+        concurrency: Some(2),
         retry: RetryPolicy::immediate(1),
         start_time: Some(kelos::clock::system_clock()() - Duration::from_secs(4 * 3600)),
         ..Workflow::new(

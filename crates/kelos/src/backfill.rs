@@ -69,17 +69,18 @@ pub enum Estimate {
 pub enum Basis {
     /// How fast its latest slots ended: how many were counted.
     Pace(usize),
-    /// How long its workflow's latest runs took: how many were counted, and how many go at a time.
-    Durations(usize, u32),
+    /// How long its workflow's latest runs took: how many were counted, and how many go at a time; none where that has no limit.
+    Durations(usize, Option<u32>),
 }
 
 impl std::fmt::Display for Basis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Basis::Pace(ended) => write!(f, "from the pace of its last {ended} slots"),
-            Basis::Durations(1, places) => write!(f, "from what the last run of its workflow took, {places} at a time"),
             Basis::Durations(runs, places) => {
-                write!(f, "from what the last {runs} runs of its workflow took, {places} at a time")
+                let runs = if *runs == 1 { "run".to_owned() } else { format!("{runs} runs") };
+                let places = places.map_or_else(|| "all".to_owned(), |places| places.to_string());
+                write!(f, "from what the last {runs} of its workflow took, {places} at a time")
             }
         }
     }
@@ -92,8 +93,8 @@ pub struct Signs {
     pub left: u64,
     /// Why none of them starts, in words; none where they do.
     pub held: Option<String>,
-    /// How many slots of its workflow run at a time.
-    pub places: u32,
+    /// How many slots of its workflow run at a time; none where that has no limit.
+    pub places: Option<u32>,
     /// When its latest slots ended, since it was made or resumed; in any order.
     pub endings: Vec<Timestamp>,
     /// How long the latest runs of its workflow took that succeeded.
@@ -133,8 +134,11 @@ impl Signs {
     fn by_durations(&self) -> Option<(SignedDuration, Basis)> {
         let count = self.durations.len() as u64;
         let all: SignedDuration = self.durations.iter().sum();
-        let rounds = self.left.checked_add(u64::from(self.places) - u64::from(self.places > 0))?;
-        let rounds = rounds.checked_div(u64::from(self.places))?;
+        let rounds = match self.places {
+            None => 1,
+            Some(0) => return None,
+            Some(places) => self.left.div_ceil(u64::from(places)),
+        };
         (count > 0).then(|| (times(all, rounds, count), Basis::Durations(self.durations.len(), self.places)))
     }
 }
@@ -187,7 +191,7 @@ fn signs(
     Ok(Signs {
         left,
         held,
-        places: workflow.map_or(0, |row| row.definition.concurrency),
+        places: workflow.map_or(Some(0), |row| row.definition.concurrency),
         endings: endings(backfill, &runs),
         durations: took.take(RUNS_COUNTED).collect(),
     })
@@ -200,7 +204,7 @@ fn held(backfill: &Backfill, workflow: Option<&WorkflowRow>, counts: &BTreeMap<S
     }
     match workflow {
         Some(row) if row.present && row.paused => Some("its workflow is paused".to_owned()),
-        Some(row) if row.present && row.definition.concurrency == 0 => {
+        Some(row) if row.present && row.definition.concurrency == Some(0) => {
             Some("its workflow lets no slot run at all".to_owned())
         }
         Some(row) if row.present => {
@@ -232,11 +236,11 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn going(left: u64, endings: &[i64], durations: &[i64], places: u32) -> Estimate {
+    fn going(left: u64, endings: &[i64], durations: &[i64], places: impl Into<Option<u32>>) -> Estimate {
         let signs = Signs {
             left,
             held: None,
-            places,
+            places: places.into(),
             endings: endings.iter().map(|seconds| at(*seconds)).collect(),
             durations: durations.iter().map(|seconds| SignedDuration::from_secs(*seconds)).collect(),
         };
@@ -270,8 +274,8 @@ mod tests {
 
     #[test]
     fn where_few_have_ended_usual_durations_are_shared_by_the_places() {
-        assert_eq!(going(7, &[1000], &[10, 30], 2), Estimate::At(at(1080), Basis::Durations(2, 2)));
-        assert_eq!(going(1, &[], &[60], 100), Estimate::At(at(1060), Basis::Durations(1, 100)));
+        assert_eq!(going(7, &[1000], &[10, 30], 2), Estimate::At(at(1080), Basis::Durations(2, Some(2))));
+        assert_eq!(going(1, &[], &[60], 100), Estimate::At(at(1060), Basis::Durations(1, Some(100))));
     }
 
     #[test]
@@ -282,14 +286,25 @@ mod tests {
         }
         let far = going(u64::MAX, &[], &[1_000_000], 1);
         assert_eq!(far, Estimate::None("at this pace it takes more than ten years".to_owned()));
-        let unlimited = going(u64::MAX, &[], &[1], u32::MAX);
-        assert!(matches!(unlimited, Estimate::None(_)), "a sum that does not fit is no panic: {unlimited:?}");
+        let many = going(u64::MAX, &[], &[1], u32::MAX);
+        assert!(matches!(many, Estimate::None(_)), "a sum that does not fit is no panic: {many:?}");
+        assert_eq!(going(u64::MAX, &[], &[5], None), Estimate::At(at(1005), Basis::Durations(1, None)));
     }
 
     #[test]
     fn words() {
         assert_eq!(Basis::Pace(20).to_string(), "from the pace of its last 20 slots");
-        assert_eq!(Basis::Durations(1, 2).to_string(), "from what the last run of its workflow took, 2 at a time");
-        assert_eq!(Basis::Durations(3, 1).to_string(), "from what the last 3 runs of its workflow took, 1 at a time");
+        assert_eq!(
+            Basis::Durations(1, Some(2)).to_string(),
+            "from what the last run of its workflow took, 2 at a time"
+        );
+        assert_eq!(
+            Basis::Durations(3, Some(1)).to_string(),
+            "from what the last 3 runs of its workflow took, 1 at a time"
+        );
+        assert_eq!(
+            Basis::Durations(3, None).to_string(),
+            "from what the last 3 runs of its workflow took, all at a time"
+        );
     }
 }

@@ -312,6 +312,7 @@ mod tests {
             definition: Arc::new(Workflow { project: project.to_owned(), ..workflow }),
             version: 1,
             present: true,
+            enabled: true,
             paused: false,
             planned: Planned::default(),
             moments: Moments::default(),

@@ -333,10 +333,10 @@ fn blockers(
 }
 
 fn queue_blockers(definition: Option<&Workflow>, inspection: Option<&Inspection>) -> Vec<String> {
-    let concurrency = definition.map_or(1, |definition| definition.concurrency);
+    let concurrency = definition.map_or(Some(1), |definition| definition.concurrency);
     let Some(inspection) = inspection else {
-        let limit = || format!("its workflow runs {concurrency} slots at a time, by priority and then oldest first");
-        return Vec::from_iter((concurrency < u32::MAX).then(limit));
+        let limit = |most| format!("its workflow runs {most} slots at a time, by priority and then oldest first");
+        return Vec::from_iter(concurrency.map(limit));
     };
     let mut blockers = Vec::new();
     if inspection.no_worker {
@@ -345,8 +345,8 @@ fn queue_blockers(definition: Option<&Workflow>, inspection: Option<&Inspection>
     if inspection.workers_busy {
         blockers.push("all workers that do jobs of its workflow are busy".to_owned());
     }
-    if inspection.active >= concurrency {
-        blockers.push(format!("{} of {concurrency} places of its workflow are taken", inspection.active));
+    if let Some(places) = concurrency.filter(|places| inspection.active >= *places) {
+        blockers.push(format!("{} of {places} places of its workflow are taken", inspection.active));
     }
     if inspection.ahead > 0 {
         blockers.push(format!("{} queued slots of its workflow go first", inspection.ahead));

@@ -58,7 +58,7 @@ fn options() -> ImportOptions {
 fn hourly(id: &str, executor: &str) -> Arc<Workflow> {
     Arc::new(Workflow {
         source: Source::file("test.js", 1),
-        concurrency: 1000,
+        concurrency: Some(1000),
         retry: RetryPolicy::immediate(1),
         ..Workflow::new(named(id), Schedule::Cron(CronSchedule::hourly()), Job::new(executor, serde_json::Map::new()))
     })

@@ -91,12 +91,36 @@ impl Bench {
         let chunk = self.node.launcher().read_log(&run_ref(&run), 0, 1 << 20).await.unwrap();
         (row.slot.state, String::from_utf8(chunk.bytes).unwrap())
     }
+
+    /// The only run of a workflow.
+    fn run_of(&self, id: &str) -> kelos::model::Run {
+        let filter = kelos::store::RunFilter { workflow: Some(named(id)), ..Default::default() };
+        self.node.reader().runs(&filter, kelos::store::Paging::newest(1)).unwrap().rows.remove(0)
+    }
 }
 
 /// Says what it was given, line by line.
 fn tells() -> Workflow {
     let script = "printf '%s\\n' \"$1\" \"$taken\" \"$KELOS_ARG_taken\" \"$KELOS_ARGUMENTS\" \"$KELOS_TRIGGERED_BY\"";
     program("b", json!({ "command": ["sh", "-c", script, "sh", "${taken} of ${own}"] }))
+}
+
+/// Whoever waits for what is too large to be kept would go without it.
+#[tokio::test]
+async fn a_run_that_gives_too_much_fails_and_says_what_to_do() {
+    let script = "printf '{\"rows\": \"%070000d\"}' 1 > \"$KELOS_OUTPUTS\"";
+    let bench = Bench::start(vec![program("a", json!({ "shell": script }))]);
+    bench.fire("a", &[]).await;
+    let (state, told) = bench.end_of("a").await;
+    assert_eq!(state, SlotState::Failed);
+    assert!(told.contains("what it wrote to KELOS_OUTPUTS is left out: it has 70012 bytes"), "{told}");
+    let outcome = bench.run_of("a").outcome.unwrap();
+    assert_eq!(outcome.code(), "outputs-too-large");
+    assert_eq!(
+        outcome.to_string(),
+        "its outputs have 70012 bytes, expected at most 65536: write what is large to a file, and give its path"
+    );
+    bench.node.stop().await;
 }
 
 fn gives(outputs: &str) -> Workflow {
@@ -121,6 +145,10 @@ async fn what_a_run_gives_becomes_an_argument_of_what_it_triggers() {
     let info = &triggered["triggerInfos"][0];
     assert_eq!((&triggered["name"], &info["program"]), (&json!("s"), &json!("a")));
     assert_eq!((&info["outputs"]["rows"], &info["runtimeArguments"]["unasked"]), (&json!(12), &json!("x")));
+    let [of_a, of_s] = ["a", "s"].map(|id| bench.run_of(id));
+    assert_eq!(of_a.outputs.as_deref(), Some(&object(json!({ "rows": 12 }))));
+    assert_eq!((of_a.arguments["date"].as_str(), of_s.outputs), ("2014-06-01", None));
+    assert_eq!(of_s.arguments, arguments);
     bench.node.stop().await;
 }
 

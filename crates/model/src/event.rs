@@ -407,7 +407,7 @@ pub enum WorkflowEvent {
         /// How many there were.
         times: u32,
     },
-    /// A person paused it; an event schedule was disabled.
+    /// A person paused it. In logs of before events of schedules had words of their own: an event schedule was disabled.
     Paused {
         /// Who.
         by: Actor,
@@ -415,8 +415,24 @@ pub enum WorkflowEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A person resumed it.
+    /// A person resumed it. In logs of before events of schedules had words of their own: an event schedule was enabled.
     Resumed {
+        /// Who.
+        by: Actor,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A person enabled an event schedule.
+    Enabled {
+        /// Who.
+        by: Actor,
+        /// Why, in their words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A person disabled an event schedule: facts that come don't count.
+    Disabled {
         /// Who.
         by: Actor,
         /// Why, in their words.
@@ -492,7 +508,7 @@ pub enum BackfillEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A person resumed it.
+    /// A person resumed it. In logs of before events of schedules had words of their own: an event schedule was enabled.
     Resumed {
         /// Who.
         by: Actor,

@@ -1,10 +1,12 @@
 //! One attempt to execute a job for a slot.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::key::{SlotKey, SlotRef};
 
@@ -129,6 +131,8 @@ impl FailureCode {
     pub const SIGNAL: FailureCode = FailureCode(Cow::Borrowed("signal"));
     /// It took longer than its timeout allows.
     pub const TIMED_OUT: FailureCode = FailureCode(Cow::Borrowed("timed-out"));
+    /// It gave more than a run keeps.
+    pub const OUTPUTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("outputs-too-large"));
     /// The service that does the job said that it failed.
     pub const REPORTED: FailureCode = FailureCode(Cow::Borrowed("reported"));
 
@@ -140,6 +144,15 @@ impl FailureCode {
 }
 
 impl Outcome {
+    /// The failure of a run whose outputs have more bytes than a run keeps.
+    #[must_use]
+    pub fn gave_too_much(bytes: usize) -> Outcome {
+        let reason = format!(
+            "its outputs have {bytes} bytes, expected at most {LARGEST_GIVEN}: write what is large to a file, and give its path"
+        );
+        Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::OUTPUTS_TOO_LARGE) }
+    }
+
     /// The code of how it ended. Logs of before say no more of a failure than its exit status.
     #[must_use]
     pub fn code(&self) -> &str {
@@ -202,6 +215,22 @@ pub struct Run {
     pub ended_at: Option<Timestamp>,
     /// How it ended.
     pub outcome: Option<Outcome>,
+    /// The arguments that it was dispatched with, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, String>,
+    /// What it has said that it gives to those that it triggers; none where it said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Box<Map<String, Value>>>,
+}
+
+/// Bytes that the arguments of a run may have as JSON, and so may its outputs: both are kept with the run for good.
+pub const LARGEST_GIVEN: usize = 64 * 1024;
+
+/// How many bytes a value has as JSON, where that is more than a run keeps.
+#[must_use]
+pub fn beyond_largest(value: &impl Serialize) -> Option<usize> {
+    let bytes = serde_json::to_vec(value).map_or(usize::MAX, |json| json.len());
+    Some(bytes).filter(|bytes| *bytes > LARGEST_GIVEN)
 }
 
 /// What an executor reports about a run.
@@ -226,7 +255,7 @@ pub enum Report {
     /// It said what it gives to those that it triggers. Comes before the end.
     Gave {
         /// What.
-        outputs: serde_json::Map<String, serde_json::Value>,
+        outputs: Map<String, Value>,
     },
     /// Asked about a run whose start was never confirmed, the executor has never seen it: the intent was
     /// stored and the start got lost. About a confirmed one it says that the outcome is unknown. Of a run that is for workers:

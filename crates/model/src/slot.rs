@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::event::{Origin, SlotEvent};
 use crate::facts::{Asked, Collected};
@@ -177,9 +176,6 @@ pub struct Slot {
     /// When somebody last asked for it; none where only its schedule did. A timeout that had passed by then is counted from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
-    /// What its run has said that it gives to those that it triggers, while that run may still end the slot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outputs: Option<Box<Map<String, Value>>>,
 }
 
 impl Slot {
@@ -202,7 +198,6 @@ impl Slot {
             last_event: 0,
             collected: None,
             asked_at: None,
-            outputs: None,
         }
     }
 
@@ -300,8 +295,8 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         }
         SlotEvent::Planned { .. } => return None,
         SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
-        SlotEvent::Gave { outputs, .. } => slot.outputs = Some(Box::new(outputs.clone())),
-        SlotEvent::Deferred { .. }
+        SlotEvent::Gave { .. }
+        | SlotEvent::Deferred { .. }
         | SlotEvent::ConstraintsMet { .. }
         | SlotEvent::Expired { .. }
         | SlotEvent::Skipped { .. } => {}
@@ -309,10 +304,6 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
     if slot.state != state {
         slot.state = state;
         slot.since = at;
-    }
-    // Only the run that ends the slot speaks for it: what another gave before is nobody's.
-    if !matches!(state, SlotState::Dispatched | SlotState::Running) {
-        slot.outputs = None;
     }
     slot.last_event = seq;
     Some(slot)

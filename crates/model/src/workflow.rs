@@ -39,8 +39,9 @@ pub struct Workflow {
     /// What must hold besides, once the trigger is met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Constraint>,
-    /// How many of its slots may run at a time, oldest first; 0 lets none run.
-    pub concurrency: u32,
+    /// How many of its slots may run at a time, oldest first; 0 lets none run, none sets no limit.
+    #[serde(deserialize_with = "limit")]
+    pub concurrency: Option<u32>,
     /// The pools whose permits each of its runs holds, ascending by pool, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolUse>,
@@ -76,7 +77,7 @@ impl Workflow {
             keys,
             trigger: Trigger::Always,
             constraints: Vec::new(),
-            concurrency: 1,
+            concurrency: Some(1),
             pools: Vec::new(),
             retry: RetryPolicy::default(),
             start_time: None,
@@ -85,6 +86,12 @@ impl Workflow {
             about: About::default(),
         }
     }
+}
+
+/// Reads a limit. Definitions of before there could be none had the largest number there.
+fn limit<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let limit = Option::<u32>::deserialize(deserializer)?;
+    Ok(limit.filter(|limit| *limit < u32::MAX))
 }
 
 impl Workflow {
@@ -492,13 +499,20 @@ pub struct WorkflowRow {
     pub version: u32,
     /// Whether it is defined now; false once its definition went away.
     pub present: bool,
-    /// Whether a person paused it.
+    /// Whether it is in force at all: an event schedule is disabled until somebody enables it, all else is always enabled.
+    #[serde(default = "enabled")]
+    pub enabled: bool,
+    /// Whether a person paused it. An event schedule never is: it is disabled.
     pub paused: bool,
     /// What has been planned of it.
     pub planned: Planned,
     /// Moments of its past that matter to what comes.
     #[serde(default)]
     pub moments: Moments,
+}
+
+fn enabled() -> bool {
+    true
 }
 
 impl WorkflowRow {

@@ -219,6 +219,8 @@ fn asked_beside_slots() -> impl Strategy<Value = Event> {
         (prop::option::of(actor()), reason()).prop_map(|(by, reason)| WorkflowEvent::Removed { by, reason }),
         (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Paused { by, reason }),
         (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Resumed { by, reason }),
+        (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Enabled { by, reason }),
+        (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Disabled { by, reason }),
         (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Thawed { by, reason }),
         breach().prop_map(|breach| WorkflowEvent::Frozen { breach }),
         (breach(), text()).prop_map(|(breach, input)| WorkflowEvent::SetAside { breach, input }),

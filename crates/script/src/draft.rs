@@ -74,7 +74,7 @@ impl Draft {
             keys: Keys::Schedule(self.schedule.schedule()?),
             trigger: self.trigger,
             constraints: self.constraints.into_iter().map(ConstraintDraft::constraint).collect(),
-            concurrency: self.concurrency,
+            concurrency: Some(self.concurrency),
             pools: ascending(self.pools),
             retry: self.retry,
             start_time: start_time.map_err(|error| format!("celos.defineWorkflow: startTime: {error}"))?,

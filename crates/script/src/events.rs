@@ -123,7 +123,7 @@ impl EventDraft {
         Ok(Workflow {
             trigger: self.trigger,
             constraints: self.constraints.into_iter().map(ConstraintDraft::constraint).collect(),
-            concurrency: u32::MAX,
+            concurrency: None,
             start_time,
             about: self.about,
             ..Workflow::keyed(id, Keys::Events(Box::new(keys)), nothing)
@@ -212,7 +212,7 @@ impl Desk {
             retry: draft.retry,
             pools: ascending(draft.pools),
             about: draft.about,
-            concurrency: u32::MAX,
+            concurrency: None,
             ..Workflow::keyed(id, keys, draft.job)
         })
     }

@@ -387,7 +387,7 @@ impl Model {
             let one = Expected {
                 id: workflow.id.to_string(),
                 trigger: workflow.trigger.clone(),
-                concurrency: workflow.concurrency,
+                concurrency: workflow.concurrency.expect("a limit"),
                 retries: workflow.retry.count,
                 start,
                 timeout: workflow.wait_timeout_seconds,

@@ -148,6 +148,8 @@ fn run(slot: &SlotRef, seq: u64, number: usize, failed: bool) -> Run {
         started_at: Some(later(begun + 1)),
         ended_at: Some(later(begun + takes)),
         outcome: Some(if failed { Outcome::Killed } else { Outcome::Succeeded }),
+        arguments: Default::default(),
+        outputs: None,
     }
 }
 
@@ -190,5 +192,14 @@ fn row(number: usize) -> WorkflowRow {
         ..Workflow::new(id(number), schedule, Job::new("command", serde_json::Map::new()))
     };
     let (definition, moments) = (definition.into(), Moments::default());
-    WorkflowRow { id: id(number), definition, version: 1, present: true, paused: false, planned, moments }
+    WorkflowRow {
+        id: id(number),
+        definition,
+        version: 1,
+        present: true,
+        enabled: true,
+        paused: false,
+        planned,
+        moments,
+    }
 }

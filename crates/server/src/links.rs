@@ -145,6 +145,8 @@ mod tests {
             started_at: None,
             ended_at: None,
             outcome: None,
+            arguments: Default::default(),
+            outputs: None,
         }
     }
 

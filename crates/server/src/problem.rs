@@ -167,7 +167,10 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::NoBackfill(_)
         | Refusal::NotInSchedule(_)
         | Refusal::NeverCameToBe(_) => StatusCode::NOT_FOUND,
-        Refusal::NoJobId(..) | Refusal::TooManyDownstream { .. } | Refusal::TooMany { .. } => StatusCode::BAD_REQUEST,
+        Refusal::NoJobId(..)
+        | Refusal::TooManyDownstream { .. }
+        | Refusal::TooMany { .. }
+        | Refusal::ArgumentsTooLarge { .. } => StatusCode::BAD_REQUEST,
         Refusal::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::CONFLICT,
     }
@@ -190,6 +193,10 @@ fn hint(refusal: &Refusal) -> Option<String> {
         }
         Refusal::NeverOpened(_) => "skip it, where it is never to run",
         Refusal::NoEventSchedule(_) => "GET /api/v1/schedules lists the event schedules",
+        Refusal::NotPausable(id) => {
+            return Some(format!("POST /api/v1/schedules/{id}/disable, and /enable to have it go on"));
+        }
+        Refusal::ArgumentsTooLarge { .. } => "write what is large to a file, and give its path",
         Refusal::StillLive(..) => "kill it first",
         Refusal::RunAlive(..) => "kill it first, and mark it once its run has ended",
         Refusal::DownstreamLive(..) => "have them killed too (`killLive`), or wait until they have ended",

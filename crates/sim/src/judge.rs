@@ -41,7 +41,9 @@ pub fn after_start(workload: &Workload, world: &World, now: Timestamp) -> Result
     // How many runs of an event schedule go on at a time is for its constraints to say.
     for (workflow, alive) in by_workflow.iter().filter(|(id, _)| !workload.schedules.contains(**id)) {
         let definitions = workload.definitions.iter().flat_map(|(_, all)| all).filter(|one| one.id == **workflow);
-        let limit = definitions.map(|one| one.concurrency).max().unwrap_or(0);
+        let limits: Vec<Option<u32>> = definitions.map(|one| one.concurrency).collect();
+        // What none of its definitions limits has no limit.
+        let limit = if limits.contains(&None) { u32::MAX } else { limits.into_iter().flatten().max().unwrap_or(0) };
         if *alive > limit {
             return Err(format!("{alive} live runs of {workflow}, its concurrency is {limit}"));
         }
@@ -261,7 +263,7 @@ fn is_accounted_for(
 ) -> Result<(), String> {
     let row = reader.workflow(&id.workflow).map_err(|error| error.to_string())?;
     // What an event schedule has running goes on when it is disabled.
-    let goes_on = |row: &WorkflowRow| row.present && (!row.paused || row.definition.keys.events().is_some());
+    let goes_on = |row: &WorkflowRow| row.present && !row.paused;
     let Some(row) = row.filter(goes_on) else { return Ok(()) };
     if is_dormant(workload, apps, &row, (id, slot)) {
         return Ok(());
@@ -305,7 +307,7 @@ fn is_accounted_for(
         SlotState::Queued
             if slot.since < early
                 && !slot.run_alive
-                && active() < row.definition.concurrency as usize
+                && row.definition.concurrency.is_none_or(|limit| active() < limit as usize)
                 && all_active() < workload.config.max_running as usize
                 && has_permits(&present(reader)?, slots, &row) =>
         {

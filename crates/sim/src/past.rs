@@ -33,7 +33,7 @@ impl Past {
             if rng.percent(50) {
                 continue;
             }
-            let may_run = all.iter().any(|one| one.id == id && one.concurrency > 0);
+            let may_run = all.iter().any(|one| one.id == id && one.concurrency != Some(0));
             let mut mine = Kept { paused: rng.percent(10), ..Kept::default() };
             for time in schedule.times(workload.start - REACH, workload.start) {
                 let status = *rng.pick(&Status::ALL);

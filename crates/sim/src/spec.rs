@@ -368,7 +368,7 @@ impl Spec {
     fn comply(&mut self, ask: &Ask, now: Timestamp) -> Vec<RunId> {
         match ask {
             Ask::Pause(Pause { workflow: id, .. }) | Ask::Resume(Resume { workflow: id, .. })
-                if self.workflows.contains_key(id) =>
+                if self.workflows.contains_key(id) && !self.is_event_schedule(id) =>
             {
                 self.switch(id, matches!(ask, Ask::Pause(_)), now);
             }

@@ -139,7 +139,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         keys: Keys::Schedule(schedule),
         trigger: trigger(rng, names, 0),
         constraints: Vec::new(),
-        concurrency: if rng.percent(5) { 0 } else { u32::try_from(rng.between(1, 4)).unwrap_or(1) },
+        concurrency: Some(if rng.percent(5) { 0 } else { u32::try_from(rng.between(1, 4)).unwrap_or(1) }),
         pools: Vec::new(),
         retry: retry(rng),
         start_time: rng.percent(20).then(|| start - SignedDuration::from_hours(rng.between(-3, 12))),

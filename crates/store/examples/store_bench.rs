@@ -119,6 +119,8 @@ impl Bench {
                 started_at: None,
                 ended_at: None,
                 outcome: None,
+                arguments: Default::default(),
+                outputs: None,
             });
         }
         let dispatched = self.commit(&going, events, true);

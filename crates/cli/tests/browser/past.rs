@@ -35,6 +35,7 @@ const BEFORE: &str = "
     ALTER TABLE runs DROP COLUMN kind;
     ALTER TABLE events DROP COLUMN kind;
     CREATE INDEX events_of_workflows ON events (workflow, seq) WHERE workflow IS NOT NULL AND scheduled_at IS NULL;
+    ALTER TABLE workflows DROP COLUMN enabled;
     DROP TABLE turns;
     PRAGMA user_version = 9";
 

@@ -120,7 +120,7 @@ impl<'a> Pass<'a> {
     /// it: a worker that waits for one job overtakes the lines.
     fn position_of_named(&self, job: &SlotRef) -> Option<Position> {
         let queue = self.permits.queues.get(&job.workflow)?;
-        let is_free = queue.terms.by_workers && queue.is_open() && queue.active() < queue.terms.concurrency;
+        let is_free = queue.terms.by_workers && queue.is_open() && queue.places() > 0;
         if !is_free || !self.permits.has_place() || !self.permits.pools.have_room(&queue.terms.pools) {
             return None;
         }
@@ -330,7 +330,7 @@ impl<'a> Pass<'a> {
         if !queue.is_open() {
             return 0;
         }
-        let allowed = queue.terms.concurrency.saturating_sub(queue.active());
+        let allowed = queue.places();
         if queue.terms.by_workers { allowed.min(self.permits.offers.free_for(id)) } else { allowed }
     }
 }

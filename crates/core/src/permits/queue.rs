@@ -45,7 +45,7 @@ impl Position {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Terms {
     /// Runs at a time.
-    pub(crate) concurrency: u32,
+    pub(crate) concurrency: Option<u32>,
     /// The permits of pools that each run takes.
     pub(crate) pools: Vec<PoolUse>,
     /// Whether the workflow is defined: only then do its sizes of pools count.
@@ -108,9 +108,14 @@ impl Queue {
         self.alive.iter()
     }
 
-    /// Runs at a time.
-    pub(crate) fn concurrency(&self) -> u32 {
+    /// Runs at a time, where they have a limit.
+    pub(crate) fn concurrency(&self) -> Option<u32> {
         self.terms.concurrency
+    }
+
+    /// How many more runs that allows; as many as anybody can count where there is no limit.
+    pub(crate) fn places(&self) -> u32 {
+        self.terms.concurrency.map_or(u32::MAX, |limit| limit.saturating_sub(self.active()))
     }
 
     /// The permits of a pool that a run takes; none where it takes none.

@@ -21,7 +21,8 @@ impl World {
             .iter()
             .map(|(pool, permits, size)| PoolUse { pool: pool.parse().unwrap(), permits: *permits, size: *size })
             .collect();
-        let terms = Terms { concurrency, pools, is_present: true, is_paused: false, by_workers: false };
+        let terms =
+            Terms { concurrency: Some(concurrency), pools, is_present: true, is_paused: false, by_workers: false };
         self.permits.agree(&id.parse().unwrap(), terms);
     }
 

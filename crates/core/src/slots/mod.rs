@@ -14,11 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::arguments::arguments;
 use kelos_model::facts::Collected;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::LastRun;
 use kelos_model::{
-    Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, WorkflowId, slot,
+    Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
 };
 
 use crate::WORKER;
@@ -48,6 +49,8 @@ pub(crate) struct LiveRun {
     pub(crate) attempts: Option<u32>,
     /// Why the executor put off the start, and how often it did, until it starts.
     pub(crate) deferred: Option<(String, u32)>,
+    /// How many bytes its outputs have, where that was more than a run keeps: it can't succeed any more.
+    pub(crate) gave_too_much: Option<usize>,
 }
 
 impl LiveRun {
@@ -112,7 +115,7 @@ impl SlotTable {
         let Some(live) = self.whole_mut(&run.id.slot).filter(|live| live.slot.last_run == run.id.number) else {
             return;
         };
-        live.run = Some(Box::new(LiveRun { run, worker: None, attempts: None, deferred: None }));
+        live.run = Some(Box::new(LiveRun { run, worker: None, attempts: None, deferred: None, gave_too_much: None }));
     }
 
     /// A slot, where it is in memory.
@@ -239,11 +242,11 @@ impl SlotTable {
         id: &SlotRef,
         after: &Slot,
         what: &SlotEvent,
-        executor: &str,
+        definition: &Workflow,
         (at, seq): (Timestamp, u64),
     ) -> Option<LastRun> {
         let follow = |live: &mut Live| {
-            let run = follow_run(live, id, what, executor, at, seq);
+            let run = follow_run(live, id, what, definition, (at, seq));
             live.slot.clone_from(after);
             if after.state != SlotState::Dispatched
                 && let Some(run) = &mut live.run
@@ -276,6 +279,11 @@ impl SlotTable {
             let run = known.run.clone();
             self.runs.insert(run.seq, run);
         }
+    }
+
+    /// A run that the turn changed, by the position of its dispatch.
+    pub(crate) fn changed_run(&self, seq: u64) -> Option<&Run> {
+        self.runs.get(&seq)
     }
 
     /// The slots that the turn changed, as they are now.
@@ -354,9 +362,15 @@ impl SlotTable {
 }
 
 /// Carries an event over to the record of the slot's run; gives the record if it changed.
-fn follow_run(live: &mut Live, id: &SlotRef, what: &SlotEvent, executor: &str, at: Timestamp, seq: u64) -> Option<Run> {
+fn follow_run(
+    live: &mut Live,
+    id: &SlotRef,
+    what: &SlotEvent,
+    definition: &Workflow,
+    (at, seq): (Timestamp, u64),
+) -> Option<Run> {
     if let SlotEvent::Dispatched { run: number, worker } = what {
-        let executor = if worker.is_some() { WORKER } else { executor };
+        let executor = if worker.is_some() { WORKER } else { &definition.job.executor };
         let run = Run {
             id: RunId { slot: id.clone(), number: *number },
             seq,
@@ -368,12 +382,20 @@ fn follow_run(live: &mut Live, id: &SlotRef, what: &SlotEvent, executor: &str, a
             started_at: None,
             ended_at: None,
             outcome: None,
+            arguments: arguments(definition, live.slot.collected.as_deref(), id.key.scheduled_at()),
+            outputs: None,
         };
         let worker = worker.as_deref().map(Arc::from);
-        live.run = Some(Box::new(LiveRun { run: run.clone(), worker, attempts: None, deferred: None }));
+        live.run =
+            Some(Box::new(LiveRun { run: run.clone(), worker, attempts: None, deferred: None, gave_too_much: None }));
         return Some(run);
     }
     let outcome = match what {
+        SlotEvent::Gave { outputs, .. } => {
+            let run = &mut live.run.as_mut()?.run;
+            run.outputs = Some(Box::new(outputs.clone()));
+            return Some(run.clone());
+        }
         SlotEvent::Started { external_id, .. } => {
             let run = &mut live.run.as_mut()?.run;
             run.state = RunState::Running;

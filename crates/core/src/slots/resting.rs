@@ -126,7 +126,6 @@ impl Resting {
             last_event,
             collected: None,
             asked_at,
-            outputs: None,
         } = &live.slot
         else {
             return None;

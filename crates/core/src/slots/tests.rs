@@ -10,6 +10,12 @@ use super::recalled::Recalled;
 use super::*;
 use crate::past::Past;
 
+/// A workflow whose job is done by the executor `command`.
+fn commands() -> Workflow {
+    let schedule = kelos_model::time::Schedule::Cron(kelos_model::time::CronSchedule::hourly());
+    Workflow::new(WorkflowId::new("w").unwrap(), schedule, kelos_model::Job::new("command", serde_json::Map::new()))
+}
+
 /// A past that notes what is read of it.
 #[derive(Default)]
 struct Noted {
@@ -136,7 +142,7 @@ fn planned(table: &mut SlotTable, slot: &SlotRef) {
 /// Has an event happen to a slot, as the core does.
 fn happen(table: &mut SlotTable, slot: &SlotRef, what: SlotEvent, seq: u64) -> Option<LastRun> {
     let Change { after, .. } = table.change(slot, &what, second(9), seq).expect("it can happen");
-    table.enter(slot, &after, &what, "command", (second(9), seq))
+    table.enter(slot, &after, &what, &commands(), (second(9), seq))
 }
 
 fn waits() -> kelos_model::Reason {
@@ -219,7 +225,7 @@ fn a_slot_at_rest_is_the_same_slot_in_less_room() {
     for (seq, what) in [asked, SlotEvent::Looked { explanation: waits() }].into_iter().enumerate() {
         let seq = seq as u64 + 2;
         let Change { after, .. } = table.change(&slot(1), &what, second(9), seq).expect("it can happen");
-        table.enter(&slot(1), &after, &what, "command", (second(9), seq));
+        table.enter(&slot(1), &after, &what, &commands(), (second(9), seq));
         assert!(matches!(table.stored(&slot(1)), Some(Stored::Resting(_))), "it waits and has never run");
         assert_eq!(table.get(&slot(1)).map(|live| live.into_owned().slot), Some(after));
     }

@@ -13,7 +13,7 @@
 //! restore | load                                                a restart in two steps: definitions come later
 //! answer /in/00 yes | no | never | failed why
 //! report wc@00:00#1 started | succeeded | killed | never-started
-//! report wc@00:00#1 gave name=value
+//! report wc@00:00#1 gave name=value       a value such as *70000 is so long
 //! report wc@00:00#1 failed why | refused why | unknown why | deferred why
 //! rerun wc@00:00 | kill wc@00:00 | mark wc@00:00 | skip wc@00:00 | inspect wc@00:00 | capacity
 //! downstream wc@00:00 [killing] [dry] [because why]             a rerun with all that depends on it
@@ -322,13 +322,13 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
                 world.moments.insert(id.clone());
                 workflow.keys = Keys::Requests(Box::new(Program { name: id.to_string(), kind: None }));
                 workflow.project = "app".to_owned();
-                workflow.concurrency = u32::MAX;
+                workflow.concurrency = None;
             }
             "runs" => {
                 world.moments.insert(id.clone());
                 workflow.keys = Keys::Events(Box::new(EventKeys::new(id.as_str(), words.workflow()?)));
                 workflow.project = "app".to_owned();
-                workflow.concurrency = u32::MAX;
+                workflow.concurrency = None;
             }
             "must" => workflow.constraints.push(events::constraint(&words.next("a constraint")?)?),
             "enabled" => schedule(&mut workflow)?.enabled = true,
@@ -343,7 +343,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             }
             "jobs" => {
                 workflow.keys = Keys::Jobs(Box::new(jobs::template(&words.next("a template")?)?));
-                workflow.concurrency = u32::MAX;
+                workflow.concurrency = None;
                 world.jobs.insert(id.clone());
             }
             "values" => keys(&mut workflow)?.domains.extend([jobs::values(&words.next("values")?)?]),
@@ -364,7 +364,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "like" => workflow.keys = Keys::Schedule(Schedule::Dependent(words.workflow()?)),
             "when" => workflow.trigger = triggers::parse(&words.next("a trigger")?)?,
             "in" => workflow.pools.push(pool_use(&words.next("a pool")?)?),
-            "serial" => workflow.concurrency = words.number()?,
+            "serial" => workflow.concurrency = Some(words.number()?),
             "retry" => workflow.retry.count = words.number()?,
             "delay" => workflow.retry.delay_seconds = words.seconds()?,
             "doubling" => workflow.retry.growth = Growth::Exponential,
@@ -473,6 +473,8 @@ fn report(world: &mut World, words: &mut Script) -> Said {
         "killed" => Report::Ended { outcome: Outcome::Killed },
         "gave" => {
             let (name, value) = reason.split_once('=').ok_or("expected name=value")?;
+            let long = value.strip_prefix('*').and_then(|length| length.parse().ok());
+            let value = long.map_or_else(|| value.to_owned(), |length| "x".repeat(length));
             Report::Gave { outputs: [(name.to_owned(), value.into())].into_iter().collect() }
         }
         other => return Err(format!("no report is named {other:?}")),

@@ -203,6 +203,8 @@ impl Words {
             WorkflowEvent::Replanned { range } => {
                 format!("has another schedule: {} to {} is planned anew", self.time(range.start), self.time(range.end))
             }
+            WorkflowEvent::Enabled { .. } => "enabled".to_owned(),
+            WorkflowEvent::Disabled { .. } => "disabled".to_owned(),
             WorkflowEvent::Paused { .. } => "paused".to_owned(),
             WorkflowEvent::Resumed { .. } => "resumed".to_owned(),
             WorkflowEvent::Frozen { breach } => format!("frozen: {breach}"),

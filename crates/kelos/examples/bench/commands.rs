@@ -62,7 +62,7 @@ fn round(folder: &Path, slots: u64, concurrency: u32) -> Outcome<(Duration, Vec<
     // The times that have passed by now, and are not older than the planning window.
     let minutes = i64::try_from(slots)?;
     every_minute.start_time = Some(Timestamp::now() - SignedDuration::from_mins(minutes));
-    every_minute.concurrency = concurrency;
+    every_minute.concurrency = Some(concurrency);
     every_minute.job = command(&["/bin/true"]);
     let begin = Instant::now();
     engine.define(vec![every_minute]);

@@ -11,7 +11,7 @@ use crate::support::{Outcome, load, median, millis, moment, name, workflow};
 pub(crate) fn run() -> Outcome {
     let suppose = DryRun::over(moment("2025-01-01T00:00:00Z"), moment("2026-01-01T00:00:00Z"));
     let mut one = workflow("one", "0 0/5 * * * ?");
-    one.concurrency = 10;
+    one.concurrency = Some(10);
     let mut other = workflow("other", "0 0/5 * * * ?");
     other.trigger = Trigger::Success { workflow: name("one") };
     for (what, all) in [("one workflow", vec![one.clone()]), ("two, one after the other", vec![one, other])] {

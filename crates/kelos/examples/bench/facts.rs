@@ -26,7 +26,7 @@ const TELLERS: u32 = 4;
 
 fn program(id: &str, job: Job) -> Workflow {
     let keys = Keys::Requests(Box::new(Program { name: id.to_owned(), kind: None }));
-    Workflow { keys, job, concurrency: u32::MAX, ..workflow(id, "0 0 * * * ?") }
+    Workflow { keys, job, concurrency: None, ..workflow(id, "0 0 * * * ?") }
 }
 
 /// A schedule that runs a program once a dataset has so many new partitions.

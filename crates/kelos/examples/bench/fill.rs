@@ -32,7 +32,7 @@ pub(crate) enum History {
 pub(crate) fn workflows() -> Vec<Workflow> {
     let hourly = |n: usize| {
         let mut hourly = workflow(&format!("past-{n:04}"), "0 0 * * * ?");
-        hourly.concurrency = 1_000;
+        hourly.concurrency = Some(1_000);
         hourly
     };
     (0..WORKFLOWS).map(hourly).collect()
@@ -69,6 +69,7 @@ fn row(workflow: &Workflow, start: Timestamp, until: Timestamp) -> WorkflowRow {
         definition: workflow.clone().into(),
         version: 1,
         present: true,
+        enabled: true,
         paused: false,
         planned: Planned {
             ranges,
@@ -122,6 +123,8 @@ impl Scribe {
             started_at: Some(at),
             ended_at: Some(at),
             outcome: Some(outcome),
+            arguments: Default::default(),
+            outputs: None,
         });
         let state = if failed { SlotState::Failed } else { SlotState::Succeeded };
         let slot = ended(state, at, dispatch, last_event);

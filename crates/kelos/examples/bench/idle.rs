@@ -60,7 +60,7 @@ pub(crate) fn run(seconds: usize) -> Outcome {
 fn hourly(n: usize) -> Workflow {
     let mut hourly = workflow(&format!("hourly-{n:03}"), "0 0 * * * ?");
     hourly.start_time = Some(moment("2026-01-01T01:00:00Z"));
-    hourly.concurrency = 1;
+    hourly.concurrency = Some(1);
     hourly
 }
 

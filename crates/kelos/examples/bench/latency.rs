@@ -213,7 +213,7 @@ fn by_clock(engine: &Engine, all: &mut Vec<Workflow>, job: &str, seen: &Receiver
 }
 
 fn with_job(mut workflow: Workflow, job: &str) -> Workflow {
-    workflow.concurrency = 1_000;
+    workflow.concurrency = Some(1_000);
     if job == "command" {
         workflow.job = command(&["/bin/true"]);
     }

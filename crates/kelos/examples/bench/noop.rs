@@ -40,7 +40,7 @@ fn round(runs: usize, says_started: bool, max_running: u32) -> Outcome<f64> {
     let mut minutely = workflow("minutely", "0 * * * * ?");
     // Nothing but the backfill is planned.
     minutely.start_time = Some(moment("2199-01-01T00:00:00Z"));
-    minutely.concurrency = max_running;
+    minutely.concurrency = Some(max_running);
     engine.define(vec![minutely]);
     let begin = Instant::now();
     let end = start + SignedDuration::from_mins(i64::try_from(runs)?);

@@ -74,6 +74,7 @@ fn row(workflow: Workflow, now: Timestamp) -> WorkflowRow {
         definition: Arc::new(workflow),
         version: 1,
         present: true,
+        enabled: true,
         paused: false,
         planned: Planned { until: Some(now), ..Planned::default() },
         moments: Moments::default(),
@@ -173,6 +174,8 @@ impl Scribe {
             started_at: Some(at),
             ended_at: Some(at),
             outcome: Some(Outcome::Succeeded),
+            arguments: Default::default(),
+            outputs: None,
         });
         let own = Slot {
             last_run: 1,

@@ -131,12 +131,17 @@ pub(crate) async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(
     }
 }
 
-/// Reports that a run has ended, and before that what it gives.
+/// Reports that a run has ended, and before that what it gives. One that gave more than is kept did not succeed.
 async fn report_end(launcher: &Launcher, run: &RunId, exit: Exit, reports: &Reports) {
-    if let Some(outputs) = launcher.outputs(&run_ref(run)).await {
-        reports.run(run, Report::Gave { outputs });
-    }
-    reports.run(run, Report::Ended { outcome: outcome_of(exit) });
+    let outcome = match (launcher.outputs(&run_ref(run)).await, outcome_of(exit)) {
+        (Err(bytes), Outcome::Succeeded) => Outcome::gave_too_much(bytes),
+        (Ok(Some(outputs)), outcome) => {
+            reports.run(run, Report::Gave { outputs });
+            outcome
+        }
+        (_, outcome) => outcome,
+    };
+    reports.run(run, Report::Ended { outcome });
 }
 
 pub(crate) fn outcome_of(exit: Exit) -> Outcome {

@@ -40,10 +40,10 @@ pub struct Node {
     pub project: Option<String>,
     /// Words to find it by.
     pub tags: Vec<String>,
-    /// Whether a person paused it, or it is an event schedule that is disabled.
+    /// Whether a person paused it.
     pub is_paused: bool,
-    /// Whether it is an event schedule.
-    pub is_schedule: bool,
+    /// Whether it is an event schedule that is disabled.
+    pub is_disabled: bool,
     /// Whether it is a program: others run it, and it has slots only where people start it.
     pub is_program: bool,
     /// How many of its slots in the window are in each state.
@@ -228,7 +228,7 @@ fn bare(id: &WorkflowId, kind: NodeKind) -> Node {
         project: None,
         tags: Vec::new(),
         is_paused: false,
-        is_schedule: false,
+        is_disabled: false,
         is_program: false,
         counts: BTreeMap::new(),
         newest: None,
@@ -242,7 +242,7 @@ fn node(row: &WorkflowRow) -> Node {
         project: Some(row.definition.project.clone()),
         tags: row.definition.about.tags.clone(),
         is_paused: row.paused,
-        is_schedule: row.definition.keys.events().is_some(),
+        is_disabled: !row.enabled,
         is_program: matches!(row.definition.keys, Keys::Requests(_)),
         ..bare(&row.id, NodeKind::Workflow)
     }

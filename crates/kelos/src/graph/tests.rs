@@ -40,7 +40,7 @@ fn row(name: &str, trigger: Trigger) -> WorkflowRow {
     };
     let definition = Arc::new(definition);
     let (planned, moments) = (Planned::default(), Moments::default());
-    WorkflowRow { id: id(name), definition, version: 1, present: true, paused: false, planned, moments }
+    WorkflowRow { id: id(name), definition, version: 1, present: true, enabled: true, paused: false, planned, moments }
 }
 
 /// A store with what a test says has happened.

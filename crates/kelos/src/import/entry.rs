@@ -106,6 +106,8 @@ impl Entry {
             started_at: Some(self.now),
             ended_at: outcome.as_ref().map(|_| self.now),
             outcome,
+            arguments: Default::default(),
+            outputs: None,
         })
     }
 }

@@ -134,6 +134,7 @@ pub(super) fn defined(definition: &Arc<Workflow>) -> WorkflowRow {
         definition: definition.clone(),
         version: 1,
         present: true,
+        enabled: true,
         paused: false,
         planned: Planned::default(),
         moments: Moments::default(),
@@ -145,7 +146,7 @@ pub(super) fn undefined(id: &WorkflowId) -> WorkflowRow {
     let description = "imported from Celos; no script defines it yet".to_owned();
     let definition = Arc::new(Workflow {
         project: FROM.to_owned(),
-        concurrency: 0,
+        concurrency: Some(0),
         about: About { description: Some(description), ..About::default() },
         ..Workflow::new(id.clone(), Schedule::Cron(CronSchedule::hourly()), Job::new(EXECUTOR, serde_json::Map::new()))
     });

@@ -35,6 +35,7 @@ fn row_of(name: &str, keys: JobKeys) -> WorkflowRow {
         definition: Arc::new(definition),
         version: 1,
         present: true,
+        enabled: true,
         paused: false,
         planned: Planned::default(),
         moments: Moments::default(),

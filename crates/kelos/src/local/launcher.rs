@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::error::{At, LocalError, StartError};
 use super::heard::{FirstWord, Voice, Voices};
 use super::log::{self, LogChunk};
-use super::outputs::read_outputs;
+use super::outputs::{Unsound, read_outputs};
 use super::paths::{RunDirs, RunRef, make_dir, remove_dir};
 use super::procs::ProcessId;
 use super::records::{self, CLAIM, Exit, RunSpec, SPEC};
@@ -236,9 +236,16 @@ impl Launcher {
     }
 
     /// What the command of a run has given to those that it triggers, where it has and that is sound.
-    pub async fn outputs(&self, run: &RunRef) -> Option<Map<String, Value>> {
+    ///
+    /// # Errors
+    /// How many bytes that has, where it is more than a run keeps.
+    pub async fn outputs(&self, run: &RunRef) -> Result<Option<Map<String, Value>>, usize> {
         let dir = self.inner.dirs.path(run);
-        spawn_blocking(move || read_outputs(&dir).ok().flatten()).await.ok().flatten()
+        match spawn_blocking(move || read_outputs(&dir)).await {
+            Ok(Ok(outputs)) => Ok(outputs),
+            Ok(Err(Unsound::TooLarge(bytes))) => Err(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            Ok(Err(Unsound::Other(_))) | Err(_) => Ok(None),
+        }
     }
 
     /// Removes all that is kept of a run that is over. Nothing there is fine too.

@@ -1,11 +1,13 @@
 //! What a command gives to those that it triggers: a JSON object that it writes to a file of its run.
 //!
-//! A file that says nothing sound never fails the run: it is left out, and the log says why.
+//! A file that says nothing sound never fails the run: it is left out, and the log says why. Of one that is too large the run fails, for
+//! whoever waits for it would go without.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+use kelos_model::run::LARGEST_GIVEN;
 use serde_json::{Map, Value};
 
 /// The file. The command finds its path in the variable [`OUTPUTS_VARIABLE`].
@@ -15,25 +17,40 @@ pub(crate) const OUTPUTS: &str = "outputs.json";
 pub(crate) const OUTPUTS_VARIABLE: &str = "KELOS_OUTPUTS";
 
 /// More is not taken: what a run gives is kept in the log of events.
-const LARGEST: u64 = 64 * 1024;
+const LARGEST: u64 = LARGEST_GIVEN as u64;
 
-/// What the command of a run has given, where it has; otherwise, in words, what is wrong with it.
-pub(crate) fn read_outputs(dir: &Path) -> Result<Option<Map<String, Value>>, String> {
+/// Why what a command has given is not taken.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unsound {
+    /// It has so many bytes.
+    #[error("it has {0} bytes, expected {LARGEST} at the most")]
+    TooLarge(u64),
+    /// Anything else, in words.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// What the command of a run has given, where it has.
+///
+/// # Errors
+/// When what it has written is no JSON object, or is too large.
+pub(crate) fn read_outputs(dir: &Path) -> Result<Option<Map<String, Value>>, Unsound> {
     let path = dir.join(OUTPUTS);
     let length = match fs::metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         // Reading from a pipe might never end.
-        Ok(metadata) if !metadata.is_file() => return Err("it is not a file".to_owned()),
+        Ok(metadata) if !metadata.is_file() => return Err(Unsound::Other("it is not a file".to_owned())),
         Ok(metadata) => metadata.len(),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(Unsound::Other(error.to_string())),
     };
     if length > LARGEST {
-        return Err(format!("it has {length} bytes, expected {LARGEST} at the most"));
+        return Err(Unsound::TooLarge(length));
     }
     let mut bytes = Vec::new();
     let read = File::open(&path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
-    read.map_err(|error| error.to_string())?;
-    let wrong = |what: String| format!("it is no JSON object ({what}), expected such as {{\"rows\": 12}}");
+    read.map_err(|error| Unsound::Other(error.to_string()))?;
+    let wrong =
+        |what: String| Unsound::Other(format!("it is no JSON object ({what}), expected such as {{\"rows\": 12}}"));
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(outputs)) => Ok(Some(outputs)),
         Ok(_) => Err(wrong("but another value".to_owned())),
@@ -47,7 +64,7 @@ pub(crate) fn read_outputs(dir: &Path) -> Result<Option<Map<String, Value>>, Str
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Option<Map<String, Value>>, String> {
+    fn read(text: &str) -> Result<Option<Map<String, Value>>, Unsound> {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(OUTPUTS), text).unwrap();
         read_outputs(dir.path())
@@ -63,12 +80,13 @@ mod tests {
     #[test]
     fn anything_else_is_told() {
         let other = "it is no JSON object (but another value), expected such as {\"rows\": 12}";
-        assert_eq!(read("[1]").unwrap_err(), other);
-        assert!(read("{\"a\": ").unwrap_err().starts_with("it is no JSON object (EOF while parsing"));
+        assert_eq!(read("[1]").unwrap_err().to_string(), other);
+        assert!(read("{\"a\": ").unwrap_err().to_string().starts_with("it is no JSON object (EOF while parsing"));
         let long = format!("{{\"a\": \"{}\"}}", "x".repeat(70_000));
-        assert_eq!(read(&long).unwrap_err(), "it has 70009 bytes, expected 65536 at the most");
+        assert_eq!(read(&long), Err(Unsound::TooLarge(70_009)));
+        assert_eq!(Unsound::TooLarge(70_009).to_string(), "it has 70009 bytes, expected 65536 at the most");
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join(OUTPUTS)).unwrap();
-        assert_eq!(read_outputs(dir.path()).unwrap_err(), "it is not a file");
+        assert_eq!(read_outputs(dir.path()).unwrap_err().to_string(), "it is not a file");
     }
 }

@@ -146,10 +146,11 @@ fn of_workflow(record: EventRecord) -> Option<Decision> {
             (Kind::Schedule, format!("changed{}: version {version}", whose(by, reason)))
         }
         WorkflowEvent::Removed { by, reason } => (Kind::Schedule, format!("deleted{}", whose(by, reason))),
-        WorkflowEvent::Paused { by, reason } => {
+        // Before they had words of their own, it was said that a schedule was paused.
+        WorkflowEvent::Disabled { by, reason } | WorkflowEvent::Paused { by, reason } => {
             (Kind::Schedule, format!("disabled by {by}{}", reason_words(reason.as_deref())))
         }
-        WorkflowEvent::Resumed { by, reason } => {
+        WorkflowEvent::Enabled { by, reason } | WorkflowEvent::Resumed { by, reason } => {
             (Kind::Schedule, format!("enabled by {by}{}", reason_words(reason.as_deref())))
         }
         WorkflowEvent::Frozen { breach } => (Kind::Schedule, format!("frozen, as an invariant broke: {breach}")),

@@ -65,7 +65,7 @@ const MOST_PENDING: usize = 10;
 pub fn read(reader: &dyn Queries, row: &WorkflowRow, now: Timestamp) -> Result<Overview, StoreError> {
     let runs = RunFilter { workflow: Some(row.id.clone()), ..RunFilter::default() };
     Ok(Overview {
-        next: Some(row).filter(|row| row.present && !row.paused).and_then(|row| next_time(&row.definition, now)),
+        next: Some(row).filter(|row| row.present && row.enabled).and_then(|row| next_time(&row.definition, now)),
         pending: pending(reader, row, now)?,
         last_run: reader.runs(&runs, Paging::newest(1))?.rows.into_iter().next(),
     })

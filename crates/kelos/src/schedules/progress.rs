@@ -76,7 +76,7 @@ pub fn nothing_pending(row: &WorkflowRow) -> String {
     if !row.present {
         return "nothing is pending: it was deleted".to_owned();
     }
-    if row.paused {
+    if !row.enabled {
         return format!("nothing is pending: disabled{}", since(row.moments.updated));
     }
     "nothing is pending: no fact that it waits for has come since the last time that it went".to_owned()

@@ -37,7 +37,7 @@ fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         keys: Keys::Schedule(Schedule::Cron(CronSchedule::hourly())),
         trigger: Trigger::Always,
         constraints: Vec::new(),
-        concurrency: 1,
+        concurrency: Some(1),
         pools: Vec::new(),
         retry: RetryPolicy::immediate(3),
         start_time: None,
@@ -49,7 +49,7 @@ fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
     let planned = Planned { until: Some(at(8, 0)), ..Planned::default() };
     let (id, definition) = (definition.id.clone(), Arc::new(definition));
     let moments = Moments::default();
-    WorkflowRow { id, definition, version: 1, present: true, paused: false, planned, moments }
+    WorkflowRow { id, definition, version: 1, present: true, enabled: true, paused: false, planned, moments }
 }
 
 impl World {
@@ -125,6 +125,8 @@ fn run_after(run: Option<Run>, id: &SlotRef, slot: &Slot, moment: Timestamp, wha
             started_at: None,
             ended_at: None,
             outcome: None,
+            arguments: BTreeMap::new(),
+            outputs: None,
         }),
         SlotEvent::Started { .. } => Some(Run { state: RunState::Running, started_at: Some(moment), ..run? }),
         SlotEvent::Succeeded { .. } => ended(Outcome::Succeeded),

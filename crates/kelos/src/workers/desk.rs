@@ -318,9 +318,16 @@ impl Inner {
             }
             other => other,
         };
-        if let (Report::Ended { .. }, Some(outputs)) = (&report, outputs) {
-            entry.reports.run(run, Report::Gave { outputs });
-        }
+        let report = match (report, outputs) {
+            (Report::Ended { outcome: Outcome::Succeeded }, Err(bytes)) => {
+                Report::Ended { outcome: Outcome::gave_too_much(bytes) }
+            }
+            (report @ Report::Ended { .. }, Ok(Some(outputs))) => {
+                entry.reports.run(run, Report::Gave { outputs });
+                report
+            }
+            (report, _) => report,
+        };
         entry.reports.run(run, report);
         self.concluded.notify_waiters();
     }

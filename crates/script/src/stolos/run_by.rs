@@ -258,9 +258,8 @@ impl<'a, 'v> App<'a, 'v> {
     }
 
     /// How many of its jobs run at a time; as many as there are places, where nothing is said.
-    pub(super) fn concurrency(&self, reading: &mut Reading<'a>) -> u32 {
-        let most = self.get("concurrency").and_then(|value| reading.count(value, &self.what("concurrency"), 0));
-        most.unwrap_or(u32::MAX)
+    pub(super) fn concurrency(&self, reading: &mut Reading<'a>) -> Option<u32> {
+        self.get("concurrency").and_then(|value| reading.count(value, &self.what("concurrency"), 0))
     }
 
     pub(super) fn pools(&self, reading: &mut Reading<'a>) -> Vec<PoolUse> {

@@ -137,14 +137,14 @@ fn an_app_is_a_workflow_with_its_job_and_its_limits() {
     let apps = run(text).unwrap();
     let [a, b] = &apps.workflows[..] else { panic!("two apps") };
     assert_eq!((a.project.as_str(), a.source.file.as_str(), a.source.line), ("tasks", "tasks.json", 2));
-    assert_eq!((a.concurrency, a.retry.count, a.pools[0].permits), (3, 0, 2));
+    assert_eq!((a.concurrency, a.retry.count, a.pools[0].permits), (Some(3), 0, 2));
     assert_eq!(a.job.executor, "bash");
     assert_eq!(a.job.settings["shell"], "echo {date} {n:raw} {year} {{}}");
     assert_eq!(a.job.settings["timeoutSeconds"], 60);
     let keys = a.keys.jobs().unwrap();
     assert_eq!(&*keys.valid.as_ref().unwrap().values["n"][0], "1");
     assert_eq!(&*keys.feed.as_ref().unwrap().identifier, "date");
-    assert_eq!((b.concurrency, b.retry.count, b.source.line), (u32::MAX, 4, 6));
+    assert_eq!((b.concurrency, b.retry.count, b.source.line), (None, 4, 6));
     assert_eq!(b.job.executor, "pyspark");
     let settings = serde_json::json!({"module": "my.module", "conf": {"spark.x": 1}, "env": {"A": "b"}, "envFromOs": ["HOME"],
         "uris": ["lib.zip"], "read": "/in/{n}"});

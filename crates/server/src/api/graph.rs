@@ -93,6 +93,8 @@ struct NodeDto {
     tags: Vec<String>,
     /// Whether a person paused it.
     paused: bool,
+    /// Whether it is an event schedule that is disabled.
+    disabled: bool,
     /// How many of its slots since then are in each state; states without slots are left out.
     slots: Counts,
     /// Its newest slot, of whatever time.
@@ -163,6 +165,7 @@ impl From<Node> for NodeDto {
             project: node.project,
             tags: node.tags,
             paused: node.is_paused,
+            disabled: node.is_disabled,
             slots: counts(node.counts),
             newest,
             hidden_up: node.hidden_up,

@@ -157,7 +157,7 @@ fn add_coming(
 ) -> Result<(), Fault> {
     let after_now = now.checked_add(SignedDuration::from_millis(1)).unwrap_or(now);
     let from = wanted.range.start.max(after_now);
-    for row in catalogue.all()?.iter().filter(|row| !row.paused) {
+    for row in catalogue.all()?.iter().filter(|row| row.enabled) {
         let Some(keys) = events(row) else { continue };
         if !wanted.namespaces.contains(&ProjectName::read(&row.definition.project).namespace) {
             continue;

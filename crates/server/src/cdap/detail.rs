@@ -175,7 +175,7 @@ const CATCH_UPS: [(CatchUp, &str); 3] = [(CatchUp::Skip, "skip"), (CatchUp::Late
 
 /// The name of a schedule's status.
 pub(super) fn status_of(row: &WorkflowRow) -> &'static str {
-    if row.paused { "SUSPENDED" } else { "SCHEDULED" }
+    if row.enabled { "SCHEDULED" } else { "SUSPENDED" }
 }
 
 /// Writes a schedule. Fields of ours are there where they say something.

@@ -76,6 +76,7 @@ impl From<Refusal> for Fault {
             Refusal::ScheduleTaken(_)
             | Refusal::AlreadyEnabled(_)
             | Refusal::AlreadyDisabled(_)
+            | Refusal::NotPausable(_)
             | Refusal::NotStartable(_) => Fault::conflict(message),
             Refusal::Broken(_) => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, message),
             _ => Fault::bad_request(message),

@@ -27,7 +27,7 @@ pub(super) async fn triggered_by(asked: Asked, State(app): State<App>) -> Result
         let program = catalogue.program_id(&program)?;
         let is_meant = |row: &&WorkflowRow| {
             events(row).is_some()
-                && disabled.is_none_or(|disabled| disabled == row.paused)
+                && disabled.is_none_or(|disabled| disabled != row.enabled)
                 && waits_for(&row.definition.trigger, &program, states.as_deref())
         };
         written(catalogue.all()?.iter().filter(is_meant), catalogue)

@@ -186,7 +186,7 @@ impl Wanted {
 
     fn is_met(&self, row: &WorkflowRow) -> bool {
         events(row).is_some()
-            && self.disabled.is_none_or(|disabled| disabled == row.paused)
+            && self.disabled.is_none_or(|disabled| disabled != row.enabled)
             && (self.of_category)(&row.definition.trigger)
     }
 }

@@ -86,7 +86,7 @@ fn trigger_id(program: &ProgramName, schedule: &WorkflowRow, firing: &Firing) ->
 
 fn fired(schedule: &WorkflowRow, which: Which) -> Vec<(Firing, Timestamp)> {
     match which {
-        Which::Next(_) if schedule.paused => Vec::new(),
+        Which::Next(_) if !schedule.enabled => Vec::new(),
         Which::Next(now) => next_times(&schedule.definition, now),
         Which::Previous => {
             let last = |firing: &Firing| Some((firing.clone(), *schedule.moments.fired.get(&firing.name())?));

@@ -180,7 +180,7 @@ impl Found {
                 @if !self.row.present { span.badge.ended { "removed" } " Its definition went away; its slots stay as they are." }
                 (schedules::state(&self.row))
                 @let is_schedule = self.is_schedule();
-                @if self.row.paused && !is_schedule { span.badge.again { "paused" } " Nothing of it is planned, looked at or started." }
+                @if self.row.paused { span.badge.again { "paused" } " Nothing of it is planned, looked at or started." }
                 @if self.row.frozen().is_some() {
                     span.badge.bad { "frozen" } " " a href="/ui/problems" { "Problems" } " says why."
                     form method="post" action=(format!("{}/resume", workflow_href(id))) { button { "Resume" } }
@@ -252,7 +252,7 @@ impl Found {
                 @if !matches!(definition.keys, Keys::Requests(_)) { dt { "Trigger" } dd { (tree::defined(&definition.trigger)) } }
                 @if !definition.constraints.is_empty() { dt { "Constraints" } dd { (schedules::constraints(&definition.constraints)) } }
                 @if let Some(events) = definition.keys.events() { (schedules::facts(events)) }
-                dt { "At a time" } dd { @if definition.concurrency == u32::MAX { "any number" } @else { (words::count(u64::from(definition.concurrency), "slot")) } }
+                dt { "At a time" } dd { (definition.concurrency.map_or("any number".to_owned(), |most| words::count(u64::from(most), "slot"))) }
                 @if !definition.pools.is_empty() { dt { "Pools" } dd { (pools(&definition.pools)) } }
                 dt { "Retry" } dd { (words::retry(&definition.retry)) }
                 @if let Some(start) = definition.start_time { dt { "Starts" } dd { (words::moment(start)) } }

@@ -62,7 +62,7 @@ pub(crate) fn program(project: &str, name: &str) -> Arc<Workflow> {
     let id = WorkflowId::new(&format!("{project}.{name}")).unwrap();
     let mut workflow = Workflow::keyed(id, keys, Job::new("test", serde_json::Map::new()));
     workflow.project = project.to_owned();
-    workflow.concurrency = 100;
+    workflow.concurrency = Some(100);
     Arc::new(workflow)
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn keyed(name: &str, parents: &[&str]) -> Arc<Workflow> {
     let template = JobTemplate::new("{date}_{client}").unwrap();
     let keys = JobKeys { identifiers, depends_on, ..JobKeys::new(template) };
     let job = Job::new("oozie", serde_json::Map::new());
-    Arc::new(Workflow { concurrency: 9, ..Workflow::keyed(id(name), Keys::Jobs(Box::new(keys)), job) })
+    Arc::new(Workflow { concurrency: Some(9), ..Workflow::keyed(id(name), Keys::Jobs(Box::new(keys)), job) })
 }
 
 pub(crate) fn job(name: &str, text: &str) -> SlotRef {

@@ -48,7 +48,7 @@ async fn workflows_are_found_by_what_they_say_of_themselves() {
     assert_eq!(
         found("q=alpha").await["items"][0],
         json!({
-            "id": "alpha", "project": "test", "present": true, "paused": false, "version": 1,
+            "id": "alpha", "project": "test", "present": true, "enabled": true, "paused": false, "version": 1,
             "schedule": { "cron": "0 0 * * * ?", "zone": "UTC", "gap": "shift", "fold": "both" },
             "executor": "oozie", "description": "Loads the warehouse", "url": null, "tags": ["etl", "nightly"],
             "source": { "provenance": "file", "file": "test.js", "line": 1 }

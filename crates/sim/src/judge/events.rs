@@ -51,7 +51,8 @@ pub struct Watch {
 struct Seen {
     definition: Arc<Workflow>,
     present: bool,
-    paused: bool,
+    /// Whether it is disabled; of what is no event schedule, whether it is paused.
+    off: bool,
     /// Log position of the fact that it collected last.
     last_fact: u64,
     /// When it was last touched, and up to when its cron times are accounted for since.
@@ -84,7 +85,7 @@ impl Seen {
         let asks = self.present && self.definition.trigger.subjects().contains(subject);
         let Some(events) = self.definition.keys.events() else { return asks };
         let begun = self.definition.start_time.is_none_or(|start| start <= now);
-        asks && begun && !self.paused && events.end_time.is_none_or(|end| now < end)
+        asks && begun && !self.off && events.end_time.is_none_or(|end| now < end)
     }
 }
 
@@ -185,9 +186,20 @@ impl Watch {
             }
             WorkflowEvent::Paused { .. } | WorkflowEvent::Resumed { .. } => {
                 let Some(seen) = self.workflows.get_mut(id) else { return Ok(()) };
-                seen.paused = matches!(what, WorkflowEvent::Paused { .. });
+                if seen.is_schedule() {
+                    return Err(format!("the event schedule {id} was paused or resumed"));
+                }
+                seen.off = matches!(what, WorkflowEvent::Paused { .. });
                 seen.times.clear();
-                if seen.paused && seen.is_schedule() {
+            }
+            WorkflowEvent::Enabled { .. } | WorkflowEvent::Disabled { .. } => {
+                let Some(seen) = self.workflows.get_mut(id) else { return Ok(()) };
+                if !seen.is_schedule() {
+                    return Err(format!("{id} is no event schedule, and was enabled or disabled"));
+                }
+                seen.off = matches!(what, WorkflowEvent::Disabled { .. });
+                seen.times.clear();
+                if seen.off {
                     let pending =
                         slots_of(&self.slots, id).filter(|(_, slot)| slot.last_run == 0 && slot.state.is_idle());
                     self.to_abort.extend(pending.map(|(slot, _)| slot.clone()));
@@ -214,7 +226,7 @@ impl Watch {
         let seen = self.workflows.entry(id.clone()).or_insert(Seen {
             definition: definition.clone(),
             present: false,
-            paused: false,
+            off: false,
             last_fact: 0,
             updated,
             checked,
@@ -222,7 +234,7 @@ impl Watch {
             missed: Vec::new(),
         });
         if !seen.present && is_schedule {
-            seen.paused = begins_off;
+            seen.off = begins_off;
         }
         seen.present = true;
         // It begins anew, and a clock that was put back lets times pass again.
@@ -302,7 +314,7 @@ impl Watch {
                 What::Fact(fact)
             }
             (Occurrence::Fired { cron, time }, None) => {
-                if is_schedule && (seen.paused || !seen.present) {
+                if is_schedule && (seen.off || !seen.present) {
                     return Err(format!("{id} collects a time, and its schedule is disabled"));
                 }
                 self.fired.insert(id.workflow.clone());
@@ -468,10 +480,10 @@ impl Watch {
         for row in reader.workflows(None).map_err(|error| error.to_string())? {
             let seen = self.workflows.get(&row.id).filter(|seen| seen.is_schedule());
             let Some(seen) = seen else { continue };
-            if (seen.paused, seen.present) != (row.paused, row.present) {
+            if (seen.off, seen.present) != (!row.enabled, row.present) || row.paused {
                 return Err(format!("{} is not as enabled as the log has it", row.id));
             }
-            if row.present && !row.paused {
+            if row.present && row.enabled {
                 is_up_to_date(&row.definition, row.moments.fired_until, now)?;
             }
         }

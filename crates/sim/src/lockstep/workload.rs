@@ -131,7 +131,7 @@ fn every_definition(workload: &mut Workload) -> impl Iterator<Item = &mut Arc<Wo
 fn unlimited(workflow: &mut Arc<Workflow>) {
     let workflow = Arc::make_mut(workflow);
     workflow.constraints.retain(|one| !matches!(one.gate, Gate::Concurrency(_) | Gate::SinceLastRun(_)));
-    workflow.concurrency = u32::MAX;
+    workflow.concurrency = None;
     workflow.pools.clear();
 }
 
@@ -140,7 +140,7 @@ fn unlimited_where_probes_race(workflow: &mut Arc<Workflow>) {
     // Jobs go in the order in which they were looked at, which is no rule either.
     if probes(&workflow.trigger) || workflow.keys.jobs().is_some() {
         let workflow = Arc::make_mut(workflow);
-        workflow.concurrency = u32::MAX;
+        workflow.concurrency = None;
         workflow.pools.clear();
     }
 }

@@ -144,7 +144,7 @@ impl Spec {
         }
     }
 
-    /// Pauses or resumes a workflow; to an event schedule that is to be disabled or enabled.
+    /// Pauses or resumes a workflow, disables or enables an event schedule.
     pub(super) fn switch(&mut self, id: &WorkflowId, off: bool, now: Timestamp) {
         let before = self.paused.insert(id.clone(), off).unwrap_or(false);
         if before != off && self.is_event_schedule(id) {
@@ -444,7 +444,7 @@ fn bound(schedule: &Workflow, programs: &Definitions) -> Arc<Workflow> {
         bound.job = program.job.clone();
         bound.retry = program.retry;
         bound.pools.clone_from(&program.pools);
-        bound.concurrency = u32::MAX;
+        bound.concurrency = None;
     }
     Arc::new(bound)
 }

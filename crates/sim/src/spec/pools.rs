@@ -167,7 +167,7 @@ impl Dispatch<'_> {
         };
         let left = self.left();
         let fits = workflow.pools.iter().all(|one| left[&one.pool] >= one.permits);
-        fits && self.free() > 0 && self.active_of(id) < workflow.concurrency as usize
+        fits && self.free() > 0 && workflow.concurrency.is_none_or(|limit| self.active_of(id) < limit as usize)
     }
 
     /// One sweep through the lines after the other, until nobody goes any more: who has started leaves others with less to keep.
@@ -269,7 +269,7 @@ impl Dispatch<'_> {
     /// The slot of a workflow that goes next, while its concurrency and its workers leave a place.
     fn next(&self, id: &WorkflowId) -> Option<InQueue> {
         let workflow = self.spec.workflows.get(id)?;
-        let has_place = self.active_of(id) < workflow.concurrency as usize;
+        let has_place = workflow.concurrency.is_none_or(|limit| self.active_of(id) < limit as usize);
         let is_taken = !self.is_for_workers(workflow) || self.is_wanted(id);
         self.queues.get(id)?.first().filter(|_| has_place && is_taken).cloned()
     }

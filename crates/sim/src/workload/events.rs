@@ -376,7 +376,7 @@ fn program(rng: &mut Rng, id: &WorkflowId) -> Workflow {
     let keys = Keys::Requests(Box::new(Program { name: name.to_owned(), kind: None }));
     Workflow {
         project: project.to_owned(),
-        concurrency: u32::try_from(rng.between(1, 4)).unwrap_or(1),
+        concurrency: Some(u32::try_from(rng.between(1, 4)).unwrap_or(1)),
         constraints: if rng.percent(20) { constraints(rng) } else { Vec::new() },
         retry: retry(rng),
         ..Workflow::keyed(id.clone(), keys, job(rng))

@@ -181,7 +181,7 @@ fn edit(rng: &mut Rng, values: &Values, set: &mut Vec<Arc<Workflow>>) -> bool {
         }
         4 => Arc::make_mut(&mut set[n]).trigger = some_trigger(rng, values, &set.clone()[..n], n),
         5 => jobs_of(Arc::make_mut(&mut set[n])).valid = validity(rng, values, n),
-        6 => Arc::make_mut(&mut set[n]).concurrency = concurrency(rng),
+        6 => Arc::make_mut(&mut set[n]).concurrency = Some(concurrency(rng)),
         _ => {
             let (before, bare) = (set[..n].to_vec(), bare(&set[n]));
             jobs_of(Arc::make_mut(&mut set[n])).depends_on = groups(rng, values, &before, n, bare);
@@ -209,7 +209,7 @@ fn app(rng: &mut Rng, values: &Values, before: &[Arc<Workflow>], n: usize, keys:
     Workflow {
         project: "sim".to_owned(),
         trigger: some_trigger(rng, values, before, n),
-        concurrency: concurrency(rng),
+        concurrency: Some(concurrency(rng)),
         pools: if rng.percent(35) { pool_uses(rng, &pools, &[3, 1]) } else { Vec::new() },
         retry: retry(rng),
         ..Workflow::keyed(id_of(&format!("k{n}")), Keys::Jobs(Box::new(keys)), job)

@@ -17,7 +17,7 @@ const AT_ONCE: usize = 10_000;
 /// Gives each key its kind. The events say what they said: their turns' digests come out as before, because version 1 of the body is
 /// read back from the columns.
 pub(super) fn tell_apart(conn: &Connection) -> Result<(), Fault> {
-    let moments = with_moments(conn)?;
+    let moments = defined_by(conn, &["events", "requests"])?;
     let (slots, runs) = (slots(conn, &moments)?, runs(conn, &moments)?);
     conn.execute_batch(include_str!("0011.sql"))?;
     let mut change = conn.prepare(
@@ -33,8 +33,8 @@ pub(super) fn tell_apart(conn: &Connection) -> Result<(), Fault> {
     events(conn, &moments)
 }
 
-/// The workflows whose slots are named by moments, by their latest definitions.
-fn with_moments(conn: &Connection) -> Result<BTreeSet<i64>, Fault> {
+/// The workflows that have one of these kinds of keys, by their latest definitions.
+pub(super) fn defined_by(conn: &Connection, kinds: &[&str]) -> Result<BTreeSet<i64>, Fault> {
     let sql =
         "SELECT w.id, d.definition FROM workflows w JOIN definitions d ON d.workflow = w.id AND d.version = w.version";
     let mut statement = conn.prepare(sql)?;
@@ -44,7 +44,7 @@ fn with_moments(conn: &Connection) -> Result<BTreeSet<i64>, Fault> {
         // What is damaged is told of by who reads it.
         let Ok(definition) = serde_json::from_str::<Json>(row.get_ref(1)?.as_str()?) else { continue };
         let keys = definition.get("keys");
-        if keys.is_some_and(|keys| keys.get("events").or_else(|| keys.get("requests")).is_some()) {
+        if keys.is_some_and(|keys| kinds.iter().any(|kind| keys.get(kind).is_some())) {
             found.insert(row.get(0)?);
         }
     }

@@ -23,6 +23,7 @@ mod slot_walk;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod twelfth;
 mod verify;
 mod wal;
 mod watch;

@@ -27,31 +27,32 @@ pub(super) type Rowed<T> = Result<T, Fault>;
 /// Numbers of workflows are given one after the other: none comes near this one.
 const MOST_NAMES: usize = 1 << 24;
 
+/// `outputs` is null since runs have them; it is there because the check values of old rows count it.
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
      external_id, priority, backfill, due, said, last_event, collected, outputs, requested, asked_at, kind, check_value";
 /// What names a slot, and its state.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state, kind";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
-     dispatched_at, started_at, ended_at, outcome, earlier, check_value, origin_check, kind";
+     dispatched_at, started_at, ended_at, outcome, earlier, check_value, origin_check, kind, arguments, outputs";
 /// The columns of [`RUN`] that are written once.
-pub(super) const RUN_ORIGIN: [usize; 9] = [0, 1, 2, 3, 4, 5, 9, 13, 16];
+pub(super) const RUN_ORIGIN: [usize; 10] = [0, 1, 2, 3, 4, 5, 9, 13, 16, 17];
 /// The others, and which run they are of.
-pub(super) const RUN_COURSE: [usize; 7] = [0, 6, 7, 8, 10, 11, 12];
+pub(super) const RUN_COURSE: [usize; 8] = [0, 6, 7, 8, 10, 11, 12, 18];
 pub(super) const EVENT: &str = "seq, at, previous, workflow, scheduled_at, key, body, kind, check_value";
 pub(super) const BACKFILL: &str = "name, workflow, range_start, range_end, mode, priority, asked_by, created_at, cancelled_at, slots, \
      reason, paused_at, paused_by, resumed_at, check_value";
 pub(super) const REGISTER: &str = "bucket, key, value, check_value";
 pub(super) const FACT: &str = "source, about, key, seq, check_value";
 /// Columns of a workflow, but for its counts.
-pub(super) const NAMED: &str = "id, name, version, present, paused, planned, moments, check_value";
+pub(super) const NAMED: &str = "id, name, version, present, paused, planned, moments, enabled, check_value";
 /// What is counted of a workflow.
 pub(super) const COUNTED: &str = "id, slots, last_run, counts_check";
 pub(super) const DEFINITION: &str = "workflow, version, at, definition, source, check_value";
-pub(super) const WORKFLOW: &str = "SELECT w.id, name, w.version, present, paused, planned, moments, w.check_value, \
+pub(super) const WORKFLOW: &str = "SELECT w.id, name, w.version, present, paused, planned, moments, enabled, w.check_value, \
      d.workflow, d.version, d.at, d.definition, d.source, d.check_value \
      FROM workflows AS w JOIN definitions AS d ON d.workflow = w.id AND d.version = w.version";
 /// Where the columns [`DEFINITION`] begin in [`WORKFLOW`].
-pub(super) const DEFINED_FROM: usize = 8;
+pub(super) const DEFINED_FROM: usize = 9;
 
 /// The number of a slot's state in the tables. Never change a number: old databases hold it.
 pub(super) fn slot_state(state: SlotState) -> i64 {
@@ -177,7 +178,7 @@ impl Names {
         let mut statement = conn.prepare_cached(&sql)?;
         let mut rows = statement.query([column(unread as u64)])?;
         while let Some(row) = rows.next()? {
-            check::test(row, 0..7, 7, "a workflow")?;
+            check::test(row, 0..8, 8, "a workflow")?;
             let number = row.get::<_, i64>(0)?;
             let index = usize::try_from(number).map_err(|_| Fault::Damaged(format!("workflow number {number}")))?;
             let name = read_workflow_name(row, 1)?;
@@ -240,6 +241,8 @@ impl Names {
             started_at: read_moment_if_any(row, 10)?,
             ended_at: read_moment_if_any(row, 11)?,
             outcome,
+            arguments: read_json(row, 17)?.map(|arguments| *arguments).unwrap_or_default(),
+            outputs: read_json(row, 18)?,
         })
     }
 
@@ -311,7 +314,6 @@ fn slot_of(row: &Row<'_>) -> Rowed<Slot> {
         said: row.get(13)?,
         last_event: row.get(14)?,
         collected: read_json(row, 15)?,
-        outputs: read_json(row, 16)?,
         requested: row.get(17)?,
         asked_at: read_moment_if_any(row, 18)?,
     })
@@ -322,13 +324,14 @@ pub(super) fn read_workflow(
     row: &Row<'_>,
     definition: impl FnOnce(&WorkflowId, u32, &Row<'_>) -> Rowed<Arc<Workflow>>,
 ) -> Rowed<WorkflowRow> {
-    check::test(row, 0..7, 7, "a workflow")?;
+    check::test(row, 0..8, 8, "a workflow")?;
     let (id, version) = (read_workflow_name(row, 1)?, row.get(2)?);
     Ok(WorkflowRow {
         definition: definition(&id, version, row)?,
         id,
         version,
         present: row.get(3)?,
+        enabled: row.get(7)?,
         paused: row.get(4)?,
         planned: serde_json::from_str(row.get_ref(5)?.as_str()?)?,
         moments: serde_json::from_str(row.get_ref(6)?.as_str()?)?,

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::Fault;
-use super::{kinds, members, turns};
+use super::{kinds, members, turns, twelfth};
 use crate::contract::StoreError;
 
 /// A step from one version to the next.
@@ -27,6 +27,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Code(members::rename),
     Step::Code(turns::begin),
     Step::Code(kinds::tell_apart),
+    Step::Code(twelfth::step),
 ];
 
 /// "Kelo" in the header of the file: it tells our databases from those of other programs.

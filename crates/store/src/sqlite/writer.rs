@@ -221,7 +221,7 @@ impl Turn<'_> {
         let mut known = self.tx.prepare_cached(&format!("SELECT {NAMED} FROM workflows WHERE name = ?1"))?;
         let mut rows = known.query([name.as_str()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        check::test(row, 0..7, 7, "a workflow")?;
+        check::test(row, 0..8, 8, "a workflow")?;
         Ok(Some(row.get(0)?))
     }
 
@@ -229,12 +229,12 @@ impl Turn<'_> {
         let mut last = self.tx.prepare_cached("SELECT coalesce(max(id), 0) FROM workflows")?;
         let number = last.query_row([], |row| row.get::<_, i64>(0))? + 1;
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO workflows (id, name, version, present, paused, planned, moments, check_value, \
-             slots, last_run, counts_check) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO workflows (id, name, version, present, paused, planned, moments, enabled, check_value, \
+             slots, last_run, counts_check) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?;
         let mut row = Binding::new(&mut insert, &mut self.known.sum);
         row.number(number)?.text(name.as_str())?.number(None)?.number(0)?.number(0)?.text("{}")?.text("{}")?;
-        row.check_value()?.again(number).number(0)?.number(0)?.check_value()?.execute()?;
+        row.number(1)?.check_value()?.again(number).number(0)?.number(0)?.check_value()?.execute()?;
         Ok(number)
     }
 
@@ -276,13 +276,13 @@ impl Turn<'_> {
                 self.known.defined.push((number, row.version));
             }
             let sql = "UPDATE workflows SET name = ?2, version = ?3, present = ?4, paused = ?5, planned = ?6, \
-                       moments = ?7, check_value = ?8 WHERE id = ?1";
+                       moments = ?7, enabled = ?8, check_value = ?9 WHERE id = ?1";
             let mut statement = self.tx.prepare_cached(sql)?;
             let (planned, moments) = (serde_json::to_string(&row.planned)?, serde_json::to_string(&row.moments)?);
             let mut bound = Binding::new(&mut statement, &mut self.known.sum);
             bound.number(number)?.text(row.id.as_str())?.number(i64::from(row.version))?;
             bound.number(i64::from(row.present))?.number(i64::from(row.paused))?;
-            bound.text(&*planned)?.text(&*moments)?.check_value()?.execute()?;
+            bound.text(&*planned)?.text(&*moments)?.number(i64::from(row.enabled))?.check_value()?.execute()?;
         }
         Ok(())
     }
@@ -354,13 +354,14 @@ impl Turn<'_> {
             return Ok(());
         }
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO runs (seq, workflow, scheduled_at, key, number, previous, dispatched_at, earlier, kind, origin_check, \
-             state, executor, external_id, started_at, ended_at, outcome, check_value) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING",
+            "INSERT INTO runs (seq, workflow, scheduled_at, key, number, previous, dispatched_at, earlier, kind, arguments, \
+             origin_check, state, executor, external_id, started_at, ended_at, outcome, outputs, check_value) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
+             ON CONFLICT DO NOTHING",
         )?;
         let mut update = self.tx.prepare_cached(
             "UPDATE runs SET state = ?2, executor = ?3, external_id = ?4, started_at = ?5, ended_at = ?6, \
-             outcome = ?7, check_value = ?8 WHERE seq = ?1",
+             outcome = ?7, outputs = ?8, check_value = ?9 WHERE seq = ?1",
         )?;
         // The chain of a workflow's runs is made in their order.
         let mut runs = runs.iter().collect::<Vec<_>>();
@@ -384,10 +385,13 @@ impl Turn<'_> {
     fn insert_run(&mut self, insert: &mut CachedStatement<'_>, number: i64, run: &Run) -> Result<bool, Fault> {
         let key = &run.id.slot.key;
         let earlier = self.last_run(number);
+        let given = Some(&run.arguments).filter(|arguments| !arguments.is_empty());
+        let arguments = given.map(serde_json::to_string).transpose()?;
         let mut row = Binding::new(insert, &mut self.known.sum);
         row.number(column(run.seq))?.number(number)?.number(time(key))?;
         row.text(&*beyond_time(key))?.number(i64::from(run.id.number))?.number(column(run.previous))?;
-        row.number(run.dispatched_at.as_millisecond())?.number(column(earlier))?.number(kind(key))?.check_value()?;
+        row.number(run.dispatched_at.as_millisecond())?.number(column(earlier))?.number(kind(key))?;
+        row.text(arguments.as_deref())?.check_value()?;
         row.again(column(run.seq));
         let inserted = bind_course(&mut row, run)?.execute()? > 0;
         if inserted && earlier > run.seq {
@@ -524,7 +528,6 @@ fn bind_and_execute_slot(
 ) -> Result<bool, Fault> {
     let (key, slot) = (&row.id.key, &row.slot);
     let collected = slot.collected.as_deref().map(serde_json::to_string).transpose()?;
-    let outputs = slot.outputs.as_deref().map(serde_json::to_string).transpose()?;
     let mut row = Binding::new(statement, sum);
     row.number(key.scheduled_at().as_millisecond())?.number(number)?.text(&*beyond_time(key))?;
     row.number(slot_state(slot.state))?.number(slot.since.as_millisecond())?.number(i64::from(slot.retries))?;
@@ -532,15 +535,17 @@ fn bind_and_execute_slot(
     row.text(slot.external_id.as_deref())?.number(i64::from(slot.priority))?;
     row.text(slot.backfill.as_ref().map(|backfill| backfill.as_str()))?.number(millis(slot.due))?;
     row.number(i64::from(slot.said))?.number(column(slot.last_event))?.text(collected.as_deref())?;
-    row.text(outputs.as_deref())?.number(i64::from(slot.requested))?.number(millis(slot.asked_at))?;
+    row.text(None::<&str>)?.number(i64::from(slot.requested))?.number(millis(slot.asked_at))?;
     Ok(row.number(kind(key))?.check_value()?.execute()? > 0)
 }
 
 /// Binds what changes of a run as it goes on.
 fn bind_course<'b, 'a, 'c>(row: &'b mut Binding<'a, 'c>, run: &Run) -> Result<&'b mut Binding<'a, 'c>, Fault> {
     let outcome = run.outcome.as_ref().map(serde_json::to_string).transpose()?;
+    let outputs = run.outputs.as_deref().map(serde_json::to_string).transpose()?;
     row.number(run_state(run.state))?.text(run.executor.as_str())?.text(run.external_id.as_deref())?;
-    row.number(millis(run.started_at))?.number(millis(run.ended_at))?.text(outcome.as_deref())?.check_value()
+    row.number(millis(run.started_at))?.number(millis(run.ended_at))?.text(outcome.as_deref())?;
+    row.text(outputs.as_deref())?.check_value()
 }
 
 fn json<'t>(text: &'t mut Vec<u8>, value: &impl Serialize) -> Result<&'t str, Fault> {

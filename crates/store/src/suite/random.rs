@@ -77,7 +77,7 @@ fn step(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
         // The file was written anew, and its workflow is as it was but for what people did to it.
         30 if versions[which] > 0 => {
             let row = workflow(NAMES[which], versions[which]);
-            world.turn.workflows.push(WorkflowRow { paused: draw.below(2) == 0, ..row });
+            world.turn.workflows.push(WorkflowRow { paused: draw.below(2) == 0, enabled: draw.below(2) == 0, ..row });
             let text = format!("// written {} times", draw.below(3));
             world.turn.sources.insert(format!("{}.js", NAMES[which]), text.into());
         }

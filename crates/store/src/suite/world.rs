@@ -87,7 +87,7 @@ pub(super) fn definition(name: &str, version: u32) -> Workflow {
     Workflow {
         source: Source::file(format!("{name}.js"), version),
         trigger: Trigger::Delay { seconds: i64::from(version) },
-        concurrency: 3,
+        concurrency: Some(3),
         retry: RetryPolicy::immediate(version),
         start_time: Some(hour(-7)),
         ..Workflow::new(
@@ -104,7 +104,16 @@ pub(super) fn workflow(name: &str, version: u32) -> WorkflowRow {
     let definition = Arc::new(definition(name, version));
     let planned = Planned::default();
     let (paused, moments) = (version.is_multiple_of(2), Moments::default());
-    WorkflowRow { id: named(name), definition, version, present: true, paused, planned, moments }
+    WorkflowRow {
+        id: named(name),
+        definition,
+        version,
+        present: true,
+        enabled: !version.is_multiple_of(3),
+        paused,
+        planned,
+        moments,
+    }
 }
 
 impl World {
@@ -174,6 +183,8 @@ impl World {
                 started_at: None,
                 ended_at: None,
                 outcome: None,
+                arguments: (*run > 1).then(|| ("größe".to_owned(), format!("{run}"))).into_iter().collect(),
+                outputs: None,
             };
             self.runs.insert(seq, run);
             self.changed_runs.insert(seq);
@@ -183,6 +194,11 @@ impl World {
             return;
         };
         let outcome = match what {
+            SlotEvent::Gave { outputs, .. } => {
+                run.outputs = Some(Box::new(outputs.clone()));
+                self.changed_runs.insert(last);
+                return;
+            }
             SlotEvent::Started { external_id, .. } => {
                 run.state = RunState::Running;
                 run.external_id = Some(external_id.clone());

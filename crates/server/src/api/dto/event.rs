@@ -316,6 +316,8 @@ fn of_workflow(what: WorkflowEvent) -> EventDto {
         WorkflowEvent::Replanned { range } => named("replanned").over(range),
         WorkflowEvent::Paused { by, reason } => named("paused").asked(Some(by), reason),
         WorkflowEvent::Resumed { by, reason } => named("resumed").asked(Some(by), reason),
+        WorkflowEvent::Enabled { by, reason } => named("enabled").asked(Some(by), reason),
+        WorkflowEvent::Disabled { by, reason } => named("disabled").asked(Some(by), reason),
         WorkflowEvent::Frozen { breach } => of_breach("frozen", &breach),
         WorkflowEvent::SetAside { breach, input } => EventDto { what: Some(input), ..of_breach("set-aside", &breach) },
         WorkflowEvent::Thawed { by, reason } => named("thawed").asked(Some(by), reason),

@@ -163,7 +163,7 @@ impl EventScheduleDto {
             name: name.clone(),
             project: definition.project.clone(),
             program: program.to_string(),
-            enabled: !row.paused,
+            enabled: row.enabled,
             version: row.version,
             source: (&**definition).into(),
             updated: row.moments.updated.map(Instant),

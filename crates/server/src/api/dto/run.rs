@@ -1,11 +1,15 @@
 //! Runs on the wire.
 
+use std::collections::BTreeMap;
+
 use kelos::executor::shown_id;
 use kelos::model::{Outcome, Run};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{Instant, job, time};
+use crate::secrets;
 
 /// One attempt to execute the job of a slot.
 #[derive(Debug, Serialize, ToSchema)]
@@ -38,6 +42,12 @@ pub(crate) struct RunDto {
     /// The version of its workflow's definition with which it began; in a run by itself and in the runs of a slot, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     definition_version: Option<u32>,
+    /// The arguments that it was given, by name. What looks like a secret is masked.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    arguments: BTreeMap<String, String>,
+    /// What it gave to those that it triggers. What looks like a secret is masked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Map<String, Value>>,
 }
 
 impl RunDto {
@@ -53,7 +63,7 @@ impl RunDto {
 pub(crate) struct OutcomeDto {
     /// `succeeded`, `failed`, `refused` (it was never started), `killed`, `unknown`, or `lost`: as that, and it was begun for certain.
     result: &'static str,
-    /// The code, which stays the same: of a failure its kind (`exit-status`, `signal`, `timed-out`, `reported`, or `failed` where no more is
+    /// The code, which stays the same: of a failure its kind (`exit-status`, `signal`, `timed-out`, `outputs-too-large`, `reported`, or `failed` where no more is
     /// known), else as `result`. Others may come.
     code: String,
     /// In words.
@@ -93,6 +103,8 @@ impl From<Run> for RunDto {
             ended_at: run.ended_at.map(Instant),
             outcome: run.outcome.map(OutcomeDto::from),
             definition_version: None,
+            arguments: secrets::masked_texts(&run.arguments),
+            outputs: run.outputs.as_deref().map(secrets::masked_fields),
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct WorkflowDto {
     project: String,
     /// Whether it is defined now; false once its definition went away.
     present: bool,
+    /// Whether it is in force at all: an event schedule is disabled until somebody enables it, all else is always enabled.
+    enabled: bool,
     /// Whether a person paused it.
     paused: bool,
     /// Since when and why nothing of it is planned, looked at or started: the scheduler found something wrong in itself
@@ -54,6 +56,7 @@ impl From<&WorkflowRow> for WorkflowDto {
             id: row.id.to_string(),
             project: definition.project.clone(),
             present: row.present,
+            enabled: row.enabled,
             paused: row.paused,
             frozen: row.frozen().map(FreezeDto::from),
             version: row.version,
@@ -213,8 +216,8 @@ pub(crate) struct DefinitionDto {
     /// What must hold besides, once the trigger is met.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     constraints: Vec<ConstraintDto>,
-    /// How many of its slots may run at a time.
-    concurrency: u32,
+    /// How many of its slots may run at a time; null where that has no limit.
+    concurrency: Option<u32>,
     /// The pools whose permits each of its runs holds.
     pools: Vec<PoolUseDto>,
     /// What happens after a failure.

@@ -80,7 +80,7 @@ impl Wanted {
         self.project.as_ref().is_none_or(|project| definition.project == *project)
             && self.program.as_ref().is_none_or(|program| events.program.as_str() == program)
             && self.name.as_ref().is_none_or(|name| events.name == *name)
-            && self.enabled.is_none_or(|enabled| row.paused != enabled)
+            && self.enabled.is_none_or(|enabled| row.enabled == enabled)
             && self.trigger.as_ref().is_none_or(|kind| has_kind(&definition.trigger, kind))
     }
 

@@ -212,19 +212,14 @@ fn workflow(row: &WorkflowRow, shown: &Shown) -> Markup {
     let drawn = shown.rows.of(&row.id);
     let about = &row.definition.about;
     html! {
-        div.row.paused[is_paused(row)] role="row" data-w=(row.id) data-project=(row.definition.project) data-tags=[(!about.tags.is_empty()).then(|| about.tags.join("\n"))] {
+        div.row.paused[row.paused] role="row" data-w=(row.id) data-project=(row.definition.project) data-tags=[(!about.tags.is_empty()).then(|| about.tags.join("\n"))] {
             span.name role="rowheader" {
                 a href=(workflow_href(&row.id)) title=[about.description.as_deref()] { (row.id) }
-                @if is_paused(row) { em { "paused" } } @else if row.paused { em title="disabled" { "off" } }
+                @if row.paused { em { "paused" } } @else if !row.enabled { em title="disabled" { "off" } }
             }
             span.cells data-n=[Some(&drawn.counts).filter(|counts| !counts.is_empty())] { (drawn.letters) }
         }
     }
-}
-
-/// Whether a person paused it; an event schedule is disabled until somebody enables it, which is nothing out of the way.
-pub(super) fn is_paused(row: &WorkflowRow) -> bool {
-    row.paused && row.definition.keys.events().is_none()
 }
 
 fn legend() -> Markup {

@@ -10,7 +10,6 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::Shown;
-use super::html::is_paused;
 use super::view::View;
 use crate::app::App;
 use crate::ui::page::workflow_href;
@@ -26,7 +25,7 @@ pub(super) fn verdict(view: &View, shown: &Shown) -> Markup {
     let present = || shown.workflows.iter().filter(|row| row.present && !shown.jobs.contains_key(&row.id));
     let ids = present().map(|row| &row.id);
     let troubled: Vec<&WorkflowId> = ids.filter(|id| in_trouble(&shown.rows.of(id).letters)).collect();
-    let (all, paused) = (present().count() as u64, present().filter(|row| is_paused(row)).count());
+    let (all, paused) = (present().count() as u64, present().filter(|row| row.paused).count());
     html! {
         p #verdict.verdict.(if troubled.is_empty() { "good" } else { "bad" }) role="status" data-named=(NAMED) {
             @if troubled.is_empty() {

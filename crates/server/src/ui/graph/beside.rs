@@ -6,7 +6,7 @@ use kelos::graph::{EdgeKind, Node, ObstacleKind, Step, Upstream};
 use kelos::model::{SlotRef, SlotState};
 use maud::{Markup, html};
 
-use super::node::{paused, shown_state};
+use super::node::{off, shown_state};
 use super::picture::later_told;
 use super::{Found, MOST_DRAWN};
 use crate::ui::page::{slot_href, workflow_href};
@@ -147,7 +147,7 @@ fn focus(found: &Found) -> Markup {
 fn counts(node: &Node) -> Markup {
     html! {
         p {
-            @if node.is_paused { span.badge.ended { (paused(node)) } " " }
+            @if let Some(off) = off(node) { span.badge.ended { (off) } " " }
             @for state in BY_WEIGHT.iter().rev() {
                 @if let Some(count) = node.counts.get(state) { (badge(*state)) " " (count) " " }
             }

@@ -6,7 +6,7 @@ use kelos::graph::{Edge, EdgeKind, Graph, NodeKind};
 use kelos::model::WorkflowId;
 use maud::{Markup, html};
 
-use super::node::{paused, shown_state, without_slots};
+use super::node::{off, shown_state, without_slots};
 use super::picture::later_told;
 use super::view::View;
 use crate::ui::page::workflow_href;
@@ -30,7 +30,7 @@ pub(super) fn list(graph: &Graph, view: &View) -> Markup {
                                 @if node.kind == NodeKind::Missing { span.badge.again { "not defined" } }
                                 @else {
                                     @if let Some(state) = shown_state(node) { (badge(state)) } @else { span.soft { (without_slots(node)) } }
-                                    @if node.is_paused { " " span.badge.ended { (paused(node)) } }
+                                    @if let Some(off) = off(node) { " " span.badge.ended { (off) } }
                                 }
                             }
                             td { @if let Some(project) = &node.project { (project) } }

@@ -62,8 +62,8 @@ fn note(node: &Node) -> String {
     let mut parts = Vec::new();
     if node.kind == NodeKind::Missing {
         parts.push("not defined".to_owned());
-    } else if node.is_paused {
-        parts.push(paused(node).to_owned());
+    } else if let Some(off) = off(node) {
+        parts.push(off.to_owned());
     }
     let counts = BY_WEIGHT.iter().rev().filter_map(|state| Some((state, node.counts.get(state)?)));
     let counts: Vec<String> = counts.map(|(state, count)| format!("{count} {}", look(*state).letter)).collect();
@@ -81,9 +81,13 @@ pub(super) fn without_slots(node: &Node) -> &'static str {
     if node.is_program { "a program" } else { "no slots" }
 }
 
-/// What one that is paused is called.
-pub(super) fn paused(node: &Node) -> &'static str {
-    if node.is_schedule { "disabled" } else { "paused" }
+/// What one that is switched off is called.
+pub(super) fn off(node: &Node) -> Option<&'static str> {
+    match (node.is_disabled, node.is_paused) {
+        (true, _) => Some("disabled"),
+        (false, true) => Some("paused"),
+        (false, false) => None,
+    }
 }
 
 fn told(node: &Node, hours: u32) -> String {
@@ -92,7 +96,7 @@ fn told(node: &Node, hours: u32) -> String {
     }
     let counts = BY_WEIGHT.iter().rev().filter_map(|state| Some((state, node.counts.get(state)?)));
     let counts: Vec<String> = counts.map(|(state, count)| format!("{count} {}", state.as_str())).collect();
-    let paused = if node.is_paused { format!("{}; ", paused(node)) } else { String::new() };
+    let off = off(node).map(|off| format!("{off}; ")).unwrap_or_default();
     let counts = match counts.is_empty() {
         true if node.is_program => "a program, which has slots only where people start it".to_owned(),
         true => format!("no slots in the last {}", hours_told(hours)),
@@ -100,7 +104,7 @@ fn told(node: &Node, hours: u32) -> String {
     };
     let newest =
         node.newest.as_ref().map(|(slot, state)| format!("; the newest, {}, is {}", slot.key.short(), state.as_str()));
-    format!("{}: {paused}{counts}{}", node.id, newest.unwrap_or_default())
+    format!("{}: {off}{counts}{}", node.id, newest.unwrap_or_default())
 }
 
 /// `24 hours`, `7 d`.

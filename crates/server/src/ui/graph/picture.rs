@@ -132,7 +132,7 @@ impl<'a> Picture<'a> {
             (self.path.contains_key(&node.id), " along"),
             (self.path.get(&node.id).is_some_and(|(_, is_root)| *is_root), " root"),
             (!self.path.is_empty() && !self.path.contains_key(&node.id), " aside"),
-            (node.is_paused, " paused"),
+            (node.is_paused || node.is_disabled, " paused"),
         ] {
             if holds {
                 class += name;

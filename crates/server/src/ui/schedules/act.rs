@@ -76,7 +76,7 @@ fn action(id: &WorkflowId, name: &str) -> String {
 
 /// The buttons of a schedule.
 pub(super) fn buttons(row: &WorkflowRow, back: &str) -> Markup {
-    let (path, name) = if row.paused { ("enable", "Enable") } else { ("disable", "Disable") };
+    let (path, name) = if row.enabled { ("disable", "Disable") } else { ("enable", "Enable") };
     html! {
         form method="post" action=(action(&row.id, path)) {
             input type="hidden" name="back" value=(back);

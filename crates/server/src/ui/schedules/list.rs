@@ -38,8 +38,8 @@ pub(in crate::ui) struct Wanted {
 impl Wanted {
     fn accepts(&self, row: &WorkflowRow) -> bool {
         let is_wanted = match self.only.as_deref() {
-            Some("enabled") => !row.paused,
-            Some("disabled") => row.paused,
+            Some("enabled") => row.enabled,
+            Some("disabled") => !row.enabled,
             _ => true,
         };
         is_wanted && self.finds(row)
@@ -95,7 +95,7 @@ pub(in crate::ui) async fn show(
 fn read(reader: &dyn Queries, wanted: &Wanted, now: Timestamp) -> Result<Found, StoreError> {
     let mut rows = reader.workflows(None)?;
     rows.retain(|row| row.present && row.definition.keys.events().is_some());
-    let (all, enabled) = (rows.len(), rows.iter().filter(|row| !row.paused).count());
+    let (all, enabled) = (rows.len(), rows.iter().filter(|row| row.enabled).count());
     rows.retain(|row| wanted.accepts(row));
     rows.sort_by(|one, other| (&one.definition.project, &one.id).cmp(&(&other.definition.project, &other.id)));
     let (matching, after) = (rows.len(), wanted.after.unwrap_or(0));
@@ -203,10 +203,10 @@ fn program(row: &WorkflowRow) -> String {
 
 /// Whether it is enabled.
 pub(super) fn switch(row: &WorkflowRow) -> Markup {
-    match (row.present, row.paused) {
+    match (row.present, row.enabled) {
         (false, _) => html! { span.badge.ended { "deleted" } },
-        (true, true) => html! { span.badge.ended { "disabled" } },
-        (true, false) => html! { span.badge.good { "enabled" } },
+        (true, false) => html! { span.badge.ended { "disabled" } },
+        (true, true) => html! { span.badge.good { "enabled" } },
     }
 }
 

@@ -114,7 +114,7 @@ pub(in crate::ui) fn state(row: &WorkflowRow) -> Markup {
     html! {
         @if row.definition.keys.events().is_some() {
             (switch(row))
-            @if row.present && row.paused { " Facts that come don’t count." }
+            @if row.present && !row.enabled { " Facts that come don’t count." }
             @if row.present { (act::buttons(row, "page")) }
         }
         @if row.present && row.definition.keys.are_moments() { (act::form(row)) }

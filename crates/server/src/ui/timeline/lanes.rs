@@ -125,6 +125,8 @@ mod tests {
             started_at: None,
             ended_at: until.map(at),
             outcome: None,
+            arguments: Default::default(),
+            outputs: None,
         }
     }
 

@@ -23,6 +23,7 @@ fn defined(name: &str) -> WorkflowRow {
         definition: Arc::new(definition),
         version: 1,
         present: true,
+        enabled: true,
         paused: false,
         planned: Default::default(),
         moments: Moments::default(),
