@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::client::escape;
 use crate::text;
 
 /// Where Celos has its workflows unless told otherwise.
@@ -71,6 +72,11 @@ pub(crate) struct Because {
 }
 
 impl Because {
+    /// The path of a request whose body says something else, with the reason.
+    pub(crate) fn path(&self, path: &str) -> String {
+        self.reason.as_ref().map_or_else(|| path.to_owned(), |reason| format!("{path}?reason={}", escape(reason)))
+    }
+
     /// The body of a request that says nothing else.
     pub(crate) fn body(&self) -> Value {
         self.reason.as_ref().map_or_else(|| json!({}), |reason| json!({ "reason": reason }))

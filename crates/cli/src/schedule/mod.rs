@@ -65,6 +65,8 @@ struct AddArgs {
     #[command(flatten)]
     definition: Definition,
     #[command(flatten)]
+    because: Because,
+    #[command(flatten)]
     door: Door,
 }
 
@@ -83,6 +85,8 @@ struct UpdateArgs {
     without_property: Vec<String>,
     #[command(flatten)]
     definition: Definition,
+    #[command(flatten)]
+    because: Because,
     #[command(flatten)]
     door: Door,
 }
@@ -209,7 +213,8 @@ fn add(args: &AddArgs) -> Result<u8, Failure> {
             .hint("--time, --partitions, --program-status, --signal or --when says what does"));
     }
     let client = Client::new(&args.door)?;
-    let made = client.post(&format!("add the schedule {}", args.name), "/schedules", &Value::Object(fields))?;
+    let path = args.because.path("/schedules");
+    let made = client.post(&format!("add the schedule {}", args.name), &path, &Value::Object(fields))?;
     if args.door.form.json {
         words::json(&made);
         return Ok(0);
@@ -238,7 +243,7 @@ fn update(args: &UpdateArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(format!("{doing}: nothing is to change"))
             .hint("`kelos schedule update --help` lists what can"));
     }
-    let changed = client.patch(&doing, &path, &Value::Object(fields))?;
+    let changed = client.patch(&doing, &args.because.path(&path), &Value::Object(fields))?;
     if args.door.form.json {
         words::json(&changed);
         return Ok(0);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_core::{Deployment, Input, deployments_of};
-use kelos_model::Workflow;
 use kelos_model::workflow::Provenance;
+use kelos_model::{Actor, Workflow};
 use kelos_store::{Queries, RegisterKeys, StoreError};
 
 use super::Definitions;
@@ -57,7 +57,12 @@ fn deployed(definitions: &Definitions, reader: &dyn Queries) -> Result<BTreeMap<
     let bucket = deployments_of(definitions.provenance);
     let registers = reader.registers(Some(bucket), RegisterKeys::Prefix(""))?;
     let known: BTreeMap<_, _> = registers.into_iter().map(|register| (register.key, register.value)).collect();
-    let by = |project: &str| definitions.deployers.get(project).cloned();
+    // Whoever writes the files of a project need not say who they are.
+    let somebody = || match definitions.provenance {
+        Provenance::Code => Actor::system("program"),
+        Provenance::File | Provenance::Api => Actor::system("files"),
+    };
+    let by = |project: &str| Some(definitions.deployers.get(project).cloned().unwrap_or_else(somebody));
     let mut deployed = BTreeMap::new();
     for (name, project) in &definitions.projects {
         let Some(digest) = &project.digest else { continue };

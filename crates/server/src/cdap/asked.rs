@@ -87,6 +87,11 @@ impl Asked {
         self.parameters.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
+    /// Why, in the words of who asks: a parameter of ours.
+    pub(super) fn reason(&self) -> Option<String> {
+        self.get("reason").filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
     /// Each value of a parameter.
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.parameters.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())

@@ -87,6 +87,6 @@ pub(super) async fn re_enable(asked: Asked, State(app): State<App>) -> Result<()
         Ok(catalogue.all()?.iter().filter(is_meant).map(|row| row.id.clone()).collect())
     });
     let schedules = schedules.await?;
-    app.ask(&asked.by, EnableChanged { schedules, range, reason: None }).await?;
+    app.ask(&asked.by, EnableChanged { schedules, range, reason: asked.reason() }).await?;
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(super) async fn add(asked: Asked, State(app): State<App>, body: Bytes) -> Re
     let body = fields::object(&body)?;
     let (project, name) = (asked.project()?, asked.name("name").to_owned());
     let schedule = look(&app, move |catalogue| new_schedule(catalogue, &project, &name, &body)).await?;
-    app.ask(&asked.by, CreateSchedules { new: vec![Arc::new(schedule)], reason: None }).await?;
+    app.ask(&asked.by, CreateSchedules { new: vec![Arc::new(schedule)], reason: asked.reason() }).await?;
     Ok(())
 }
 
@@ -70,8 +70,8 @@ fn is_taken(catalogue: &Catalogue<'_>, id: &WorkflowId) -> Result<bool, StoreErr
 pub(super) async fn act(asked: Asked, State(app): State<App>, body: Bytes) -> Result<&'static str, Fault> {
     match asked.name("action") {
         "update" => update(&asked, &app, &body).await.map(|()| ""),
-        "enable" | "resume" => switch(&asked, &app, |schedule| Enable { schedule, reason: None }).await,
-        "disable" | "suspend" => switch(&asked, &app, |schedule| Disable { schedule, reason: None }).await,
+        "enable" | "resume" => switch(&asked, &app, |schedule, reason| Enable { schedule, reason }).await,
+        "disable" | "suspend" => switch(&asked, &app, |schedule, reason| Disable { schedule, reason }).await,
         other => Err(Fault::bad_request(format!(
             "\"{other}\" can't be done to a schedule, expected update, enable, resume, disable or suspend"
         ))),
@@ -84,7 +84,7 @@ async fn update(asked: &Asked, app: &App, body: &[u8]) -> Result<(), Fault> {
     // Who changes a part must not undo what another one changes meanwhile.
     let _alone = app.changing_schedules().await;
     let changed = look(app, move |catalogue| changed_schedule(catalogue, &project, &name, &body)).await?;
-    app.ask(&asked.by, ChangeSchedule { changed: Arc::new(changed), reason: None }).await?;
+    app.ask(&asked.by, ChangeSchedule { changed: Arc::new(changed), reason: asked.reason() }).await?;
     Ok(())
 }
 
@@ -127,15 +127,19 @@ fn check_program(catalogue: &Catalogue<'_>, row: &WorkflowRow, detail: &Detail) 
     Err(Fault::bad_request(told))
 }
 
-async fn switch<R: Request>(asked: &Asked, app: &App, request: fn(WorkflowId) -> R) -> Result<&'static str, Fault> {
+async fn switch<R: Request>(
+    asked: &Asked,
+    app: &App,
+    request: fn(WorkflowId, Option<String>) -> R,
+) -> Result<&'static str, Fault> {
     let id = one(asked, app, |_, row| Ok(row.id.clone())).await?;
-    app.ask(&asked.by, request(id)).await?;
+    app.ask(&asked.by, request(id, asked.reason())).await?;
     Ok("OK")
 }
 
 pub(super) async fn delete(asked: Asked, State(app): State<App>) -> Result<(), Fault> {
     let id = one(&asked, &app, |_, row| Ok(row.id.clone())).await?;
-    app.ask(&asked.by, DeleteSchedules { schedules: vec![id], reason: None }).await?;
+    app.ask(&asked.by, DeleteSchedules { schedules: vec![id], reason: asked.reason() }).await?;
     Ok(())
 }
 

@@ -183,11 +183,11 @@ impl Found {
                 @if self.row.paused { span.badge.again { "paused" } " Nothing of it is planned, looked at or started." }
                 @if self.row.frozen().is_some() {
                     span.badge.bad { "frozen" } " " a href="/ui/problems" { "Problems" } " says why."
-                    form method="post" action=(format!("{}/resume", workflow_href(id))) { button { "Resume" } }
+                    form method="post" action=(format!("{}/resume", workflow_href(id))) { (schedules::why()) " " button { "Resume" } }
                 } @else if self.row.present && !is_schedule {
                     @let action = if self.row.paused { "resume" } else { "pause" };
                     form method="post" action=(format!("{}/{action}", workflow_href(id))) {
-                        button { @if self.row.paused { "Resume" } @else { "Pause" } }
+                        (schedules::why()) " " button { @if self.row.paused { "Resume" } @else { "Pause" } }
                     }
                 }
                 a href=(format!("/ui/activity?workflow={}", segment(id.as_str()))) { "its activity" }
@@ -339,8 +339,8 @@ pub(super) async fn act(
 ) -> Result<Response, Trouble> {
     let (id, fields) = (asked::workflow(&id)?, asked::form(fields)?);
     match action.as_str() {
-        "pause" => app.ask(&who, Pause { workflow: id.clone(), reason: None }).await?,
-        "resume" => app.ask(&who, Resume { workflow: id.clone(), reason: None }).await?,
+        "pause" => app.ask(&who, Pause { workflow: id.clone(), reason: asked::filled(fields.reason) }).await?,
+        "resume" => app.ask(&who, Resume { workflow: id.clone(), reason: asked::filled(fields.reason) }).await?,
         "submit" => return jobs::submit(&app, &who, id, fields).await,
         _ => return Err(Trouble::new(StatusCode::NOT_FOUND, format!("There is no action \"{action}\" on workflows."))),
     }

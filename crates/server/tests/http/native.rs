@@ -321,3 +321,11 @@ async fn secrets_are_masked_by_every_api() {
     }
     assert!(past.text.contains("TZ: 'UTC'") && past.text.contains("TZ: 'CET'"), "{past:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_file_defines_is_defined_by_files() {
+    let server = Server::start(&workflow("w", "")).await;
+    let events = server.get("/api/v1/events?workflow=w").await.ok().json();
+    let defined = events["items"].as_array().unwrap().iter().find(|event| event["event"] == "defined").unwrap();
+    assert_eq!(defined["actor"], json!({ "kind": "system", "name": "files" }), "{defined}");
+}

@@ -77,7 +77,7 @@ async fn who_deploys_a_project_is_said_of_what_it_defines_and_of_nothing_else() 
     told.sort_by_key(|one| one["seq"].as_u64());
     let told: Vec<String> =
         told.iter().map(|one| format!("{} {} {}", one["workflow"], one["event"], one["by"])).collect();
-    let expected = [r#""other" "defined" null"#, r#""w" "defined" "ann""#, r#""w" "removed" "ann""#];
+    let expected = [r#""other" "defined" "files""#, r#""w" "defined" "ann""#, r#""w" "removed" "ann""#];
     assert_eq!(told, expected);
 }
 

@@ -22,7 +22,7 @@ pub(in crate::ui) struct Submit {
     job: Option<String>,
     priority: Option<String>,
     readd: Option<String>,
-    reason: Option<String>,
+    pub(in crate::ui) reason: Option<String>,
 }
 
 /// The form by which a job is submitted.

@@ -43,8 +43,8 @@ pub(in crate::ui) async fn act(
         _ => workflow_href(&id),
     };
     match action.as_str() {
-        "enable" => app.ask(&who, Enable { schedule: id, reason: None }).await?,
-        "disable" => app.ask(&who, Disable { schedule: id, reason: None }).await?,
+        "enable" => app.ask(&who, Enable { schedule: id, reason: asked::filled(wanted.reason) }).await?,
+        "disable" => app.ask(&who, Disable { schedule: id, reason: asked::filled(wanted.reason) }).await?,
         "fire" => {
             let slot = app.ask(&who, request(id, wanted)?).await?;
             return Ok(asked::back_to(&slot_href(&slot)));
@@ -80,9 +80,15 @@ pub(super) fn buttons(row: &WorkflowRow, back: &str) -> Markup {
     html! {
         form method="post" action=(action(&row.id, path)) {
             input type="hidden" name="back" value=(back);
+            @if back != "list" { (why()) " " }
             button aria-label=(format!("{name} {}", row.id)) { (name) }
         }
     }
+}
+
+/// Where people say why, beside a button.
+pub(in crate::ui) fn why() -> Markup {
+    html! { input name="reason" maxlength="500" autocomplete="off" aria-label="Why, for the log" placeholder="why, for the log"; }
 }
 
 /// The form by which a schedule is fired, or a program started.

@@ -12,6 +12,7 @@ use axum::routing::{get, post};
 
 use crate::app::App;
 
+pub(super) use act::why;
 pub(super) use one::{Own, facts, read, state, warnings};
 pub(super) use slot::{Story, story};
 pub(super) use words::{constraints, gates};
