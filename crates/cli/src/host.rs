@@ -160,7 +160,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.watches = std::mem::take(&mut pages.watches);
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
-    config.core.max_running = plan.tunables.max_running;
+    config.core.set_max_running(plan.tunables.max_running);
     config.core.by_workers = plan.workers.is_some();
     if let Some(workers) = &plan.workers {
         config.worker_lease = workers.lease;

@@ -110,7 +110,7 @@ impl Core {
                 self.recall_downstream(std::slice::from_ref(&request.slot), &BTreeSet::new(), past)
             }
             Ask::Submit(request) => self.recall_submitted(request, past),
-            Ask::Backfill(request) => self.slots.recall_range(&request.workflow, request.range, past),
+            Ask::Backfill(request) => self.recall_backfill(request, past),
             Ask::RerunBackfill(RerunBackfill { backfill, .. }) => match self.backfills.get(backfill) {
                 Some(row) => self.slots.recall_range(&row.workflow.clone(), row.range, past),
                 None => Ok(()),
@@ -246,7 +246,7 @@ impl Core {
         let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
         let position = queued.map(|live| Position::of(&live.slot, &slot.key));
         let ahead = queue.zip(position).map_or(0, |(queue, position)| queue.ahead(&position));
-        let ahead = self.programs.ahead(slot).unwrap_or(ahead);
+        let ahead = self.programs.ahead(slot).or_else(|| self.ahead_in_backlog(slot)).unwrap_or(ahead);
         Inspection {
             next_look: self.wakes.next_look(slot),
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),

@@ -22,6 +22,9 @@ pub struct Config {
     /// So many slots a tick plans, looks at, judges by their constraints, and asks about again, each, and so many timers it fires;
     /// workflows share them. What is left is for the next tick, which is due at once. A step of a server that is stepped by hand has no such limit.
     pub at_once: usize,
+    /// So many slots of a workflow are queued before the next are left in its backlog, and from half as many on more are made of
+    /// that. With fewer than may run at a time, places stay free for the length of a tick.
+    pub frontier: usize,
     /// What the simulation breaks on purpose. None anywhere else.
     pub planted: Option<Planted>,
 }
@@ -62,7 +65,16 @@ impl Default for Config {
             patience: SignedDuration::from_mins(5),
             by_workers: false,
             at_once: 1024,
+            frontier: 1024,
             planted: None,
         }
+    }
+}
+
+impl Config {
+    /// Has so many runs of all workflows be alive at a time, and enough slots queued for them.
+    pub fn set_max_running(&mut self, runs: u32) {
+        self.max_running = runs;
+        self.frontier = self.frontier.max(usize::try_from(runs).unwrap_or(usize::MAX).saturating_mul(2));
     }
 }

@@ -97,6 +97,7 @@ impl Core {
     fn follow_definition(&mut self, id: &WorkflowId) {
         self.listen_to_facts(id);
         self.join_program(id);
+        self.agree_on_backlog(id);
     }
 
     pub(crate) fn remove(&mut self, id: &WorkflowId, mandate: Option<&Mandate>) {
@@ -202,6 +203,9 @@ impl Core {
         task.schedule = schedule;
         task.feed = feed;
         let Some(schedule) = task.ticks() else { return true };
+        if let Ok(schedule) = task.schedule.ready() {
+            self.slots.reschedule(id, schedule);
+        }
         let words = serde_json::to_string(schedule).unwrap_or_default();
         if task.row.planned.schedule == words {
             return true;

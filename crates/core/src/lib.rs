@@ -28,6 +28,7 @@ mod facts;
 mod few;
 mod firing;
 mod freezing;
+mod frontier;
 mod gate;
 mod inspection;
 mod jobs;
@@ -65,7 +66,7 @@ pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
     Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableChanged, FactTally, FireRequest, Inspect,
     InspectCapacity, Kill, MarkSucceeded, Pause, PauseBackfill, PrioritiseBackfill, Reply, Request, Rerun,
-    RerunBackfill, Resume, ResumeBackfill, SetRegister, Skip, SubmitRequest, Submitted, Tell,
+    RerunBackfill, Resume, ResumeBackfill, SetRegister, Skip, SlotList, SubmitRequest, Submitted, Tell,
 };
 
 pub use backfills::LARGEST_BACKFILL;
@@ -83,6 +84,7 @@ use backfills::Backfills;
 use breaches::Breaches;
 use facts::Listeners;
 use firing::Firings;
+use frontier::Frontier;
 use jobs::Jobs;
 use past::{KnownFacts, PastOf};
 use permits::Permits;
@@ -111,7 +113,9 @@ pub struct Core {
     firings: Firings,
     jobs: Jobs,
     permits: Permits,
-    /// Workflows whose schedule may have new times.
+    /// Which times of backlogs become slots next.
+    frontier: Frontier,
+    /// Workflows whose schedule may have new times, or whose backlog more slots.
     to_plan: BTreeSet<WorkflowId>,
     listeners: Listeners,
     /// Programs, with the runs that constraints count.
@@ -155,6 +159,7 @@ impl Core {
             slots: SlotTable::default(),
             firings: Firings::default(),
             jobs: Jobs::default(),
+            frontier: Frontier::default(),
             to_plan: BTreeSet::new(),
             listeners: Listeners::default(),
             programs: Programs::default(),
@@ -241,7 +246,12 @@ impl Core {
     /// The rows that the turn changed, as they are now.
     #[must_use]
     pub fn rows(&self) -> Rows {
-        let now = self.turn.workflows.iter().filter_map(|id| Some(self.tasks.get(id)?.row.clone()));
+        let now = self.turn.workflows.iter().filter_map(|id| {
+            let mut row = self.tasks.get(id)?.row.clone();
+            row.planned.backlog = self.slots.backlog(id).clone();
+            row.planned.backlog_schedule = self.earlier_schedule(id);
+            Some(row)
+        });
         let workflows = self.turn.superseded.iter().cloned().chain(now);
         Rows {
             slots: self.slots.changed(),
@@ -266,6 +276,7 @@ impl Core {
     pub fn is_due(&self, now: Timestamp) -> bool {
         let due = self.next_wake().is_some_and(|at| at <= now);
         due || !(self.wakes.dirty.is_empty() && self.to_plan.is_empty() && self.programs.is_idle())
+            || self.frontier.is_due()
             || self.permits.is_due()
     }
 

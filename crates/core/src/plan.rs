@@ -1,20 +1,30 @@
-//! Planning: which times of a schedule become slots.
+//! Planning: which times of a schedule become slots, and which are left in the backlog until it is their turn.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::{Origin, WorkflowEvent};
-use kelos_model::ranges::Range;
-use kelos_model::{SlotEvent, SlotRef, WorkflowId};
+use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::time::CronSchedule;
+use kelos_model::trigger::Prerequisites;
+use kelos_model::{Slot, SlotEvent, SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
 
-use crate::Core;
+use crate::frontier::Unasked;
 use crate::past::PastOf;
+use crate::permits::{Position, Queue};
+use crate::tick::Looks;
+use crate::{Core, Only};
 
 /// The shortest step of time keys.
 pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
 
+/// Slots that are asked about at once whether they have succeeded.
+const ASKED_AT_ONCE: usize = 256;
+
 impl Core {
-    /// Plans what the window holds and is not planned yet, though no more than so many times, and sets the timer for the next time.
+    /// Plans what the window holds and is not planned yet, makes slots of what goes next of the backlog, though of no more than so
+    /// many times, and sets the timer for the next time.
     pub(crate) fn plan<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<(), E> {
         let Some(task) = self.tasks.get(id) else {
             self.no_workflow(id);
@@ -25,14 +35,25 @@ impl Core {
         if !task.row.present || task.row.paused || task.is_frozen() {
             return Ok(());
         }
+        if self.earlier_schedule(id).is_some() {
+            // What was planned by that becomes slots first, of which planning by this one then knows.
+            self.frontier.wake(id);
+            return Ok(());
+        }
         let start_time = task.row.definition.start_time.unwrap_or(Timestamp::MIN);
         let window_start = self.now.checked_sub(self.config.planning_window).unwrap_or(Timestamp::MIN);
         let window = Range::new(window_start.max(start_time), self.now);
         let mut left = most;
         for gap in task.row.planned.ranges.gaps(window) {
             let mut coming = schedule.times(gap.start, gap.end);
-            let times: Vec<_> = coming.by_ref().take(left).collect();
+            let few = if self.has_backlog(id) { left.min(self.frontier_size()) } else { left };
+            let times: Vec<_> = coming.by_ref().take(few).collect();
             let rest = coming.next();
+            if rest.is_some() && self.has_backlog(id) {
+                let stretch = Stretch { range: gap, since: self.now, backfill: None, priority: 0, killed: None };
+                self.plan_later(id, &stretch, &schedule, past)?;
+                continue;
+            }
             let gap = Range::new(gap.start, rest.unwrap_or(gap.end));
             if !times.is_empty() {
                 self.plan_gap(id, gap, &times, past)?;
@@ -43,13 +64,30 @@ impl Core {
             }
             left -= times.len();
         }
+        self.frontier.wake(id);
+        let free_at = self.free_at(id, &schedule);
         // A slot exists once its time has passed: the window's end is exclusive.
         let after = (self.now - TICK).max(start_time.checked_sub(TICK).unwrap_or(Timestamp::MIN));
-        match schedule.next_after(after) {
-            Some(next) => self.wakes.plan_at(id, Some(next + TICK)),
-            None => self.wakes.plan_at(id, None),
-        }
+        let next = schedule.next_after(after).map(|next| next + TICK);
+        self.wakes.plan_at(id, next.into_iter().chain(free_at).min());
         Ok(())
+    }
+
+    /// Whether times of a workflow may be left in a backlog: what they wait for lets ranges be passed over.
+    pub(crate) fn has_backlog(&self, id: &WorkflowId) -> bool {
+        self.frontier.prerequisites(id).is_some()
+    }
+
+    /// Notes what the slots of a workflow wait for, by its definition.
+    pub(crate) fn agree_on_backlog(&mut self, id: &WorkflowId) {
+        let Some(task) = self.tasks.get(id) else { return self.no_workflow(id) };
+        let definition = &task.row.definition;
+        // A timeout ends slots while they wait, and constraints count from when a slot was looked at.
+        let is_plain = definition.wait_timeout_seconds.is_none() && definition.constraints.is_empty();
+        let prerequisites: Option<Prerequisites> =
+            definition.trigger.prerequisites().filter(|_| is_plain && definition.keys.jobs().is_none());
+        self.frontier.agree(id, prerequisites);
+        self.to_plan.insert(id.clone());
     }
 
     /// Plans those times of one gap of which there are no slots yet.
@@ -61,14 +99,302 @@ impl Core {
         if task.feed.is_some() {
             return self.feed_gap(id, gap, times, past);
         }
-        // A range beyond all that was ever planned needs no look at the past.
-        if task.row.planned.until.is_some_and(|until| until > gap.start) {
-            self.slots.recall_range(id, gap, past)?;
-        }
+        self.recall_gap(id, gap, past)?;
         let slots = self.plan_times(id, times, Origin::Schedule);
         self.cover(id, gap);
-        self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots });
+        self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots, backlog: 0 });
         Ok(())
+    }
+
+    /// Reads the slots of a range that is not covered. One beyond all that was ever planned needs no look at the past.
+    fn recall_gap<E>(&mut self, id: &WorkflowId, gap: Range, past: PastOf<'_, E>) -> Result<(), E> {
+        let until = self.tasks.get(id).and_then(|task| task.row.planned.until);
+        if until.is_some_and(|until| until > gap.start) {
+            self.slots.recall_range(id, gap, past)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the times of a gap in the backlog of which there are no slots yet.
+    fn plan_later<E>(
+        &mut self,
+        id: &WorkflowId,
+        stretch: &Stretch,
+        schedule: &CronSchedule,
+        past: PastOf<'_, E>,
+    ) -> Result<(), E> {
+        let range = stretch.range;
+        self.recall_gap(id, range, past)?;
+        let free = self.free_of_slots(id, range);
+        let backlog = free.ranges().iter().map(|part| schedule.count(*part)).sum();
+        self.put_in_backlog(id, stretch, &free);
+        self.cover(id, range);
+        self.record_workflow(id, WorkflowEvent::Planned { range, slots: 0, backlog });
+        Ok(())
+    }
+
+    /// A range without the times that have slots of their own in memory.
+    pub(crate) fn free_of_slots(&self, id: &WorkflowId, range: Range) -> RangeSet {
+        let mut free = RangeSet::default();
+        let mut start = range.start;
+        for time in self.slots.times_of(id, range) {
+            free.insert(Range::new(start, time));
+            start = time + TICK;
+        }
+        free.insert(Range::new(start, range.end));
+        free
+    }
+
+    /// Puts parts of a stretch into the backlog that hold times, none of which has a slot.
+    pub(crate) fn put_in_backlog(&mut self, id: &WorkflowId, stretch: &Stretch, parts: &RangeSet) {
+        let Some(schedule) = self.tasks.get(id).and_then(|task| task.schedule.ready().ok()).cloned() else {
+            return self.no_workflow(id);
+        };
+        for part in parts.ranges().iter().filter(|part| schedule.times(part.start, part.end).next().is_some()) {
+            self.slots.backlog_mut(id).put(Stretch { range: *part, ..stretch.clone() });
+            self.frontier.forget(id, *part);
+        }
+        self.turn.workflows.insert(id.clone());
+        self.to_plan.insert(id.clone());
+    }
+
+    /// Makes slots of what goes next of backlogs. Says whether any were made, or more came to be known.
+    pub(crate) fn draw_backlogs<E>(&mut self, only: &Only, drawn: &mut Looks, past: PastOf<'_, E>) -> Result<bool, E> {
+        let mut any = false;
+        for id in self.frontier.take_woken(only) {
+            let left = drawn.of(&id);
+            let done = self.draw(&id, left, past)?;
+            drawn.use_up(id, done);
+            any |= done > 0;
+        }
+        Ok(any)
+    }
+
+    /// Makes slots of those times of a backlog that go next, and of no more than so many. Says how many times it looked at.
+    fn draw<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<usize, E> {
+        let Some(task) = self.tasks.get(id) else {
+            self.no_workflow(id);
+            return Ok(0);
+        };
+        let is_open = task.row.present && !task.row.paused && !task.is_frozen();
+        let Some(schedule) = task.schedule.ready().ok().filter(|_| is_open).cloned() else { return Ok(0) };
+        if self.slots.backlog(id).is_empty() {
+            return Ok(0);
+        }
+        if most == 0 {
+            self.frontier.wake(id);
+            return Ok(0);
+        }
+        if let Some(earlier) = self.slots.schedule_of_backlog(id).filter(|earlier| **earlier != schedule).cloned() {
+            return Ok(self.draw_by_earlier(id, most, &earlier, &schedule));
+        }
+        if self.has_backlog(id) && self.wakes.dirty.count(id) > 0 {
+            // Those may be about to be queued.
+            self.frontier.wake(id);
+            return Ok(0);
+        }
+        let mut found = Vec::new();
+        let mut asked = 0;
+        for stretch in self.open_stretches(id) {
+            let left = most - found.len();
+            let ready = self.frontier.ready(id, &stretch, &schedule, self.now, left);
+            let is_enough = ready.times.len() == left;
+            found.extend(ready.times.into_iter().map(|time| (time, stretch.slot())));
+            if let Some(unasked) = ready.unasked {
+                if self.has_room_for(id, &found, &stretch, unasked.range.start) {
+                    asked = self.ask_upstream(id, &unasked, &schedule, past)?.max(1);
+                }
+                break;
+            }
+            if is_enough {
+                break;
+            }
+        }
+        let room = self.room_for(id, &found);
+        for (time, _) in found.into_iter().take(room) {
+            self.make_slot(&SlotRef::at(id.clone(), time));
+        }
+        if room + asked > 0 {
+            self.frontier.wake(id);
+        }
+        Ok(room + asked)
+    }
+
+    /// Makes slots of what was planned by a schedule that holds no more, be it killed or paused: each for itself is in the schedule
+    /// of now or not. Says how many.
+    fn draw_by_earlier(
+        &mut self,
+        id: &WorkflowId,
+        most: usize,
+        earlier: &CronSchedule,
+        schedule: &CronSchedule,
+    ) -> usize {
+        let stretches = self.slots.backlog(id).stretches();
+        let times = stretches.iter().flat_map(|stretch| earlier.times(stretch.range.start, stretch.range.end));
+        let times: Vec<Timestamp> = times.take(most).collect();
+        times.iter().for_each(|time| self.make_slot(&SlotRef::at(id.clone(), *time)));
+        if self.slots.backlog(id).is_empty() {
+            self.slots.reschedule(id, schedule);
+            self.to_plan.insert(id.clone());
+        } else {
+            self.frontier.wake(id);
+        }
+        times.len()
+    }
+
+    /// The schedule that a workflow's backlog was planned by, in words, where it is not that of now.
+    pub(crate) fn earlier_schedule(&self, id: &WorkflowId) -> Option<String> {
+        let words = &self.tasks.get(id)?.row.planned.schedule;
+        let earlier = self.slots.schedule_of_backlog(id).filter(|_| !self.slots.backlog(id).is_empty())?;
+        serde_json::to_string(earlier).ok().filter(|earlier| earlier != words)
+    }
+
+    /// The stretches of a backlog that may go, in the order in which their times go.
+    fn open_stretches(&self, id: &WorkflowId) -> Vec<Stretch> {
+        let Some(task) = self.tasks.get(id) else { return Vec::new() };
+        let start_time = task.row.definition.start_time.unwrap_or(Timestamp::MIN);
+        let open = self.slots.backlog(id).stretches().iter().filter(|stretch| {
+            stretch.killed.is_none() && !stretch.backfill.as_ref().is_some_and(|backfill| task.is_paused(backfill))
+        });
+        let mut open: Vec<Stretch> = open
+            .cloned()
+            .map(|mut stretch| {
+                if stretch.backfill.is_none() {
+                    stretch.range.start = stretch.range.start.max(start_time);
+                }
+                stretch
+            })
+            .filter(|stretch| !stretch.range.is_empty())
+            .collect();
+        open.sort_by_key(|stretch| (Reverse(stretch.priority), stretch.range.start));
+        open
+    }
+
+    /// How many of these times, in the order in which they go, are among the first of all that are queued or may be.
+    fn room_for(&self, id: &WorkflowId, drawn: &[(Timestamp, Slot)]) -> usize {
+        if !self.has_backlog(id) {
+            return drawn.len();
+        }
+        let frontier = self.frontier_size();
+        let queue = self.permits.queue(id);
+        let mut queued = queue.into_iter().flat_map(Queue::waiting).map(|(position, _)| position).peekable();
+        let mut ahead = 0;
+        for (index, (time, slot)) in drawn.iter().enumerate() {
+            let position = Position::of(slot, &SlotKey::Time(*time));
+            while queued.next_if(|other| **other < position).is_some() {
+                ahead += 1;
+            }
+            if ahead + index >= frontier {
+                return index;
+            }
+        }
+        drawn.len()
+    }
+
+    /// Whether a time that may be found after these would be among the first.
+    fn has_room_for(&self, id: &WorkflowId, drawn: &[(Timestamp, Slot)], stretch: &Stretch, time: Timestamp) -> bool {
+        let mut with_it = drawn.to_vec();
+        with_it.push((time, stretch.slot()));
+        self.room_for(id, &with_it) == with_it.len()
+    }
+
+    /// So many slots of a workflow are queued before the next are left in its backlog.
+    pub(crate) fn frontier_size(&self) -> usize {
+        self.config.frontier.max(1)
+    }
+
+    /// How many slots of its workflow go before a time of the backlog, as far as triggers let them; none where it is none.
+    pub(crate) fn ahead_in_backlog(&self, id: &SlotRef) -> Option<usize> {
+        let at = id.key.time().filter(|_| self.slots.is_planned(id))?;
+        let live = self.slots.get(id)?;
+        let schedule = self.tasks.get(&id.workflow)?.schedule.ready().ok()?;
+        let position = Position::of(&live.slot, &id.key);
+        let queued = self.permits.queue(&id.workflow).map_or(0, |queue| queue.ahead(&position));
+        let priority = live.slot.priority;
+        let goes_first = self.open_stretches(&id.workflow).into_iter().filter(|stretch| stretch.priority >= priority);
+        let count = |stretch: Stretch| {
+            let end = if stretch.priority == priority { stretch.range.end.min(at) } else { stretch.range.end };
+            schedule.count(Range::new(stretch.range.start, end))
+        };
+        let planned: u64 = goes_first.map(count).sum();
+        Some(queued.saturating_add(usize::try_from(planned).unwrap_or(usize::MAX)))
+    }
+
+    /// Has more slots made of a backlog once few of those are queued that were.
+    pub(crate) fn note_left_queue(&mut self, id: &WorkflowId) {
+        let queued = self.permits.queue(id).map_or(0, Queue::len);
+        if queued < self.frontier_size().div_ceil(2) && !self.slots.backlog(id).is_empty() {
+            self.frontier.wake(id);
+        }
+    }
+
+    /// The moment at which time alone lets more of a backlog go.
+    fn free_at(&self, id: &WorkflowId, schedule: &CronSchedule) -> Option<Timestamp> {
+        let prerequisites = self.frontier.prerequisites(id)?;
+        let bound = prerequisites.free_until(self.now);
+        let stretches = self.open_stretches(id);
+        let late = stretches.iter().filter(|stretch| stretch.range.end > bound);
+        let first = |stretch: &Stretch| schedule.times(stretch.range.start.max(bound), stretch.range.end).next();
+        late.filter_map(|stretch| prerequisites.free_at(first(stretch)?)).min()
+    }
+
+    /// Asks whether slots have succeeded that some of a backlog wait for. Says of how many it asked.
+    fn ask_upstream<E>(
+        &mut self,
+        id: &WorkflowId,
+        unasked: &Unasked,
+        schedule: &CronSchedule,
+        past: PastOf<'_, E>,
+    ) -> Result<usize, E> {
+        let (page, times) = self.page_of(unasked, schedule);
+        let (upstream, offset) = &page.upstream;
+        let span = SignedDuration::from_secs(*offset);
+        let of = |time: &Timestamp| Some(SlotRef::at(upstream.clone(), time.checked_add(span).ok()?));
+        self.slots.recall(times.iter().filter_map(of), past)?;
+        let has_succeeded =
+            |time: &&Timestamp| of(time).is_some_and(|slot| self.slots.state(&slot) == Some(SlotState::Succeeded));
+        // What lies up to the next time is alike, so that neighbours become one range.
+        let alike = |time: &Timestamp| Range::new(*time, schedule.next_after(*time).unwrap_or(*time + TICK));
+        let succeeded: Vec<Range> = times.iter().filter(has_succeeded).map(alike).collect();
+        self.frontier.answered(id, &page, &succeeded);
+        Ok(times.len())
+    }
+
+    /// As much of a range as is asked at once, and the times in it whose slot may have succeeded: it was planned, and is not in a
+    /// backlog itself.
+    fn page_of(&self, unasked: &Unasked, schedule: &CronSchedule) -> (Unasked, Vec<Timestamp>) {
+        let (upstream, offset) = &unasked.upstream;
+        let range = unasked.range;
+        let mut page = Unasked { upstream: unasked.upstream.clone(), range };
+        let span = SignedDuration::from_secs(*offset);
+        let later = |at: Timestamp| at.checked_add(span).unwrap_or(Timestamp::MAX);
+        let earlier = |at: Timestamp| at.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let Some(task) = self.tasks.get(upstream) else { return (page, Vec::new()) };
+        let mut times = Vec::new();
+        for part in task.row.planned.ranges.within(Range::new(later(range.start), later(range.end))) {
+            let mut planned = RangeSet::default();
+            self.slots.backlog(upstream).within(part).for_each(|stretch| planned.insert(stretch.range));
+            for part in planned.gaps(part) {
+                for time in schedule.times(earlier(part.start), earlier(part.end)) {
+                    if times.len() == ASKED_AT_ONCE {
+                        page.range.end = time;
+                        return (page, times);
+                    }
+                    times.push(time);
+                }
+            }
+        }
+        (page, times)
+    }
+
+    /// Has those of a backlog looked at that wait for a slot which has succeeded.
+    pub(crate) fn tell_backlogs(&mut self, slot: &SlotRef) {
+        for dependent in self.frontier.dependents(slot) {
+            if self.slots.is_planned(&dependent) {
+                self.frontier.succeeded(slot, &dependent);
+                self.frontier.wake(&dependent.workflow);
+            }
+        }
     }
 
     /// Opens those jobs that the times of a gap stand for and that do not exist yet.
@@ -81,7 +407,7 @@ impl Core {
             self.record(&job, SlotEvent::planned(Origin::Schedule, 0));
         }
         self.cover(id, gap);
-        self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots: opened });
+        self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots: opened, backlog: 0 });
         Ok(())
     }
 
@@ -103,7 +429,7 @@ impl Core {
         planned
     }
 
-    /// Notes that all slots of a range exist.
+    /// Notes that all slots of a range exist, or are in the backlog.
     pub(crate) fn cover(&mut self, id: &WorkflowId, range: Range) {
         let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
         let planned = &mut task.row.planned;

@@ -32,6 +32,24 @@ impl Core {
     /// Records what happens to a slot if it can happen as it stands, and says whether it could: somebody asks for what may
     /// come too late. Where it could not, nothing changes.
     pub(crate) fn record_if_possible(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
+        if self.slots.is_planned(id) && self.slots.state(id).is_some_and(|state| state.after(&what).is_some()) {
+            // What happens to a time of a backlog makes a slot of it.
+            self.make_slot(id);
+        }
+        self.record_alone(id, what)
+    }
+
+    /// Makes a slot of its own of a time of a backlog.
+    pub(crate) fn make_slot(&mut self, id: &SlotRef) {
+        let events = self.slots.events_of_planned(id);
+        self.turn.workflows.insert(id.workflow.clone());
+        for what in events {
+            let done = self.record_alone(id, what);
+            self.breaches.check_slot(done, Invariant::EventFits, id);
+        }
+    }
+
+    fn record_alone(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
         self.breaches.check_slot(!is_planted(&self.config, id, &what, self.now), Invariant::Planted, id);
         let moment = (self.now, self.seq + 1);
         let Some(Change { before, after }) = self.slots.change(id, &what, moment.0, moment.1) else { return false };
@@ -75,6 +93,9 @@ impl Core {
             }
             return;
         }
+        if before.is_some_and(|before| before.state == SlotState::Queued) {
+            self.note_left_queue(&id.workflow);
+        }
         self.enter(id, after);
     }
 
@@ -83,6 +104,7 @@ impl Core {
         self.tell(id, Some(after.state));
         if after.state == SlotState::Succeeded {
             self.jobs.note_success(id);
+            self.tell_backlogs(id);
         }
         if after.state != SlotState::Held {
             self.programs.leave(id);

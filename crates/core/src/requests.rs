@@ -390,17 +390,29 @@ pub struct BackfillRequest {
     pub dry_run: bool,
 }
 
+/// Slots that an answer lists one by one.
+pub(crate) const LISTED: usize = 10_000;
+
+/// Slots, of which there may be millions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SlotList {
+    /// How many.
+    pub count: u64,
+    /// The first 10,000 of them, ascending.
+    pub first: Vec<SlotRef>,
+}
+
 /// The slots of a backfill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackfillOutcome {
     /// Never planned before.
-    pub created: Vec<SlotRef>,
+    pub created: SlotList,
     /// Final, opened again.
-    pub reopened: Vec<SlotRef>,
+    pub reopened: SlotList,
     /// Live, taken over with a higher priority.
-    pub adopted: Vec<SlotRef>,
+    pub adopted: SlotList,
     /// Left as they are.
-    pub untouched: u32,
+    pub untouched: u64,
 }
 
 /// A slot and all that depends on it.

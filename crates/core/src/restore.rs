@@ -1,6 +1,7 @@
 //! Recovery: the only way in which a scheduler with a past comes to life.
 
 use jiff::Timestamp;
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{RunId, SlotRef, SlotState};
 
 use crate::workflows::WorkflowState;
@@ -14,8 +15,9 @@ impl Core {
         let mut core = Core::new(config);
         core.now = now;
         core.seq = restored.seq;
-        for row in restored.workflows {
+        for mut row in restored.workflows {
             core.slots.add_workflow(&row.id);
+            core.restore_backlog(&mut row);
             core.tasks.insert(row.id.clone(), WorkflowState::new(row));
         }
         for row in restored.backfills {
@@ -30,6 +32,7 @@ impl Core {
         }
         for id in core.tasks.keys().cloned().collect::<Vec<_>>() {
             core.agree_on_terms(&id);
+            core.agree_on_backlog(&id);
             core.listen_to_facts(&id);
         }
         for run in restored.runs {
@@ -38,6 +41,14 @@ impl Core {
         core.unheard = core.runs_set_aside();
         let commands = core.ask_about_runs();
         (core, commands)
+    }
+
+    /// Hands the backlog of a workflow to the slot table, with the schedule that it was planned by.
+    fn restore_backlog(&mut self, row: &mut WorkflowRow) {
+        if let Some(schedule) = row.planned.schedule_of_backlog() {
+            self.slots.restore_backlog(&row.id, std::mem::take(&mut row.planned.backlog), schedule);
+        }
+        row.planned.backlog_schedule = None;
     }
 
     fn restore_slot(&mut self, id: &SlotRef, slot: kelos_model::Slot) {

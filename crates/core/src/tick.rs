@@ -58,6 +58,7 @@ impl Core {
         let mut held = Looks::new(most, self.programs.woken());
         self.judge_held(only, Some(self.now), &mut held);
         let mut looks = Looks::new(most, self.wakes.dirty.workflows().count());
+        let mut drawn = Looks::new(most, self.frontier.count_woken());
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
             self.look_at_dirty(only, &mut looks);
@@ -66,7 +67,7 @@ impl Core {
             if !recalled {
                 self.judge_held(only, None, &mut held);
                 self.deliver_ends();
-                let opened = self.push();
+                let opened = self.push() | self.draw_backlogs(only, &mut drawn, past)?;
                 recalled = self.hear_of_past(past)?;
                 if !recalled && !opened && !self.may_look(only, &looks) && !self.may_judge(only, &held) {
                     break;

@@ -151,6 +151,11 @@ impl WorkflowState {
         self.pauses.get_key_value(backfill)
     }
 
+    /// Whether a backfill is paused.
+    pub(crate) fn is_paused(&self, backfill: &BackfillId) -> bool {
+        self.pauses.contains_key(backfill)
+    }
+
     /// Whether a slot stands in the queue. Those of a paused backfill don't, so that passing over them costs nothing.
     pub(crate) fn is_in_line(&self, slot: &Slot) -> bool {
         slot.state == SlotState::Queued && self.pause_of(slot).is_none()

@@ -130,6 +130,7 @@ impl<'a> World<'a> {
             by_workers: false,
             // A play is over once, and nobody waits beside it.
             at_once: usize::MAX,
+            frontier: usize::MAX,
             planted: None,
         };
         let mut world = World {

@@ -14,6 +14,7 @@ use kelos_model::{
 use kelos_store::{Queries, StoreError};
 use serde::Serialize;
 
+mod backlog;
 mod constraints;
 mod ends;
 mod outages;
@@ -102,9 +103,14 @@ pub fn read(
     at_present: bool,
     inspection: Option<&Inspection>,
 ) -> Result<Why, StoreError> {
-    let history = reader.history(slot)?;
+    let mut history = reader.history(slot)?;
     let runs = reader.slot_runs(slot)?;
     let workflow = reader.workflow(&slot.workflow)?;
+    let planned = workflow.as_ref().filter(|_| history.is_empty());
+    let planned = planned.map(|row| backlog::part_of(reader, row, slot)).transpose()?.flatten();
+    if let Some((row, stretch)) = workflow.as_ref().zip(planned.as_ref()) {
+        history = backlog::history(reader, row, slot, stretch, now)?;
+    }
     let definition = workflow.as_ref().map(|row| in_force(reader, row, &history, now)).transpose()?;
     let mut why = account(slot, now, history.clone(), runs, definition.as_deref(), inspection);
     if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
@@ -115,6 +121,10 @@ pub fn read(
         let jobs = Jobs::read(reader)?;
         (why.no_group, no_way) = (jobs.no_group(slot), jobs.no_way(slot));
         why.nameless_children = jobs.nameless_children(slot);
+    }
+    if planned.is_some() {
+        // No line of the log says it.
+        why.decision = None;
     }
     if why.state.is_none() {
         let schedule = workflow.as_ref().map(|row| schedule::resolved(reader, row)).transpose()?;
@@ -323,6 +333,9 @@ fn blockers(
         blockers.push(dormant.to_string());
     }
     match why.state {
+        Some(SlotState::Waiting) if why.trigger.as_ref().is_some_and(|now| now.answer == Answer::Met) => {
+            blockers.push(backlog::turn(inspection));
+        }
         Some(SlotState::Waiting) => blockers.extend(why.trigger.iter().flat_map(|now| outages::blockers(now, history))),
         Some(SlotState::Held) => blockers.extend(constraints::blockers(why.constraints.as_ref(), inspection)),
         Some(SlotState::Queued) => blockers.extend(queue_blockers(definition, inspection)),

@@ -360,6 +360,11 @@ fn is_zero(number: &i32) -> bool {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
 fn no_retries(number: &u32) -> bool {
     *number == 0
 }
@@ -394,6 +399,9 @@ pub enum WorkflowEvent {
         range: Range,
         /// How many slots came to be.
         slots: u32,
+        /// How many of its times have no slots yet, and are its backlog.
+        #[serde(default, skip_serializing_if = "is_none")]
+        backlog: u64,
     },
     /// Its schedule changed, so that a range must be planned anew beside the slots that exist.
     Replanned {

@@ -9,6 +9,7 @@
 
 pub mod actor;
 pub mod arguments;
+pub mod backlog;
 pub mod breach;
 pub mod constraint;
 pub mod dormant;
@@ -31,6 +32,7 @@ pub mod trigger;
 pub mod workflow;
 
 pub use actor::{Actor, ActorKind};
+pub use backlog::{Backlog, Kill, Stretch};
 pub use breach::{Breach, Freeze, Invariant};
 pub use constraint::{Constraint, Gate, Otherwise};
 pub use event::{Event, EventRecord, SlotEvent, WorkflowEvent};

@@ -92,6 +92,13 @@ impl RangeSet {
         gaps
     }
 
+    /// The parts of `range` that are in the set, ascending.
+    pub fn within(&self, range: Range) -> impl Iterator<Item = Range> + '_ {
+        let first = self.ranges.partition_point(|known| known.end <= range.start);
+        let inside = self.ranges[first..].iter().take_while(move |known| known.start < range.end);
+        inside.map(move |known| Range::new(known.start.max(range.start), known.end.min(range.end)))
+    }
+
     /// The end of the last range.
     #[must_use]
     pub fn end(&self) -> Option<Timestamp> {
@@ -129,6 +136,9 @@ mod tests {
             let gaps: BTreeSet<i64> = set.gaps(range(a, b)).iter()
                 .flat_map(|gap| gap.start.as_millisecond()..gap.end.as_millisecond()).collect();
             prop_assert_eq!(gaps, (a..b).filter(|point| !points.contains(point)).collect());
+            let inside: BTreeSet<i64> = set.within(range(a, b))
+                .flat_map(|part| part.start.as_millisecond()..part.end.as_millisecond()).collect();
+            prop_assert_eq!(inside, (a..b).filter(|point| points.contains(point)).collect());
             prop_assert!(set.ranges().windows(2).all(|pair| pair[0].end < pair[1].start));
         }
     }

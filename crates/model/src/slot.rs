@@ -179,6 +179,12 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// Whether it is a time of a backlog: nothing has happened to it, so there are no events of its own.
+    #[must_use]
+    pub fn is_only_planned(&self) -> bool {
+        self.last_event == 0
+    }
+
     /// A slot in a state of which nothing else is known.
     #[must_use]
     pub fn new(state: SlotState, since: Timestamp) -> Slot {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::actor::Actor;
+use crate::backlog::Backlog;
 use crate::breach::Freeze;
 use crate::constraint::Constraint;
 use crate::function::FunctionRef;
@@ -19,7 +20,7 @@ use crate::project::{ProjectName, former_member};
 use crate::ranges::{Range, RangeSet};
 use crate::retry::RetryPolicy;
 use crate::slot::Slot;
-use crate::time::schedule::Schedule;
+use crate::time::schedule::{CronSchedule, Schedule};
 use crate::trigger::Trigger;
 
 /// A named definition: keys, trigger, retry and job.
@@ -556,12 +557,34 @@ pub struct LastRun {
 /// What has been planned of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Planned {
-    /// The parts of its schedule whose slots all exist.
+    /// The parts of its schedule whose slots all exist, or are its backlog.
     pub ranges: RangeSet,
     /// The resolved schedule that `ranges` holds for, in words; another one asks for planning anew.
     pub schedule: String,
     /// No slot at or after this moment has ever been planned; none when no slot has.
     pub until: Option<Timestamp>,
+    /// The times within `ranges` that have no slots yet.
+    #[serde(default, skip_serializing_if = "Backlog::is_empty")]
+    pub backlog: Backlog,
+    /// The schedule that says which times lie in the backlog, in words, where it is an earlier one than `schedule`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_schedule: Option<String>,
+}
+
+impl Planned {
+    /// The schedule that says which times lie in the backlog; none where there is no backlog.
+    #[must_use]
+    pub fn schedule_of_backlog(&self) -> Option<CronSchedule> {
+        let words = self.backlog_schedule.as_ref().unwrap_or(&self.schedule);
+        // The scheduler wrote it there, from a schedule.
+        serde_json::from_str(words).ok().filter(|_| !self.backlog.is_empty())
+    }
+
+    /// How many times have no slots yet.
+    #[must_use]
+    pub fn in_backlog(&self) -> u64 {
+        self.schedule_of_backlog().map_or(0, |schedule| self.backlog.count(&schedule))
+    }
 }
 
 /// Which existing slots a backfill opens again; slots that don't exist are always planned.

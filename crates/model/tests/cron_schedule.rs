@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset};
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::ranges::Range;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use proptest::prelude::*;
 
@@ -72,6 +73,17 @@ fn next_and_previous_are_strict() {
     assert_eq!(hourly.previous_before(Timestamp::MIN), None);
     assert_eq!(hourly.next_after(Timestamp::MIN), Some(Timestamp::UNIX_EPOCH));
     assert_eq!(hourly.previous_before(Timestamp::MAX), Some(at("2199-12-31T23:00:00Z")));
+}
+
+#[test]
+fn a_year_of_seconds_is_counted_by_its_days() {
+    let secondly = utc("* * * * * ?");
+    let year = Range::new(at("2023-01-01T00:00:00.5Z"), at("2024-01-01T00:00:00Z"));
+    assert_eq!(secondly.count(year), 365 * 86_400 - 1);
+    let odd = utc("5,50 0/7 3-22/2 ? * MON-FRI");
+    assert_eq!(odd.count(year), odd.times(year.start, year.end).count() as u64);
+    assert_eq!(odd.count(Range::new(year.end, year.start)), 0);
+    assert_eq!(utc("0 0 0 1 1 ?").count(Range::new(Timestamp::MIN, Timestamp::MAX)), 230);
 }
 
 #[test]
@@ -210,6 +222,13 @@ proptest! {
         prop_assert_eq!(&forwards, &backwards);
         prop_assert!(forwards.is_sorted_by(|a, b| a < b));
         prop_assert!(forwards.iter().all(|time| schedule.contains(*time)));
+    }
+
+    #[test]
+    fn counts_what_it_lists(schedule in any_schedule(), start in any_instant(), hours in 0_i64..200) {
+        let end = Timestamp::from_second(start.as_second() + hours * 3600 + 17).expect("an instant");
+        let listed = schedule.times(start, end).count() as u64;
+        prop_assert_eq!(schedule.count(Range::new(start, end)), listed);
     }
 
     #[test]

@@ -320,7 +320,9 @@ impl Pair {
             let Some(found) = core.get(id) else {
                 return Err(format!("at {} the core has no {id}: {wanted:?}", self.now));
             };
-            let same = found.state == wanted.state
+            // The full scan looks at all of them.
+            let waits_its_turn = found.is_only_planned() && wanted.state == SlotState::Queued;
+            let same = (found.state == wanted.state || waits_its_turn && found.state == SlotState::Waiting)
                 && found.last_run == wanted.last_run
                 && found.run_alive == wanted.alive
                 && found.priority == wanted.priority

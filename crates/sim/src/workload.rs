@@ -63,6 +63,7 @@ impl Workload {
         jobs::add(seed, &mut workload);
         events::add(seed, &mut workload);
         // A tick may do so little that one workflow alone has more.
+        workload.config.frontier = *Rng::new(seed ^ 0xF207).pick(&[1, 2, 5, 1024]);
         workload.config.at_once = *Rng::new(seed ^ 0xA70E).pick(&[3, 7, 20, 1024, usize::MAX, usize::MAX]);
         workload
     }

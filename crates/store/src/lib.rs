@@ -3,6 +3,7 @@
 //! The leader writes through [`Journal`], anybody reads through [`Queries`]. One turn of the engine is
 //! one [`Commit`] is one transaction: the events and the rows that they fold to, or neither.
 
+mod backlog;
 pub mod contract;
 mod cursor;
 pub mod memory;

@@ -1,9 +1,11 @@
 //! The slot table: the only holder of slots. It has those that are live, and for the length of a turn those that a step read of
-//! the past or that ended in the turn; what the turn changed is newer than what is stored.
+//! the past or that ended in the turn; what the turn changed is newer than what is stored. Times of a backlog are slots to all who
+//! ask; one becomes a slot of its own when something happens to it.
 //!
 //! Absent: what an event means to anything but its slot. Whoever keeps an index over slots follows the changes that this table
 //! tells of.
 
+mod planned;
 mod recalled;
 mod resting;
 #[cfg(test)]
@@ -17,15 +19,18 @@ use jiff::Timestamp;
 use kelos_model::arguments::arguments;
 use kelos_model::facts::Collected;
 use kelos_model::ranges::Range;
+use kelos_model::time::CronSchedule;
 use kelos_model::workflow::LastRun;
 use kelos_model::{
-    Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId, slot,
+    Backlog, Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Stretch, Workflow,
+    WorkflowId, slot,
 };
 
 use crate::WORKER;
 use crate::breaches::Breaches;
 use crate::keyed::KeyMap;
 use crate::past::PastOf;
+use planned::PlannedTimes;
 use recalled::Recalled;
 use resting::{Names, Stored};
 
@@ -89,6 +94,8 @@ pub(crate) struct SlotTable {
     workflows: BTreeMap<WorkflowId, KeyMap<Stored>>,
     /// The names of the backfills that they belong to.
     names: Names,
+    /// What is planned and has no slots yet.
+    planned: PlannedTimes,
     recalled: Recalled,
     /// Slots of the past that somebody waits to hear of.
     wanted: BTreeSet<SlotRef>,
@@ -120,7 +127,10 @@ impl SlotTable {
 
     /// A slot, where it is in memory.
     pub(crate) fn get(&self, id: &SlotRef) -> Option<Cow<'_, Live>> {
-        self.stored(id).map(|stored| stored.live(&self.names))
+        match self.stored(id) {
+            Some(stored) => Some(stored.live(&self.names)),
+            None => self.planned.of(id).map(|stretch| Cow::Owned(Live::new(stretch.slot()))),
+        }
     }
 
     /// The facts that a slot has collected.
@@ -135,12 +145,12 @@ impl SlotTable {
 
     /// Where a slot stands, if it is in memory.
     pub(crate) fn state(&self, id: &SlotRef) -> Option<SlotState> {
-        self.stored(id).map(Stored::state)
+        self.stored(id).map(Stored::state).or_else(|| self.planned.of(id).map(Stretch::state))
     }
 
     /// Whether a slot is in memory.
     pub(crate) fn has(&self, id: &SlotRef) -> bool {
-        self.stored(id).is_some()
+        self.stored(id).is_some() || self.planned.of(id).is_some()
     }
 
     /// The run of a slot that is alive, whose worker and deferral may be changed; the slot changes by [`SlotTable::enter`] alone.
@@ -194,7 +204,7 @@ impl SlotTable {
         }
     }
 
-    /// The slots of a workflow in memory, in the order of their keys.
+    /// The slots of a workflow in memory, in the order of their keys, but for those of its backlog.
     pub(crate) fn of<'a>(&'a self, id: &'a WorkflowId) -> impl Iterator<Item = (SlotRef, Cow<'a, Live>)> + Clone {
         let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
         slots.map(|(key, stored)| (SlotRef::new(id.clone(), key), stored.live(&self.names)))
@@ -215,7 +225,7 @@ impl SlotTable {
         slots.map(|(key, _)| SlotRef::new(id.clone(), key)).collect()
     }
 
-    /// How many slots are in memory.
+    /// How many slots are in memory, but for those of backlogs.
     pub(crate) fn len(&self) -> usize {
         self.workflows.values().map(KeyMap::len).sum()
     }
@@ -224,6 +234,47 @@ impl SlotTable {
     pub(crate) fn doubt(&mut self, id: &WorkflowId) {
         let slots = self.workflows.get_mut(id).into_iter().flat_map(KeyMap::values_mut);
         slots.for_each(|stored| stored.set_valid(false));
+    }
+
+    /// The backlog of a workflow.
+    pub(crate) fn backlog(&self, id: &WorkflowId) -> &Backlog {
+        self.planned.backlog(id)
+    }
+
+    /// The backlog of a workflow, to be changed. No slot may lie in what is put in: see [`SlotTable::times_of`].
+    pub(crate) fn backlog_mut(&mut self, id: &WorkflowId) -> &mut Backlog {
+        self.planned.backlog_mut(id)
+    }
+
+    /// The schedule that says which times lie in a workflow's backlog, or would.
+    pub(crate) fn schedule_of_backlog(&self, id: &WorkflowId) -> Option<&CronSchedule> {
+        self.planned.schedule(id)
+    }
+
+    /// Has a schedule say which times lie in a workflow's backlog, unless there is one by another schedule.
+    pub(crate) fn reschedule(&mut self, id: &WorkflowId, schedule: &CronSchedule) {
+        self.planned.reschedule(id, schedule);
+    }
+
+    /// Takes over the backlog of a workflow as the store has it.
+    pub(crate) fn restore_backlog(&mut self, id: &WorkflowId, backlog: Backlog, schedule: CronSchedule) {
+        self.planned.restore(id, backlog, schedule);
+    }
+
+    /// Whether a slot is a time of a backlog, and none of its own yet.
+    pub(crate) fn is_planned(&self, id: &SlotRef) -> bool {
+        self.planned.of(id).is_some()
+    }
+
+    /// What makes a slot of its own of a time of a backlog; nothing where it is none.
+    pub(crate) fn events_of_planned(&self, id: &SlotRef) -> Vec<SlotEvent> {
+        self.planned.of(id).map(Stretch::events).unwrap_or_default()
+    }
+
+    /// The times in a range of which a workflow has slots in memory.
+    pub(crate) fn times_of(&self, id: &WorkflowId, range: Range) -> Vec<Timestamp> {
+        let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
+        slots.filter_map(|(key, _)| key.time()).filter(|at| range.contains(*at)).collect()
     }
 
     /// The slot before and after an event; none where that can't happen.
@@ -264,6 +315,7 @@ impl SlotTable {
             run
         };
         self.recalled.exists(id);
+        self.planned.take(id);
         self.changed.insert(id.clone());
         let run = run?;
         let succeeded = (run.state == RunState::Succeeded)
@@ -313,7 +365,7 @@ impl SlotTable {
     /// Whether a slot is in memory, or certain not to exist.
     pub(crate) fn is_known(&self, id: &SlotRef) -> bool {
         let Some(slots) = self.workflows.get(&id.workflow) else { return true };
-        slots.get(&id.key).is_some() || self.recalled.is_absent(id)
+        slots.get(&id.key).is_some() || self.recalled.is_absent(id) || self.planned.of(id).is_some()
     }
 
     /// Brings slots into memory, wherever they are. Those that are not there after this don't exist.
@@ -337,7 +389,7 @@ impl SlotTable {
     /// Puts slots of the past into memory for this turn. Those that are there are newer.
     fn bring_back(&mut self, rows: Vec<(SlotRef, Slot)>) {
         for (id, slot) in rows {
-            if !self.has(&id) {
+            if self.stored(&id).is_none() {
                 self.put(&id, Live::new(slot));
             }
         }

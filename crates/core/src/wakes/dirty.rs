@@ -27,6 +27,11 @@ impl Dirty {
         self.by_workflow.is_empty()
     }
 
+    /// How many a workflow has.
+    pub(crate) fn count(&self, id: &WorkflowId) -> usize {
+        self.by_workflow.get(id).map_or(0, BTreeSet::len)
+    }
+
     /// The workflows that have any.
     pub(crate) fn workflows(&self) -> impl Iterator<Item = &WorkflowId> {
         self.by_workflow.keys()

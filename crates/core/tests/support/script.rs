@@ -1,7 +1,7 @@
 //! The words of a scenario's inputs.
 //!
 //! ```text
-//! window 24h | limit 2 | at-once 3 | executors slow | executors prompt      before anything is defined, or later
+//! window 24h | limit 2 | at-once 3 | frontier 4 | executors slow | executors prompt      before anything is defined, or later
 //! at 2016-01-01T02:30Z | at 02:30:20 | at +20s                  the clock moves, and a tick follows
 //! clock 03:00                                                   the clock moves, and nothing follows
 //! step | step a b                                               a step that looks at everything again, or at some
@@ -154,7 +154,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             world.ask(RerunBackfill { backfill, reason: None })
         }
         "show" => show(world, &mut words),
-        "window" | "limit" | "at-once" | "executors" | "ticks" => configure(world, &verb, &mut words)?,
+        "window" | "limit" | "at-once" | "frontier" | "executors" | "ticks" => configure(world, &verb, &mut words)?,
         other => return Err(format!("no input is named {other:?}")),
     };
     if words.words.is_empty() { Ok(said) } else { Err(format!("not understood: {:?}", words.words)) }
@@ -283,10 +283,11 @@ fn configure(world: &mut World, verb: &str, words: &mut Script) -> Said {
         "window" => world.config.planning_window = duration(&words.next("a duration")?)?,
         "limit" => world.config.max_running = words.number()?,
         "at-once" => world.config.at_once = words.number()?,
+        "frontier" => world.config.frontier = words.number()?,
         "ticks" => world.ticks = words.next("on or off")? == "on",
         _ => world.prompt = words.next("prompt or slow")? == "prompt",
     }
-    Ok(if matches!(verb, "window" | "limit" | "at-once") { world.restart() } else { Vec::new() })
+    Ok(if matches!(verb, "window" | "limit" | "at-once" | "frontier") { world.restart() } else { Vec::new() })
 }
 
 fn define(world: &mut World, words: &mut Script) -> Said {
@@ -531,6 +532,16 @@ fn show(world: &World, words: &mut Script) -> Vec<String> {
     let same = |a: &(&SlotRef, &kelos_model::Slot), b: &(&SlotRef, &kelos_model::Slot)| {
         a.0.workflow == b.0.workflow && a.1.state == b.1.state && a.1.retries == b.1.retries
     };
-    let lines: Vec<_> = slots.chunk_by(same).filter_map(line).collect();
+    let mut lines: Vec<_> = slots.chunk_by(same).filter_map(line).collect();
+    let rows = world.disk.workflows.values().filter(|row| only.as_ref().is_none_or(|only| row.id.as_str() == only));
+    for row in rows {
+        for stretch in row.planned.backlog.stretches() {
+            let (start, end) = (told.time(stretch.range.start), told.time(stretch.range.end));
+            let of = stretch.backfill.as_ref().map(|backfill| format!(" of backfill {backfill}")).unwrap_or_default();
+            let priority =
+                if stretch.priority == 0 { String::new() } else { format!(", priority {}", stretch.priority) };
+            lines.push(format!("  {}@{start}..{end} {} in the backlog{of}{priority}", row.id, stretch.state()));
+        }
+    }
     if lines.is_empty() { vec!["  no slots".to_owned()] } else { lines }
 }

@@ -197,8 +197,9 @@ impl Words {
             WorkflowEvent::Missed { range, times } => {
                 format!("missed {times} times from {} to {}", self.time(range.start), self.time(range.end))
             }
-            WorkflowEvent::Planned { range, slots } => {
-                format!("planned {slots} slots from {} to {}", self.time(range.start), self.time(range.end))
+            WorkflowEvent::Planned { range, slots, backlog } => {
+                let later = if *backlog > 0 { format!(", {backlog} in the backlog") } else { String::new() };
+                format!("planned {slots} slots from {} to {}{later}", self.time(range.start), self.time(range.end))
             }
             WorkflowEvent::Replanned { range } => {
                 format!("has another schedule: {} to {} is planned anew", self.time(range.start), self.time(range.end))
@@ -254,9 +255,7 @@ impl Words {
             }
             Ok(AnyAnswer::Backfill(BackfillOutcome { created, reopened, adopted, untouched })) => format!(
                 "done: {} created, {} reopened, {} adopted, {untouched} untouched",
-                created.len(),
-                reopened.len(),
-                adopted.len()
+                created.count, reopened.count, adopted.count
             ),
             Ok(AnyAnswer::Reopened(slots)) => format!("done: {} reopened", slots.len()),
             Ok(AnyAnswer::Downstream(DownstreamOutcome { created, reopened, killed, untouched })) => format!(

@@ -25,7 +25,7 @@ pub(crate) struct Disk {
     seq: u64,
     pub(crate) slots: BTreeMap<SlotRef, Slot>,
     runs: BTreeMap<u64, Run>,
-    workflows: BTreeMap<WorkflowId, WorkflowRow>,
+    pub(crate) workflows: BTreeMap<WorkflowId, WorkflowRow>,
     pub(crate) backfills: BTreeMap<BackfillId, Backfill>,
     facts: BTreeMap<FactKey, u64>,
     /// What was read of it in the turn that is going on.

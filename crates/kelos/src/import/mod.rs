@@ -324,6 +324,7 @@ impl<'a> Import<'a> {
             let until = last.time.checked_add(SignedDuration::from_millis(1)).unwrap_or(Timestamp::MAX);
             row.planned.until = row.planned.until.max(Some(until));
         }
+        coming.iter().for_each(|arrival| row.planned.backlog.take_time(arrival.time));
         (fresh, row)
     }
 

@@ -176,6 +176,7 @@ impl Play<'_> {
             by_workers: false,
             // A play is over once, and nobody waits beside it.
             at_once: usize::MAX,
+            frontier: usize::MAX,
             planted: None,
         }
     }

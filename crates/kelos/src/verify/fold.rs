@@ -89,7 +89,8 @@ impl<'a> Fold<'a> {
     }
 
     fn begin(&mut self, id: &SlotRef, turn: &TurnRecord) -> Result<Result<Open, String>, StoreError> {
-        Ok(match read(self.reader.slot(id))? {
+        let row = read(self.reader.slot(id))?;
+        Ok(match row.map(|row| row.filter(|row| !row.is_only_planned())) {
             Err(what) => {
                 self.known += 1;
                 Err(what)

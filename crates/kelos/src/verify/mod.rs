@@ -175,7 +175,8 @@ impl Walk<'_> {
             self.tell(disagreement);
         }
         let counted = self.reader.slot_counts(&SlotFilter::default())?.values().sum::<u64>();
-        if counted == known { Ok(()) } else { self.strangers() }
+        let planned = self.reader.workflows(None)?.iter().map(|row| row.planned.in_backlog()).sum::<u64>();
+        if counted == known + planned { Ok(()) } else { self.strangers() }
     }
 
     /// Names the slots of which the log knows nothing.
@@ -190,7 +191,7 @@ impl Walk<'_> {
                     return Ok(());
                 }
             };
-            for row in rows {
+            for row in rows.into_iter().filter(|row| !row.slot.is_only_planned()) {
                 let last = read(
                     self.reader.events(&EventFilter::after(row.slot.last_event.saturating_sub(1)), Paging::oldest(1)),
                 )?;

@@ -9,6 +9,7 @@ use super::cron::{Cron, FiringDay};
 use super::transitions::Stretch;
 use super::zone::Zone;
 use crate::id::WorkflowId;
+use crate::ranges::Range;
 
 /// When the slots of a workflow are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -130,6 +131,18 @@ impl CronSchedule {
     /// The times from `start` until just before `end`, ascending. Lazy; empty if `end` isn't after `start`.
     pub fn times(&self, start: Timestamp, end: Timestamp) -> Times {
         self.times_from(ceil(start), ceil(end))
+    }
+
+    /// How many times lie in a range. Costs a look at each day of it, however many times a day has.
+    pub fn count(&self, range: Range) -> u64 {
+        let (mut from, until) = (ceil(range.start).max(EARLIEST), ceil(range.end).min(LATEST));
+        let mut count = 0;
+        while from < until {
+            let stretch = Stretch::around(self, from);
+            count += stretch.count(self, from, until);
+            from = stretch.end;
+        }
+        count
     }
 
     fn times_from(&self, from: i64, until: i64) -> Times {

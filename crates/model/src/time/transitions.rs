@@ -58,6 +58,14 @@ impl Stretch {
         Some(schedule.cron().first_in(from, until, known)? - self.offset)
     }
 
+    /// How many times of this stretch are at least `from` and before `until`.
+    pub(super) fn count(&self, schedule: &CronSchedule, from: i64, until: i64) -> u64 {
+        let stands_in = self.stand_in && from <= self.begin && self.begin < until;
+        let from = if stands_in { self.begin + 1 } else { from.max(self.begin) };
+        let (first, end) = (from.max(self.fires_from) + self.offset, until.min(self.fires_until) + self.offset);
+        u64::from(stands_in) + schedule.cron().count_in(first, end)
+    }
+
     /// The last time in this stretch that is at most `upto`.
     pub(super) fn last(&self, schedule: &CronSchedule, upto: i64) -> Option<i64> {
         let from = self.fires_from + self.offset;

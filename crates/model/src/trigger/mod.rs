@@ -3,6 +3,7 @@
 mod certain;
 mod evaluate;
 mod path;
+mod steady;
 mod without;
 
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use certain::SLOWED;
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use path::{Conditions, FileSystem, PathCheck, plain};
+pub use steady::Prerequisites;
 
 use crate::facts::{Collected, Subject};
 use crate::function::FunctionRef;

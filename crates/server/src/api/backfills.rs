@@ -8,11 +8,12 @@ use axum::response::{IntoResponse, Response};
 use kelos::backfill::{Estimate, Progress, progress};
 use kelos::core::{
     BackfillOutcome, BackfillRequest, CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill,
+    SlotList,
 };
 use kelos::model::ranges::Range;
 use kelos::model::time::{format_full, format_short};
 use kelos::model::workflow::{Backfill, BackfillMode};
-use kelos::model::{Actor, BackfillId, SlotRef, WorkflowId};
+use kelos::model::{Actor, BackfillId, WorkflowId};
 use kelos::store::BackfillFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -291,33 +292,33 @@ pub(crate) struct Made {
     /// Slots that were live and are taken over.
     adopted: Touched,
     /// How many slots stay as they are.
-    untouched: u32,
+    untouched: u64,
 }
 
 /// Slots that a backfill touches in the same way.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Touched {
     /// How many.
-    count: usize,
+    count: u64,
     /// Their times, ascending; the first 1000.
     times: Vec<Instant>,
 }
 
-impl From<Vec<SlotRef>> for Touched {
-    fn from(slots: Vec<SlotRef>) -> Touched {
-        let times = slots.iter().take(TIMES_LISTED).map(|slot| Instant(slot.key.scheduled_at()));
-        Touched { count: slots.len(), times: times.collect() }
+impl From<SlotList> for Touched {
+    fn from(slots: SlotList) -> Touched {
+        let times = slots.first.iter().take(TIMES_LISTED).filter_map(|slot| slot.key.time().map(Instant));
+        Touched { count: slots.count, times: times.collect() }
     }
 }
 
-/// The same, with all its slots.
+/// The same, with more of its slots.
 pub(crate) struct Opened {
     pub(crate) id: BackfillId,
     dry_run: bool,
-    pub(crate) created: Vec<SlotRef>,
-    pub(crate) reopened: Vec<SlotRef>,
-    pub(crate) adopted: Vec<SlotRef>,
-    pub(crate) untouched: u32,
+    pub(crate) created: SlotList,
+    pub(crate) reopened: SlotList,
+    pub(crate) adopted: SlotList,
+    pub(crate) untouched: u64,
 }
 
 impl From<Opened> for Made {

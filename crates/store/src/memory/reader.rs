@@ -8,6 +8,7 @@ use kelos_model::{Event, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId}
 
 use super::MemoryDisk;
 use super::state::{State, corrupt, digested, subject};
+use crate::backlog::Backlogs;
 use crate::contract::{SlotRow, StoreError};
 use crate::cursor::{SlotPlace, Span};
 use crate::queries::{
@@ -53,6 +54,13 @@ impl State {
         let next = found.last().filter(|_| full).map(|(place, ..)| place.cursor());
         let rows = found.into_iter().map(|(_, number, key, slot)| self.row(number, key, slot)).collect();
         Ok(Page { rows, next })
+    }
+
+    /// What is planned and has no rows.
+    fn backlogs(&self) -> Backlogs {
+        let mut backlogs = Backlogs::default();
+        self.workflows.values().for_each(|row| backlogs.add(row.id.clone(), &row.planned));
+        backlogs
     }
 
     fn counts(&self, filter: &SlotFilter) -> BTreeMap<SlotState, u64> {
@@ -147,15 +155,21 @@ impl Queries for MemoryDisk {
     }
 
     fn slot(&self, id: &SlotRef) -> Result<Option<Slot>, StoreError> {
-        Ok(self.state().slot(id).cloned())
+        let state = self.state();
+        Ok(state.slot(id).cloned().or_else(|| state.backlogs().slot(id)))
     }
 
     fn slots(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<SlotRow>, StoreError> {
-        self.state().page(filter, &paging)
+        let state = self.state();
+        let page = state.page(filter, &paging)?;
+        state.backlogs().merge(page, filter, &paging, |row| &row.id, |id, stretch| SlotRow { id, slot: stretch.slot() })
     }
 
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
-        Ok(self.state().counts(filter))
+        let state = self.state();
+        let mut counts = state.counts(filter);
+        state.backlogs().add_counts(filter, &mut counts);
+        Ok(counts)
     }
 
     fn slot_tallies(
@@ -163,7 +177,10 @@ impl Queries for MemoryDisk {
         columns: &Columns,
         workflow: Option<&WorkflowId>,
     ) -> Result<BTreeMap<WorkflowId, Vec<Tally>>, StoreError> {
-        Ok(self.state().tallies(columns, workflow))
+        let state = self.state();
+        let mut tallies = state.tallies(columns, workflow);
+        state.backlogs().add_tallies(columns, workflow, &mut tallies);
+        Ok(tallies)
     }
 
     fn runs(&self, filter: &RunFilter, paging: Paging<'_>) -> Result<Page<Run>, StoreError> {

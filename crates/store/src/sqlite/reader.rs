@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{BackfillId, EventRecord, FactKey, Run, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, EventRecord, FactKey, Run, Slot, SlotRef, SlotState, Stretch, WorkflowId};
 use rusqlite::{CachedStatement, Connection, Params, Row, params};
 
 use super::check;
@@ -16,12 +16,13 @@ use super::fault::Fault;
 use super::pages;
 use super::pool::Pool;
 use super::rows::{
-    BACKFILL, DEFINITION, EVENT, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, column, read_definition, read_register,
-    read_slot,
+    BACKFILL, DEFINITION, EVENT, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, column, read_definition, read_planned,
+    read_register, read_slot,
 };
 use super::run_pages;
 use super::turns;
 use super::verify;
+use crate::backlog::Backlogs;
 use crate::contract::{SlotRow, Snapshot, StoreError};
 use crate::cursor::{beyond_time, kind};
 use crate::queries::{
@@ -185,6 +186,20 @@ fn registers(conn: &Connection, bucket: Option<&str>, keys: RegisterKeys<'_>) ->
     Ok(registers)
 }
 
+/// The backlogs of all workflows, or of one.
+fn backlogs(conn: &Connection, only: Option<&WorkflowId>) -> Result<Backlogs, Fault> {
+    let sql = "SELECT id, name, version, present, paused, planned, moments, check_value FROM workflows \
+               WHERE instr(planned, '\"backlog\":') > 0 AND (?1 IS NULL OR name = ?1)";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([only.map(WorkflowId::as_str)])?;
+    let mut backlogs = Backlogs::default();
+    while let Some(row) = rows.next()? {
+        let (id, planned) = read_planned(row)?;
+        backlogs.add(id, &planned);
+    }
+    Ok(backlogs)
+}
+
 fn recall_slots(conn: &Connection, names: &Names, refs: &[SlotRef]) -> Result<Vec<SlotRow>, Fault> {
     let mut slots = Vec::new();
     for id in refs {
@@ -234,19 +249,36 @@ impl Queries for SqliteReader {
     }
 
     fn slot(&self, id: &SlotRef) -> Result<Option<Slot>, StoreError> {
-        self.read("a slot", |tx, names| slot(tx, names, id))
+        self.read("a slot", |tx, names| match slot(tx, names, id)? {
+            Some(slot) => Ok(Some(slot)),
+            None => Ok(backlogs(tx, Some(&id.workflow))?.slot(id)),
+        })
     }
 
     fn slots(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<SlotRow>, StoreError> {
-        self.read("slots", |tx, names| pages::slots(tx, names, &pages::WHOLE, filter, &paging))
+        self.read("slots", |tx, names| {
+            let page = pages::slots(tx, names, &pages::WHOLE, filter, &paging)?;
+            let planned = |id, stretch: &Stretch| SlotRow { id, slot: stretch.slot() };
+            let backlogs = backlogs(tx, filter.workflow.as_ref())?;
+            Ok(backlogs.merge(page, filter, &paging, |row| &row.id, planned)?)
+        })
     }
 
     fn slot_states(&self, filter: &SlotFilter, paging: Paging<'_>) -> Result<Page<(SlotRef, SlotState)>, StoreError> {
-        self.read("the states of slots", |tx, names| pages::slots(tx, names, &pages::NAME_AND_STATE, filter, &paging))
+        self.read("the states of slots", |tx, names| {
+            let page = pages::slots(tx, names, &pages::NAME_AND_STATE, filter, &paging)?;
+            let planned = |id, stretch: &Stretch| (id, stretch.state());
+            let backlogs = backlogs(tx, filter.workflow.as_ref())?;
+            Ok(backlogs.merge(page, filter, &paging, |row| &row.0, planned)?)
+        })
     }
 
     fn slot_counts(&self, filter: &SlotFilter) -> Result<BTreeMap<SlotState, u64>, StoreError> {
-        self.read("the counts of slots", |tx, names| counts::slot_counts(tx, names, filter))
+        self.read("the counts of slots", |tx, names| {
+            let mut counts = counts::slot_counts(tx, names, filter)?;
+            backlogs(tx, filter.workflow.as_ref())?.add_counts(filter, &mut counts);
+            Ok(counts)
+        })
     }
 
     fn slot_tallies(
@@ -254,7 +286,11 @@ impl Queries for SqliteReader {
         columns: &Columns,
         workflow: Option<&WorkflowId>,
     ) -> Result<BTreeMap<WorkflowId, Vec<Tally>>, StoreError> {
-        self.read("the tallies of slots", |tx, names| counts::slot_tallies(tx, names, columns, workflow))
+        self.read("the tallies of slots", |tx, names| {
+            let mut tallies = counts::slot_tallies(tx, names, columns, workflow)?;
+            backlogs(tx, workflow)?.add_tallies(columns, workflow, &mut tallies);
+            Ok(tallies)
+        })
     }
 
     fn runs(&self, filter: &RunFilter, paging: Paging<'_>) -> Result<Page<Run>, StoreError> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::{Backfill, BackfillMode, Pause, Workflow, WorkflowRow};
+use kelos_model::workflow::{Backfill, BackfillMode, Pause, Planned, Workflow, WorkflowRow};
 use kelos_model::{
     Actor, BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
@@ -336,6 +336,12 @@ pub(super) fn read_workflow(
         planned: serde_json::from_str(row.get_ref(5)?.as_str()?)?,
         moments: serde_json::from_str(row.get_ref(6)?.as_str()?)?,
     })
+}
+
+/// Reads the name of a workflow and what is planned of it, from its own columns of [`WORKFLOW`].
+pub(super) fn read_planned(row: &Row<'_>) -> Rowed<(WorkflowId, Planned)> {
+    check::test(row, 0..7, 7, "a workflow")?;
+    Ok((read_workflow_name(row, 1)?, serde_json::from_str(row.get_ref(5)?.as_str()?)?))
 }
 
 /// Reads the value of the columns [`REGISTER`].

@@ -3,6 +3,7 @@
 //! A test hands in a maker of empty [`Place`]s; the suite opens stores there, writes histories that a small
 //! [`World`] makes up, and holds every answer against what the world knows.
 
+mod backlog;
 mod facts;
 mod lead;
 mod pages;
@@ -47,6 +48,8 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("slots are counted", pages::slots_are_counted),
         ("the oldest slots come first", pages::the_oldest_slots_come_first),
         ("slots are tallied", pages::slots_are_tallied),
+        ("times of backlogs are listed as slots", backlog::times_are_listed_as_slots),
+        ("times of backlogs are counted", backlog::times_are_counted),
         ("runs are paged", pages::runs_are_paged),
         ("runs of a range are found", ranges::runs_of_a_range_are_found),
         ("runs of a range are found although the clock jumped", ranges::runs_are_found_although_the_clock_jumped),

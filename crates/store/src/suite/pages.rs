@@ -12,12 +12,12 @@ use super::Place;
 use super::walk::{self, same};
 use super::world::{Draw, World, explanation, hour, lead, named, slot_at};
 
-const LIMITS: [usize; 5] = [1, 2, 7, 100, 10_000];
+pub(super) const LIMITS: [usize; 5] = [1, 2, 7, 100, 10_000];
 /// Names that a store meets in another order than they have.
 const NAMES: [&str; 5] = ["é 2.1", "d~%&.7", "-1.\"a'", "c", "B"];
 
 /// Some 300 slots in all kinds of states, several of each time, in turns of some size.
-fn populate(store: &mut dyn Journal, lease: Lease) -> World {
+pub(super) fn populate(store: &mut dyn Journal, lease: Lease) -> World {
     let mut world = World::default();
     let mut draw = Draw::new(7);
     for hours in 0..60 {
@@ -74,7 +74,7 @@ pub(super) fn many_slots_of_one_time_are_in_order(place: &mut dyn Place) {
     }
 }
 
-fn slot_filters() -> Vec<SlotFilter> {
+pub(super) fn slot_filters() -> Vec<SlotFilter> {
     use SlotState::{Dispatched, Failed, Killed, Running, Succeeded, Waiting};
     let workflows = [None, Some(named("c")), Some(named("nobody"))];
     let states: [&[SlotState]; 7] = [
@@ -102,7 +102,7 @@ fn slot_filters() -> Vec<SlotFilter> {
     filters
 }
 
-fn slot_passes(filter: &SlotFilter, row: &SlotRow) -> bool {
+pub(super) fn slot_passes(filter: &SlotFilter, row: &SlotRow) -> bool {
     filter.workflow.as_ref().is_none_or(|workflow| *workflow == row.id.workflow)
         && (filter.states.is_empty() || filter.states.contains(&row.slot.state))
         && filter.range.is_none_or(|range| range.contains(row.id.key.scheduled_at()))
@@ -155,7 +155,7 @@ pub(super) fn the_oldest_slots_come_first(place: &mut dyn Place) {
 }
 
 /// Columns that cut the world's hours in several ways: finely, coarsely, beside it, and not at all.
-fn all_columns() -> Vec<Columns> {
+pub(super) fn all_columns() -> Vec<Columns> {
     let columns = |start, width, count| Columns { start: hour(start), width, count };
     let an_hour = 3_600_000;
     vec![
@@ -171,7 +171,11 @@ fn all_columns() -> Vec<Columns> {
 }
 
 /// What a reader should tally, from the rows themselves.
-fn tallied(listed: &[SlotRow], columns: &Columns, of: Option<&WorkflowId>) -> BTreeMap<WorkflowId, Vec<Tally>> {
+pub(super) fn tallied(
+    listed: &[SlotRow],
+    columns: &Columns,
+    of: Option<&WorkflowId>,
+) -> BTreeMap<WorkflowId, Vec<Tally>> {
     let mut found: BTreeMap<WorkflowId, BTreeMap<(u32, SlotState), u32>> = BTreeMap::new();
     for column in 0..columns.count {
         let edge = |column: u32| columns.start.as_millisecond() + columns.width * i64::from(column);

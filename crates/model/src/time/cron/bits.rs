@@ -12,6 +12,12 @@ pub(super) fn last(mask: u64, upto: u32) -> Option<u32> {
     (rest != 0).then(|| 63 - rest.leading_zeros())
 }
 
+/// How many members are less than `end`.
+pub(super) fn count_below(mask: u64, end: u32) -> u64 {
+    let below = 1_u64.checked_shl(end).map_or(u64::MAX, |bit| bit - 1);
+    u64::from((mask & below).count_ones())
+}
+
 /// The smallest member of a set that is not empty.
 pub(super) fn min(mask: u64) -> u32 {
     mask.trailing_zeros()
@@ -62,6 +68,7 @@ mod tests {
         assert_eq!(last(set, 62), Some(40));
         assert_eq!(last(set, 99), Some(63));
         assert_eq!((min(set), max(set)), (3, 63));
+        assert_eq!([0, 3, 4, 40, 63, 64].map(|end| count_below(set, end)), [0, 0, 1, 1, 2, 3]);
     }
 
     #[test]

@@ -69,6 +69,23 @@ impl Cron {
         Some(found).filter(|time| *time >= from)
     }
 
+    /// How many times there are from `from` until just before `until`, in local seconds. Costs a look at each day.
+    pub(in crate::time) fn count_in(&self, from: i64, until: i64) -> u64 {
+        let mut day = from - from.rem_euclid(DAY);
+        let mut count = 0;
+        while day < until {
+            if self.has_day(day) {
+                let (first, end) = ((from - day).clamp(0, DAY), (until - day).clamp(0, DAY));
+                count += self.times.count_before(end as u32) - self.times.count_before(first as u32);
+            }
+            match self.first_day(day + DAY, until) {
+                Some(next) => day = next,
+                None => break,
+            }
+        }
+        count
+    }
+
     /// Whether the day that begins at `day` fires.
     fn has_day(&self, day: i64) -> bool {
         let Some(date) = civil(day).map(DateTime::date) else {
@@ -146,6 +163,20 @@ impl DayTimes {
             }
         }
         begin(bits::next(self.hours, hour + 1)?, 0)
+    }
+
+    /// How many seconds of the day that fire come before one.
+    fn count_before(&self, until: u32) -> u64 {
+        let (hour, minute, second) = (until / 3600, until / 60 % 60, until % 60);
+        let (minutes, seconds) = (u64::from(self.minutes.count_ones()), u64::from(self.seconds.count_ones()));
+        let mut count = bits::count_below(self.hours, hour) * minutes * seconds;
+        if self.hours >> hour & 1 == 1 {
+            count += bits::count_below(self.minutes, minute) * seconds;
+            if self.minutes >> minute & 1 == 1 {
+                count += bits::count_below(self.seconds, second);
+            }
+        }
+        count
     }
 
     /// The last second of the day that is at most `upto`.

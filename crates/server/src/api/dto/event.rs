@@ -93,6 +93,9 @@ pub(crate) struct EventDto {
     /// How many slots.
     #[serde(skip_serializing_if = "Option::is_none")]
     slots: Option<u32>,
+    /// How many times were planned that get slots when it is their turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backlog: Option<u64>,
     /// Bucket of the register.
     #[serde(skip_serializing_if = "Option::is_none")]
     bucket: Option<String>,
@@ -312,7 +315,10 @@ fn of_workflow(what: WorkflowEvent) -> EventDto {
         }
         WorkflowEvent::Removed { by, reason } => named("removed").asked(by, reason),
         WorkflowEvent::Missed { range, times } => EventDto { slots: Some(times), ..named("missed") }.over(range),
-        WorkflowEvent::Planned { range, slots } => EventDto { slots: Some(slots), ..named("planned") }.over(range),
+        WorkflowEvent::Planned { range, slots, backlog } => {
+            let backlog = Some(backlog).filter(|backlog| *backlog > 0);
+            EventDto { slots: Some(slots), backlog, ..named("planned") }.over(range)
+        }
         WorkflowEvent::Replanned { range } => named("replanned").over(range),
         WorkflowEvent::Paused { by, reason } => named("paused").asked(Some(by), reason),
         WorkflowEvent::Resumed { by, reason } => named("resumed").asked(Some(by), reason),

@@ -5,11 +5,11 @@ use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::LARGEST_BACKFILL;
+use kelos::core::{LARGEST_BACKFILL, SlotList};
 use kelos::model::ranges::Range;
 use kelos::model::time::format_full;
 use kelos::model::workflow::BackfillMode;
-use kelos::model::{BackfillId, SlotRef, WorkflowId};
+use kelos::model::{BackfillId, WorkflowId};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -163,7 +163,7 @@ fn fields(asked: &Asked, workflow: &Markup, now: Timestamp) -> Markup {
         }
         p.soft {
             "Nothing is opened before you have seen what would be. A priority below 0 goes after current work. One backfill opens at most "
-            (LARGEST_BACKFILL) " slots, and none of the future."
+            (LARGEST_BACKFILL) " slots one by one, and none of the future; what waits for nothing but time and other slots has no such limit."
         }
     }
 }
@@ -179,13 +179,13 @@ fn preview(wanted: &Wanted, opened: &Opened, page: usize) -> Markup {
         ("would be opened again: they have ended", &opened.reopened),
         ("would be taken over: they are live, and would go sooner", &opened.adopted),
     ];
-    let touched: usize = kinds.iter().map(|(_, slots)| slots.len()).sum();
-    let longest = kinds.iter().map(|(_, slots)| slots.len()).max().unwrap_or(0);
+    let touched: u64 = kinds.iter().map(|(_, slots)| slots.count).sum();
+    let longest = kinds.iter().map(|(_, slots)| slots.first.len()).max().unwrap_or(0);
     let pages = longest.div_ceil(SHOWN);
     html! {
         nav.crumbs aria-label="Place" { a href="/ui/backfills" { "Backfills" } " › " a href=(workflow_href(&wanted.workflow)) { (wanted.workflow) } }
         h1 { "Backfill of " (wanted.workflow) }
-        p.headline { "It would touch " (words::count(touched as u64, "slot")) ", and leave " (opened.untouched) " as they are." }
+        p.headline { "It would touch " (words::count(touched, "slot")) ", and leave " (opened.untouched) " as they are." }
         p.soft {
             (words::moment(wanted.range.start)) " to before " (words::moment(wanted.range.end)) ", " (mode_words(wanted.mode))
             ", priority " (wanted.priority) @if let Some(reason) = &wanted.reason { ", because: " (reason) }
@@ -194,7 +194,7 @@ fn preview(wanted: &Wanted, opened: &Opened, page: usize) -> Markup {
             @if touched > 0 {
                 form method="post" action="/ui/new-backfill" {
                     @for (name, value) in wanted.fields() { input type="hidden" name=(name) value=(value); }
-                    button.primary { "Backfill " (words::count(touched as u64, "slot")) }
+                    button.primary { "Backfill " (words::count(touched, "slot")) }
                 }
             }
             a.button href=(format!("/ui/new-backfill?workflow={}", segment(wanted.workflow.as_str()))) { "Ask for something else" }
@@ -211,11 +211,11 @@ fn preview(wanted: &Wanted, opened: &Opened, page: usize) -> Markup {
 }
 
 /// The slots of a kind, each with the way to it where it exists.
-fn kind(what: &str, slots: &[SlotRef], page: usize) -> Markup {
-    let shown = slots.iter().skip(page.saturating_mul(SHOWN)).take(SHOWN);
+fn kind(what: &str, slots: &SlotList, page: usize) -> Markup {
+    let shown = slots.first.iter().skip(page.saturating_mul(SHOWN)).take(SHOWN);
     html! {
-        @if !slots.is_empty() {
-            h2 { (slots.len()) " " (what) }
+        @if slots.count > 0 {
+            h2 { (slots.count) " " (what) @if slots.count > slots.first.len() as u64 { "; the first " (slots.first.len()) " are listed" } }
             ul.plain.inline.scrolls tabindex="0" aria-label=(what) {
                 @for slot in shown { li { a href=(slot_href(slot)) { (words::moment(slot.key.scheduled_at())) } } }
             }

@@ -1,0 +1,191 @@
+//! The frontier: which times of a backlog become slots next. A workflow has no more queued slots of its backlog than may come to
+//! run soon, and they are those that go first.
+//!
+//! A trigger that waits for time and the success of other slots alone lets whole ranges be passed over. Which of the slots that it
+//! waits for have succeeded is read of the past once, in pages, when there is room for more; later successes are told.
+//!
+//! Absent: slots, and how one is made. What is found here to be ready is looked at like any other slot before it goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::time::CronSchedule;
+use kelos_model::trigger::Prerequisites;
+use kelos_model::{SlotRef, Stretch, WorkflowId};
+
+use crate::Only;
+use crate::plan::TICK;
+use crate::port::take_allowed;
+
+/// A slot that another waits for: of which workflow, and how many seconds later.
+type Upstream = (WorkflowId, i64);
+
+/// What is known of the backlogs of all workflows.
+#[derive(Default)]
+pub(crate) struct Frontier {
+    workflows: BTreeMap<WorkflowId, Readiness>,
+    /// Who waits for the slots of a workflow, and how many seconds before its own.
+    dependents: BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>,
+    /// Workflows of whose backlogs slots may be made.
+    woken: BTreeSet<WorkflowId>,
+}
+
+/// Which slots of a workflow's backlog may go as far as others are concerned.
+struct Readiness {
+    prerequisites: Prerequisites,
+    upstream: BTreeMap<Upstream, Successes>,
+}
+
+/// Which slots have the slot succeeded that they wait for, by their own times.
+#[derive(Default)]
+struct Successes {
+    /// Of these it has, or had once.
+    had: RangeSet,
+    /// Of these it was asked: where they are not among `had`, their slot had not succeeded then.
+    asked: RangeSet,
+}
+
+/// The next times of a stretch that may go.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ready {
+    /// Ascending.
+    pub(crate) times: Vec<Timestamp>,
+    /// What must be asked before more can be said; none where there is no more, or enough.
+    pub(crate) unasked: Option<Unasked>,
+}
+
+/// A range of slots of which nobody has asked whether what they wait for has succeeded.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unasked {
+    /// What they wait for.
+    pub(crate) upstream: Upstream,
+    /// Their own times.
+    pub(crate) range: Range,
+}
+
+impl Frontier {
+    /// Has slots made of a workflow's backlog, where any may go.
+    pub(crate) fn wake(&mut self, id: &WorkflowId) {
+        self.woken.insert(id.clone());
+    }
+
+    /// Whether slots may be made of any backlog.
+    pub(crate) fn is_due(&self) -> bool {
+        !self.woken.is_empty()
+    }
+
+    /// How many workflows there are of whose backlogs slots may be made.
+    pub(crate) fn count_woken(&self) -> usize {
+        self.woken.len()
+    }
+
+    /// Takes the workflows of whose backlogs slots may be made.
+    pub(crate) fn take_woken(&mut self, only: &Only) -> BTreeSet<WorkflowId> {
+        take_allowed(&mut self.woken, only)
+    }
+
+    /// Takes what the slots of a workflow wait for; none where anything but time and success may decide.
+    pub(crate) fn agree(&mut self, id: &WorkflowId, prerequisites: Option<Prerequisites>) {
+        if self.prerequisites(id) == prerequisites.as_ref() {
+            return;
+        }
+        self.workflows.remove(id);
+        self.dependents.retain(|_, dependents| {
+            dependents.retain(|(dependent, _)| dependent != id);
+            !dependents.is_empty()
+        });
+        let Some(prerequisites) = prerequisites else { return };
+        let mut upstream = BTreeMap::new();
+        for (workflow, offsets) in &prerequisites.slots {
+            for offset in offsets {
+                upstream.insert((workflow.clone(), *offset), Successes::default());
+                self.dependents.entry(workflow.clone()).or_default().push((id.clone(), *offset));
+            }
+        }
+        self.workflows.insert(id.clone(), Readiness { prerequisites, upstream });
+    }
+
+    /// What the slots of a workflow wait for; none where anything but time and success may decide.
+    pub(crate) fn prerequisites(&self, id: &WorkflowId) -> Option<&Prerequisites> {
+        self.workflows.get(id).map(|readiness| &readiness.prerequisites)
+    }
+
+    /// The slots that wait for one, whether they exist or not.
+    pub(crate) fn dependents(&self, slot: &SlotRef) -> Vec<SlotRef> {
+        let dependents = self.dependents.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
+        let key = |offset: &i64| slot.key.offset(offset.checked_neg()?);
+        dependents.iter().filter_map(|(id, offset)| Some(SlotRef::new(id.clone(), key(offset)?))).collect()
+    }
+
+    /// Notes that a slot succeeded which a time of a backlog waits for.
+    pub(crate) fn succeeded(&mut self, upstream: &SlotRef, dependent: &SlotRef) {
+        let (Some(time), Some(at)) = (dependent.key.time(), upstream.key.time()) else { return };
+        let Some(readiness) = self.workflows.get_mut(&dependent.workflow) else { return };
+        for ((workflow, offset), successes) in &mut readiness.upstream {
+            let looks_at = time.checked_add(SignedDuration::from_secs(*offset)).ok();
+            if *workflow == upstream.workflow && looks_at == Some(at) {
+                successes.had.insert(Range::new(time, time + TICK));
+            }
+        }
+    }
+
+    /// Has a range of a workflow's times asked about anew: they are of its backlog from now on.
+    pub(crate) fn forget(&mut self, id: &WorkflowId, range: Range) {
+        let successes = self.workflows.get_mut(id).into_iter().flat_map(|readiness| readiness.upstream.values_mut());
+        successes.for_each(|one| one.asked.remove(range));
+    }
+
+    /// Takes the answer to what was unasked: of these times the slot that they wait for has succeeded.
+    pub(crate) fn answered(&mut self, id: &WorkflowId, unasked: &Unasked, succeeded: &[Range]) {
+        let readiness = self.workflows.get_mut(id);
+        if let Some(successes) = readiness.and_then(|readiness| readiness.upstream.get_mut(&unasked.upstream)) {
+            successes.asked.insert(unasked.range);
+            succeeded.iter().for_each(|range| successes.had.insert(*range));
+        }
+    }
+
+    /// The first times of a stretch that may go at a moment, no more than so many.
+    pub(crate) fn ready(
+        &self,
+        id: &WorkflowId,
+        stretch: &Stretch,
+        schedule: &CronSchedule,
+        now: Timestamp,
+        most: usize,
+    ) -> Ready {
+        let mut range = stretch.range;
+        let Some(readiness) = self.workflows.get(id) else {
+            return Ready { times: schedule.times(range.start, range.end).take(most).collect(), unasked: None };
+        };
+        range.end = range.end.min(readiness.prerequisites.free_until(now));
+        let unasked = readiness.unasked(range);
+        if let Some(unasked) = &unasked {
+            range.end = unasked.range.start;
+        }
+        let times = readiness.times(range, schedule, most);
+        let enough = times.len() == most;
+        Ready { times, unasked: unasked.filter(|_| !enough) }
+    }
+}
+
+impl Readiness {
+    /// The first range of which nobody has asked.
+    fn unasked(&self, range: Range) -> Option<Unasked> {
+        let gap = |(upstream, successes): (&Upstream, &Successes)| {
+            let gap = successes.asked.gaps(range).first().copied()?;
+            Some(Unasked { upstream: upstream.clone(), range: gap })
+        };
+        self.upstream.iter().filter_map(gap).min_by_key(|unasked| unasked.range.start)
+    }
+
+    /// The first times of a range of which all that they wait for has succeeded.
+    fn times(&self, range: Range, schedule: &CronSchedule, most: usize) -> Vec<Timestamp> {
+        let mut upstream = self.upstream.values();
+        let Some(first) = upstream.next() else {
+            return schedule.times(range.start, range.end).take(most).collect();
+        };
+        let of_first = first.had.within(range).flat_map(|part| schedule.times(part.start, part.end));
+        of_first.filter(|time| upstream.clone().all(|other| other.had.contains(*time))).take(most).collect()
+    }
+}

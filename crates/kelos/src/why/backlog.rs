@@ -1,0 +1,84 @@
+//! Times of a backlog: nothing has happened to them that the log would have a line for, so their history is told by what they
+//! are part of, and what their trigger says is asked anew.
+
+use jiff::Timestamp;
+use kelos_core::Inspection;
+use kelos_model::facts::Tally;
+use kelos_model::template::KeyValues;
+use kelos_model::trigger::{Evaluation, Facts, evaluate};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Event, EventRecord, Probe, ProbeAnswer, SlotEvent, SlotRef, SlotState, Stretch, Subject};
+use kelos_store::{Queries, StoreError};
+
+/// What a slot is part of that is no slot of its own yet.
+pub(super) fn part_of(reader: &dyn Queries, row: &WorkflowRow, slot: &SlotRef) -> Result<Option<Stretch>, StoreError> {
+    let stretch = slot.key.time().and_then(|at| row.planned.backlog.at(at));
+    let Some(stretch) = stretch else { return Ok(None) };
+    Ok(reader.slot(slot)?.is_some_and(|slot| slot.is_only_planned()).then(|| stretch.clone()))
+}
+
+/// What would stand in the log if each time had its own lines, with a look at its trigger now.
+pub(super) fn history(
+    reader: &dyn Queries,
+    row: &WorkflowRow,
+    slot: &SlotRef,
+    stretch: &Stretch,
+    now: Timestamp,
+) -> Result<Vec<EventRecord>, StoreError> {
+    let record = |at, what| EventRecord { seq: 0, at, previous: 0, event: Event::Slot { slot: slot.clone(), what } };
+    let killed_at = stretch.killed.as_ref().map_or(stretch.since, |kill| kill.at);
+    let moments = [stretch.since, killed_at];
+    let mut history: Vec<EventRecord> =
+        stretch.events().into_iter().zip(moments).map(|(what, at)| record(at, what)).collect();
+    if stretch.killed.is_none() && now >= stretch.since {
+        let view = View { reader, now, failed: std::cell::RefCell::new(None) };
+        let definition = &row.definition;
+        let values = KeyValues::of(&definition.keys, &slot.key);
+        let Evaluation { explanation, .. } = evaluate(&definition.trigger, &slot.workflow, &values, &view);
+        if let Some(error) = view.failed.into_inner() {
+            return Err(error);
+        }
+        history.push(record(now, SlotEvent::Looked { explanation }));
+    }
+    Ok(history)
+}
+
+/// What keeps a time waiting whose trigger is met, in words.
+pub(super) fn turn(inspection: Option<&Inspection>) -> String {
+    match inspection.map_or(0, |inspection| inspection.ahead) {
+        0 => "its turn in the backlog of its workflow has not come".to_owned(),
+        1 => "one slot of its workflow goes first".to_owned(),
+        ahead => format!("{ahead} slots of its workflow go first"),
+    }
+}
+
+/// The slots of a store, at present. What a trigger asks of the outside is unknown.
+struct View<'a> {
+    reader: &'a dyn Queries,
+    now: Timestamp,
+    failed: std::cell::RefCell<Option<StoreError>>,
+}
+
+impl Facts for View<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn slot(&self, slot: &SlotRef) -> Option<Option<SlotState>> {
+        match self.reader.slot(slot) {
+            Ok(found) => Some(found.map(|slot| slot.state)),
+            Err(error) => {
+                self.failed.replace(Some(error));
+                None
+            }
+        }
+    }
+
+    fn probe(&self, _: &Probe) -> Option<ProbeAnswer> {
+        None
+    }
+
+    fn collected(&self, _: &Subject) -> Option<&Tally> {
+        None
+    }
+}

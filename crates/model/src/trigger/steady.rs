@@ -1,0 +1,120 @@
+//! Triggers that wait for nothing but time and the success of other slots, all of which must come. When such a slot may go can be
+//! told of whole ranges of times, without a look at each.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Trigger;
+use crate::id::WorkflowId;
+
+/// What each slot of a workflow waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Prerequisites {
+    /// More than so many seconds must have passed since its time.
+    pub delay: Option<i64>,
+    /// The slots that must have succeeded: of which workflow, and how many seconds later than its own time.
+    pub slots: BTreeMap<WorkflowId, Vec<i64>>,
+}
+
+impl Prerequisites {
+    /// The first moment from which on time keeps a slot from nothing any more.
+    #[must_use]
+    pub fn free_at(&self, time: Timestamp) -> Option<Timestamp> {
+        match self.delay {
+            // Time passes in milliseconds.
+            Some(seconds) => {
+                let span = SignedDuration::from_secs(seconds).saturating_add(SignedDuration::from_millis(1));
+                time.checked_add(span).ok()
+            }
+            None => Some(time),
+        }
+    }
+
+    /// Slots with times before this wait for time no more, at a moment.
+    #[must_use]
+    pub fn free_until(&self, now: Timestamp) -> Timestamp {
+        match self.delay {
+            Some(seconds) => now.checked_sub(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MIN),
+            None => Timestamp::MAX,
+        }
+    }
+
+    fn both(mut self, other: Prerequisites) -> Prerequisites {
+        self.delay = self.delay.max(other.delay);
+        for (workflow, offsets) in other.slots {
+            self.slots.entry(workflow).or_default().extend(offsets);
+        }
+        self
+    }
+
+    fn later(self, seconds: i64) -> Option<Prerequisites> {
+        let delay = match self.delay {
+            Some(delay) => Some(delay.checked_add(seconds)?),
+            None => None,
+        };
+        let mut slots = BTreeMap::new();
+        for (workflow, offsets) in self.slots {
+            let moved: Option<Vec<i64>> = offsets.into_iter().map(|offset| offset.checked_add(seconds)).collect();
+            slots.insert(workflow, moved?);
+        }
+        Some(Prerequisites { delay, slots })
+    }
+}
+
+impl Trigger {
+    /// What a slot with this trigger waits for, where that is only time and the success of other slots; none where anything else
+    /// may decide.
+    #[must_use]
+    pub fn prerequisites(&self) -> Option<Prerequisites> {
+        match self {
+            Trigger::Always => Some(Prerequisites::default()),
+            Trigger::Delay { seconds } => Some(Prerequisites { delay: Some(*seconds), ..Prerequisites::default() }),
+            Trigger::Success { workflow } => {
+                let slots = BTreeMap::from([(workflow.clone(), vec![0])]);
+                Some(Prerequisites { delay: None, slots })
+            }
+            Trigger::Offset { seconds, trigger } => trigger.prerequisites()?.later(*seconds),
+            Trigger::And { triggers } => {
+                triggers.iter().try_fold(Prerequisites::default(), |all, one| Some(all.both(one.prerequisites()?)))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millisecond(millis).expect("a moment")
+    }
+
+    fn id(name: &str) -> WorkflowId {
+        WorkflowId::new(name).expect("an id")
+    }
+
+    #[test]
+    fn time_and_success_are_told_of_ranges() {
+        let success = |name: &str| Trigger::Success { workflow: id(name) };
+        let offset = |seconds, trigger| Trigger::Offset { seconds, trigger: Box::new(trigger) };
+        let delay = |seconds| Trigger::Delay { seconds };
+        let and = |triggers| Trigger::And { triggers };
+        let of = and(vec![success("a"), offset(-60, and(vec![success("a"), delay(90)])), delay(10), Trigger::Always]);
+        let found = of.prerequisites().expect("nothing else decides");
+        assert_eq!(found.delay, Some(30));
+        assert_eq!(found.slots, BTreeMap::from([(id("a"), vec![0, -60])]));
+        assert!(Trigger::Or { triggers: vec![success("a")] }.prerequisites().is_none());
+        assert!(and(vec![Trigger::Not { trigger: Box::new(delay(1)) }]).prerequisites().is_none());
+        assert_eq!(Trigger::Always.prerequisites(), Some(Prerequisites::default()));
+    }
+
+    #[test]
+    fn a_delay_frees_times_when_more_than_it_has_passed() {
+        let waits = Trigger::Delay { seconds: 5 }.prerequisites().expect("only time decides");
+        assert_eq!(waits.free_at(at(1000)), Some(at(6001)));
+        assert!(at(1000) < waits.free_until(at(6001)) && at(1000) >= waits.free_until(at(6000)));
+        assert_eq!(Prerequisites::default().free_at(at(7)), Some(at(7)));
+    }
+}
