@@ -66,6 +66,9 @@ impl Core {
         let parts: Vec<Stretch> = self.slots.backlog(&request.workflow).within(request.range).collect();
         let times = parts.iter().flat_map(|part| earlier.times(part.range.start, part.range.end));
         times.for_each(|time| self.make_slot(&SlotRef::at(request.workflow.clone(), time)));
+        // What is left of these stretches holds no time.
+        self.slots.backlog_mut(&request.workflow).take(request.range);
+        self.turn.workflows.insert(request.workflow.clone());
     }
 
     /// What a range holds of a workflow's times.

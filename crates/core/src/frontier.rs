@@ -15,6 +15,7 @@ use kelos_model::trigger::Prerequisites;
 use kelos_model::{SlotRef, Stretch, WorkflowId};
 
 use crate::Only;
+use crate::permits::Position;
 use crate::plan::TICK;
 use crate::port::take_allowed;
 
@@ -29,6 +30,16 @@ pub(crate) struct Frontier {
     dependents: BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>,
     /// Workflows of whose backlogs slots may be made.
     woken: BTreeSet<WorkflowId>,
+    /// What goes next of backlogs that had to be left because enough was queued.
+    left: BTreeMap<WorkflowId, Left>,
+}
+
+/// The first time that was left in a backlog.
+struct Left {
+    /// Where it will stand in the queue.
+    position: Position,
+    /// How many slots go before it, as far as they have not left the queue.
+    ahead: usize,
 }
 
 /// Which slots of a workflow's backlog may go as far as others are concerned.
@@ -68,6 +79,23 @@ impl Frontier {
     /// Has slots made of a workflow's backlog, where any may go.
     pub(crate) fn wake(&mut self, id: &WorkflowId) {
         self.woken.insert(id.clone());
+    }
+
+    /// Notes the first time that was left in a backlog, and how many slots go before it; none where nothing was left that may go.
+    pub(crate) fn leave(&mut self, id: &WorkflowId, first: Option<(Position, usize)>) {
+        match first {
+            Some((position, ahead)) => drop(self.left.insert(id.clone(), Left { position, ahead })),
+            None => drop(self.left.remove(id)),
+        }
+    }
+
+    /// Has more slots made of a backlog once fewer than so many go before the first that was left, as one has left the queue.
+    pub(crate) fn left_queue(&mut self, id: &WorkflowId, position: &Position, fewest: usize) {
+        let Some(left) = self.left.get_mut(id).filter(|left| *position < left.position) else { return };
+        left.ahead = left.ahead.saturating_sub(1);
+        if left.ahead < fewest {
+            self.woken.insert(id.clone());
+        }
     }
 
     /// Whether slots may be made of any backlog.
@@ -118,8 +146,11 @@ impl Frontier {
         dependents.iter().filter_map(|(id, offset)| Some(SlotRef::new(id.clone(), key(offset)?))).collect()
     }
 
-    /// Notes that a slot succeeded which a time of a backlog waits for.
-    pub(crate) fn succeeded(&mut self, upstream: &SlotRef, dependent: &SlotRef) {
+    /// Notes that a slot succeeded which a time of a backlog waits for, and that may go now, unless others that go before it were left.
+    pub(crate) fn succeeded(&mut self, upstream: &SlotRef, dependent: &SlotRef, position: &Position) {
+        if self.left.get(&dependent.workflow).is_none_or(|left| *position < left.position) {
+            self.woken.insert(dependent.workflow.clone());
+        }
         let (Some(time), Some(at)) = (dependent.key.time(), upstream.key.time()) else { return };
         let Some(readiness) = self.workflows.get_mut(&dependent.workflow) else { return };
         for ((workflow, offset), successes) in &mut readiness.upstream {

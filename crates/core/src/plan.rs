@@ -8,7 +8,7 @@ use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
 use kelos_model::trigger::Prerequisites;
-use kelos_model::{Slot, SlotEvent, SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
+use kelos_model::{SlotEvent, SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
 
 use crate::frontier::Unasked;
 use crate::past::PastOf;
@@ -194,25 +194,32 @@ impl Core {
             return Ok(0);
         }
         let mut found = Vec::new();
-        let mut asked = 0;
+        let mut unasked = None;
         for stretch in self.open_stretches(id) {
             let left = most - found.len();
             let ready = self.frontier.ready(id, &stretch, &schedule, self.now, left);
             let is_enough = ready.times.len() == left;
-            found.extend(ready.times.into_iter().map(|time| (time, stretch.slot())));
-            if let Some(unasked) = ready.unasked {
-                if self.has_room_for(id, &found, &stretch, unasked.range.start) {
-                    asked = self.ask_upstream(id, &unasked, &schedule, past)?.max(1);
-                }
-                break;
-            }
-            if is_enough {
+            let position = |time| Position::of(&stretch.slot(), &SlotKey::Time(time));
+            found.extend(ready.times.into_iter().map(position));
+            unasked = ready.unasked.map(|unasked| (position(unasked.range.start), unasked));
+            if is_enough || unasked.is_some() {
                 break;
             }
         }
-        let room = self.room_for(id, &found);
-        for (time, _) in found.into_iter().take(room) {
-            self.make_slot(&SlotRef::at(id.clone(), time));
+        let (room, ahead) = self.room_for(id, &found);
+        let mut asked = 0;
+        let mut first_left = found.get(room).cloned();
+        if let Some((position, unasked)) = unasked.filter(|_| room == found.len()) {
+            found.push(position.clone());
+            if self.room_for(id, &found).0 == found.len() {
+                asked = self.ask_upstream(id, &unasked, &schedule, past)?.max(1);
+            } else {
+                first_left = Some(position);
+            }
+        }
+        self.frontier.leave(id, first_left.map(|position| (position, ahead + room)));
+        for position in found.into_iter().take(room) {
+            self.make_slot(&SlotRef::new(id.clone(), position.key));
         }
         if room + asked > 0 {
             self.frontier.wake(id);
@@ -233,7 +240,10 @@ impl Core {
         let times = stretches.iter().flat_map(|stretch| earlier.times(stretch.range.start, stretch.range.end));
         let times: Vec<Timestamp> = times.take(most).collect();
         times.iter().for_each(|time| self.make_slot(&SlotRef::at(id.clone(), *time)));
-        if self.slots.backlog(id).is_empty() {
+        if times.len() < most {
+            // Ends of stretches may be left that hold no time.
+            self.slots.backlog_mut(id).take(Range::new(Timestamp::MIN, Timestamp::MAX));
+            self.turn.workflows.insert(id.clone());
             self.slots.reschedule(id, schedule);
             self.to_plan.insert(id.clone());
         } else {
@@ -270,32 +280,38 @@ impl Core {
         open
     }
 
-    /// How many of these times, in the order in which they go, are among the first of all that are queued or may be.
-    fn room_for(&self, id: &WorkflowId, drawn: &[(Timestamp, Slot)]) -> usize {
+    /// How many of these, in the order in which they go, are among the first of all that are queued or may be; and how many queued
+    /// ones go before the last of them, or before the first that is not.
+    fn room_for(&self, id: &WorkflowId, found: &[Position]) -> (usize, usize) {
         if !self.has_backlog(id) {
-            return drawn.len();
+            return (found.len(), 0);
         }
-        let frontier = self.frontier_size();
-        let queue = self.permits.queue(id);
-        let mut queued = queue.into_iter().flat_map(Queue::waiting).map(|(position, _)| position).peekable();
-        let mut ahead = 0;
-        for (index, (time, slot)) in drawn.iter().enumerate() {
-            let position = Position::of(slot, &SlotKey::Time(*time));
-            while queued.next_if(|other| **other < position).is_some() {
-                ahead += 1;
-            }
-            if ahead + index >= frontier {
-                return index;
-            }
+        let all = self.room_beside(id, found, &|_| true);
+        if all.0 == found.len() {
+            return all;
         }
-        drawn.len()
+        // What lies dormant in the queue is in nobody's way.
+        let Some(task) = self.tasks.get(id) else { return all };
+        let may_go = |position: &Position| {
+            let live = self.slots.get(&SlotRef::new(id.clone(), position.key.clone()));
+            task.dormant(&position.key, live.as_ref().map(|live| &live.slot)).is_none()
+        };
+        self.room_beside(id, found, &may_go)
     }
 
-    /// Whether a time that may be found after these would be among the first.
-    fn has_room_for(&self, id: &WorkflowId, drawn: &[(Timestamp, Slot)], stretch: &Stretch, time: Timestamp) -> bool {
-        let mut with_it = drawn.to_vec();
-        with_it.push((time, stretch.slot()));
-        self.room_for(id, &with_it) == with_it.len()
+    fn room_beside(&self, id: &WorkflowId, found: &[Position], counts: &dyn Fn(&Position) -> bool) -> (usize, usize) {
+        let waiting = self.permits.queue(id).into_iter().flat_map(Queue::waiting);
+        let mut queued = waiting.map(|(position, _)| position).filter(|position| counts(position)).peekable();
+        let mut ahead = 0;
+        for (index, position) in found.iter().enumerate() {
+            while queued.next_if(|other| *other < position).is_some() {
+                ahead += 1;
+            }
+            if ahead + index >= self.frontier_size() {
+                return (index, ahead);
+            }
+        }
+        (found.len(), ahead)
     }
 
     /// So many slots of a workflow are queued before the next are left in its backlog.
@@ -318,14 +334,6 @@ impl Core {
         };
         let planned: u64 = goes_first.map(count).sum();
         Some(queued.saturating_add(usize::try_from(planned).unwrap_or(usize::MAX)))
-    }
-
-    /// Has more slots made of a backlog once few of those are queued that were.
-    pub(crate) fn note_left_queue(&mut self, id: &WorkflowId) {
-        let queued = self.permits.queue(id).map_or(0, Queue::len);
-        if queued < self.frontier_size().div_ceil(2) && !self.slots.backlog(id).is_empty() {
-            self.frontier.wake(id);
-        }
     }
 
     /// The moment at which time alone lets more of a backlog go.
@@ -390,10 +398,9 @@ impl Core {
     /// Has those of a backlog looked at that wait for a slot which has succeeded.
     pub(crate) fn tell_backlogs(&mut self, slot: &SlotRef) {
         for dependent in self.frontier.dependents(slot) {
-            if self.slots.is_planned(&dependent) {
-                self.frontier.succeeded(slot, &dependent);
-                self.frontier.wake(&dependent.workflow);
-            }
+            let planned = self.slots.get(&dependent).filter(|_| self.slots.is_planned(&dependent));
+            let Some(position) = planned.map(|live| Position::of(&live.slot, &dependent.key)) else { continue };
+            self.frontier.succeeded(slot, &dependent, &position);
         }
     }
 

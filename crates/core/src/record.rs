@@ -5,6 +5,7 @@ use kelos_model::event::{BackfillEvent, Event, Origin, SlotEvent, WorkflowEvent}
 use kelos_model::{BackfillId, EventRecord, Invariant, SlotRef, SlotState, WorkflowId, slot};
 
 use crate::asks::Mandate;
+use crate::permits::Position;
 use crate::programs::HeldPosition;
 use crate::slots::Change;
 use crate::{Config, Core, PlantedIn};
@@ -93,8 +94,9 @@ impl Core {
             }
             return;
         }
-        if before.is_some_and(|before| before.state == SlotState::Queued) {
-            self.note_left_queue(&id.workflow);
+        if let Some(before) = before.filter(|before| before.state == SlotState::Queued) {
+            let fewest = self.frontier_size().div_ceil(2);
+            self.frontier.left_queue(&id.workflow, &Position::of(before, &id.key), fewest);
         }
         self.enter(id, after);
     }

@@ -132,7 +132,7 @@ async fn what_people_changed_holds_until_the_file_changes() {
     house.write("shop.js", &shop(1));
     let living = house.start().await;
     assert_eq!(living.names(), ["shop.s", "shop.wf"]);
-    assert!(living.row("shop.s").unwrap().paused);
+    assert!(!living.row("shop.s").unwrap().enabled);
     living.ask(Enable { schedule: id("shop.s"), reason: None }).await.unwrap();
     living.change("shop.s", 7, false).await;
     living.change("shop.own", 5, true).await;
@@ -147,7 +147,7 @@ async fn what_people_changed_holds_until_the_file_changes() {
     living.load().await;
     assert_eq!(living.names(), ["shop.s", "shop.wf"]);
     assert_eq!(living.count("shop.s"), 2);
-    assert!(!living.row("shop.s").unwrap().paused, "a change keeps the status");
+    assert!(living.row("shop.s").unwrap().enabled, "a change keeps the status");
 }
 
 #[tokio::test]

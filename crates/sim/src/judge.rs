@@ -282,6 +282,12 @@ fn is_accounted_for(
     if let Some(why) = events::is_overdue(&row.definition, slot, early) {
         return stuck(why);
     }
+    let has_place = || -> Result<bool, String> {
+        Ok(!slot.run_alive
+            && row.definition.concurrency.is_none_or(|limit| active() < limit as usize)
+            && all_active() < workload.config.max_running as usize
+            && has_permits(&present(reader)?, slots, &row))
+    };
     match slot.state {
         SlotState::Held if slot.since < early => {
             let judged = |at| events::judgement(reader, &row.definition, slots, (id, slot), at);
@@ -305,18 +311,18 @@ fn is_accounted_for(
             };
             jobs::has_opened(apps, id, &met(now), &state)?;
             let answers = |at| met(at).explanation.answer != Answer::NotYet;
-            if answers(now) && answers(early) { stuck("its trigger has an answer") } else { Ok(()) }
+            if !answers(now) || !answers(early) {
+                Ok(())
+            } else if !slot.is_only_planned() {
+                stuck("its trigger has an answer")
+            } else if has_place()? {
+                stuck("there is a place for it")
+            } else {
+                Ok(())
+            }
         }
         SlotState::Backoff if slot.due.is_none_or(|due| due < early) => stuck("its retry was due"),
-        SlotState::Queued
-            if slot.since < early
-                && !slot.run_alive
-                && row.definition.concurrency.is_none_or(|limit| active() < limit as usize)
-                && all_active() < workload.config.max_running as usize
-                && has_permits(&present(reader)?, slots, &row) =>
-        {
-            stuck("there is a place for it")
-        }
+        SlotState::Queued if slot.since < early && has_place()? => stuck("there is a place for it"),
         _ if slot.run_alive => {
             let run = kelos_model::RunId { slot: id.clone(), number: slot.last_run };
             let over = world.runs.get(&run).is_none_or(|run| run.ends_at < early);

@@ -320,8 +320,9 @@ impl Pair {
             let Some(found) = core.get(id) else {
                 return Err(format!("at {} the core has no {id}: {wanted:?}", self.now));
             };
-            // The full scan looks at all of them.
-            let waits_its_turn = found.is_only_planned() && wanted.state == SlotState::Queued;
+            // The full scan looks at all of them, and the core at those of a backlog when it is their turn.
+            let is_unlooked = found.said == 0 && found.last_run == 0;
+            let waits_its_turn = is_unlooked && wanted.state == SlotState::Queued;
             let same = (found.state == wanted.state || waits_its_turn && found.state == SlotState::Waiting)
                 && found.last_run == wanted.last_run
                 && found.run_alive == wanted.alive

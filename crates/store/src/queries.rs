@@ -261,7 +261,7 @@ pub trait Queries: Send + Sync {
     /// When the medium fails.
     fn slot(&self, id: &SlotRef) -> Result<Option<Slot>, StoreError>;
 
-    /// Slots by time; where the newest come first, those of one time ascend by the name of their workflow and then by key.
+    /// Slots by time, those of backlogs among them; where the newest come first, those of one time ascend by the name of their workflow and then by key.
     ///
     /// # Errors
     /// When the medium fails or the cursor is not one of ours.

@@ -29,6 +29,8 @@ pub(super) fn with_questions(seed: u64) -> Workload {
         every_definition(&mut workload).for_each(unlimited);
     }
     level_requests(&mut workload, |_| false);
+    let places = every_definition(&mut workload).filter_map(|one| one.concurrency).max();
+    widen_frontier(&mut workload, places.unwrap_or(0));
     workload
 }
 
@@ -54,7 +56,15 @@ pub(super) fn with_limits(seed: u64) -> Workload {
     let waiting = all.filter(|one| one.keys.jobs().is_some_and(|jobs| !jobs.depends_on.is_empty()));
     let waiting: BTreeSet<WorkflowId> = waiting.map(|one| one.id.clone()).collect();
     level_requests(&mut workload, |id| !waiting.contains(id));
+    let places = workload.config.max_running;
+    widen_frontier(&mut workload, places);
     workload
+}
+
+/// Has enough slots of a backlog queued for all places that may come free at once: otherwise who is there goes first, and that is
+/// no rule.
+fn widen_frontier(workload: &mut Workload, places: u32) {
+    workload.config.frontier = workload.config.frontier.max(2 * places as usize);
 }
 
 /// Of several that open a parent in one step the first says how urgent it is: who asks for jobs that may have parents is never

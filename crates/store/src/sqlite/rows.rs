@@ -340,7 +340,7 @@ pub(super) fn read_workflow(
 
 /// Reads the name of a workflow and what is planned of it, from its own columns of [`WORKFLOW`].
 pub(super) fn read_planned(row: &Row<'_>) -> Rowed<(WorkflowId, Planned)> {
-    check::test(row, 0..7, 7, "a workflow")?;
+    check::test(row, 0..8, 8, "a workflow")?;
     Ok((read_workflow_name(row, 1)?, serde_json::from_str(row.get_ref(5)?.as_str()?)?))
 }
 
