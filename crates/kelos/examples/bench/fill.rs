@@ -75,6 +75,7 @@ fn row(workflow: &Workflow, start: Timestamp, until: Timestamp) -> WorkflowRow {
             ranges,
             schedule: serde_json::to_string(schedule).expect("a schedule in words"),
             until: Some(until),
+            ..Planned::default()
         },
         moments: Moments::default(),
     }

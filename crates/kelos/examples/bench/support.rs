@@ -217,7 +217,7 @@ impl Engine {
         let request = BackfillRequest::missing(id, name(workflow), Range::new(start, end));
         let by = Actor::person("bench");
         let asked = self.handle.ask(&by, request);
-        Ok(self.runtime.block_on(asked)?.created.len())
+        Ok(usize::try_from(self.runtime.block_on(asked)?.created.count)?)
     }
 
     /// Waits until this many slots of a workflow, or of all, are in a state, as the store shows it.
