@@ -193,6 +193,8 @@ impl Core {
             self.frontier.wake(id);
             return Ok(0);
         }
+        // There is never room for more.
+        let most = if self.has_backlog(id) { most.min(self.frontier_size()) } else { most };
         let mut found = Vec::new();
         let mut unasked = None;
         for stretch in self.open_stretches(id) {

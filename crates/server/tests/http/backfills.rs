@@ -63,6 +63,42 @@ async fn a_backfill_goes_from_asking_to_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_year_of_seconds_waits_its_turn() {
+    for on_disk in [false, true] {
+        let each_second = "startTime: '2015-09-13T15:30Z', schedule: celos.cronSchedule('* * * * * ?')";
+        let server = Server::with(Setup { on_disk, ..Setup::default() }, &workflow("w", each_second)).await;
+        let year = r#"{"workflow": "w", "from": "2014-01-01T00:00Z", "to": "2015-01-01T00:00Z", "name": "year"}"#;
+        let made = server.post_json("/api/v1/backfills", year).await.ok().json();
+        assert_eq!(made["created"]["count"], 31_536_000);
+        assert_eq!(made["created"]["times"].as_array().unwrap().len(), 1000);
+        server.step(NOW).await;
+        let first = slot("w", "2014-01-01T00:00Z");
+        server.until_state(&first, SlotState::Running).await;
+        server.end(&first, 1, true).await;
+
+        let progress = server.get("/api/v1/backfills/year").await.ok().json();
+        assert_eq!(progress["total"], 31_536_000);
+        assert_eq!(progress["counts"]["succeeded"], 1);
+        assert!(progress["counts"]["waiting"].as_u64().unwrap() > 31_500_000, "{progress}");
+        let waiting = server.get("/api/v1/slots?backfill=year&state=waiting&limit=2").await.ok().json();
+        let times: Vec<&Value> = waiting["items"].as_array().unwrap().iter().map(|item| &item["time"]).collect();
+        assert_eq!(times, ["2014-12-31T23:59:59.000Z", "2014-12-31T23:59:58.000Z"]);
+
+        let why = server.get("/api/v1/workflows/w/slots/2014-07-01T00:00Z/why").await.ok().json();
+        assert_eq!((&why["state"], &why["decision"]), (&"waiting".into(), &Value::Null));
+        assert!(why["headline"].as_str().unwrap().ends_with(" slots of its workflow go first"), "{why}");
+        server.get("/ui/workflows/w/slots/2014-07-01T00:00Z").await.ok();
+
+        server.post("/api/v1/backfills/year/cancel").await.ok();
+        let why = server.get("/api/v1/workflows/w/slots/2014-07-01T00:00Z/why").await.ok().json();
+        assert_eq!(why["state"], "killed");
+        assert!(why["headline"].as_str().unwrap().contains("(backfill year was cancelled)"), "{why}");
+        server.post("/rerun?id=w&time=2014-07-01T00:00:00Z").await.ok();
+        server.until_state(&slot("w", "2014-07-01T00:00Z"), SlotState::Waiting).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_is_opened_again_as_the_mode_says() {
     let server = Server::start(&workflow("w", "startTime: '2015-09-13T15:30Z'")).await;
     server.post("/kill?id=w&time=2015-09-01T01:00Z").await.ok();
