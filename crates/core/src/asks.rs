@@ -246,7 +246,8 @@ impl Core {
         let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
         let position = queued.map(|live| Position::of(&live.slot, &slot.key));
         let ahead = queue.zip(position).map_or(0, |(queue, position)| queue.ahead(&position));
-        let ahead = self.programs.ahead(slot).or_else(|| self.ahead_in_backlog(slot)).unwrap_or(ahead);
+        let ahead =
+            self.programs.ahead(slot).or_else(|| self.backlog_of(&slot.workflow)?.ahead_of(slot)).unwrap_or(ahead);
         Inspection {
             next_look: self.wakes.next_look(slot),
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),

@@ -12,6 +12,7 @@ use kelos_model::{Actor, BackfillId, Kill, SlotEvent, SlotRef, SlotState, Stretc
 
 pub(crate) use rows::Backfills;
 
+use crate::backlog::{BacklogOf, free_of_slots};
 use crate::past::PastOf;
 use crate::permits::Position;
 use crate::requests::LISTED;
@@ -32,7 +33,8 @@ impl Core {
         let schedule = schedule.map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.to_string()))?.clone();
         self.settle_backlog(request);
         let scope = self.scope_of(&request.workflow, request.range, &schedule);
-        let listed = if self.has_backlog(&request.workflow) { scope.existing() } else { scope.times };
+        let keeps_backlog = self.backlog_of(&request.workflow).is_some_and(|backlog| backlog.is_kept());
+        let listed = if keeps_backlog { scope.existing() } else { scope.times };
         if listed > LARGEST_BACKFILL as u64 {
             return Err(Refusal::TooMany {
                 slots: usize::try_from(listed).unwrap_or(usize::MAX),
@@ -91,7 +93,8 @@ impl Core {
 
     /// Sorts the slots of a backfill by what it does with them.
     fn sort_for(&self, request: &BackfillRequest, scope: Scope, schedule: &CronSchedule) -> Sorted {
-        let mut sorted = Sorted { missing: self.free_of_slots(&request.workflow, scope.range), ..Sorted::default() };
+        let mut sorted =
+            Sorted { missing: free_of_slots(&self.slots, &request.workflow, scope.range), ..Sorted::default() };
         for time in self.slots.times_of(&request.workflow, scope.range) {
             if !schedule.contains(time) {
                 continue;
@@ -156,8 +159,11 @@ impl Core {
     fn open_slots(&mut self, row: &Backfill, sorted: &Sorted, schedule: &CronSchedule) {
         let (id, priority) = (&row.id, row.priority);
         let stretch = Stretch { range: row.range, since: self.now, backfill: Some(id.clone()), priority, killed: None };
-        let is_many = sorted.missing_count(schedule) > self.frontier_size() as u64;
-        if is_many && self.has_backlog(&row.workflow) && self.earlier_schedule(&row.workflow).is_none() {
+        let missing = sorted.missing_count(schedule);
+        let is_many = |backlog: &BacklogOf<'_>| backlog.is_kept() && missing > backlog.size as u64;
+        if self.backlog_of(&row.workflow).is_some_and(|it| is_many(&it))
+            && self.earlier_schedule(&row.workflow).is_none()
+        {
             self.put_in_backlog(&row.workflow, &stretch, &sorted.missing);
         } else {
             self.create_slots(row, sorted.missing_times(schedule));

@@ -14,6 +14,7 @@
 
 mod asks;
 mod backfills;
+mod backlog;
 mod breaches;
 mod capacity;
 mod config;

@@ -1,6 +1,5 @@
 //! Planning: which times of a schedule become slots, and which are left in the backlog until it is their turn.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,19 +7,17 @@ use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
 use kelos_model::trigger::Prerequisites;
-use kelos_model::{SlotEvent, SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
+use kelos_model::{SlotEvent, SlotRef, SlotState, Stretch, WorkflowId};
 
+use crate::backlog::{BacklogOf, Next, free_of_slots, page_of};
 use crate::frontier::Unasked;
 use crate::past::PastOf;
-use crate::permits::{Position, Queue};
+use crate::permits::Position;
 use crate::tick::Looks;
 use crate::{Core, Only};
 
 /// The shortest step of time keys.
 pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
-
-/// Slots that are asked about at once whether they have succeeded.
-const ASKED_AT_ONCE: usize = 256;
 
 impl Core {
     /// Plans what the window holds and is not planned yet, makes slots of what goes next of the backlog, though of no more than so
@@ -43,13 +40,14 @@ impl Core {
         let start_time = task.row.definition.start_time.unwrap_or(Timestamp::MIN);
         let window_start = self.now.checked_sub(self.config.planning_window).unwrap_or(Timestamp::MIN);
         let window = Range::new(window_start.max(start_time), self.now);
+        let keeps_backlog = self.frontier.prerequisites(id).is_some();
         let mut left = most;
         for gap in task.row.planned.ranges.gaps(window) {
             let mut coming = schedule.times(gap.start, gap.end);
-            let few = if self.has_backlog(id) { left.min(self.frontier_size()) } else { left };
+            let few = if keeps_backlog { left.min(self.config.frontier.max(1)) } else { left };
             let times: Vec<_> = coming.by_ref().take(few).collect();
             let rest = coming.next();
-            if rest.is_some() && self.has_backlog(id) {
+            if rest.is_some() && keeps_backlog {
                 let stretch = Stretch { range: gap, since: self.now, backfill: None, priority: 0, killed: None };
                 self.plan_later(id, &stretch, &schedule, past)?;
                 continue;
@@ -65,7 +63,7 @@ impl Core {
             left -= times.len();
         }
         self.frontier.wake(id);
-        let free_at = self.free_at(id, &schedule);
+        let free_at = self.backlog_of(id).and_then(|backlog| backlog.free_at(&schedule, self.now));
         // A slot exists once its time has passed: the window's end is exclusive.
         let after = (self.now - TICK).max(start_time.checked_sub(TICK).unwrap_or(Timestamp::MIN));
         let next = schedule.next_after(after).map(|next| next + TICK);
@@ -73,9 +71,16 @@ impl Core {
         Ok(())
     }
 
-    /// Whether times of a workflow may be left in a backlog: what they wait for lets ranges be passed over.
-    pub(crate) fn has_backlog(&self, id: &WorkflowId) -> bool {
-        self.frontier.prerequisites(id).is_some()
+    /// A workflow's backlog beside its queue.
+    pub(crate) fn backlog_of<'a>(&'a self, id: &'a WorkflowId) -> Option<BacklogOf<'a>> {
+        Some(BacklogOf {
+            id,
+            workflow: self.tasks.get(id)?,
+            slots: &self.slots,
+            permits: &self.permits,
+            frontier: &self.frontier,
+            size: self.config.frontier.max(1),
+        })
     }
 
     /// Notes what the slots of a workflow wait for, by its definition.
@@ -125,24 +130,12 @@ impl Core {
     ) -> Result<(), E> {
         let range = stretch.range;
         self.recall_gap(id, range, past)?;
-        let free = self.free_of_slots(id, range);
+        let free = free_of_slots(&self.slots, id, range);
         let backlog = free.ranges().iter().map(|part| schedule.count(*part)).sum();
         self.put_in_backlog(id, stretch, &free);
         self.cover(id, range);
         self.record_workflow(id, WorkflowEvent::Planned { range, slots: 0, backlog });
         Ok(())
-    }
-
-    /// A range without the times that have slots of their own in memory.
-    pub(crate) fn free_of_slots(&self, id: &WorkflowId, range: Range) -> RangeSet {
-        let mut free = RangeSet::default();
-        let mut start = range.start;
-        for time in self.slots.times_of(id, range) {
-            free.insert(Range::new(start, time));
-            start = time + TICK;
-        }
-        free.insert(Range::new(start, range.end));
-        free
     }
 
     /// Puts parts of a stretch into the backlog that hold times, none of which has a slot.
@@ -188,45 +181,23 @@ impl Core {
         if let Some(earlier) = self.slots.schedule_of_backlog(id).filter(|earlier| **earlier != schedule).cloned() {
             return Ok(self.draw_by_earlier(id, most, &earlier, &schedule));
         }
-        if self.has_backlog(id) && self.wakes.dirty.count(id) > 0 {
+        let Some(backlog) = self.backlog_of(id) else { return Ok(0) };
+        if backlog.is_kept() && self.wakes.dirty.count(id) > 0 {
             // Those may be about to be queued.
             self.frontier.wake(id);
             return Ok(0);
         }
-        // There is never room for more.
-        let most = if self.has_backlog(id) { most.min(self.frontier_size()) } else { most };
-        let mut found = Vec::new();
-        let mut unasked = None;
-        for stretch in self.open_stretches(id) {
-            let left = most - found.len();
-            let ready = self.frontier.ready(id, &stretch, &schedule, self.now, left);
-            let is_enough = ready.times.len() == left;
-            let position = |time| Position::of(&stretch.slot(), &SlotKey::Time(time));
-            found.extend(ready.times.into_iter().map(position));
-            unasked = ready.unasked.map(|unasked| (position(unasked.range.start), unasked));
-            if is_enough || unasked.is_some() {
-                break;
-            }
+        let Next { times, left, unasked } = backlog.next(&schedule, self.now, most);
+        self.frontier.leave(id, left);
+        let mut done = times.len();
+        if let Some(unasked) = unasked {
+            done += self.ask_upstream(id, &unasked, &schedule, past)?.max(1);
         }
-        let (room, ahead) = self.room_for(id, &found);
-        let mut asked = 0;
-        let mut first_left = found.get(room).cloned();
-        if let Some((position, unasked)) = unasked.filter(|_| room == found.len()) {
-            found.push(position.clone());
-            if self.room_for(id, &found).0 == found.len() {
-                asked = self.ask_upstream(id, &unasked, &schedule, past)?.max(1);
-            } else {
-                first_left = Some(position);
-            }
-        }
-        self.frontier.leave(id, first_left.map(|position| (position, ahead + room)));
-        for position in found.into_iter().take(room) {
-            self.make_slot(&SlotRef::new(id.clone(), position.key));
-        }
-        if room + asked > 0 {
+        times.into_iter().for_each(|position| self.make_slot(&SlotRef::new(id.clone(), position.key)));
+        if done > 0 {
             self.frontier.wake(id);
         }
-        Ok(room + asked)
+        Ok(done)
     }
 
     /// Makes slots of what was planned by a schedule that holds no more, be it killed or paused: each for itself is in the schedule
@@ -261,93 +232,6 @@ impl Core {
         serde_json::to_string(earlier).ok().filter(|earlier| earlier != words)
     }
 
-    /// The stretches of a backlog that may go, in the order in which their times go.
-    fn open_stretches(&self, id: &WorkflowId) -> Vec<Stretch> {
-        let Some(task) = self.tasks.get(id) else { return Vec::new() };
-        let start_time = task.row.definition.start_time.unwrap_or(Timestamp::MIN);
-        let open = self.slots.backlog(id).stretches().iter().filter(|stretch| {
-            stretch.killed.is_none() && !stretch.backfill.as_ref().is_some_and(|backfill| task.is_paused(backfill))
-        });
-        let mut open: Vec<Stretch> = open
-            .cloned()
-            .map(|mut stretch| {
-                if stretch.backfill.is_none() {
-                    stretch.range.start = stretch.range.start.max(start_time);
-                }
-                stretch
-            })
-            .filter(|stretch| !stretch.range.is_empty())
-            .collect();
-        open.sort_by_key(|stretch| (Reverse(stretch.priority), stretch.range.start));
-        open
-    }
-
-    /// How many of these, in the order in which they go, are among the first of all that are queued or may be; and how many queued
-    /// ones go before the last of them, or before the first that is not.
-    fn room_for(&self, id: &WorkflowId, found: &[Position]) -> (usize, usize) {
-        if !self.has_backlog(id) {
-            return (found.len(), 0);
-        }
-        let all = self.room_beside(id, found, &|_| true);
-        if all.0 == found.len() {
-            return all;
-        }
-        // What lies dormant in the queue is in nobody's way.
-        let Some(task) = self.tasks.get(id) else { return all };
-        let may_go = |position: &Position| {
-            let live = self.slots.get(&SlotRef::new(id.clone(), position.key.clone()));
-            task.dormant(&position.key, live.as_ref().map(|live| &live.slot)).is_none()
-        };
-        self.room_beside(id, found, &may_go)
-    }
-
-    fn room_beside(&self, id: &WorkflowId, found: &[Position], counts: &dyn Fn(&Position) -> bool) -> (usize, usize) {
-        let waiting = self.permits.queue(id).into_iter().flat_map(Queue::waiting);
-        let mut queued = waiting.map(|(position, _)| position).filter(|position| counts(position)).peekable();
-        let mut ahead = 0;
-        for (index, position) in found.iter().enumerate() {
-            while queued.next_if(|other| *other < position).is_some() {
-                ahead += 1;
-            }
-            if ahead + index >= self.frontier_size() {
-                return (index, ahead);
-            }
-        }
-        (found.len(), ahead)
-    }
-
-    /// So many slots of a workflow are queued before the next are left in its backlog.
-    pub(crate) fn frontier_size(&self) -> usize {
-        self.config.frontier.max(1)
-    }
-
-    /// How many slots of its workflow go before a time of the backlog, as far as triggers let them; none where it is none.
-    pub(crate) fn ahead_in_backlog(&self, id: &SlotRef) -> Option<usize> {
-        let at = id.key.time().filter(|_| self.slots.is_planned(id))?;
-        let live = self.slots.get(id)?;
-        let schedule = self.tasks.get(&id.workflow)?.schedule.ready().ok()?;
-        let position = Position::of(&live.slot, &id.key);
-        let queued = self.permits.queue(&id.workflow).map_or(0, |queue| queue.ahead(&position));
-        let priority = live.slot.priority;
-        let goes_first = self.open_stretches(&id.workflow).into_iter().filter(|stretch| stretch.priority >= priority);
-        let count = |stretch: Stretch| {
-            let end = if stretch.priority == priority { stretch.range.end.min(at) } else { stretch.range.end };
-            schedule.count(Range::new(stretch.range.start, end))
-        };
-        let planned: u64 = goes_first.map(count).sum();
-        Some(queued.saturating_add(usize::try_from(planned).unwrap_or(usize::MAX)))
-    }
-
-    /// The moment at which time alone lets more of a backlog go.
-    fn free_at(&self, id: &WorkflowId, schedule: &CronSchedule) -> Option<Timestamp> {
-        let prerequisites = self.frontier.prerequisites(id)?;
-        let bound = prerequisites.free_until(self.now);
-        let stretches = self.open_stretches(id);
-        let late = stretches.iter().filter(|stretch| stretch.range.end > bound);
-        let first = |stretch: &Stretch| schedule.times(stretch.range.start.max(bound), stretch.range.end).next();
-        late.filter_map(|stretch| prerequisites.free_at(first(stretch)?)).min()
-    }
-
     /// Asks whether slots have succeeded that some of a backlog wait for. Says of how many it asked.
     fn ask_upstream<E>(
         &mut self,
@@ -356,7 +240,7 @@ impl Core {
         schedule: &CronSchedule,
         past: PastOf<'_, E>,
     ) -> Result<usize, E> {
-        let (page, times) = self.page_of(unasked, schedule);
+        let (page, times) = page_of(unasked, schedule, &self.tasks, &self.slots);
         let (upstream, offset) = &page.upstream;
         let span = SignedDuration::from_secs(*offset);
         let of = |time: &Timestamp| Some(SlotRef::at(upstream.clone(), time.checked_add(span).ok()?));
@@ -368,33 +252,6 @@ impl Core {
         let succeeded: Vec<Range> = times.iter().filter(has_succeeded).map(alike).collect();
         self.frontier.answered(id, &page, &succeeded);
         Ok(times.len())
-    }
-
-    /// As much of a range as is asked at once, and the times in it whose slot may have succeeded: it was planned, and is not in a
-    /// backlog itself.
-    fn page_of(&self, unasked: &Unasked, schedule: &CronSchedule) -> (Unasked, Vec<Timestamp>) {
-        let (upstream, offset) = &unasked.upstream;
-        let range = unasked.range;
-        let mut page = Unasked { upstream: unasked.upstream.clone(), range };
-        let span = SignedDuration::from_secs(*offset);
-        let later = |at: Timestamp| at.checked_add(span).unwrap_or(Timestamp::MAX);
-        let earlier = |at: Timestamp| at.checked_sub(span).unwrap_or(Timestamp::MIN);
-        let Some(task) = self.tasks.get(upstream) else { return (page, Vec::new()) };
-        let mut times = Vec::new();
-        for part in task.row.planned.ranges.within(Range::new(later(range.start), later(range.end))) {
-            let mut planned = RangeSet::default();
-            self.slots.backlog(upstream).within(part).for_each(|stretch| planned.insert(stretch.range));
-            for part in planned.gaps(part) {
-                for time in schedule.times(earlier(part.start), earlier(part.end)) {
-                    if times.len() == ASKED_AT_ONCE {
-                        page.range.end = time;
-                        return (page, times);
-                    }
-                    times.push(time);
-                }
-            }
-        }
-        (page, times)
     }
 
     /// Has those of a backlog looked at that wait for a slot which has succeeded.

@@ -95,7 +95,7 @@ impl Core {
             return;
         }
         if let Some(before) = before.filter(|before| before.state == SlotState::Queued) {
-            let fewest = self.frontier_size().div_ceil(2);
+            let fewest = self.config.frontier.div_ceil(2).max(1);
             self.frontier.left_queue(&id.workflow, &Position::of(before, &id.key), fewest);
         }
         self.enter(id, after);

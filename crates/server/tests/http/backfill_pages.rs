@@ -32,7 +32,7 @@ async fn every_slot_is_shown_before_a_backfill_is_made() {
     let server = Server::start(&workflow("w", "")).await;
     let empty = page(&server, "/ui/new-backfill").await;
     assert!(empty.contains("<option value=\"w\">"), "{empty}");
-    assert_says(&empty, &["One backfill opens at most 1000000 slots, and none of the future."]);
+    assert_says(&empty, &["One backfill opens at most 1000000 slots one by one, and none of the future;"]);
     let of_workflow = page(&server, "/ui/workflows/w").await;
     assert!(of_workflow.contains("action=\"/ui/new-backfill\""), "one way leads to the preview");
 
