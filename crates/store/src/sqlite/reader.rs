@@ -188,7 +188,8 @@ fn registers(conn: &Connection, bucket: Option<&str>, keys: RegisterKeys<'_>) ->
 
 /// The backlogs of all workflows, or of one.
 fn backlogs(conn: &Connection, only: Option<&WorkflowId>) -> Result<Backlogs, Fault> {
-    let sql = "SELECT id, name, version, present, paused, planned, moments, enabled, check_value FROM workflows \
+    let sql = "SELECT id, name, version, present, paused, planned, moments, enabled, check_value \
+               FROM workflows INDEXED BY workflows_backlog \
                WHERE instr(planned, '\"backlog\":') > 0 AND (?1 IS NULL OR name = ?1)";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([only.map(WorkflowId::as_str)])?;
