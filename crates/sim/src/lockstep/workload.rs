@@ -62,9 +62,13 @@ pub(super) fn with_limits(seed: u64) -> Workload {
 }
 
 /// Has enough slots of a backlog queued for all places that may come free at once: otherwise who is there goes first, and that is
-/// no rule.
+/// no rule. Where definitions change there are no backlogs: a slot of one is judged by the definition of its turn, and the full scan
+/// looked at it before. Nor are there any beside pools, in whose lines workflows stand with what they have queued.
 fn widen_frontier(workload: &mut Workload, places: u32) {
-    workload.config.frontier = workload.config.frontier.max(2 * places as usize);
+    let changes = workload.definitions.len() > 1;
+    let has_pools = every_definition(workload).any(|one| !one.pools.is_empty());
+    let enough = if changes || has_pools { usize::MAX } else { 2 * places as usize };
+    workload.config.frontier = workload.config.frontier.max(enough);
 }
 
 /// Of several that open a parent in one step the first says how urgent it is: who asks for jobs that may have parents is never
