@@ -143,6 +143,8 @@ impl Core {
         let Some(schedule) = self.tasks.get(id).and_then(|task| task.schedule.ready().ok()).cloned() else {
             return self.no_workflow(id);
         };
+        // An earlier schedule says nothing any more once its backlog has gone, however it went.
+        self.slots.reschedule(id, &schedule);
         for part in parts.ranges().iter().filter(|part| schedule.times(part.start, part.end).next().is_some()) {
             self.slots.backlog_mut(id).put(Stretch { range: *part, ..stretch.clone() });
             self.frontier.forget(id, *part);
