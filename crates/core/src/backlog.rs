@@ -8,7 +8,7 @@ use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
 use kelos_model::{SlotKey, SlotRef, Stretch, WorkflowId};
 
-use crate::frontier::{Frontier, Unasked};
+use crate::frontier::{Frontier, UpstreamCheck};
 use crate::permits::{Permits, Position, Queue};
 use crate::plan::TICK;
 use crate::slots::SlotTable;
@@ -28,15 +28,15 @@ pub(crate) struct BacklogOf<'a> {
     pub(crate) size: usize,
 }
 
-/// What goes next of a backlog.
+/// The times of a backlog that go next.
 #[derive(Default)]
 pub(crate) struct Next {
     /// The times that are among the first, in the order in which they go.
     pub(crate) times: Vec<Position>,
-    /// The first that is not, and how many slots go before it; none where none was left for that.
-    pub(crate) left: Option<(Position, usize)>,
-    /// What must be asked before more can be said, where there is room for more.
-    pub(crate) unasked: Option<Unasked>,
+    /// The first that is not, and how many slots go before it; none where all that may go are among the first.
+    pub(crate) cutoff: Option<(Position, usize)>,
+    /// The question that comes before more can be said, where there is room for more.
+    pub(crate) check: Option<UpstreamCheck>,
 }
 
 impl BacklogOf<'_> {
@@ -45,36 +45,36 @@ impl BacklogOf<'_> {
         self.frontier.prerequisites(self.id).is_some()
     }
 
-    /// What goes next, no more than so many times.
+    /// The times that go next, no more than so many.
     pub(crate) fn next(&self, schedule: &CronSchedule, now: Timestamp, most: usize) -> Next {
         // There is never room for more.
         let most = if self.is_kept() { most.min(self.size) } else { most };
         let mut found = Vec::new();
-        let mut unasked = None;
+        let mut check = None;
         for stretch in self.stretches() {
             let left = most - found.len();
             let ready = self.frontier.ready(self.id, &stretch, schedule, now, left);
             let is_enough = ready.times.len() == left;
             let position = |time| Position::of(&stretch.slot(), &SlotKey::Time(time));
             found.extend(ready.times.into_iter().map(position));
-            unasked = ready.unasked.map(|unasked| (position(unasked.range.start), unasked));
-            if is_enough || unasked.is_some() {
+            check = ready.check.map(|check| (position(check.range.start), check));
+            if is_enough || check.is_some() {
                 break;
             }
         }
         let (room, ahead) = self.room_for(&found);
         if room < found.len() {
-            let left = found.get(room).map(|position| (position.clone(), ahead + room));
+            let cutoff = found.get(room).map(|position| (position.clone(), ahead + room));
             found.truncate(room);
-            return Next { times: found, left, unasked: None };
+            return Next { times: found, cutoff, check: None };
         }
-        let Some((position, unasked)) = unasked else { return Next { times: found, ..Next::default() } };
+        let Some((position, check)) = check else { return Next { times: found, ..Next::default() } };
         found.push(position);
         let has_room = self.room_for(&found).0 == found.len();
         let position = found.pop();
         match has_room {
-            true => Next { times: found, left: None, unasked: Some(unasked) },
-            false => Next { times: found, left: position.map(|position| (position, ahead + room)), unasked: None },
+            true => Next { times: found, cutoff: None, check: Some(check) },
+            false => Next { times: found, cutoff: position.map(|position| (position, ahead + room)), check: None },
         }
     }
 
@@ -159,14 +159,14 @@ impl BacklogOf<'_> {
 /// As much of a range as is asked at once, and the times in it whose slot may have succeeded: it was planned, and is not in a backlog
 /// itself.
 pub(crate) fn page_of(
-    unasked: &Unasked,
+    check: &UpstreamCheck,
     schedule: &CronSchedule,
     workflows: &BTreeMap<WorkflowId, WorkflowState>,
     slots: &SlotTable,
-) -> (Unasked, Vec<Timestamp>) {
-    let (upstream, offset) = &unasked.upstream;
-    let range = unasked.range;
-    let mut page = Unasked { upstream: unasked.upstream.clone(), range };
+) -> (UpstreamCheck, Vec<Timestamp>) {
+    let (upstream, offset) = &check.upstream;
+    let range = check.range;
+    let mut page = UpstreamCheck { upstream: check.upstream.clone(), range };
     let span = SignedDuration::from_secs(*offset);
     let later = |at: Timestamp| at.checked_add(span).unwrap_or(Timestamp::MAX);
     let earlier = |at: Timestamp| at.checked_sub(span).unwrap_or(Timestamp::MIN);

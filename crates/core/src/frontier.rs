@@ -22,20 +22,20 @@ use crate::port::take_allowed;
 /// A slot that another waits for: of which workflow, and how many seconds later.
 type Upstream = (WorkflowId, i64);
 
-/// What is known of the backlogs of all workflows.
+/// The backlogs of all workflows, as far as is known when they may go.
 #[derive(Default)]
 pub(crate) struct Frontier {
     workflows: BTreeMap<WorkflowId, Readiness>,
-    /// Who waits for the slots of a workflow, and how many seconds before its own.
+    /// The workflows that wait for the slots of another, and how many seconds before its own.
     dependents: BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>,
     /// Workflows of whose backlogs slots may be made.
     woken: BTreeSet<WorkflowId>,
-    /// What goes next of backlogs that had to be left because enough was queued.
-    left: BTreeMap<WorkflowId, Left>,
+    /// Where backlogs begin of which no more is queued for now, because enough is.
+    cutoffs: BTreeMap<WorkflowId, Cutoff>,
 }
 
-/// The first time that was left in a backlog.
-struct Left {
+/// The first time of a backlog that may go and is not queued.
+struct Cutoff {
     /// Where it will stand in the queue.
     position: Position,
     /// How many slots go before it, as far as they have not left the queue.
@@ -62,14 +62,14 @@ struct Successes {
 pub(crate) struct Ready {
     /// Ascending.
     pub(crate) times: Vec<Timestamp>,
-    /// What must be asked before more can be said; none where there is no more, or enough.
-    pub(crate) unasked: Option<Unasked>,
+    /// The question that comes before more can be said; none where there is no more, or enough.
+    pub(crate) check: Option<UpstreamCheck>,
 }
 
-/// A range of slots of which nobody has asked whether what they wait for has succeeded.
+/// A question to the past: of a range of times, whose slots that they wait for have succeeded?
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unasked {
-    /// What they wait for.
+pub(crate) struct UpstreamCheck {
+    /// The slots that they wait for.
     pub(crate) upstream: Upstream,
     /// Their own times.
     pub(crate) range: Range,
@@ -81,19 +81,19 @@ impl Frontier {
         self.woken.insert(id.clone());
     }
 
-    /// Notes the first time that was left in a backlog, and how many slots go before it; none where nothing was left that may go.
-    pub(crate) fn leave(&mut self, id: &WorkflowId, first: Option<(Position, usize)>) {
+    /// Notes the first time of a backlog that may go and is not queued, and how many slots go before it; none where there is none.
+    pub(crate) fn cut_off(&mut self, id: &WorkflowId, first: Option<(Position, usize)>) {
         match first {
-            Some((position, ahead)) => drop(self.left.insert(id.clone(), Left { position, ahead })),
-            None => drop(self.left.remove(id)),
+            Some((position, ahead)) => drop(self.cutoffs.insert(id.clone(), Cutoff { position, ahead })),
+            None => drop(self.cutoffs.remove(id)),
         }
     }
 
-    /// Has more slots made of a backlog once fewer than so many go before the first that was left, as one has left the queue.
-    pub(crate) fn left_queue(&mut self, id: &WorkflowId, position: &Position, fewest: usize) {
-        let Some(left) = self.left.get_mut(id).filter(|left| *position < left.position) else { return };
-        left.ahead = left.ahead.saturating_sub(1);
-        if left.ahead < fewest {
+    /// Notes that a slot has left the queue. Once fewer than so many go before the first that is not queued, more are made of the backlog.
+    pub(crate) fn dequeued(&mut self, id: &WorkflowId, position: &Position, fewest: usize) {
+        let Some(cutoff) = self.cutoffs.get_mut(id).filter(|cutoff| *position < cutoff.position) else { return };
+        cutoff.ahead = cutoff.ahead.saturating_sub(1);
+        if cutoff.ahead < fewest {
             self.woken.insert(id.clone());
         }
     }
@@ -146,9 +146,9 @@ impl Frontier {
         dependents.iter().filter_map(|(id, offset)| Some(SlotRef::new(id.clone(), key(offset)?))).collect()
     }
 
-    /// Notes that a slot succeeded which a time of a backlog waits for, and that may go now, unless others that go before it were left.
+    /// Notes that a slot succeeded which a time of a backlog waits for, and has that made a slot unless it lies beyond the cutoff.
     pub(crate) fn succeeded(&mut self, upstream: &SlotRef, dependent: &SlotRef, position: &Position) {
-        if self.left.get(&dependent.workflow).is_none_or(|left| *position < left.position) {
+        if self.cutoffs.get(&dependent.workflow).is_none_or(|cutoff| *position < cutoff.position) {
             self.woken.insert(dependent.workflow.clone());
         }
         let (Some(time), Some(at)) = (dependent.key.time(), upstream.key.time()) else { return };
@@ -167,11 +167,11 @@ impl Frontier {
         successes.for_each(|one| one.asked.remove(range));
     }
 
-    /// Takes the answer to what was unasked: of these times the slot that they wait for has succeeded.
-    pub(crate) fn answered(&mut self, id: &WorkflowId, unasked: &Unasked, succeeded: &[Range]) {
+    /// Takes the answer to a question: of these times the slot that they wait for has succeeded.
+    pub(crate) fn answered(&mut self, id: &WorkflowId, check: &UpstreamCheck, succeeded: &[Range]) {
         let readiness = self.workflows.get_mut(id);
-        if let Some(successes) = readiness.and_then(|readiness| readiness.upstream.get_mut(&unasked.upstream)) {
-            successes.asked.insert(unasked.range);
+        if let Some(successes) = readiness.and_then(|readiness| readiness.upstream.get_mut(&check.upstream)) {
+            successes.asked.insert(check.range);
             succeeded.iter().for_each(|range| successes.had.insert(*range));
         }
     }
@@ -187,27 +187,27 @@ impl Frontier {
     ) -> Ready {
         let mut range = stretch.range;
         let Some(readiness) = self.workflows.get(id) else {
-            return Ready { times: schedule.times(range.start, range.end).take(most).collect(), unasked: None };
+            return Ready { times: schedule.times(range.start, range.end).take(most).collect(), check: None };
         };
         range.end = range.end.min(readiness.prerequisites.free_until(now));
-        let unasked = readiness.unasked(range);
-        if let Some(unasked) = &unasked {
-            range.end = unasked.range.start;
+        let check = readiness.check(range);
+        if let Some(check) = &check {
+            range.end = check.range.start;
         }
         let times = readiness.times(range, schedule, most);
         let enough = times.len() == most;
-        Ready { times, unasked: unasked.filter(|_| !enough) }
+        Ready { times, check: check.filter(|_| !enough) }
     }
 }
 
 impl Readiness {
     /// The first range of which nobody has asked.
-    fn unasked(&self, range: Range) -> Option<Unasked> {
+    fn check(&self, range: Range) -> Option<UpstreamCheck> {
         let gap = |(upstream, successes): (&Upstream, &Successes)| {
             let gap = successes.asked.gaps(range).first().copied()?;
-            Some(Unasked { upstream: upstream.clone(), range: gap })
+            Some(UpstreamCheck { upstream: upstream.clone(), range: gap })
         };
-        self.upstream.iter().filter_map(gap).min_by_key(|unasked| unasked.range.start)
+        self.upstream.iter().filter_map(gap).min_by_key(|check| check.range.start)
     }
 
     /// The first times of a range of which all that they wait for has succeeded.

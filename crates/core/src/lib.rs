@@ -147,7 +147,8 @@ struct Turn {
 impl Core {
     /// An empty scheduler.
     #[must_use]
-    pub fn new(config: Config) -> Core {
+    pub fn new(mut config: Config) -> Core {
+        config.frontier = config.frontier.max(1);
         Core {
             permits: Permits::new(config.max_running),
             wakes: Wakes::new(Waits::of(&config)),

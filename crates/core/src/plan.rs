@@ -10,7 +10,7 @@ use kelos_model::trigger::Prerequisites;
 use kelos_model::{SlotEvent, SlotRef, SlotState, Stretch, WorkflowId};
 
 use crate::backlog::{BacklogOf, Next, free_of_slots, page_of};
-use crate::frontier::Unasked;
+use crate::frontier::UpstreamCheck;
 use crate::past::PastOf;
 use crate::permits::Position;
 use crate::tick::Looks;
@@ -20,8 +20,8 @@ use crate::{Core, Only};
 pub(crate) const TICK: SignedDuration = SignedDuration::from_millis(1);
 
 impl Core {
-    /// Plans what the window holds and is not planned yet, makes slots of what goes next of the backlog, though of no more than so
-    /// many times, and sets the timer for the next time.
+    /// Plans what the window holds and is not planned yet: no more than so many slots, or a backlog. Has slots made of the backlog,
+    /// and sets the timer for the next time.
     pub(crate) fn plan<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<(), E> {
         let Some(task) = self.tasks.get(id) else {
             self.no_workflow(id);
@@ -40,14 +40,13 @@ impl Core {
         let start_time = task.row.definition.start_time.unwrap_or(Timestamp::MIN);
         let window_start = self.now.checked_sub(self.config.planning_window).unwrap_or(Timestamp::MIN);
         let window = Range::new(window_start.max(start_time), self.now);
-        let keeps_backlog = self.frontier.prerequisites(id).is_some();
+        let room = self.backlog_of(id).filter(BacklogOf::is_kept).map(|backlog| backlog.size);
         let mut left = most;
         for gap in task.row.planned.ranges.gaps(window) {
             let mut coming = schedule.times(gap.start, gap.end);
-            let few = if keeps_backlog { left.min(self.config.frontier.max(1)) } else { left };
-            let times: Vec<_> = coming.by_ref().take(few).collect();
+            let times: Vec<_> = coming.by_ref().take(left.min(room.unwrap_or(left))).collect();
             let rest = coming.next();
-            if rest.is_some() && keeps_backlog {
+            if rest.is_some() && room.is_some() {
                 let stretch = Stretch { range: gap, since: self.now, backfill: None, priority: 0, killed: None };
                 self.plan_later(id, &stretch, &schedule, past)?;
                 continue;
@@ -79,7 +78,7 @@ impl Core {
             slots: &self.slots,
             permits: &self.permits,
             frontier: &self.frontier,
-            size: self.config.frontier.max(1),
+            size: self.config.frontier,
         })
     }
 
@@ -189,11 +188,11 @@ impl Core {
             self.frontier.wake(id);
             return Ok(0);
         }
-        let Next { times, left, unasked } = backlog.next(&schedule, self.now, most);
-        self.frontier.leave(id, left);
+        let Next { times, cutoff, check } = backlog.next(&schedule, self.now, most);
+        self.frontier.cut_off(id, cutoff);
         let mut done = times.len();
-        if let Some(unasked) = unasked {
-            done += self.ask_upstream(id, &unasked, &schedule, past)?.max(1);
+        if let Some(check) = check {
+            done += self.ask_upstream(id, &check, &schedule, past)?.max(1);
         }
         times.into_iter().for_each(|position| self.make_slot(&SlotRef::new(id.clone(), position.key)));
         if done > 0 {
@@ -238,11 +237,11 @@ impl Core {
     fn ask_upstream<E>(
         &mut self,
         id: &WorkflowId,
-        unasked: &Unasked,
+        check: &UpstreamCheck,
         schedule: &CronSchedule,
         past: PastOf<'_, E>,
     ) -> Result<usize, E> {
-        let (page, times) = page_of(unasked, schedule, &self.tasks, &self.slots);
+        let (page, times) = page_of(check, schedule, &self.tasks, &self.slots);
         let (upstream, offset) = &page.upstream;
         let span = SignedDuration::from_secs(*offset);
         let of = |time: &Timestamp| Some(SlotRef::at(upstream.clone(), time.checked_add(span).ok()?));

@@ -95,8 +95,8 @@ impl Core {
             return;
         }
         if let Some(before) = before.filter(|before| before.state == SlotState::Queued) {
-            let fewest = self.config.frontier.div_ceil(2).max(1);
-            self.frontier.left_queue(&id.workflow, &Position::of(before, &id.key), fewest);
+            let fewest = self.config.frontier.div_ceil(2);
+            self.frontier.dequeued(&id.workflow, &Position::of(before, &id.key), fewest);
         }
         self.enter(id, after);
     }

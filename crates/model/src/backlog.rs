@@ -36,7 +36,7 @@ pub struct Stretch {
     pub killed: Option<Kill>,
 }
 
-/// Who killed what was planned, and when.
+/// The end of what was planned and never had slots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kill {
     /// When.
@@ -113,7 +113,7 @@ impl Backlog {
         &self.stretches
     }
 
-    /// What a moment is part of.
+    /// The stretch that a moment lies in.
     #[must_use]
     pub fn at(&self, at: Timestamp) -> Option<&Stretch> {
         let next = self.stretches.partition_point(|one| one.range.end <= at);

@@ -3,7 +3,7 @@
 mod certain;
 mod evaluate;
 mod path;
-mod steady;
+mod prerequisites;
 mod without;
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use certain::SLOWED;
 pub use evaluate::{Evaluation, Facts, Waker, evaluate};
 pub use path::{Conditions, FileSystem, PathCheck, plain};
-pub use steady::Prerequisites;
+pub use prerequisites::Prerequisites;
 
 use crate::facts::{Collected, Subject};
 use crate::function::FunctionRef;

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Trigger;
 use crate::id::WorkflowId;
 
-/// What each slot of a workflow waits for.
+/// The conditions that each slot of a workflow waits for, all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prerequisites {
     /// More than so many seconds must have passed since its time.
@@ -63,7 +63,7 @@ impl Prerequisites {
 }
 
 impl Trigger {
-    /// What a slot with this trigger waits for, where that is only time and the success of other slots; none where anything else
+    /// The conditions that a slot with this trigger waits for, where that is only time and the success of other slots; none where anything else
     /// may decide.
     #[must_use]
     pub fn prerequisites(&self) -> Option<Prerequisites> {
