@@ -220,3 +220,74 @@ impl Readiness {
         of_first.filter(|time| upstream.clone().all(|other| other.had.contains(*time))).take(most).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::Trigger;
+
+    use super::*;
+
+    fn hour(hours: i64) -> Timestamp {
+        Timestamp::from_second(3600 * hours).unwrap()
+    }
+
+    fn id(name: &str) -> WorkflowId {
+        WorkflowId::new(name).unwrap()
+    }
+
+    fn stretch(first: i64, end: i64) -> Stretch {
+        let range = Range::new(hour(first), hour(end));
+        Stretch { range, since: hour(end), backfill: None, priority: 0, killed: None }
+    }
+
+    fn position(hours: i64) -> Position {
+        Position::of(&stretch(0, 1).slot(), &kelos_model::SlotKey::Time(hour(hours)))
+    }
+
+    /// A frontier with a workflow `b` whose slots wait for those of `a` and for an hour to pass.
+    fn after_a() -> Frontier {
+        let success = Trigger::Success { workflow: id("a") };
+        let trigger = Trigger::And { triggers: vec![success, Trigger::Delay { seconds: 3600 }] };
+        let mut frontier = Frontier::default();
+        frontier.agree(&id("b"), trigger.prerequisites());
+        frontier
+    }
+
+    #[test]
+    fn times_are_ready_once_it_is_known_that_their_upstream_succeeded() {
+        let mut frontier = after_a();
+        let ready =
+            |frontier: &Frontier| frontier.ready(&id("b"), &stretch(0, 10), &CronSchedule::hourly(), hour(8), 5);
+        let check = ready(&frontier).check.unwrap();
+        assert_eq!(
+            (&check.upstream, check.range),
+            (&(id("a"), 0), Range::new(hour(0), hour(7))),
+            "the delay has not passed for more"
+        );
+        frontier.answered(&id("b"), &check, &[Range::new(hour(1), hour(3))]);
+        assert_eq!(ready(&frontier), Ready { times: vec![hour(1), hour(2)], check: None });
+        let (a, b) = (SlotRef::at(id("a"), hour(5)), SlotRef::at(id("b"), hour(5)));
+        assert_eq!(frontier.dependents(&a), [b.clone()]);
+        frontier.succeeded(&a, &b, &position(5));
+        assert!(frontier.is_due());
+        assert_eq!(ready(&frontier).times, [hour(1), hour(2), hour(5)]);
+        frontier.forget(&id("b"), Range::new(hour(4), hour(6)));
+        assert_eq!(
+            ready(&frontier).check.unwrap().range,
+            Range::new(hour(4), hour(6)),
+            "new in the backlog, so it is asked again"
+        );
+    }
+
+    #[test]
+    fn a_cutoff_is_reached_when_half_of_those_before_it_have_left_the_queue() {
+        let mut frontier = after_a();
+        frontier.cut_off(&id("b"), Some((position(9), 3)));
+        frontier.succeeded(&SlotRef::at(id("a"), hour(12)), &SlotRef::at(id("b"), hour(12)), &position(12));
+        frontier.dequeued(&id("b"), &position(11), 2);
+        frontier.dequeued(&id("b"), &position(1), 2);
+        assert!(!frontier.is_due(), "two are left before the cutoff, and beyond it nothing matters");
+        frontier.dequeued(&id("b"), &position(2), 2);
+        assert!(frontier.is_due());
+    }
+}

@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 42] = [
+const FOUND: [(u64, &str); 43] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -52,6 +52,10 @@ const FOUND: [(u64, &str); 42] = [
     (35, "a queued slot whose time had left the schedule kept those of the backlog from their turn"),
     (40, "a time of the backlog was passed over as long as others were queued that go after it"),
     (81, "a backfill took times of another schedule for planned that lay in what was left of a backlog"),
+    (
+        910,
+        "a backlog that a request had emptied kept the schedule that it was planned by, and times of the next were lost",
+    ),
     (2923, "the judge took a slot for pending that was aborted and opened again in one turn"),
 ];
 
