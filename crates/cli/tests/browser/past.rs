@@ -30,6 +30,7 @@ pub(crate) fn fill(folder: &Folder, hours: i64) {
 
 /// What makes the database one of before there were records of turns: whoever opens it makes a record of all that is there.
 const BEFORE: &str = "
+    DROP INDEX workflows_backlog;
     DROP INDEX events_of_workflows;
     ALTER TABLE slots DROP COLUMN kind;
     ALTER TABLE runs DROP COLUMN kind;
