@@ -58,7 +58,7 @@ impl Dependents<'_> {
             for slot in frontier {
                 let known = self.slots.is_known(&slot);
                 let exists = self.slots.has(&slot) || slot == *root || opened.contains(&slot);
-                let may_exist = !known && slot.key.scheduled_at() < self.now;
+                let may_exist = !known && slot.key.time().is_none_or(|at| at < self.now);
                 if exists || may_exist && found.unknown.len() < found.slots.len().max(FEWEST_READ) {
                     next.extend(self.of(&lookers, &slot).filter(|dependent| seen.insert(dependent.clone())));
                 }

@@ -139,7 +139,7 @@ impl Evaluator<'_> {
             // What has run before was in time.
             self.slots.get(id).filter(|live| live.slot.last_run == 0)?;
             let collected = self.slots.collected(id);
-            let since = collected.map_or(id.key.scheduled_at(), |collected| collected.since);
+            let since = collected.map(|collected| collected.since).or_else(|| id.key.time())?;
             let wait = SignedDuration::from_millis(i64::try_from(events.timeout_millis).ok()?);
             return Some((events.timeout_millis / 1000, since.checked_add(wait).ok()?.checked_add(TICK).ok()?));
         }

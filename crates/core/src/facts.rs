@@ -209,7 +209,7 @@ impl Core {
             program: definition.program().clone(),
             state: after.state,
             run: Some(format!("{}#{}", id.short(), after.last_run)),
-            arguments: arguments(definition, after.collected.as_deref(), id.key.scheduled_at()),
+            arguments: arguments(definition, after.collected.as_deref(), &id.key),
             outputs: outputs.unwrap_or_default(),
         });
     }

@@ -222,7 +222,7 @@ fn took(run: &Run) -> Option<SignedDuration> {
 /// When the latest of its slots ended since it was made or resumed; an attempt that another one followed does not count.
 fn endings(backfill: &Backfill, newest_first: &[Run]) -> Vec<Timestamp> {
     let since = backfill.resumed_at.unwrap_or(backfill.created_at);
-    let mine = newest_first.iter().filter(|run| backfill.range.contains(run.id.slot.key.scheduled_at()));
+    let mine = newest_first.iter().filter(|run| backfill.range.holds(&run.id.slot.key));
     let mut seen = BTreeSet::new();
     let last_runs = mine.filter(|run| seen.insert(&run.id.slot));
     last_runs.filter_map(|run| run.ended_at).filter(|ended| *ended >= since).take(RUNS_COUNTED).collect()

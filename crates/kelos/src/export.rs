@@ -151,11 +151,10 @@ impl Export<'_> {
     /// Hands out every file of the database that is to be.
     fn each(&self, file: &mut Each<'_>) -> Result<(), ExportError> {
         for row in self.reader.workflows(None)?.into_iter().filter(|row| left_out(row).is_none()) {
-            self.slots(&row.id, &mut |slot| {
-                let time = slot.id.key.scheduled_at();
+            self.slots(&row.id, &mut |time, slot| {
                 let Ok(record) = self.record(&slot)? else { return Ok(()) };
                 file(TreeFile::slot(&row.id, time, &record))?;
-                if self.needs_mark(&row, &slot) {
+                if self.needs_mark(&row, &slot, time) {
                     file(TreeFile::mark(&row.id, time, self.options.now))?;
                 }
                 Ok(())
@@ -175,14 +174,15 @@ impl Export<'_> {
     fn slots(
         &self,
         id: &WorkflowId,
-        each: &mut dyn FnMut(SlotRow) -> Result<(), ExportError>,
+        each: &mut dyn FnMut(Timestamp, SlotRow) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
         let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
         let mut from = None;
         loop {
             let page = self.reader.slots(&filter, Paging::newest(PAGE).after(from.as_deref()))?;
             // What has become a workflow with a schedule may have jobs from before.
-            page.rows.into_iter().filter(|row| row.id.key.job().is_none()).try_for_each(&mut *each)?;
+            let mut timed = page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row)));
+            timed.try_for_each(|(time, row)| each(time, row))?;
             from = page.next;
             if from.is_none() {
                 return Ok(());
@@ -196,9 +196,8 @@ impl Export<'_> {
 
     /// Celos looks at nothing that is older than its window, or lies before its workflow's start, and is not marked. What is
     /// left alone here because it lies before the start is to be left alone there.
-    fn needs_mark(&self, workflow: &WorkflowRow, row: &SlotRow) -> bool {
+    fn needs_mark(&self, workflow: &WorkflowRow, row: &SlotRow, time: Timestamp) -> bool {
         let definition = &workflow.definition;
-        let time = row.id.key.scheduled_at();
         let is_old = self.options.now.duration_since(time) > WINDOW;
         let rests = definition.starts_after(&row.id.key, Some(&row.slot)).is_some();
         let is_before_start = definition.start_time.is_some_and(|start| time < start);
@@ -244,12 +243,12 @@ impl Export<'_> {
                 continue;
             }
             let mut slots = 0;
-            self.slots(&row.id, &mut |slot| {
+            self.slots(&row.id, &mut |time, slot| {
                 match self.record(&slot)? {
                     Err(why) => done.troubles.push(Trouble { path: slot.id.to_string(), why }),
                     Ok(_) => {
                         slots += 1;
-                        done.marked += u32::from(self.needs_mark(&row, &slot));
+                        done.marked += u32::from(self.needs_mark(&row, &slot, time));
                         done.troubles.extend(unsure(&slot));
                     }
                 }

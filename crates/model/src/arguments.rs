@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::facts::{Collected, Occurrence, Subject};
 use crate::id::WorkflowId;
+use crate::key::SlotKey;
 use crate::project::{DEFAULT_NAMESPACE, Member};
 use crate::trigger::Trigger;
 use crate::workflow::Workflow;
@@ -20,7 +21,7 @@ pub const LOGICAL_START_TIME: &str = "logicalStartTime";
 /// The arguments of a slot's runs: the schedule's properties, then what they take over from the run that triggered it,
 /// then the time, then what somebody who fired it gave; the later goes before the earlier.
 #[must_use]
-pub fn arguments(workflow: &Workflow, collected: Option<&Collected>, created: Timestamp) -> BTreeMap<String, String> {
+pub fn arguments(workflow: &Workflow, collected: Option<&Collected>, key: &SlotKey) -> BTreeMap<String, String> {
     let Some(collected) = collected else { return BTreeMap::new() };
     let mut all = BTreeMap::new();
     if let Some(events) = workflow.keys.events() {
@@ -29,8 +30,9 @@ pub fn arguments(workflow: &Workflow, collected: Option<&Collected>, created: Ti
             all.extend(mapped(mapping, collected));
         }
     }
-    if workflow.keys.are_moments() {
-        let at = logical_start(&workflow.trigger, collected).unwrap_or(created);
+    if workflow.keys.are_moments()
+        && let Some(at) = logical_start(&workflow.trigger, collected).or_else(|| key.time())
+    {
         all.insert(LOGICAL_START_TIME.to_owned(), at.as_millisecond().to_string());
     }
     all.extend(collected.asked.iter().flat_map(|asked| asked.arguments.clone()));

@@ -125,12 +125,6 @@ impl SlotKey {
         matches!(self, SlotKey::Moment(_))
     }
 
-    /// Where the slot sorts among all others: its [`SlotKey::time`]. What has none comes before all of them.
-    #[must_use]
-    pub fn scheduled_at(&self) -> Timestamp {
-        self.time().unwrap_or(Timestamp::UNIX_EPOCH)
-    }
-
     /// The key that lies `seconds` later, or none where time ends or the key is not a time.
     #[must_use]
     pub fn offset(&self, seconds: i64) -> Option<SlotKey> {

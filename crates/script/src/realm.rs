@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
+use jiff::Timestamp;
 use kelos_model::Workflow;
 use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, Function, Module, Persistent, Runtime, Value, WriteOptions};
@@ -237,7 +238,8 @@ impl Realm {
         self.desk.watch.start(self.limits.call(), &self.limits);
         let answer = self.context.with(|ctx| {
             let slot = call.slot.as_ref();
-            let ms = slot.map_or(0, |slot| slot.key.scheduled_at().as_millisecond()) as f64;
+            // A job is told apart by its id, and the time is not read.
+            let ms = slot.and_then(|slot| slot.key.time()).map_or(0, Timestamp::as_millisecond) as f64;
             let workflow = slot.map_or("", |slot| slot.workflow.as_str());
             let arguments = (index, workflow, ms, now.as_millisecond() as f64, call.job.as_deref());
             let answer = match self.call.clone() {

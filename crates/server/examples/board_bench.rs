@@ -135,7 +135,7 @@ fn waits(number: usize) -> Trigger {
 
 /// The run of a slot, which takes some minutes; of some workflows hours.
 fn run(slot: &SlotRef, seq: u64, number: usize, failed: bool) -> Run {
-    let later = |seconds: usize| slot.key.scheduled_at() + SignedDuration::from_secs(seconds as i64);
+    let later = |seconds: usize| slot.key.time().unwrap_or_default() + SignedDuration::from_secs(seconds as i64);
     let (begun, takes) = (number * 7, if number.is_multiple_of(50) { 10_000 } else { 20 + number * 37 % 600 });
     Run {
         id: RunId { slot: slot.clone(), number: 1 },

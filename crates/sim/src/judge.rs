@@ -248,11 +248,11 @@ fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, (id, slot): (
     if row.definition.keys.are_moments() {
         return false;
     }
-    if row.definition.start_time.is_some_and(|start| id.key.scheduled_at() < start) && !slot.requested {
+    if row.definition.start_time.zip(id.key.time()).is_some_and(|(start, at)| at < start) && !slot.requested {
         return true;
     }
     let schedules = crate::spec::schedules(last_definitions(workload));
-    !schedules.get(&id.workflow).is_some_and(|schedule| schedule.contains(id.key.scheduled_at()))
+    !schedules.get(&id.workflow).is_some_and(|schedule| schedule.has(&id.key))
 }
 
 /// A live slot must have a reason to be live.

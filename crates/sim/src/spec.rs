@@ -221,7 +221,7 @@ impl Spec {
 
     /// Whether a slot belongs to its workflow as that is now.
     fn is_here(&self, slot: &SlotRef, schedules: &BTreeMap<WorkflowId, CronSchedule>) -> bool {
-        let has_time = |schedule: &CronSchedule| schedule.contains(slot.key.scheduled_at());
+        let has_time = |schedule: &CronSchedule| schedule.has(&slot.key);
         self.is_moment(slot)
             || self.is_job(slot)
             || schedules.get(&slot.workflow).is_some_and(has_time) && self.has_begun(slot)
@@ -230,7 +230,7 @@ impl Spec {
     /// Whether a slot by time lies where its workflow has begun, or somebody asked for it.
     fn has_begun(&self, slot: &SlotRef) -> bool {
         let start = self.workflows.get(&slot.workflow).and_then(|one| one.start_time).unwrap_or(Timestamp::MIN);
-        slot.key.scheduled_at() >= start || self.slots.get(slot).is_some_and(|slot| slot.requested)
+        slot.key.time().is_some_and(|at| at >= start) || self.slots.get(slot).is_some_and(|slot| slot.requested)
     }
 
     /// Moves a slot to a state.
@@ -253,7 +253,7 @@ impl Spec {
     /// Looks at every slot of a workflow.
     fn gate(&mut self, id: &WorkflowId, schedule: &CronSchedule, now: Timestamp, world: &World) {
         let workflow = self.workflows[id].clone();
-        let mine = self.slots.keys().filter(|slot| slot.workflow == *id && schedule.contains(slot.key.scheduled_at()));
+        let mine = self.slots.keys().filter(|slot| slot.workflow == *id && schedule.has(&slot.key));
         let mine = mine.filter(|slot| self.has_begun(slot));
         for slot in mine.cloned().collect::<Vec<_>>() {
             let state = &self.slots[&slot];
@@ -434,8 +434,7 @@ impl Spec {
     fn downstream(&self, root: &SlotRef) -> BTreeSet<SlotRef> {
         let schedules = self.schedules();
         let here = |slot: &&SlotRef| {
-            self.is_job(slot)
-                || schedules.get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
+            self.is_job(slot) || schedules.get(&slot.workflow).is_some_and(|schedule| schedule.has(&slot.key))
         };
         let looks_at: Vec<(&SlotRef, Vec<SlotRef>)> =
             self.slots.keys().filter(here).map(|slot| (slot, self.looks_at(slot))).collect();
@@ -496,7 +495,7 @@ impl Spec {
         let came_to_be = self.is_moment(slot) && self.slots.contains_key(slot);
         came_to_be
             || self.is_job(slot)
-            || self.schedules().get(&slot.workflow).is_some_and(|schedule| schedule.contains(slot.key.scheduled_at()))
+            || self.schedules().get(&slot.workflow).is_some_and(|schedule| schedule.has(&slot.key))
     }
 
     fn end(&mut self, slot: &SlotRef, end: SlotState, now: Timestamp) -> Vec<RunId> {

@@ -269,7 +269,7 @@ fn backfill_of(
     end: Timestamp,
 ) -> (Timestamp, BackfillRequest) {
     let (at, slot) = some_slot(rng, names, start, end);
-    let from = slot.key.scheduled_at() - SignedDuration::from_hours(rng.between(0, 12));
+    let from = slot.key.time().unwrap_or(at) - SignedDuration::from_hours(rng.between(0, 12));
     let request = BackfillRequest {
         id: BackfillId::new(&format!("c{number}")).unwrap_or_else(|_| unreachable!("a plain name")),
         workflow: slot.workflow,
@@ -306,7 +306,7 @@ fn some_slot(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timesta
 
 fn ask(rng: &mut Rng, names: &[WorkflowId], start: Timestamp, end: Timestamp) -> (Timestamp, Ask) {
     let (at, slot) = some_slot(rng, names, start, end);
-    let (workflow, time) = (slot.workflow.clone(), slot.key.scheduled_at());
+    let (workflow, time) = (slot.workflow.clone(), slot.key.time().unwrap_or(at));
     let ask = match rng.below(8) {
         0..=2 => Ask::Rerun(Rerun { slot, reason: None }),
         3 | 4 => Ask::Kill(Kill { slot, reason: None }),

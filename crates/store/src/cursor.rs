@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
+use kelos_model::ranges::Range;
 use kelos_model::{SlotKey, WorkflowId};
 
 use crate::contract::StoreError;
@@ -23,7 +24,7 @@ pub(crate) struct SlotPlace {
 
 impl SlotPlace {
     pub(crate) fn new(workflow: WorkflowId, key: &SlotKey) -> Self {
-        let at = Reverse(key.scheduled_at().as_millisecond());
+        let at = Reverse(order_time(key));
         Self { at, workflow, key: beyond_time(key).into_owned() }
     }
 
@@ -67,6 +68,17 @@ pub(crate) fn kind(key: &SlotKey) -> i64 {
 /// The time of a key in milliseconds, where it has one.
 pub(crate) fn time(key: &SlotKey) -> Option<i64> {
     key.time().map(Timestamp::as_millisecond)
+}
+
+/// The time by which a key is listed, in milliseconds. What has none is listed as if it were of 1970: SQLite takes no null in a primary
+/// key of a table without rowids.
+pub(crate) fn order_time(key: &SlotKey) -> i64 {
+    time(key).unwrap_or(0)
+}
+
+/// Whether a key is listed within a range, to the millisecond.
+pub(crate) fn is_listed_in(range: &Range, key: &SlotKey) -> bool {
+    (range.start.as_millisecond()..range.end.as_millisecond()).contains(&order_time(key))
 }
 
 /// What a key says beyond its kind and its time: the whole id of a job or a run of a flow. All of it is stored and compared as two

@@ -434,7 +434,7 @@ fn follow_run(
             started_at: None,
             ended_at: None,
             outcome: None,
-            arguments: arguments(definition, live.slot.collected.as_deref(), id.key.scheduled_at()),
+            arguments: arguments(definition, live.slot.collected.as_deref(), &id.key),
             outputs: None,
         };
         let worker = worker.as_deref().map(Arc::from);

@@ -33,7 +33,7 @@ impl Past for Noted {
 
     fn range(&mut self, workflow: &WorkflowId, range: Range) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
         self.reads.push(format!("{workflow} {}..{}", range.start.as_second(), range.end.as_second()));
-        let is_inside = |id: &SlotRef| id.workflow == *workflow && range.contains(id.key.scheduled_at());
+        let is_inside = |id: &SlotRef| id.workflow == *workflow && range.holds(&id.key);
         Ok(self.slots.iter().filter(|(id, _)| is_inside(id)).map(|(id, slot)| (id.clone(), slot.clone())).collect())
     }
 

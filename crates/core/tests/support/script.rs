@@ -524,7 +524,11 @@ fn show(world: &World, words: &mut Script) -> Vec<String> {
     let told = Words { day: world.day };
     let line = |group: &[(&SlotRef, &kelos_model::Slot)]| {
         let ((first, slot), (last, _)) = (group.first()?, group.last()?);
-        let range = if group.len() == 1 { String::new() } else { format!("..{}", told.time(last.key.scheduled_at())) };
+        let range = if group.len() == 1 {
+            String::new()
+        } else {
+            format!("..{}", last.key.time().map_or_else(|| last.key.short(), |at| told.time(at)))
+        };
         let many = if group.len() == 1 { String::new() } else { format!(" ({} slots)", group.len()) };
         let retries = if slot.retries == 0 { String::new() } else { format!(", {} retries", slot.retries) };
         Some(format!("  {}{range} {}{retries}{many}", told.slot(first), slot.state))

@@ -282,7 +282,7 @@ impl Past for Disk {
 
     fn range(&mut self, workflow: &WorkflowId, range: Range) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
         self.reads.push(Recall::Range { workflow: workflow.clone(), start: range.start, end: range.end });
-        Ok(self.read(|id| id.workflow == *workflow && range.contains(id.key.scheduled_at())))
+        Ok(self.read(|id| id.workflow == *workflow && range.holds(&id.key)))
     }
 
     fn facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {

@@ -237,7 +237,7 @@ impl Samples {
     fn take(&mut self, second: i64, begin: Instant, seen: &Receiver<Seen>, job: &str) -> Outcome {
         loop {
             let Seen { run, what, at } = seen.recv_timeout(Duration::from_secs(30))?;
-            if run.slot.key.scheduled_at().as_second() != second {
+            if run.slot.key.time().is_none_or(|at| at.as_second() != second) {
                 continue;
             }
             let lag = at.saturating_duration_since(begin);

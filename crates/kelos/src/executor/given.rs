@@ -40,7 +40,7 @@ impl Given {
     /// What a slot's runs are given.
     #[must_use]
     pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collected>) -> Given {
-        let arguments = arguments(workflow, collected, key.scheduled_at());
+        let arguments = arguments(workflow, collected, key);
         let triggered_by = collected.and_then(|collected| triggered_by(workflow, collected));
         Given { arguments, triggered_by }
     }

@@ -296,7 +296,7 @@ impl Judging<'_> {
         }
         let slot = |(id, state): (&SlotRef, &SlotState)| {
             let runs = runs.get(id).cloned().unwrap_or_default();
-            json!({ "workflow": id.workflow, "time": format_full(id.key.scheduled_at()), "state": state, "runs": runs })
+            json!({ "workflow": id.workflow, "time": id.key.time().map(format_full), "state": state, "runs": runs })
         };
         let slots: Vec<Value> = self.slots.iter().map(slot).collect();
         json!({ "slots": slots, "paths": lock(&self.outside.files).paths() })

@@ -146,7 +146,7 @@ pub(super) fn workflow_of(verb: &TestVerb) -> Option<&WorkflowId> {
 /// The first slot that an action may be about.
 pub(super) fn earliest_of(verb: &TestVerb) -> Option<Timestamp> {
     match verb {
-        TestVerb::Rerun { slot } | TestVerb::Kill { slot } => Some(slot.key.scheduled_at()),
+        TestVerb::Rerun { slot } | TestVerb::Kill { slot } => slot.key.time(),
         TestVerb::Backfill { from, .. } => Some(*from),
         TestVerb::Pause { .. } | TestVerb::Resume { .. } | TestVerb::SetRegister { .. } => None,
     }

@@ -385,7 +385,7 @@ impl Outside<'_> {
         let slot = &start.run.slot;
         let argument = json!({
             "workflow": slot.workflow,
-            "ms": slot.key.scheduled_at().as_millisecond(),
+            "ms": slot.key.time().map(Timestamp::as_millisecond),
             "number": start.run.number,
             "settings": start.settings,
             "properties": start.properties,

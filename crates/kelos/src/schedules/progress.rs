@@ -62,7 +62,7 @@ pub fn share(trigger: &Trigger, collected: Option<&Collected>) -> f64 {
 pub fn expires(workflow: &Workflow, id: &SlotRef, slot: &Slot) -> Option<Timestamp> {
     let events = workflow.keys.events()?;
     let waits = matches!(slot.state, SlotState::Waiting | SlotState::Held | SlotState::Expired);
-    let since = slot.collected.as_ref().map_or(id.key.scheduled_at(), |collected| collected.since);
+    let since = slot.collected.as_ref().map(|collected| collected.since).or_else(|| id.key.time())?;
     let wait = SignedDuration::from_millis(i64::try_from(events.timeout_millis).ok()?);
     since.checked_add(wait).ok().filter(|_| waits)
 }

@@ -319,7 +319,7 @@ fn slots(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMap
     let mut from = None;
     loop {
         let page = reader.slots(&filter, Paging::newest(PAGE).after(from.as_deref()))?;
-        slots.extend(page.rows.into_iter().map(|row| (row.id.key.scheduled_at(), row.slot)));
+        slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))));
         from = page.next;
         if from.is_none() {
             return Ok(slots);

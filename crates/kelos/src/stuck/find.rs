@@ -248,7 +248,7 @@ impl Search<'_> {
 
     /// What is due of a workflow that is paused or frozen, planned or not.
     fn at_rest(&self) -> Result<Option<Stuck>, StoreError> {
-        let is_due = |row: &&SlotRow| row.id.key.scheduled_at() <= self.now;
+        let is_due = |row: &&SlotRow| row.id.key.time().is_none_or(|at| at <= self.now);
         let has_run = |row: &&SlotRow| matches!(row.slot.state, SlotState::Dispatched | SlotState::Running);
         let rests = |row: &&SlotRow| has_run(row) || self.is_before_start(row);
         let due: Vec<&SlotRow> = self.slots.iter().filter(is_due).filter(|row| !rests(row)).collect();
@@ -306,14 +306,14 @@ fn failed(
     let mut found = Vec::new();
     for (id, mut rows) in of {
         let Some(workflow) = workflows.get(&id).filter(|row| row.present) else { continue };
-        let Some(newest) = rows.first().map(|row| row.id.key.scheduled_at()) else { continue };
         // No job is later than another: each that failed counts.
-        let has_times = workflow.definition.keys.jobs().is_none();
-        if has_times && latest_success(reader, &id, Range::new(newest, Timestamp::MAX))?.is_some() {
-            continue;
+        if let Some(newest) = rows.first().and_then(|row| row.id.key.time()) {
+            if latest_success(reader, &id, Range::new(newest, Timestamp::MAX))?.is_some() {
+                continue;
+            }
+            let before = latest_success(reader, &id, Range::new(Timestamp::MIN, newest))?;
+            rows.retain(|row| row.id.key.time() > before);
         }
-        let before = if has_times { latest_success(reader, &id, Range::new(Timestamp::MIN, newest))? } else { None };
-        rows.retain(|row| before.is_none_or(|before| row.id.key.scheduled_at() > before));
         let Some(row) = rows.last() else { continue };
         let search = Search { reader, now, workflow, slots: &[] };
         let stuck = search.stuck(row, Kind::Failed, row.slot.since, None, SignedDuration::ZERO);
@@ -326,5 +326,5 @@ fn failed(
 fn latest_success(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<Option<Timestamp>, StoreError> {
     let (workflow, states) = (Some(id.clone()), vec![SlotState::Succeeded]);
     let filter = SlotFilter { workflow, states, range: Some(range), ..SlotFilter::default() };
-    Ok(reader.slots(&filter, Paging::newest(1))?.rows.first().map(|row| row.id.key.scheduled_at()))
+    Ok(reader.slots(&filter, Paging::newest(1))?.rows.first().and_then(|row| row.id.key.time()))
 }

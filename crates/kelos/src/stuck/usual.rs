@@ -57,16 +57,16 @@ pub(super) fn lateness(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<S
             continue;
         };
         let late = row.slot.since.duration_since(time);
-        if late <= FLOOR || was_planned_on_time(reader, &row.id)? {
+        if late <= FLOOR || was_planned_on_time(reader, &row.id, time)? {
             samples.push(late);
         }
     }
     Ok(share(samples, 9))
 }
 
-fn was_planned_on_time(reader: &dyn Queries, id: &SlotRef) -> Result<bool, StoreError> {
+fn was_planned_on_time(reader: &dyn Queries, id: &SlotRef, time: Timestamp) -> Result<bool, StoreError> {
     let history = reader.history(id)?;
-    let first = history.first().map(|first| first.at.duration_since(id.key.scheduled_at()));
+    let first = history.first().map(|first| first.at.duration_since(time));
     Ok(first.is_some_and(|late| late <= ON_TIME) && asked(&history).is_none())
 }
 

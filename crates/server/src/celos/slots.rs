@@ -120,7 +120,8 @@ pub(super) async fn state(State(app): State<App>, params: Params) -> Result<Resp
     if !is_recorded(&app, &slot).await? {
         return Err(none());
     }
-    Ok(as_json(&ShownSlot::new(slot.key.scheduled_at(), Some(&found))))
+    let time = slot.key.time().ok_or_else(none)?;
+    Ok(as_json(&ShownSlot::new(time, Some(&found))))
 }
 
 /// Whether Celos would have a record of a slot: it has none of what was planned and never moved.
@@ -161,7 +162,7 @@ pub(super) async fn check_time(app: &App, slot: &SlotRef) -> Result<(), Fault> {
             return Ok(Ok(()));
         }
         Ok(match schedule::resolved(reader, &row)? {
-            Ok(schedule) if schedule.contains(id.key.scheduled_at()) => Ok(()),
+            Ok(schedule) if schedule.has(&id.key) => Ok(()),
             Ok(_) => Err(Refusal::NotInSchedule(id).into()),
             Err(problem) => Err(no_schedule(&problem)),
         })

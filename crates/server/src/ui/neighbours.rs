@@ -83,7 +83,7 @@ fn jobs_looked_at(all: &[WorkflowRow], trigger: &Trigger, values: &KeyValues, fo
 }
 
 fn in_schedule(reader: &dyn Queries, row: &WorkflowRow, key: SlotKey) -> Result<Option<SlotRef>, StoreError> {
-    let has = schedule::resolved(reader, row)?.is_ok_and(|schedule| schedule.contains(key.scheduled_at()));
+    let has = schedule::resolved(reader, row)?.is_ok_and(|schedule| schedule.has(&key));
     Ok(has.then(|| SlotRef::new(row.id.clone(), key)))
 }
 

@@ -5,13 +5,18 @@ use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
 use kelos::model::time::format_short;
 use kelos::model::time::schedule::{Fold, Gap, Schedule};
 use kelos::model::trigger::PathCheck;
-use kelos::model::{SlotState, Trigger, WorkflowId};
+use kelos::model::{SlotKey, SlotState, Trigger, WorkflowId};
 
 pub(super) use kelos::model::time::text::{span, took};
 
 /// `2016-01-01T12:00Z`, with seconds where there are some, and nothing finer.
 pub(super) fn moment(at: Timestamp) -> String {
     format_short(Timestamp::from_second(at.as_second()).unwrap_or(at))
+}
+
+/// The key of a slot: its time to the second, or its id.
+pub(super) fn key(key: &SlotKey) -> String {
+    key.time().map_or_else(|| key.short(), moment)
 }
 
 /// `1 slot`, `2 slots`.

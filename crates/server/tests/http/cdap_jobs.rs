@@ -230,10 +230,11 @@ async fn cdap_23_a_run_is_triggered_by_the_end_of_another() {
     let slot = server.slots("App.s", SlotState::Running).pop().unwrap();
     let row = server.node.reader().workflow(&WorkflowId::new("App.s").unwrap()).unwrap().unwrap();
     let collected = slot.collected.as_ref().unwrap();
-    let given = Given::of(&row.definition, &SlotKey::Time(server.now()), Some(collected));
+    let key = SlotKey::Moment(server.now());
+    let given = Given::of(&row.definition, &key, Some(collected));
     let info = &given.triggered_by.unwrap()["triggerInfos"];
     assert_eq!(info[0]["runtimeArguments"]["src"], "/data");
-    let given = arguments(&row.definition, Some(collected), server.now());
+    let given = arguments(&row.definition, Some(collected), &key);
     assert_eq!(given.get("cleanup_dir").map(String::as_str), Some("/data"));
 }
 

@@ -76,7 +76,7 @@ impl Spec {
         let Some(schedule) = schedules.get(&row.workflow) else { return };
         let priority = row.priority;
         for (slot, state) in self.slots_of(id, |state| matches!(state, SlotState::Failed | SlotState::Expired)) {
-            if schedule.contains(slot.key.scheduled_at()) {
+            if schedule.has(&slot.key) {
                 state.reopen(priority, Some(id.clone()), now);
             }
         }

@@ -217,7 +217,7 @@ impl Spec {
         let name = Some(format!("{}#{}", run.slot.short(), run.number));
         let program = workflow.program().clone();
         let collected = self.slots.get(&run.slot).and_then(|slot| slot.collected.as_ref());
-        let arguments = arguments(workflow, collected, run.slot.key.scheduled_at());
+        let arguments = arguments(workflow, collected, &run.slot.key);
         // What was killed gives nothing.
         let outputs = self.memory.gave.remove(run).filter(|_| state != SlotState::Killed).unwrap_or_default();
         self.deliver(&Occurrence::Ended { program, state, run: name, arguments, outputs }, now);
@@ -328,8 +328,8 @@ impl Spec {
             // What has run before was in time.
             Some(_) if self.slots[slot].last_run > 0 => None,
             Some(events) => {
-                let since = self.slots[slot].collected.as_ref().map_or(slot.key.scheduled_at(), |one| one.since);
-                Some(since + millis(events.timeout_millis))
+                let since = self.slots[slot].collected.as_ref().map(|one| one.since).or_else(|| slot.key.time());
+                Some(since? + millis(events.timeout_millis))
             }
             None => Some(slot.key.time()? + millis(workflow.wait_timeout_seconds?.saturating_mul(1000))),
         }

@@ -76,7 +76,7 @@ impl Spec {
         });
         let mut queues: BTreeMap<WorkflowId, BTreeSet<InQueue>> = BTreeMap::new();
         for (slot, state) in may_go {
-            let at = if slot.key.job().is_some() { state.since } else { slot.key.scheduled_at() };
+            let at = slot.key.time().unwrap_or(state.since);
             let place = InQueue { priority: Reverse(state.priority), at, key: slot.key.clone() };
             queues.entry(slot.workflow.clone()).or_default().insert(place);
         }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, WorkflowId};
 use serde_json::Value;
 
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
-use crate::cursor::SlotPlace;
+use crate::cursor::{SlotPlace, is_listed_in};
 use crate::queries::PastDefinition;
 use crate::record::{self, Digesting, TurnRecord};
 use kelos_model::Recall;
@@ -200,7 +201,8 @@ impl State {
                 refs.iter().filter_map(known).collect()
             }
             Recall::Range { workflow, start, end } => {
-                let inside = |row: &SlotRow| (*start..*end).contains(&row.id.key.scheduled_at());
+                let range = Range::new(*start, *end);
+                let inside = |row: &SlotRow| is_listed_in(&range, &row.id.key);
                 self.number(workflow).into_iter().flat_map(|number| self.rows(number)).filter(inside).collect()
             }
         };

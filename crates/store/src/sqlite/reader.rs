@@ -24,7 +24,7 @@ use super::turns;
 use super::verify;
 use crate::backlog::Backlogs;
 use crate::contract::{SlotRow, Snapshot, StoreError};
-use crate::cursor::{beyond_time, kind};
+use crate::cursor::{beyond_time, kind, order_time};
 use crate::queries::{
     BackfillFilter, EventFilter, Page, Paging, PastDefinition, Queries, Register, RegisterKeys, RunFilter, SlotFilter,
 };
@@ -214,7 +214,7 @@ fn recall_slots(conn: &Connection, names: &Names, refs: &[SlotRef]) -> Result<Ve
 pub(super) fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Option<Slot>, Fault> {
     let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3 AND kind = ?4");
     let mut statement = conn.prepare_cached(&sql)?;
-    let (at, beyond) = (id.key.scheduled_at().as_millisecond(), beyond_time(&id.key));
+    let (at, beyond) = (order_time(&id.key), beyond_time(&id.key));
     let key = (names.number(&id.workflow), at, beyond, kind(&id.key));
     let mut rows = statement.query(key)?;
     rows.next()?.map(read_slot).transpose()

@@ -19,7 +19,7 @@ use super::rows::{Counted, NAMED, actor_text, column, counted_of, fnv, millis, m
 use super::turns;
 use super::wal::{Log, LogEnd};
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError, named_before};
-use crate::cursor::{beyond_time, kind, time};
+use crate::cursor::{beyond_time, kind, order_time, time};
 use crate::record::{self, Digesting, TurnRecord};
 
 /// The connection that writes, and what it need not ask again.
@@ -529,7 +529,7 @@ fn bind_and_execute_slot(
     let (key, slot) = (&row.id.key, &row.slot);
     let collected = slot.collected.as_deref().map(serde_json::to_string).transpose()?;
     let mut row = Binding::new(statement, sum);
-    row.number(key.scheduled_at().as_millisecond())?.number(number)?.text(&*beyond_time(key))?;
+    row.number(order_time(key))?.number(number)?.text(&*beyond_time(key))?;
     row.number(slot_state(slot.state))?.number(slot.since.as_millisecond())?.number(i64::from(slot.retries))?;
     row.number(i64::from(slot.last_run))?.number(column(slot.last_run_seq))?.number(i64::from(slot.run_alive))?;
     row.text(slot.external_id.as_deref())?.number(i64::from(slot.priority))?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cursor::order_time;
 use crate::{Journal, Lease, Paging, SlotRow};
 use kelos_model::ranges::Range;
 use kelos_model::time::CronSchedule;
@@ -41,7 +42,7 @@ fn populate_with_backlogs(store: &mut dyn Journal, lease: Lease) -> Vec<SlotRow>
     }
     rows.sort_by_key(|row| {
         let SlotRef { workflow, key } = &row.id;
-        (std::cmp::Reverse(key.scheduled_at()), workflow.clone(), key.clone())
+        (std::cmp::Reverse(order_time(key)), workflow.clone(), key.clone())
     });
     rows
 }

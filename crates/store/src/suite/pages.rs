@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cursor::{is_listed_in, order_time};
 use crate::{About, Columns, EventFilter, Journal, Lease, Paging, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use kelos_model::ranges::Range;
 use kelos_model::{
@@ -105,7 +106,7 @@ pub(super) fn slot_filters() -> Vec<SlotFilter> {
 pub(super) fn slot_passes(filter: &SlotFilter, row: &SlotRow) -> bool {
     filter.workflow.as_ref().is_none_or(|workflow| *workflow == row.id.workflow)
         && (filter.states.is_empty() || filter.states.contains(&row.slot.state))
-        && filter.range.is_none_or(|range| range.contains(row.id.key.scheduled_at()))
+        && filter.range.is_none_or(|range| is_listed_in(&range, &row.id.key))
         && (filter.backfill.is_none() || filter.backfill == row.slot.backfill)
 }
 
@@ -180,7 +181,7 @@ pub(super) fn tallied(
     for column in 0..columns.count {
         let edge = |column: u32| columns.start.as_millisecond() + columns.width * i64::from(column);
         let inside = edge(column)..edge(column + 1);
-        for row in listed.iter().filter(|row| inside.contains(&row.id.key.scheduled_at().as_millisecond())) {
+        for row in listed.iter().filter(|row| inside.contains(&order_time(&row.id.key))) {
             if of.is_none_or(|of| *of == row.id.workflow) {
                 let counts = found.entry(row.id.workflow.clone()).or_default();
                 *counts.entry((column, row.slot.state)).or_default() += 1;

@@ -1,5 +1,6 @@
 //! What is written reads back, all of it or nothing.
 
+use crate::cursor::is_listed_in;
 use crate::{
     About, BackfillFilter, EventFilter, Journal, Paging, Queries, Register, RegisterKeys, RunFilter, SlotFilter,
     Snapshot, StoreError,
@@ -384,7 +385,7 @@ pub(super) fn recall_finds_slots(place: &mut dyn Place) {
     assert_eq!(check(Recall::Slots(some.to_vec()), &|id| some.contains(id)), 3);
     for (start, end) in [(-6, 6), (-5, 7), (0, 0), (5, 0), (-700_000, -699_999), (-800_000, 2_000_000)] {
         let (start, end) = (hour(start), hour(end));
-        let inside = |id: &SlotRef| id.workflow == named("..") && (start..end).contains(&id.key.scheduled_at());
+        let inside = |id: &SlotRef| id.workflow == named("..") && is_listed_in(&Range::new(start, end), &id.key);
         check(Recall::Range { workflow: named(".."), start, end }, &inside);
     }
     check(Recall::Range { workflow: named("nobody"), start: hour(0), end: hour(9) }, &|_| false);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::cursor::order_time;
 use crate::{Commit, Journal, Lease, SlotRow};
 use jiff::Timestamp;
 use kelos_model::retry::scramble;
@@ -260,7 +261,7 @@ impl World {
             self.slots.iter().map(|(id, slot)| SlotRow { id: id.clone(), slot: slot.clone() }).collect();
         rows.sort_by_key(|row| {
             let SlotRef { workflow, key } = &row.id;
-            (std::cmp::Reverse(key.scheduled_at()), workflow.clone(), key.clone())
+            (std::cmp::Reverse(order_time(key)), workflow.clone(), key.clone())
         });
         rows
     }

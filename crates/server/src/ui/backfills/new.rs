@@ -217,7 +217,7 @@ fn kind(what: &str, slots: &SlotList, page: usize) -> Markup {
         @if slots.count > 0 {
             h2 { (slots.count) " " (what) @if slots.count > slots.first.len() as u64 { "; the first " (slots.first.len()) " are listed" } }
             ul.plain.inline.scrolls tabindex="0" aria-label=(what) {
-                @for slot in shown { li { a href=(slot_href(slot)) { (words::moment(slot.key.scheduled_at())) } } }
+                @for slot in shown { li { a href=(slot_href(slot)) { (words::key(&slot.key)) } } }
             }
         }
     }

@@ -214,7 +214,7 @@ impl Found {
                 div.wide { table {
                     thead { tr { th { "Slot" } th { "State" } th { "Since" } th { "Why" } } }
                     tbody { @for failure in &self.failures { tr {
-                        td { a href=(slot_href(&failure.id)) { (words::moment(failure.id.key.scheduled_at())) } }
+                        td { a href=(slot_href(&failure.id)) { (words::key(&failure.id.key)) } }
                         td { (badge(failure.state)) }
                         td { (words::moment(failure.since)) }
                         td { (failure.words) }
@@ -242,7 +242,7 @@ impl Found {
             }
             @match (self.slots.rows.first(), self.slots.rows.last()) {
                 (Some(newest), Some(oldest)) => {
-                    p.soft { (words::moment(oldest.id.key.scheduled_at())) " to " (words::moment(newest.id.key.scheduled_at())) ", newest first" }
+                    p.soft { (words::key(&oldest.id.key)) " to " (words::key(&newest.id.key)) ", newest first" }
                     p.strip { @for row in &self.slots.rows { (slot::square(&row.id, row.slot.state)) } }
                 }
                 _ => p.soft { "None here." },

@@ -48,7 +48,9 @@ fn changes(reader: &dyn Queries, columns: &Columns, after: u64) -> Result<Change
     for record in page.rows {
         changes.seq = changes.seq.max(record.seq);
         match record.event {
-            Event::Slot { slot, .. } if (start..end).contains(&slot.key.scheduled_at().as_millisecond()) => {
+            Event::Slot { slot, .. }
+                if slot.key.time().is_some_and(|at| (start..end).contains(&at.as_millisecond())) =>
+            {
                 rows.insert(slot.workflow);
             }
             Event::Workflow { what: WorkflowEvent::Planned { .. } | WorkflowEvent::Replanned { .. }, .. } => {}

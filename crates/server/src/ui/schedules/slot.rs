@@ -45,7 +45,7 @@ pub(in crate::ui) fn story(
     if facts.is_empty() && collected.is_none() && led_to.is_empty() && !row.definition.keys.are_moments() {
         return Ok(None);
     }
-    let given = arguments(&row.definition, collected.as_deref(), id.key.scheduled_at());
+    let given = arguments(&row.definition, collected.as_deref(), &id.key);
     let arguments = given.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
     // Only what is listed is looked up.
     let listed = facts.iter().skip(facts.len().saturating_sub(LISTED));
