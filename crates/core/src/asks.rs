@@ -78,13 +78,13 @@ impl Core {
             }
             Ask::Fire(request) => FireRequest::reply(self.fire_now(request, by)),
             Ask::SetRegister(SetRegister { bucket, key, value, reason }) => {
-                self.record_register(bucket, key, value, Mandate { by, reason });
+                self.turn.set_register(self.now, (bucket, key), value, Mandate { by, reason });
                 SetRegister::reply(Ok(()))
             }
             Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.inspect(&slot))),
             Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.survey().capacity())),
         };
-        self.command(Command::Reply { token, reply });
+        self.turn.command(Command::Reply { token, reply });
         Ok(())
     }
 
@@ -120,9 +120,7 @@ impl Core {
     }
 
     pub(crate) fn check_slot(&self, slot: &SlotRef) -> Result<(), Refusal> {
-        let task = self.tasks.get(&slot.workflow);
-        let task = task.ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
-        task.check_slot(slot, || self.slots.has(slot))
+        self.workflows.check_slot(slot, || self.slots.has(slot))
     }
 
     /// Whether somebody may ask that a slot is opened. A job whose parents can't all be named would wait for ever.
@@ -150,7 +148,7 @@ impl Core {
     /// When the workflow of a slot begins, where that is left alone until then.
     pub(crate) fn before_start(&self, slot: &SlotRef) -> Option<jiff::Timestamp> {
         let live = self.slots.get(slot);
-        self.tasks.get(&slot.workflow)?.before_start(&slot.key, live.as_ref().map(|live| &live.slot))
+        self.workflows.get(&slot.workflow)?.before_start(&slot.key, live.as_ref().map(|live| &live.slot))
     }
 
     /// Opens a slot that somebody asks for. Where the next event says who, this one need not.
@@ -177,7 +175,7 @@ impl Core {
     }
 
     fn mark_succeeded(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
-        if let Some(live) = self.live(slot).filter(|live| live.slot.run_alive) {
+        if let Some(live) = self.slots.get(slot).filter(|live| live.slot.run_alive) {
             return Err(Refusal::RunAlive(slot.clone(), live.slot.last_run));
         }
         self.see_to(slot)?;
@@ -187,7 +185,7 @@ impl Core {
 
     /// Plans a slot that does not exist, so that something can be done to it; gives its state.
     fn see_to(&mut self, slot: &SlotRef) -> Result<SlotState, Refusal> {
-        if let Some(live) = self.live(slot) {
+        if let Some(live) = self.slots.get(slot) {
             // What exists can be ended even if its workflow, or its time, is not defined any more.
             return Ok(live.slot.state);
         }
@@ -198,7 +196,7 @@ impl Core {
 
     /// Records the event that ends a slot, and has its run ended. Says whether that could be.
     pub(crate) fn end(&mut self, slot: &SlotRef, what: SlotEvent) -> bool {
-        let alive = self.live(slot).filter(|live| live.slot.run_alive);
+        let alive = self.slots.get(slot).filter(|live| live.slot.run_alive);
         let run = alive.map(|live| RunId { slot: slot.clone(), number: live.slot.last_run });
         let done = self.record_if_possible(slot, what);
         if let Some(run) = run.filter(|_| done) {
@@ -208,39 +206,28 @@ impl Core {
     }
 
     pub(crate) fn pause(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
-        if self.set_paused(id, true)? {
+        if self.workflows.set_paused(id, true)? {
             let Mandate { by, reason } = mandate.clone();
-            self.record_workflow(id, WorkflowEvent::Paused { by, reason });
+            self.agree_on_terms(id);
+            self.turn.log_workflow(self.now, id, WorkflowEvent::Paused { by, reason });
             self.wake_all(id);
         }
         Ok(())
     }
 
     pub(crate) fn resume(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
-        if self.set_paused(id, false)? {
+        if self.workflows.set_paused(id, false)? {
             let Mandate { by, reason } = mandate.clone();
-            self.record_workflow(id, WorkflowEvent::Resumed { by, reason });
+            self.agree_on_terms(id);
+            self.turn.log_workflow(self.now, id, WorkflowEvent::Resumed { by, reason });
             self.wake_all(id);
         }
         Ok(())
     }
 
-    /// Says whether that changed anything.
-    fn set_paused(&mut self, id: &WorkflowId, paused: bool) -> Result<bool, Refusal> {
-        let task = self.tasks.get_mut(id).filter(|task| task.row.present);
-        let task = task.ok_or_else(|| Refusal::NoWorkflow(id.clone()))?;
-        if task.row.definition.keys.events().is_some() {
-            return Err(Refusal::NotPausable(id.clone()));
-        }
-        let changed = task.row.paused != paused;
-        task.row.paused = paused;
-        self.agree_on_terms(id);
-        Ok(changed)
-    }
-
     fn inspect(&self, slot: &SlotRef) -> Inspection {
         // Somebody may ask about what never was.
-        let Some(task) = self.tasks.get(&slot.workflow) else { return Inspection::default() };
+        let Some(workflow) = self.workflows.get(&slot.workflow) else { return Inspection::default() };
         let live = self.slots.get(slot);
         let queue = self.permits.queue(&slot.workflow);
         let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
@@ -254,8 +241,8 @@ impl Core {
             active: queue.map_or(0, Queue::active),
             at_global_limit: self.permits.running() >= self.permits.limit(),
             pools: self.survey().places_in_pools(slot),
-            dormant: task.dormant(&slot.key, live.as_ref().map(|live| &live.slot)),
-            finishing: self.jobs.why_finishing(slot, !self.given.is_empty()),
+            dormant: workflow.dormant(&slot.key, live.as_ref().map(|live| &live.slot)),
+            finishing: self.jobs.why_finishing(slot, self.workflows.are_given()),
             program_runs: self.programs.runs(&slot.workflow),
             no_worker: self.permits.workers_of(&slot.workflow) == WorkersOf::None,
             workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,

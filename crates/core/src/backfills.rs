@@ -24,12 +24,11 @@ pub const LARGEST_BACKFILL: usize = 1_000_000;
 
 impl Core {
     pub(crate) fn backfill(&mut self, request: &BackfillRequest, by: Actor) -> Result<BackfillOutcome, Refusal> {
-        let task = self.tasks.get(&request.workflow).filter(|task| task.row.present);
-        let task = task.ok_or_else(|| Refusal::NoWorkflow(request.workflow.clone()))?;
+        let workflow = self.workflows.present(&request.workflow)?;
         if self.backfills.contains_key(&request.id) {
             return Err(Refusal::NameTaken(request.id.clone()));
         }
-        let schedule = task.schedule.ready();
+        let schedule = workflow.schedule();
         let schedule = schedule.map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.to_string()))?.clone();
         self.settle_backlog(request);
         let scope = self.scope_of(&request.workflow, request.range, &schedule);
@@ -50,7 +49,7 @@ impl Core {
 
     /// Brings the slots of a backfill into memory, unless there are so many that it will be refused.
     pub(crate) fn recall_backfill<E>(&mut self, request: &BackfillRequest, past: PastOf<'_, E>) -> Result<(), E> {
-        let schedule = self.tasks.get(&request.workflow).and_then(|task| task.schedule.ready().ok()).cloned();
+        let schedule = self.workflows.get(&request.workflow).and_then(|workflow| workflow.schedule().ok()).cloned();
         let Some(schedule) = schedule else { return Ok(()) };
         let existing = self.scope_of(&request.workflow, request.range, &schedule).existing();
         if existing > LARGEST_BACKFILL as u64 {
@@ -70,15 +69,15 @@ impl Core {
         times.for_each(|time| self.make_slot(&SlotRef::at(request.workflow.clone(), time)));
         // What is left of these stretches holds no time.
         self.slots.backlog_mut(&request.workflow).take(request.range);
-        self.turn.workflows.insert(request.workflow.clone());
+        self.workflows.touch(&request.workflow);
     }
 
     /// What a range holds of a workflow's times.
     fn scope_of(&self, id: &WorkflowId, range: Range, schedule: &CronSchedule) -> Scope {
         let mut free = RangeSet::default();
         free.insert(range);
-        if let Some(task) = self.tasks.get(id) {
-            task.row.planned.ranges.within(range).for_each(|part| free.remove(part));
+        if let Some(workflow) = self.workflows.get(id) {
+            workflow.planned().ranges.within(range).for_each(|part| free.remove(part));
         }
         let planned: Vec<Stretch> = self.slots.backlog(id).within(range).collect();
         let count = |parts: &mut dyn Iterator<Item = Range>| parts.map(|part| schedule.count(part)).sum();
@@ -124,7 +123,7 @@ impl Core {
 
     /// Stretches, cut in two where their workflow begins.
     fn cut_at_start(&self, id: &WorkflowId, stretches: Vec<Stretch>) -> Vec<Stretch> {
-        let start = self.tasks.get(id).and_then(|task| task.row.definition.start_time);
+        let start = self.workflows.get(id).and_then(|workflow| workflow.definition().start_time);
         let Some(start) = start else { return stretches };
         let cut = |stretch: Stretch| {
             let Range { start: first, end } = stretch.range;
@@ -168,7 +167,7 @@ impl Core {
         } else {
             self.create_slots(row, sorted.missing_times(schedule));
         }
-        self.cover(&row.workflow, row.range);
+        self.workflows.cover(&row.workflow, row.range);
         for taken in sorted.reopened_later.iter().chain(&sorted.adopted_later) {
             self.slots.backlog_mut(&row.workflow).put(Stretch { range: taken.range, ..stretch.clone() });
             self.frontier.wake(&row.workflow);
@@ -199,21 +198,12 @@ impl Core {
         self.record(slot, SlotEvent::Reopened { by, reason, priority, backfill });
     }
 
-    /// Takes over a row as the store has it.
-    pub(crate) fn know_backfill(&mut self, row: Backfill) {
-        if let Some(task) = self.tasks.get_mut(&row.workflow) {
-            task.follow_pause(&row);
-        }
-        self.backfills.restore(row);
-    }
-
     /// The one door through which the row of a backfill changes.
     fn change_backfill(&mut self, row: Backfill, what: BackfillEvent) {
         let id = row.id.clone();
-        let Some(task) = self.tasks.get_mut(&row.workflow) else { return self.no_workflow(&row.workflow) };
-        task.follow_pause(&row);
+        self.workflows.follow_pause(&row);
         self.backfills.change(row);
-        self.record_backfill(&id, what);
+        self.turn.log_backfill(self.now, &id, what);
     }
 
     /// The same, with slots that are live.
@@ -232,7 +222,7 @@ impl Core {
         for stretch in &mut waiting {
             change(stretch);
             self.slots.backlog_mut(&row.workflow).put(stretch.clone());
-            self.turn.workflows.insert(row.workflow.clone());
+            self.workflows.touch(&row.workflow);
         }
         self.frontier.wake(&row.workflow);
     }
@@ -277,10 +267,10 @@ impl Core {
         // The caller has just changed it.
         let Some(row) = self.backfills.get(id).cloned() else { return };
         let idle = self.slots_of(&row, |live| live.slot.state.is_idle());
-        let Some(task) = self.tasks.get(&row.workflow) else { return self.no_workflow(&row.workflow) };
+        let Some(workflow) = self.workflows.known(&row.workflow) else { return };
         for slot in &idle {
             let Some(live) = self.slots.get(slot) else { continue };
-            match task.is_in_line(&live.slot) {
+            match workflow.is_in_line(&live.slot) {
                 true => self.permits.enqueue(slot, &live.slot),
                 false => self.permits.withdraw(slot, &Position::of(&live.slot, &slot.key)),
             }

@@ -1,7 +1,6 @@
 //! A workflow's backlog beside its queue: which of its times are among the first of all that may run. Reads organs, and changes none.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::{Range, RangeSet};
@@ -12,7 +11,7 @@ use crate::frontier::{Frontier, UpstreamCheck};
 use crate::permits::{Permits, Position, Queue};
 use crate::plan::TICK;
 use crate::slots::SlotTable;
-use crate::workflows::WorkflowState;
+use crate::workflows::{WorkflowState, Workflows};
 
 /// Slots that are asked about at once whether they have succeeded.
 const ASKED_AT_ONCE: usize = 256;
@@ -80,8 +79,8 @@ impl BacklogOf<'_> {
 
     /// The stretches that may go, in the order in which their times go.
     fn stretches(&self) -> Vec<Stretch> {
-        let start_time = self.workflow.row.definition.start_time.unwrap_or(Timestamp::MIN);
-        let is_paused = |stretch: &Stretch| stretch.backfill.as_ref().is_some_and(|id| self.workflow.is_paused(id));
+        let start_time = self.workflow.definition().start_time.unwrap_or(Timestamp::MIN);
+        let is_paused = |stretch: &Stretch| stretch.backfill.as_ref().is_some_and(|id| self.workflow.has_paused(id));
         let may_go = |stretch: &&Stretch| stretch.killed.is_none() && !is_paused(stretch);
         let from_start = |stretch: &Stretch| {
             let mut stretch = stretch.clone();
@@ -132,7 +131,7 @@ impl BacklogOf<'_> {
     pub(crate) fn ahead_of(&self, slot: &SlotRef) -> Option<usize> {
         let at = slot.key.time().filter(|_| self.slots.is_planned(slot))?;
         let live = self.slots.get(slot)?;
-        let schedule = self.workflow.schedule.ready().ok()?;
+        let schedule = self.workflow.schedule().ok()?;
         let position = Position::of(&live.slot, &slot.key);
         let queued = self.permits.queue(self.id).map_or(0, |queue| queue.ahead(&position));
         let priority = live.slot.priority;
@@ -161,7 +160,7 @@ impl BacklogOf<'_> {
 pub(crate) fn page_of(
     check: &UpstreamCheck,
     schedule: &CronSchedule,
-    workflows: &BTreeMap<WorkflowId, WorkflowState>,
+    workflows: &Workflows,
     slots: &SlotTable,
 ) -> (UpstreamCheck, Vec<Timestamp>) {
     let (upstream, offset) = &check.upstream;
@@ -173,7 +172,7 @@ pub(crate) fn page_of(
     let mut times = Vec::new();
     // A workflow that never was has no slots.
     let Some(workflow) = workflows.get(upstream) else { return (page, times) };
-    for part in workflow.row.planned.ranges.within(Range::new(later(range.start), later(range.end))) {
+    for part in workflow.planned().ranges.within(Range::new(later(range.start), later(range.end))) {
         let mut planned = RangeSet::default();
         slots.backlog(upstream).within(part).for_each(|stretch| planned.insert(stretch.range));
         for part in planned.gaps(part) {

@@ -43,11 +43,6 @@ pub enum StepError<E> {
 }
 
 impl Core {
-    /// The workflow is not known that account is kept of.
-    pub(crate) fn no_workflow(&mut self, id: &WorkflowId) {
-        self.breaches.report(Invariant::WorkflowIsKnown, id);
-    }
-
     /// The slot is not in memory that something was decided about.
     pub(crate) fn no_slot(&mut self, id: &SlotRef) {
         self.breaches.report_slot(Invariant::SlotIsInMemory, id);
@@ -62,6 +57,7 @@ impl Core {
             self.jobs.take_breach(),
             self.firings.take_breach(),
             self.listeners.take_breach(),
+            self.workflows.take_breach(),
             self.slots.take_breach(),
         ];
         self.breaches.take().into_iter().chain(organs.into_iter().flatten()).next()

@@ -3,12 +3,10 @@
 use jiff::Timestamp;
 use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
 
-use std::collections::BTreeMap;
-
 use crate::Core;
 use crate::permits::{LinePosition, Permits, Pool, Position, Queue};
 use crate::slots::SlotTable;
-use crate::workflows::WorkflowState;
+use crate::workflows::Workflows;
 
 /// Holders of a pool's permits that are named; of the others there is a number.
 const HOLDERS: usize = 20;
@@ -118,13 +116,13 @@ pub struct PoolPlace {
 impl Core {
     /// The permits as they are given and waited for.
     pub(crate) fn survey(&self) -> Survey<'_> {
-        Survey { tasks: &self.tasks, slots: &self.slots, permits: &self.permits }
+        Survey { workflows: &self.workflows, slots: &self.slots, permits: &self.permits }
     }
 }
 
 /// The permits, and the slots that hold them and wait for them.
 pub(crate) struct Survey<'a> {
-    tasks: &'a BTreeMap<WorkflowId, WorkflowState>,
+    workflows: &'a Workflows,
     slots: &'a SlotTable,
     permits: &'a Permits,
 }
@@ -192,9 +190,9 @@ impl Survey<'_> {
 
     /// The state of the pools of a queued slot's workflow, and its position in each.
     pub(crate) fn places_in_pools(&self, slot: &SlotRef) -> Vec<PoolPlace> {
-        let queued = self.tasks.get(&slot.workflow).and_then(|task| {
+        let queued = self.workflows.get(&slot.workflow).and_then(|workflow| {
             let live = self.slots.get(slot).filter(|live| live.slot.state == SlotState::Queued)?;
-            Some((&task.row.definition.pools, Position::of(&live.slot, &slot.key)))
+            Some((&workflow.definition().pools, Position::of(&live.slot, &slot.key)))
         });
         let Some((uses, position)) = queued else { return Vec::new() };
         let position = position.in_line(&slot.workflow);

@@ -4,12 +4,10 @@
 use jiff::Timestamp;
 use kelos_model::constraint::Judgement;
 use kelos_model::trigger::Waker;
-use kelos_model::workflow::LastRun;
-use kelos_model::{Answer, Gate, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Answer, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::programs::{About, HeldPosition, Programs, Transfer};
 use crate::tick::Looks;
-use crate::workflows::WorkflowState;
 use crate::{Core, Only};
 
 impl Core {
@@ -45,7 +43,7 @@ impl Core {
 
     /// The position of a slot in the lines of its program; none unless it is held.
     fn held_position(&self, id: &SlotRef) -> Option<HeldPosition> {
-        let live = self.live(id).filter(|live| live.slot.state == SlotState::Held)?;
+        let live = self.slots.get(id).filter(|live| live.slot.state == SlotState::Held)?;
         Some(HeldPosition::of(&live.slot, id))
     }
 
@@ -65,13 +63,14 @@ impl Core {
     /// are more than a turn may look at, the one that this is about is looked at all the same.
     pub(crate) fn judge_program(&mut self, program: &WorkflowId, about: &SlotRef) {
         let most = self.config.at_once.max(1);
-        let mut left = most.saturating_sub(self.turn.judged.get(program).copied().unwrap_or(0));
+        let share = self.turn.left_to_judge(program, most);
+        let mut left = share;
         let members: Vec<WorkflowId> = self.programs.members(program).cloned().collect();
         members.iter().for_each(|id| self.fire_timers_of(id, left));
         for before in [Some(self.now), None] {
             left -= self.judge_line(program, &About { only: &None, before }, left);
         }
-        self.turn.judged.insert(program.clone(), most - left);
+        self.turn.note_judged(program, share - left);
         if self.held_position(about).is_some_and(|position| self.programs.take(&position)) {
             self.look(about);
         }
@@ -96,39 +95,13 @@ impl Core {
 
     /// Counts a workflow's runs among those of the program that its definition names.
     pub(crate) fn join_program(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get(id) else { return self.no_workflow(id) };
+        let Some(workflow) = self.workflows.known(id) else { return };
         let slots = self.slots.moving(id).map(|(slot, live)| (slot, &live.slot));
-        let Transfer { left, woken } = self.programs.join(id, task.row.definition.program(), slots);
+        let Transfer { left, woken } = self.programs.join(id, workflow.definition().program(), slots);
         woken.into_iter().for_each(|slot| self.wake(slot));
         if let Some(left) = left {
-            self.hand_over_last_run(id, &left);
+            self.workflows.hand_over_last_run(id, &left);
         }
-    }
-
-    /// Has the last run of a workflow that now runs another program stay with the one before.
-    fn hand_over_last_run(&mut self, id: &WorkflowId, program: &WorkflowId) {
-        // It may never have succeeded.
-        let Some(run) = self.tasks.get_mut(id).and_then(|task| task.row.moments.last_run.take()) else { return };
-        self.turn.workflows.insert(id.clone());
-        if let Some(task) = self.tasks.get_mut(program).filter(|_| program != id) {
-            task.row.moments.last_run = task.row.moments.last_run.max(Some(run));
-            self.turn.workflows.insert(program.clone());
-        }
-    }
-
-    /// Notes a successful run, where constraints may ask for it.
-    pub(crate) fn note_last_run(&mut self, id: &WorkflowId, run: LastRun) {
-        let asks = |task: &WorkflowState| {
-            task.row.definition.constraints.iter().any(|one| matches!(one.gate, Gate::SinceLastRun(_)))
-        };
-        let is_asked_for =
-            self.programs.members(self.programs.of(id)).any(|member| self.tasks.get(member).is_some_and(asks));
-        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
-        if !is_asked_for && !task.row.definition.keys.are_moments() {
-            return;
-        }
-        task.row.moments.last_run = task.row.moments.last_run.max(Some(run));
-        self.turn.workflows.insert(id.clone());
     }
 
     /// Notes how the runs of a program stand, where what happens to a slot is about to change that.

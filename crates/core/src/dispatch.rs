@@ -10,12 +10,12 @@ use crate::{Command, Core, Only};
 impl Core {
     /// Has those run that get the permits for it.
     pub(crate) fn dispatch(&mut self, only: &Only) {
-        let (tasks, slots) = (&self.tasks, &self.slots);
+        let (workflows, slots) = (&self.workflows, &self.slots);
         // A killed run that is still dying holds its slot back; so does a time that left the schedule.
         let is_ready = |id: &WorkflowId, key: &_| {
             let live = slots.get(&SlotRef::new(id.clone(), SlotKey::clone(key)));
             live.filter(|live| !live.slot.run_alive)
-                .is_some_and(|live| tasks.get(id).is_some_and(|task| task.dormant(key, Some(&live.slot)).is_none()))
+                .is_some_and(|live| workflows.get(id).is_some_and(|one| one.dormant(key, Some(&live.slot)).is_none()))
         };
         for grant in self.permits.grant(self.now, only, &is_ready) {
             self.start(grant);
@@ -24,10 +24,10 @@ impl Core {
 
     /// Stores the intent to run a slot, and has it started: by a worker, where one takes it.
     fn start(&mut self, Grant { slot, taker }: Grant) {
-        let Some(task) = self.tasks.get(&slot.workflow) else { return self.no_workflow(&slot.workflow) };
+        let Some(workflow) = self.workflows.known(&slot.workflow) else { return };
         let Some(live) = self.slots.get(&slot) else { return self.no_slot(&slot) };
         let number = live.slot.last_run + 1;
-        let workflow = task.row.definition.clone();
+        let workflow = workflow.definition().clone();
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         let worker = taker.as_ref().map(|taker| taker.worker.clone());
         let what = SlotEvent::Dispatched { run: number, worker: worker.as_deref().map(str::to_owned) };
@@ -35,18 +35,18 @@ impl Core {
         if let Some(run) = self.slots.run_mut(&slot) {
             run.attempts = taker.and_then(|taker| taker.attempts);
         }
-        self.command(Command::StartRun { run: RunId { slot, number }, workflow, worker, collected });
+        self.turn.command(Command::StartRun { run: RunId { slot, number }, workflow, worker, collected });
     }
 
     /// Tells the permits on which terms a workflow runs from now on.
     pub(crate) fn agree_on_terms(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get(id) else { return self.no_workflow(id) };
+        let Some(workflow) = self.workflows.known(id) else { return };
         let terms = Terms {
-            concurrency: task.row.definition.concurrency,
-            pools: task.row.definition.pools.clone(),
-            is_present: task.row.present,
-            is_paused: task.row.paused || task.is_frozen(),
-            by_workers: self.config.by_workers && task.jobs.is_some(),
+            concurrency: workflow.definition().concurrency,
+            pools: workflow.definition().pools.clone(),
+            is_present: workflow.is_present(),
+            is_paused: workflow.rests(),
+            by_workers: self.config.by_workers && workflow.has_jobs(),
         };
         self.permits.agree(id, terms);
     }

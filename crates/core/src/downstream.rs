@@ -11,7 +11,7 @@ use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
 use crate::jobs::Jobs;
 use crate::past::PastOf;
 use crate::slots::SlotTable;
-use crate::workflows::WorkflowState;
+use crate::workflows::Workflows;
 use crate::{Core, DownstreamOutcome, DownstreamRequest, Refusal};
 
 /// Slots that one request may open again: they are all recorded in one turn.
@@ -35,7 +35,7 @@ struct Found {
 /// All that says what depends on a slot.
 pub(crate) struct Dependents<'a> {
     now: Timestamp,
-    tasks: &'a BTreeMap<WorkflowId, WorkflowState>,
+    workflows: &'a Workflows,
     slots: &'a SlotTable,
     jobs: &'a Jobs,
 }
@@ -75,8 +75,8 @@ impl Dependents<'_> {
 
     fn lookers(&self) -> Lookers {
         let mut lookers = Lookers::new();
-        for (id, task) in self.tasks.iter().filter(|(_, task)| task.row.present) {
-            for (upstream, seconds) in task.row.definition.trigger.looks_at() {
+        for (id, workflow) in self.workflows.iter().filter(|(_, workflow)| workflow.is_present()) {
+            for (upstream, seconds) in workflow.definition().trigger.looks_at() {
                 lookers.entry(upstream.clone()).or_default().push((id.clone(), seconds));
             }
         }
@@ -96,14 +96,14 @@ impl Dependents<'_> {
     /// Whether a slot's workflow has a time for it, or knows it by another name.
     fn may_exist(&self, slot: &SlotRef) -> bool {
         let exists = || self.slots.has(slot);
-        self.tasks.get(&slot.workflow).is_some_and(|task| task.check_slot(slot, exists).is_ok())
+        self.workflows.get(&slot.workflow).is_some_and(|workflow| workflow.check_slot(slot, exists).is_ok())
     }
 }
 
 impl Core {
     /// What depends on slots, as things stand.
     pub(crate) fn dependents(&self) -> Dependents<'_> {
-        Dependents { now: self.now, tasks: &self.tasks, slots: &self.slots, jobs: &self.jobs }
+        Dependents { now: self.now, workflows: &self.workflows, slots: &self.slots, jobs: &self.jobs }
     }
 
     /// Brings slots into memory with all that depends on them. Those that are about to be opened count as there.
@@ -152,7 +152,7 @@ impl Core {
         for slot in tree.reopened.iter().chain(tree.killed.iter().map(|(slot, _)| slot)) {
             let reason = reason_for(slot, request);
             // A queued or held slot found its trigger met by what is about to change, and has to look again.
-            if self.live(slot).is_some_and(|live| !live.slot.state.is_final()) {
+            if self.slots.get(slot).is_some_and(|live| !live.slot.state.is_final()) {
                 self.end(slot, SlotEvent::Killed { by: by.clone(), reason: reason.clone() });
             }
             self.record(slot, SlotEvent::Reopened { by: by.clone(), reason, priority, backfill: None });

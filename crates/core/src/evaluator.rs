@@ -1,8 +1,6 @@
 //! Whether a slot may go: what its trigger and its constraints say as things stand, or stood at a moment of the past, and when it
 //! has waited too long. Nothing is changed by that.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::constraint::{Circumstances, Judgement, LastStart, judge};
 use kelos_model::facts::{Collected, Tally};
@@ -17,7 +15,7 @@ use crate::plan::TICK;
 use crate::programs::{Programs, Runs};
 use crate::slots::SlotTable;
 use crate::wakes::Wakes;
-use crate::workflows::WorkflowState;
+use crate::workflows::Workflows;
 
 /// What triggers see of the world.
 struct View<'a> {
@@ -57,7 +55,7 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) now: Timestamp,
     /// When the last tick was.
     pub(crate) ticked: Timestamp,
-    pub(crate) tasks: &'a BTreeMap<WorkflowId, WorkflowState>,
+    pub(crate) workflows: &'a Workflows,
     pub(crate) slots: &'a SlotTable,
     pub(crate) wakes: &'a Wakes,
     pub(crate) programs: &'a Programs,
@@ -92,7 +90,7 @@ impl Evaluator<'_> {
 
     /// Whether constraints are to be looked at before a slot may go.
     pub(crate) fn is_constrained(&self, id: &SlotRef) -> bool {
-        if self.tasks.get(&id.workflow).is_none_or(|task| task.row.definition.constraints.is_empty()) {
+        if self.workflows.get(&id.workflow).is_none_or(|workflow| workflow.definition().constraints.is_empty()) {
             return false;
         }
         let collected = self.slots.collected(id);
@@ -107,7 +105,7 @@ impl Evaluator<'_> {
 
     /// What a trigger says now, or said at a moment of the past.
     pub(crate) fn evaluate(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Evaluation> {
-        let task = self.tasks.get(&id.workflow)?;
+        let workflow = self.workflows.get(&id.workflow)?;
         let collected = self.slots.collected(id);
         let view = View {
             now: past.unwrap_or(self.now),
@@ -116,15 +114,15 @@ impl Evaluator<'_> {
             wakes: self.wakes,
             collected,
         };
-        let definition = &task.row.definition;
+        let definition = workflow.definition();
         Some(evaluate(&definition.trigger, &id.workflow, &KeyValues::of(&definition.keys, &id.key), &view))
     }
 
     /// Whether what a slot collected says all that its trigger could: then looks need no lines of their own.
     pub(crate) fn tells_by_facts(&self, id: &SlotRef) -> bool {
-        let Some(task) = self.tasks.get(&id.workflow) else { return false };
+        let Some(workflow) = self.workflows.get(&id.workflow) else { return false };
         let waiting = self.slots.state(id) == Some(SlotState::Waiting);
-        waiting && task.row.definition.trigger.is_of_facts()
+        waiting && workflow.definition().trigger.is_of_facts()
     }
 
     /// Whether the time of a slot was over at a moment.
@@ -134,7 +132,7 @@ impl Evaluator<'_> {
 
     /// The wait timeout, and the first moment at which it has passed.
     pub(crate) fn expiry(&self, id: &SlotRef) -> Option<(u64, Timestamp)> {
-        let definition = &self.tasks.get(&id.workflow)?.row.definition;
+        let definition = self.workflows.get(&id.workflow)?.definition();
         if let Some(events) = definition.keys.events() {
             // What has run before was in time.
             self.slots.get(id).filter(|live| live.slot.last_run == 0)?;
@@ -152,7 +150,7 @@ impl Evaluator<'_> {
 
     /// Whether a job is worth running; none where nothing is said of that, or it is known already.
     pub(crate) fn validity(&self, id: &SlotRef) -> Option<Validity> {
-        let definition = &self.tasks.get(&id.workflow)?.row.definition;
+        let definition = self.workflows.get(&id.workflow)?.definition();
         let valid = definition.keys.jobs()?.valid.as_ref()?;
         if self.slots.get(id)?.valid {
             return None;
@@ -163,7 +161,7 @@ impl Evaluator<'_> {
 
     /// What the constraints of a slot say now, or said at a moment of the past.
     pub(crate) fn judgement(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Judgement> {
-        let task = self.tasks.get(&id.workflow)?;
+        let workflow = self.workflows.get(&id.workflow)?;
         let live = self.slots.get(id)?;
         let slot = &live.slot;
         let collected = slot.collected.as_deref();
@@ -180,7 +178,7 @@ impl Evaluator<'_> {
             last_start,
             again: slot.last_run > 0,
         };
-        Some(judge(&task.row.definition.constraints, &world))
+        Some(judge(&workflow.definition().constraints, &world))
     }
 
     /// What the constraints of a slot said at the last moment of its time, where that is over.
@@ -204,20 +202,20 @@ impl Evaluator<'_> {
         if self.programs.is_about_to_run(program) {
             return Some(LastStart { at: self.now, over: false });
         }
-        let over =
-            self.programs.members(program).filter_map(|member| self.tasks.get(member)?.row.moments.last_run).max();
+        let over = self.programs.members(program).filter_map(|member| self.workflows.get(member)?.last_run()).max();
         let going = self.programs.latest_going(program).filter(|(seq, _)| over.is_none_or(|over| over.seq < *seq));
         let going = going.and_then(|(_, slot)| self.slots.run(slot));
         let going = going.map(|run| LastStart { at: run.started_at.unwrap_or(run.dispatched_at), over: false });
         going.or(over.map(|run| LastStart { at: run.started, over: true }))
     }
+
     /// Whether what a slot waits for had come by a moment, so that what comes then is for another.
     pub(crate) fn may_go_on(&self, slot: &SlotRef, moment: Timestamp) -> bool {
         let past = (moment < self.now).then_some(moment);
         // What was just collected for it may have been refused.
-        let Some(task) = self.tasks.get(&slot.workflow) else { return false };
+        let Some(workflow) = self.workflows.get(&slot.workflow) else { return false };
         let Some(live) = self.slots.get(slot) else { return false };
-        let trigger = &task.row.definition.trigger;
+        let trigger = &workflow.definition().trigger;
         match live.slot.state {
             SlotState::Waiting if trigger.is_of_facts() => {
                 live.slot.collected.as_ref().is_some_and(|collected| trigger.is_met_by(collected))

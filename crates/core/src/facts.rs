@@ -7,13 +7,13 @@ use kelos_model::arguments::arguments;
 use kelos_model::event::Origin;
 use kelos_model::facts::ENDS;
 use kelos_model::{
-    Actor, Breach, Event, Fact, FactKey, Invariant, Occurrence, Slot, SlotEvent, SlotRef, SlotState, Subject,
-    WorkflowId,
+    Actor, Breach, Event, Fact, FactKey, Invariant, Occurrence, Run, Slot, SlotEvent, SlotRef, SlotState, Subject,
+    Workflow, WorkflowId,
 };
 
 use crate::breaches::Breaches;
 use crate::past::PastOf;
-use crate::plan::TICK;
+use crate::workflows::WorkflowState;
 use crate::{Core, FactTally};
 
 /// The workflows that wait for facts, by what these are about.
@@ -56,6 +56,41 @@ impl Listeners {
         self.by_subject.get(subject)
     }
 
+    /// Notes that a run has ended, where somebody waits for that; `run` is the run, as it ended.
+    pub(crate) fn note_end<'a>(
+        &mut self,
+        id: &SlotRef,
+        definition: &Workflow,
+        before: Option<&Slot>,
+        after: &Slot,
+        run: impl FnOnce() -> Option<&'a Run>,
+    ) {
+        // What was killed before has ended for them, though its run may still be dying.
+        let going = |slot: &Slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running);
+        if !before.is_some_and(going) || !ENDS.contains(&after.state) {
+            return;
+        }
+        let subject = Subject::Ended(definition.program().clone(), after.state);
+        if self.of(&subject).is_none() {
+            return;
+        }
+        // What was killed gives nothing, whatever it had said by then.
+        let run = run().filter(|_| after.state != SlotState::Killed);
+        let outputs = run.and_then(|run| run.outputs.as_deref()).cloned();
+        self.ended.push(Occurrence::Ended {
+            program: definition.program().clone(),
+            state: after.state,
+            run: Some(format!("{}#{}", id.short(), after.last_run)),
+            arguments: arguments(definition, after.collected.as_deref(), &id.key),
+            outputs: outputs.unwrap_or_default(),
+        });
+    }
+
+    /// Takes the ends of runs of which those who wait for them are yet to hear.
+    fn take_ended(&mut self) -> Vec<Occurrence> {
+        std::mem::take(&mut self.ended)
+    }
+
     /// Takes out what broke.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         self.breaches.take()
@@ -75,8 +110,10 @@ impl Core {
             }
             new += 1;
             let what = fact.what.brief();
-            let seq = self.record_event(Event::Fact { fact, by: Some(by.clone()) });
-            self.turn.facts.extend(name.map(|name| (name, seq)));
+            let seq = self.turn.log(self.now, 0, Event::Fact { fact, by: Some(by.clone()) });
+            if let Some(name) = name {
+                self.turn.note_fact(name, seq);
+            }
             self.deliver(&what, Some(seq));
         }
         Ok(FactTally { new, known })
@@ -95,14 +132,11 @@ impl Core {
     /// Has the slots of a workflow collect a fact that came at a moment.
     pub(crate) fn collect(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
         // The definition may have gone in the same turn. What is frozen collects nothing.
-        let Some(task) = self.tasks.get(id).filter(|task| task.row.present && !task.is_frozen()) else { return };
-        let Some(events) = task.row.definition.keys.events() else {
+        let Some(workflow) = self.workflows.get(id).filter(|one| one.is_present() && !one.is_frozen()) else { return };
+        if !workflow.is_event_schedule() {
             return self.collect_by_all(id, what, fact, came);
-        };
-        let start = task.row.definition.start_time;
-        let too_early = start.is_some_and(|start| self.now < start);
-        let too_late = events.end_time.is_some_and(|end| self.now >= end && !matches!(what, Occurrence::Fired { .. }));
-        if !task.row.enabled || too_early || too_late {
+        }
+        if !workflow.takes_facts(self.now, matches!(what, Occurrence::Fired { .. })) {
             return;
         }
         let slot = self.collector(id, came);
@@ -130,22 +164,17 @@ impl Core {
     /// The slot of an event schedule that collects; a new one where there is none, or the last has gone on or has waited too long
     /// by the moment at which something comes.
     fn collector(&mut self, id: &WorkflowId, came: Timestamp) -> SlotRef {
-        if let Some(slot) = self.collecting(id)
+        if let Some(slot) = self.workflows.get(id).and_then(WorkflowState::collector)
             && self.evaluator().may_go_on(&slot, came)
         {
             self.go_on(&slot);
         }
-        if let Some(slot) = self.collecting(id)
+        if let Some(slot) = self.workflows.get(id).and_then(WorkflowState::collector)
             && !self.expire_if_over(&slot, came)
         {
             return slot;
         }
         self.open_moment(id, SlotEvent::planned(Origin::Fact, 0))
-    }
-
-    fn collecting(&self, id: &WorkflowId) -> Option<SlotRef> {
-        let key = self.tasks.get(id)?.collecting.clone()?;
-        Some(SlotRef::new(id.clone(), key))
     }
 
     /// Has a slot go on at once for which all has come: each fact is judged as if it had come alone.
@@ -162,69 +191,24 @@ impl Core {
 
     /// Opens a slot that is named by this moment, or the first free one after it.
     pub(crate) fn open_moment(&mut self, id: &WorkflowId, planned: SlotEvent) -> SlotRef {
-        let until = self.tasks.get(id).and_then(|task| task.row.planned.until);
-        let at = until.map_or(self.now, |until| until.max(self.now));
-        // Keys are whole milliseconds.
-        let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
-        if let Some(task) = self.tasks.get_mut(id) {
-            task.row.planned.until = at.checked_add(TICK).ok();
-            self.turn.workflows.insert(id.clone());
-        }
+        let at = self.workflows.next_moment(id, self.now);
         let slot = SlotRef::moment(id.clone(), at);
         self.record(&slot, planned);
         slot
     }
 
-    /// Keeps up which slot of an event schedule collects.
-    pub(crate) fn note_collecting(&mut self, id: &SlotRef, after: &Slot) {
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return self.no_workflow(&id.workflow) };
-        if task.row.definition.keys.events().is_none() {
-            return;
-        }
-        if after.is_collecting() {
-            // What somebody has go collects nothing, and until that is said it looks as if it did.
-            task.collecting.get_or_insert_with(|| id.key.clone());
-        } else if task.collecting.as_ref() == Some(&id.key) {
-            task.collecting = None;
-        }
-    }
-
-    /// Notes that a run has ended, where somebody waits for that.
-    pub(crate) fn note_end(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
-        let Some(task) = self.tasks.get(&id.workflow) else { return self.no_workflow(&id.workflow) };
-        // What was killed before has ended for them, though its run may still be dying.
-        let going = |slot: &Slot| matches!(slot.state, SlotState::Dispatched | SlotState::Running);
-        if !before.is_some_and(going) || !ENDS.contains(&after.state) {
-            return;
-        }
-        let definition = &task.row.definition;
-        let subject = Subject::Ended(definition.program().clone(), after.state);
-        if self.listeners.of(&subject).is_none() {
-            return;
-        }
-        // What was killed gives nothing, whatever it had said by then.
-        let run = self.slots.changed_run(after.last_run_seq).filter(|_| after.state != SlotState::Killed);
-        let outputs = run.and_then(|run| run.outputs.as_deref()).cloned();
-        self.listeners.ended.push(Occurrence::Ended {
-            program: definition.program().clone(),
-            state: after.state,
-            run: Some(format!("{}#{}", id.short(), after.last_run)),
-            arguments: arguments(definition, after.collected.as_deref(), &id.key),
-            outputs: outputs.unwrap_or_default(),
-        });
-    }
-
     /// Tells those who wait for the ends of runs.
     pub(crate) fn deliver_ends(&mut self) {
-        for what in std::mem::take(&mut self.listeners.ended) {
+        for what in self.listeners.take_ended() {
             self.deliver(&what, None);
         }
     }
 
     /// Listens to what the trigger of a workflow waits for, as it is now.
     pub(crate) fn listen_to_facts(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get(id) else { return self.no_workflow(id) };
-        let subjects = if task.row.present { task.row.definition.trigger.subjects() } else { BTreeSet::new() };
+        let Some(workflow) = self.workflows.known(id) else { return };
+        let is_present = workflow.is_present();
+        let subjects = if is_present { workflow.definition().trigger.subjects() } else { BTreeSet::new() };
         self.listeners.listen(id, subjects);
     }
 }

@@ -13,7 +13,7 @@ impl Core {
         Evaluator {
             now: self.now,
             ticked: self.ticked,
-            tasks: &self.tasks,
+            workflows: &self.workflows,
             slots: &self.slots,
             wakes: &self.wakes,
             programs: &self.programs,
@@ -22,10 +22,10 @@ impl Core {
 
     /// Looks at a slot that something woke.
     pub(crate) fn look(&mut self, id: &SlotRef) {
-        let Some(task) = self.tasks.get(&id.workflow) else { return self.no_workflow(&id.workflow) };
+        let Some(workflow) = self.workflows.known(&id.workflow) else { return };
         // A job that may become possible is woken like others, and is not open yet.
         let Some(live) = self.slots.get(id) else { return };
-        if task.dormant(&id.key, Some(&live.slot)).is_some() {
+        if workflow.dormant(&id.key, Some(&live.slot)).is_some() {
             self.unsubscribe(id);
             return;
         }
@@ -112,7 +112,7 @@ impl Core {
                 return;
             }
         }
-        let said = self.live(id).map_or(0, |live| live.slot.said);
+        let said = self.slots.get(id).map_or(0, |live| live.slot.said);
         if !pending && explanation.digest() != said && !self.evaluator().tells_by_facts(id) {
             self.record(id, SlotEvent::Looked { explanation });
         }

@@ -40,7 +40,6 @@ mod permits;
 mod plan;
 mod port;
 mod programs;
-mod provenance;
 mod record;
 mod refusal;
 mod requests;
@@ -50,19 +49,17 @@ mod schedules;
 mod slots;
 mod submit;
 mod tick;
+mod turn;
 mod wakes;
 mod workflows;
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{EventRecord, FactKey, Probe, RunId, SlotRef, SlotState, WorkflowId};
-use serde_json::Value;
+use kelos_model::{Probe, WorkflowId};
 
 pub use port::{Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Restored, Rows, Step, WORKER, deployments_of};
-pub use provenance::TakenName;
 pub use requests::{
     AnyAnswer, Ask, BackfillOutcome, BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules,
     Disable, DownstreamOutcome, DownstreamRequest, Enable, EnableChanged, FactTally, FireRequest, Inspect,
@@ -80,6 +77,7 @@ pub use past::Past;
 pub use permits::POOL_PATIENCE;
 pub use refusal::Refusal;
 pub use runs::jitter_seed;
+pub use workflows::TakenName;
 
 use backfills::Backfills;
 use breaches::Breaches;
@@ -87,13 +85,13 @@ use facts::Listeners;
 use firing::Firings;
 use frontier::Frontier;
 use jobs::Jobs;
-use past::{KnownFacts, PastOf};
+use past::PastOf;
 use permits::Permits;
 use programs::Programs;
-use provenance::Given;
-use slots::{Live, SlotTable};
+use slots::SlotTable;
+use turn::Turn;
 use wakes::{Waits, Wakes};
-use workflows::WorkflowState;
+use workflows::{WorkflowState, Workflows};
 
 /// A clock that goes back by less is being adjusted, and no wait is worth moving.
 const JUMP: SignedDuration = SignedDuration::from_secs(-1);
@@ -104,10 +102,7 @@ pub struct Core {
     now: Timestamp,
     /// When it ticked last.
     ticked: Timestamp,
-    /// The definitions that have come since it came to life.
-    given: Given,
-    seq: u64,
-    tasks: BTreeMap<WorkflowId, WorkflowState>,
+    workflows: Workflows,
     slots: SlotTable,
     wakes: Wakes,
     /// Cron times of triggers.
@@ -123,25 +118,7 @@ pub struct Core {
     programs: Programs,
     backfills: Backfills,
     breaches: Breaches,
-    /// Runs whose reports were set aside.
-    unheard: BTreeSet<RunId>,
     turn: Turn,
-}
-
-/// What belongs to the turn that is going on, and is gone when it settles.
-#[derive(Default)]
-struct Turn {
-    step: Step,
-    workflows: BTreeSet<WorkflowId>,
-    /// Workflows as they stood when the same turn gave them another definition: the log names each version.
-    superseded: Vec<WorkflowRow>,
-    registers: Vec<(String, String, Option<Value>)>,
-    /// The facts that it has looked up.
-    known: KnownFacts,
-    /// Facts with names that were told in this turn, with their log positions.
-    facts: Vec<(FactKey, u64)>,
-    /// At how many held slots of each program was looked because of facts.
-    judged: BTreeMap<WorkflowId, usize>,
 }
 
 impl Core {
@@ -155,9 +132,7 @@ impl Core {
             config,
             now: Timestamp::UNIX_EPOCH,
             ticked: Timestamp::UNIX_EPOCH,
-            given: Given::default(),
-            seq: 0,
-            tasks: BTreeMap::new(),
+            workflows: Workflows::default(),
             slots: SlotTable::default(),
             firings: Firings::default(),
             jobs: Jobs::default(),
@@ -167,7 +142,6 @@ impl Core {
             programs: Programs::default(),
             backfills: Backfills::default(),
             breaches: Breaches::default(),
-            unheard: BTreeSet::new(),
             turn: Turn::default(),
         }
     }
@@ -188,7 +162,7 @@ impl Core {
         self.take_in(now, input, past).map_err(StepError::Past)?;
         match self.take_breach() {
             Some(breach) => Err(StepError::Broken(breach)),
-            None => Ok(std::mem::take(&mut self.turn.step)),
+            None => Ok(self.turn.take_step()),
         }
     }
 
@@ -228,8 +202,7 @@ impl Core {
     fn hear_of_past<E>(&mut self, past: PastOf<'_, E>) -> Result<bool, E> {
         let heard = self.slots.recall_wanted(past)?;
         for slot in &heard {
-            let state = self.slots.state(slot);
-            self.tell(slot, state);
+            self.tell(slot, self.slots.state(slot));
         }
         Ok(!heard.is_empty())
     }
@@ -248,26 +221,25 @@ impl Core {
     /// The rows that the turn changed, as they are now.
     #[must_use]
     pub fn rows(&self) -> Rows {
-        let now = self.turn.workflows.iter().filter_map(|id| {
-            let mut row = self.tasks.get(id)?.row.clone();
-            row.planned.backlog = self.slots.backlog(id).clone();
-            row.planned.backlog_schedule = self.earlier_schedule(id);
-            Some(row)
-        });
-        let workflows = self.turn.superseded.iter().cloned().chain(now);
+        let with_backlog = |mut row: WorkflowRow| {
+            row.planned.backlog = self.slots.backlog(&row.id).clone();
+            row.planned.backlog_schedule = self.earlier_schedule(&row.id);
+            row
+        };
         Rows {
             slots: self.slots.changed(),
             runs: self.slots.changed_runs(),
-            workflows: workflows.collect(),
+            workflows: self.workflows.superseded().chain(self.workflows.changed().map(with_backlog)).collect(),
             backfills: self.backfills.changed(),
-            registers: self.turn.registers.clone(),
-            facts: self.turn.facts.clone(),
+            registers: self.turn.registers().to_vec(),
+            facts: self.turn.facts().to_vec(),
         }
     }
 
     /// Ends the turn after its commit: forgets finished slots.
     pub fn settle(&mut self) {
-        self.turn = Turn::default();
+        self.turn.settle();
+        self.workflows.settle();
         self.slots.settle();
         self.firings.settle();
         self.backfills.settle();
@@ -308,26 +280,21 @@ impl Core {
         self.permits.running()
     }
 
-    fn live(&self, id: &SlotRef) -> Option<Cow<'_, Live>> {
-        self.slots.get(id)
+    /// The definitions that were given and are not in force, since their names are others'.
+    #[must_use]
+    pub fn taken_names(&self) -> &BTreeSet<TakenName> {
+        self.workflows.taken_names()
     }
 
-    /// The state of a slot in memory, and since when it is in that.
-    fn state_since(&self, id: &SlotRef) -> Option<(SlotState, Timestamp)> {
-        self.live(id).map(|live| (live.slot.state, live.slot.since))
+    /// Whether a workflow is frozen; none where there is no such workflow, which can't be frozen either.
+    #[must_use]
+    pub fn is_frozen(&self, id: &WorkflowId) -> Option<bool> {
+        self.workflows.get(id).map(WorkflowState::is_frozen)
     }
 
     /// Has the questions asked that something led to.
     fn send_questions(&mut self) {
         let questions = self.wakes.probes.take_questions();
-        self.turn.step.commands.extend(questions.into_iter().map(Command::Probe));
-    }
-
-    fn command(&mut self, command: Command) {
-        self.turn.step.commands.push(command);
-    }
-
-    fn push_event(&mut self, record: EventRecord) {
-        self.turn.step.events.push(record);
+        questions.into_iter().for_each(|probe| self.turn.command(Command::Probe(probe)));
     }
 }

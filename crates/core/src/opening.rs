@@ -70,7 +70,7 @@ impl Core {
 
     /// Tells those that watch a slot where it stands.
     pub(crate) fn tell(&mut self, slot: &SlotRef, state: Option<SlotState>) {
-        let since = self.state_since(slot).map(|(_, since)| since);
+        let since = self.slots.get(slot).map(|live| live.slot.since);
         let Audience { lookers, children } = self.wakes.upstream.learn(slot, state, since);
         let surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
         let open = self.jobs.heard(slot, state, children, &surroundings);
@@ -107,7 +107,7 @@ impl Core {
     /// Has the questions asked that functions know the answers to.
     fn ask_functions(&mut self) {
         let questions = self.jobs.take_questions();
-        self.turn.step.commands.extend(questions.into_iter().map(Command::Relate));
+        questions.into_iter().for_each(|question| self.turn.command(Command::Relate(question)));
     }
 
     /// Looks at a job that is open and waits: is it worth running, have its parents succeeded?
@@ -135,7 +135,7 @@ impl Core {
 
     /// Opens the parents that a job waits for and that do not exist.
     fn open_parents(&mut self, id: &SlotRef, parents: &[SlotRef]) {
-        let priority = self.live(id).map_or(0, |live| live.slot.priority);
+        let priority = self.slots.get(id).map_or(0, |live| live.slot.priority);
         for parent in parents {
             self.open_job(parent, Origin::Child(id.clone()), priority);
         }
@@ -161,7 +161,7 @@ impl Core {
     /// run counts as going on.
     pub(crate) fn may_succeed(&mut self, run: &RunId) -> bool {
         let surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
-        let may = self.jobs.may_succeed(run, !self.given.is_empty(), self.now, &surroundings);
+        let may = self.jobs.may_succeed(run, self.workflows.are_given(), self.now, &surroundings);
         self.ask_functions();
         may
     }

@@ -7,7 +7,7 @@ use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
 use kelos_model::trigger::Prerequisites;
-use kelos_model::{SlotEvent, SlotRef, SlotState, Stretch, WorkflowId};
+use kelos_model::{Invariant, SlotEvent, SlotRef, SlotState, Stretch, WorkflowId};
 
 use crate::backlog::{BacklogOf, Next, free_of_slots, page_of};
 use crate::frontier::UpstreamCheck;
@@ -23,13 +23,11 @@ impl Core {
     /// Plans what the window holds and is not planned yet: no more than so many slots, or a backlog. Has slots made of the backlog,
     /// and sets the timer for the next time.
     pub(crate) fn plan<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<(), E> {
-        let Some(task) = self.tasks.get(id) else {
-            self.no_workflow(id);
-            return Ok(());
-        };
+        self.workflows.known(id);
+        let Some(workflow) = self.workflows.get(id) else { return Ok(()) };
         // Event schedules and programs have no times, nor has what can't be resolved.
-        let Some(schedule) = task.ticks().cloned() else { return Ok(()) };
-        if !task.row.present || task.row.paused || task.is_frozen() {
+        let Some(schedule) = workflow.ticks().cloned() else { return Ok(()) };
+        if !workflow.is_open() {
             return Ok(());
         }
         if self.earlier_schedule(id).is_some() {
@@ -37,12 +35,12 @@ impl Core {
             self.frontier.wake(id);
             return Ok(());
         }
-        let start_time = task.row.definition.start_time.unwrap_or(Timestamp::MIN);
+        let start_time = workflow.definition().start_time.unwrap_or(Timestamp::MIN);
         let window_start = self.now.checked_sub(self.config.planning_window).unwrap_or(Timestamp::MIN);
         let window = Range::new(window_start.max(start_time), self.now);
         let room = self.backlog_of(id).filter(BacklogOf::is_kept).map(|backlog| backlog.size);
         let mut left = most;
-        for gap in task.row.planned.ranges.gaps(window) {
+        for gap in workflow.planned().ranges.gaps(window) {
             let mut coming = schedule.times(gap.start, gap.end);
             let times: Vec<_> = coming.by_ref().take(left.min(room.unwrap_or(left))).collect();
             let rest = coming.next();
@@ -74,7 +72,7 @@ impl Core {
     pub(crate) fn backlog_of<'a>(&'a self, id: &'a WorkflowId) -> Option<BacklogOf<'a>> {
         Some(BacklogOf {
             id,
-            workflow: self.tasks.get(id)?,
+            workflow: self.workflows.get(id)?,
             slots: &self.slots,
             permits: &self.permits,
             frontier: &self.frontier,
@@ -84,8 +82,8 @@ impl Core {
 
     /// Notes what the slots of a workflow wait for, by its definition.
     pub(crate) fn agree_on_backlog(&mut self, id: &WorkflowId) {
-        let Some(task) = self.tasks.get(id) else { return self.no_workflow(id) };
-        let definition = &task.row.definition;
+        let Some(workflow) = self.workflows.known(id) else { return };
+        let definition = workflow.definition();
         // A timeout ends slots while they wait, and constraints count from when a slot was looked at.
         let is_plain = definition.wait_timeout_seconds.is_none() && definition.constraints.is_empty();
         let prerequisites: Option<Prerequisites> =
@@ -96,23 +94,20 @@ impl Core {
 
     /// Plans those times of one gap of which there are no slots yet.
     fn plan_gap<E>(&mut self, id: &WorkflowId, gap: Range, times: &[Timestamp], past: PastOf<'_, E>) -> Result<(), E> {
-        let Some(task) = self.tasks.get(id) else {
-            self.no_workflow(id);
-            return Ok(());
-        };
-        if task.feed.is_some() {
+        let Some(workflow) = self.workflows.known(id) else { return Ok(()) };
+        if workflow.is_fed() {
             return self.feed_gap(id, gap, times, past);
         }
         self.recall_gap(id, gap, past)?;
         let slots = self.plan_times(id, times, Origin::Schedule);
-        self.cover(id, gap);
-        self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots, backlog: 0 });
+        self.workflows.cover(id, gap);
+        self.turn.log_workflow(self.now, id, WorkflowEvent::Planned { range: gap, slots, backlog: 0 });
         Ok(())
     }
 
     /// Reads the slots of a range that is not covered. One beyond all that was ever planned needs no look at the past.
     fn recall_gap<E>(&mut self, id: &WorkflowId, gap: Range, past: PastOf<'_, E>) -> Result<(), E> {
-        let until = self.tasks.get(id).and_then(|task| task.row.planned.until);
+        let until = self.workflows.get(id).and_then(|workflow| workflow.planned().until);
         if until.is_some_and(|until| until > gap.start) {
             self.slots.recall_range(id, gap, past)?;
         }
@@ -132,15 +127,15 @@ impl Core {
         let free = free_of_slots(&self.slots, id, range);
         let backlog = free.ranges().iter().map(|part| schedule.count(*part)).sum();
         self.put_in_backlog(id, stretch, &free);
-        self.cover(id, range);
-        self.record_workflow(id, WorkflowEvent::Planned { range, slots: 0, backlog });
+        self.workflows.cover(id, range);
+        self.turn.log_workflow(self.now, id, WorkflowEvent::Planned { range, slots: 0, backlog });
         Ok(())
     }
 
     /// Puts parts of a stretch into the backlog that hold times, none of which has a slot.
     pub(crate) fn put_in_backlog(&mut self, id: &WorkflowId, stretch: &Stretch, parts: &RangeSet) {
-        let Some(schedule) = self.tasks.get(id).and_then(|task| task.schedule.ready().ok()).cloned() else {
-            return self.no_workflow(id);
+        let Some(schedule) = self.workflows.get(id).and_then(|workflow| workflow.schedule().ok()).cloned() else {
+            return self.breaches.report(Invariant::WorkflowIsKnown, id);
         };
         // An earlier schedule says nothing any more once its backlog has gone, however it went.
         self.slots.reschedule(id, &schedule);
@@ -148,7 +143,7 @@ impl Core {
             self.slots.backlog_mut(id).put(Stretch { range: *part, ..stretch.clone() });
             self.frontier.forget(id, *part);
         }
-        self.turn.workflows.insert(id.clone());
+        self.workflows.touch(id);
         self.to_plan.insert(id.clone());
     }
 
@@ -166,12 +161,9 @@ impl Core {
 
     /// Makes slots of those times of a backlog that go next, and of no more than so many. Says how many times it looked at.
     fn draw<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<usize, E> {
-        let Some(task) = self.tasks.get(id) else {
-            self.no_workflow(id);
-            return Ok(0);
-        };
-        let is_open = task.row.present && !task.row.paused && !task.is_frozen();
-        let Some(schedule) = task.schedule.ready().ok().filter(|_| is_open).cloned() else { return Ok(0) };
+        let Some(workflow) = self.workflows.known(id) else { return Ok(0) };
+        let is_open = workflow.is_open();
+        let Some(schedule) = workflow.schedule().ok().filter(|_| is_open).cloned() else { return Ok(0) };
         if self.slots.backlog(id).is_empty() {
             return Ok(0);
         }
@@ -217,7 +209,7 @@ impl Core {
         if times.len() < most {
             // Ends of stretches may be left that hold no time.
             self.slots.backlog_mut(id).take(Range::new(Timestamp::MIN, Timestamp::MAX));
-            self.turn.workflows.insert(id.clone());
+            self.workflows.touch(id);
             self.slots.reschedule(id, schedule);
             self.to_plan.insert(id.clone());
         } else {
@@ -228,7 +220,7 @@ impl Core {
 
     /// The schedule that a workflow's backlog was planned by, in words, where it is not that of now.
     pub(crate) fn earlier_schedule(&self, id: &WorkflowId) -> Option<String> {
-        let words = &self.tasks.get(id)?.row.planned.schedule;
+        let words = &self.workflows.get(id)?.planned().schedule;
         let earlier = self.slots.schedule_of_backlog(id).filter(|_| !self.slots.backlog(id).is_empty())?;
         serde_json::to_string(earlier).ok().filter(|earlier| earlier != words)
     }
@@ -241,7 +233,7 @@ impl Core {
         schedule: &CronSchedule,
         past: PastOf<'_, E>,
     ) -> Result<usize, E> {
-        let (page, times) = page_of(check, schedule, &self.tasks, &self.slots);
+        let (page, times) = page_of(check, schedule, &self.workflows, &self.slots);
         let (upstream, offset) = &page.upstream;
         let span = SignedDuration::from_secs(*offset);
         let of = |time: &Timestamp| Some(SlotRef::at(upstream.clone(), time.checked_add(span).ok()?));
@@ -273,13 +265,13 @@ impl Core {
             opened += 1;
             self.record(&job, SlotEvent::planned(Origin::Schedule, 0));
         }
-        self.cover(id, gap);
-        self.record_workflow(id, WorkflowEvent::Planned { range: gap, slots: opened, backlog: 0 });
+        self.workflows.cover(id, gap);
+        self.turn.log_workflow(self.now, id, WorkflowEvent::Planned { range: gap, slots: opened, backlog: 0 });
         Ok(())
     }
 
     fn fed_jobs(&self, id: &WorkflowId, times: &[Timestamp]) -> BTreeSet<SlotRef> {
-        let jobs = self.tasks.get(id).and_then(|task| task.row.definition.keys.jobs());
+        let jobs = self.workflows.get(id).and_then(|workflow| workflow.definition().keys.jobs());
         let ids = times.iter().flat_map(|time| jobs.map(|jobs| jobs.fed_at(*time)).unwrap_or_default());
         ids.map(|job| SlotRef::job(id.clone(), job)).collect()
     }
@@ -296,19 +288,10 @@ impl Core {
         planned
     }
 
-    /// Notes that all slots of a range exist, or are in the backlog.
-    pub(crate) fn cover(&mut self, id: &WorkflowId, range: Range) {
-        let Some(task) = self.tasks.get_mut(id) else { return self.no_workflow(id) };
-        let planned = &mut task.row.planned;
-        planned.ranges.insert(range);
-        planned.until = planned.until.max(Some(range.end));
-        self.turn.workflows.insert(id.clone());
-    }
-
     /// Notes that one slot exists, wherever it lies.
     pub(crate) fn cover_slot(&mut self, slot: &SlotRef) {
         // A job lies in no range.
         let Some(at) = slot.key.time() else { return };
-        self.cover(&slot.workflow, Range::new(at, at.checked_add(TICK).unwrap_or(Timestamp::MAX)));
+        self.workflows.cover(&slot.workflow, Range::new(at, at.checked_add(TICK).unwrap_or(Timestamp::MAX)));
     }
 }

@@ -1,28 +1,15 @@
 //! The one door through which state changes: an event is applied, logged, and all indices follow.
 
 use jiff::Timestamp;
-use kelos_model::event::{BackfillEvent, Event, Origin, SlotEvent, WorkflowEvent};
-use kelos_model::{BackfillId, EventRecord, Invariant, SlotRef, SlotState, WorkflowId, slot};
+use kelos_model::event::{Event, Origin, SlotEvent};
+use kelos_model::{Invariant, SlotRef, SlotState, slot};
 
-use crate::asks::Mandate;
 use crate::permits::Position;
 use crate::programs::HeldPosition;
 use crate::slots::Change;
 use crate::{Config, Core, PlantedIn};
 
 impl Core {
-    /// Records what happened to nothing that has a state. Gives its log position.
-    pub(crate) fn record_event(&mut self, event: Event) -> u64 {
-        self.log(0, event);
-        self.seq
-    }
-
-    fn log(&mut self, previous: u64, event: Event) {
-        self.seq += 1;
-        let record = EventRecord { seq: self.seq, at: self.now, previous, event };
-        self.push_event(record);
-    }
-
     /// Records what happened to a slot, which must be possible as it stands: whoever decided it has looked.
     pub(crate) fn record(&mut self, id: &SlotRef, what: SlotEvent) {
         if !self.record_if_possible(id, what) {
@@ -43,7 +30,7 @@ impl Core {
     /// Makes a slot of its own of a time of a backlog.
     pub(crate) fn make_slot(&mut self, id: &SlotRef) {
         let events = self.slots.events_of_planned(id);
-        self.turn.workflows.insert(id.workflow.clone());
+        self.workflows.touch(&id.workflow);
         for what in events {
             let done = self.record_alone(id, what);
             self.breaches.check_slot(done, Invariant::EventFits, id);
@@ -52,30 +39,28 @@ impl Core {
 
     fn record_alone(&mut self, id: &SlotRef, what: SlotEvent) -> bool {
         self.breaches.check_slot(!is_planted(&self.config, id, &what, self.now), Invariant::Planted, id);
-        let moment = (self.now, self.seq + 1);
+        let moment = (self.now, self.turn.next_seq());
         let Some(Change { before, after }) = self.slots.change(id, &what, moment.0, moment.1) else { return false };
         self.keep_runs(id, before.as_ref(), &after);
-        let Some(task) = self.tasks.get(&id.workflow) else {
-            self.no_workflow(&id.workflow);
-            return false;
-        };
-        let succeeded = self.slots.enter(id, &after, &what, &task.row.definition, moment);
+        let Some(workflow) = self.workflows.known(&id.workflow) else { return false };
+        let definition = workflow.definition();
+        let in_line = workflow.is_in_line(&after);
+        let succeeded = self.slots.enter(id, &after, &what, definition, moment);
+        self.listeners.note_end(id, definition, before.as_ref(), &after, || self.slots.changed_run(after.last_run_seq));
         let previous = before.as_ref().map_or(0, |slot| slot.last_event);
-        self.log(previous, Event::Slot { slot: id.clone(), what });
+        self.turn.log(self.now, previous, Event::Slot { slot: id.clone(), what });
         if let Some(run) = succeeded {
-            self.note_last_run(&id.workflow, run);
+            self.workflows.note_last_run(&id.workflow, run, self.programs.members(self.programs.of(&id.workflow)));
         }
         let freed = self.programs.follow(id, before.as_ref(), &after);
         freed.into_iter().for_each(|slot| self.wake(slot));
-        self.note_collecting(id, &after);
-        self.note_end(id, before.as_ref(), &after);
+        self.workflows.follow_collector(id, &after);
+        self.permits.follow(id, before.as_ref(), &after, in_line);
         self.reindex(id, before.as_ref(), &after);
         true
     }
 
     fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
-        let Some(task) = self.tasks.get(&id.workflow) else { return self.no_workflow(&id.workflow) };
-        self.permits.follow(id, before, after, task.is_in_line(after));
         if before.is_some_and(|slot| slot.run_alive) != after.run_alive {
             self.watch_run(id, after.run_alive);
         }
@@ -132,10 +117,10 @@ impl Core {
 
     /// Has a slot looked at.
     pub(crate) fn wake(&mut self, id: SlotRef) {
-        if !self.tasks.contains_key(&id.workflow) {
+        if self.workflows.get(&id.workflow).is_none() {
             return;
         }
-        match self.live(&id).filter(|live| live.slot.state == SlotState::Held) {
+        match self.slots.get(&id).filter(|live| live.slot.state == SlotState::Held) {
             Some(live) => {
                 let position = HeldPosition::of(&live.slot, &id);
                 self.programs.wake(position);
@@ -148,31 +133,6 @@ impl Core {
     pub(crate) fn unsubscribe(&mut self, id: &SlotRef) {
         self.wakes.unsubscribe(id);
         self.programs.leave(id);
-    }
-
-    /// Records what happened to a workflow; the caller has changed its row accordingly.
-    pub(crate) fn record_workflow(&mut self, id: &WorkflowId, what: WorkflowEvent) {
-        if !self.tasks.contains_key(id) {
-            self.no_workflow(id);
-        }
-        self.turn.workflows.insert(id.clone());
-        self.log(0, Event::Workflow { workflow: id.clone(), what });
-    }
-
-    pub(crate) fn record_backfill(&mut self, id: &BackfillId, what: BackfillEvent) {
-        self.log(0, Event::Backfill { backfill: id.clone(), what });
-    }
-
-    pub(crate) fn record_register(
-        &mut self,
-        bucket: String,
-        key: String,
-        value: Option<serde_json::Value>,
-        mandate: Mandate,
-    ) {
-        let Mandate { by, reason } = mandate;
-        self.turn.registers.push((bucket.clone(), key.clone(), value.clone()));
-        self.log(0, Event::Register { bucket, key, value, by: Some(by), reason });
     }
 }
 

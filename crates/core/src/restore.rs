@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{RunId, SlotRef, SlotState};
 
-use crate::workflows::WorkflowState;
+use crate::turn::Turn;
 use crate::{Command, Config, Core, Restored};
 
 impl Core {
@@ -14,23 +14,24 @@ impl Core {
     pub fn restore(config: Config, restored: Restored, now: Timestamp) -> (Core, Vec<Command>) {
         let mut core = Core::new(config);
         core.now = now;
-        core.seq = restored.seq;
+        core.turn = Turn::after(restored.seq);
         for mut row in restored.workflows {
             core.slots.add_workflow(&row.id);
             core.restore_backlog(&mut row);
-            core.tasks.insert(row.id.clone(), WorkflowState::new(row));
+            core.workflows.restore(row);
         }
         for row in restored.backfills {
-            core.know_backfill(row);
+            core.workflows.follow_pause(&row);
+            core.backfills.restore(row);
         }
         // Before there are slots: whoever joins brings the runs that it has, and each is to count once.
-        for id in core.tasks.keys().cloned().collect::<Vec<_>>() {
+        for id in core.workflows.ids().cloned().collect::<Vec<_>>() {
             core.join_program(&id);
         }
         for (id, slot) in restored.slots {
             core.restore_slot(&id, slot);
         }
-        for id in core.tasks.keys().cloned().collect::<Vec<_>>() {
+        for id in core.workflows.ids().cloned().collect::<Vec<_>>() {
             core.agree_on_terms(&id);
             core.agree_on_backlog(&id);
             core.listen_to_facts(&id);
@@ -38,7 +39,6 @@ impl Core {
         for run in restored.runs {
             core.slots.restore_run(run);
         }
-        core.unheard = core.runs_set_aside();
         let commands = core.ask_about_runs();
         (core, commands)
     }
@@ -52,10 +52,10 @@ impl Core {
     }
 
     fn restore_slot(&mut self, id: &SlotRef, slot: kelos_model::Slot) {
-        let Some(task) = self.tasks.get_mut(&id.workflow) else { return self.no_workflow(&id.workflow) };
-        self.permits.follow(id, None, &slot, task.is_in_line(&slot));
+        let Some(workflow) = self.workflows.known(&id.workflow) else { return };
+        self.permits.follow(id, None, &slot, workflow.is_in_line(&slot));
         self.programs.follow(id, None, &slot);
-        self.note_collecting(id, &slot);
+        self.workflows.follow_collector(id, &slot);
         // The executors are asked at once; this is for the case that the answer gets lost.
         self.watch_run(id, slot.run_alive);
         self.slots.restore(id, slot);
@@ -63,12 +63,12 @@ impl Core {
 
     fn ask_about_runs(&self) -> Vec<Command> {
         let mut commands = Vec::new();
-        for (id, task) in &self.tasks {
+        for (id, workflow) in self.workflows.iter() {
             for (slot, live) in self.slots.of(id).filter(|(_, live)| live.slot.run_alive) {
                 let run = RunId { slot, number: live.slot.last_run };
                 let known = live.run();
                 let executor =
-                    known.map_or_else(|| task.row.definition.job.executor.clone(), |run| run.executor.clone());
+                    known.map_or_else(|| workflow.definition().job.executor.clone(), |run| run.executor.clone());
                 let external_id = known.and_then(|run| run.external_id.clone());
                 let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
                 commands.push(Command::CheckRun {

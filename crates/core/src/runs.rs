@@ -14,8 +14,8 @@ use crate::{Command, Core};
 impl Core {
     pub(crate) fn run_reported(&mut self, run: &RunId, report: Report) {
         // A late report may be about a slot that has ended and left the memory, or a run before the latest.
-        let Some(live) = self.live(&run.slot) else { return };
-        if !live.slot.run_alive || live.slot.last_run != run.number || self.unheard.contains(run) {
+        let Some(live) = self.slots.get(&run.slot) else { return };
+        if !live.slot.run_alive || live.slot.last_run != run.number || self.workflows.is_unheard(run) {
             return;
         }
         match (live.slot.state, report) {
@@ -45,10 +45,10 @@ impl Core {
 
     /// Asks the executor once more to start a run whose intent is stored.
     pub(crate) fn start_again(&mut self, slot: &SlotRef) {
-        let Some(task) = self.tasks.get(&slot.workflow) else { return self.no_workflow(&slot.workflow) };
+        let Some(workflow) = self.workflows.known(&slot.workflow) else { return };
         let Some(live) = self.slots.get(slot) else { return self.no_slot(slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run };
-        let workflow = task.row.definition.clone();
+        let workflow = workflow.definition().clone();
         let (is_by_worker, worker) =
             live.run.as_ref().map_or((false, None), |run| (run.is_by_worker(), run.worker.clone()));
         if is_by_worker && worker.is_none() {
@@ -57,13 +57,13 @@ impl Core {
             return;
         }
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
-        self.command(Command::StartRun { run, workflow, worker, collected });
+        self.turn.command(Command::StartRun { run, workflow, worker, collected });
     }
 
     /// The executor can't start it now: log the reason where it is a new one, and ask again later.
     fn deferred(&mut self, run: &RunId, reason: String) {
         let id = &run.slot;
-        let Some(live) = self.live(id) else { return self.no_slot(id) };
+        let Some(live) = self.slots.get(id) else { return self.no_slot(id) };
         let (before, times) = live
             .run
             .as_ref()
@@ -89,20 +89,20 @@ impl Core {
 
     /// Asks the executor how a run stands that was not heard of for long: its report may be lost.
     pub(crate) fn ask_about(&mut self, slot: &SlotRef) {
-        let Some(live) = self.live(slot).filter(|live| live.slot.run_alive) else { return };
+        let Some(live) = self.slots.get(slot).filter(|live| live.slot.run_alive) else { return };
         // A run that another scheduler started and that was taken over has no record here.
         let Some(run) = live.run().cloned() else { return };
         let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
         let (id, executor, external_id) = (run.id, run.executor, run.external_id);
         self.watch_run(slot, true);
         if !wanted {
-            self.command(Command::CancelRun {
+            self.turn.command(Command::CancelRun {
                 run: id.clone(),
                 executor: executor.clone(),
                 external_id: external_id.clone(),
             });
         }
-        self.command(Command::CheckRun { run: id, executor, external_id });
+        self.turn.command(Command::CheckRun { run: id, executor, external_id });
     }
 
     /// Tells the executor to end a run, under the name that it gave it when it confirmed the start.
@@ -111,7 +111,7 @@ impl Core {
         // A run that was taken over has no record here, and its executor ends it when it is asked about.
         let Some(known) = known else { return };
         let (executor, external_id) = (known.executor.clone(), known.external_id.clone());
-        self.command(Command::CancelRun { run: run.clone(), executor, external_id });
+        self.turn.command(Command::CancelRun { run: run.clone(), executor, external_id });
     }
 
     /// Tells the executor to end a run whose name it has just told, and keeps the name for when it must be told again.
@@ -145,14 +145,14 @@ impl Core {
             self.record(&run.slot, SlotEvent::Succeeded { run: number });
             return;
         }
-        let Some(task) = self.tasks.get(&run.slot.workflow) else { return self.no_workflow(&run.slot.workflow) };
+        let Some(workflow) = self.workflows.known(&run.slot.workflow) else { return };
         let Some(live) = self.slots.get(&run.slot) else { return self.no_slot(&run.slot) };
-        let policy = task.row.definition.retry;
+        let policy = workflow.definition().retry;
         let retry = live.slot.retries + 1;
         let given_up = policy.gives_up(&outcome);
         let attempts = live.run.as_ref().and_then(|run| run.attempts);
         let retries = attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
-        let gone = !task.row.present && task.row.definition.keys.events().is_some();
+        let gone = !workflow.is_present() && workflow.is_event_schedule();
         if retry > retries || given_up || gone {
             self.record(&run.slot, SlotEvent::Failed { run: number, outcome });
             return;

@@ -43,7 +43,7 @@ impl Core {
         let most = if look_again { usize::MAX } else { self.config.at_once.max(1) };
         self.fire_timers(most);
         if look_again {
-            self.to_plan.extend(self.tasks.keys().cloned());
+            self.to_plan.extend(self.workflows.ids().cloned());
             self.wakes.probes.ask_all(only, self.now);
         }
         let to_plan = take_allowed(&mut self.to_plan, only);

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use kelos_model::workflow::{Provenance, Source};
 use kelos_model::{Workflow, WorkflowId};
 
-use crate::Core;
-
 /// Definitions, by name.
-pub(crate) type Definitions = BTreeMap<WorkflowId, Arc<Workflow>>;
+pub(crate) type DefinitionSet = BTreeMap<WorkflowId, Arc<Workflow>>;
 
 /// A definition that is not in force, since its name is another's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,23 +20,23 @@ pub struct TakenName {
     pub holder: Provenance,
 }
 
-/// What files and the program define, as they said last.
+/// What files and the program define, as they said last since the start.
 #[derive(Default)]
-pub(crate) struct Given {
-    /// In the order in which they were first heard since the start.
-    all: Vec<(Provenance, Definitions)>,
+pub(super) struct Definitions {
+    /// In the order in which they were first heard.
+    all: Vec<(Provenance, DefinitionSet)>,
     /// What is not in force.
-    pub(crate) taken: BTreeSet<TakenName>,
+    taken: BTreeSet<TakenName>,
 }
 
-impl Given {
+impl Definitions {
     /// Whether nobody has said anything yet.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// Takes all that one of them defines; what it said before is forgotten.
-    pub(crate) fn take(&mut self, provenance: Provenance, definitions: Vec<Arc<Workflow>>) {
+    pub(super) fn take(&mut self, provenance: Provenance, definitions: Vec<Arc<Workflow>>) {
         let own = definitions.into_iter().map(|one| (one.id.clone(), one.given_by(provenance))).collect();
         match self.all.iter_mut().find(|(known, _)| *known == provenance) {
             Some((_, before)) => *before = own,
@@ -47,40 +45,27 @@ impl Given {
     }
 
     /// Whether one of them has said what it defines. Before that, what is stored of it stands.
-    pub(crate) fn has_said(&self, provenance: Provenance) -> bool {
+    pub(super) fn has_said(&self, provenance: Provenance) -> bool {
         self.all.iter().any(|(known, _)| *known == provenance)
     }
 
     /// The event schedules that one of them names.
-    pub(crate) fn schedules(&self, provenance: Provenance) -> Vec<Arc<Workflow>> {
+    pub(super) fn schedules(&self, provenance: Provenance) -> Vec<Arc<Workflow>> {
         let own = self.all.iter().find(|(known, _)| *known == provenance).map(|(_, own)| own.values());
         own.into_iter().flatten().filter(|one| one.keys.events().is_some()).cloned().collect()
     }
 
     /// Whether somebody gives a definition of this name that is no event schedule.
-    pub(crate) fn names(&self, id: &WorkflowId) -> bool {
+    pub(super) fn names(&self, id: &WorkflowId) -> bool {
         self.all.iter().any(|(_, own)| own.get(id).is_some_and(|one| one.keys.events().is_none()))
     }
-}
 
-impl Core {
-    /// The definitions that were given and are not in force, since their names are others'.
-    #[must_use]
-    pub fn taken_names(&self) -> &BTreeSet<TakenName> {
-        &self.given.taken
-    }
-
-    /// Whose a name is, by what is stored.
-    pub(crate) fn holder(&self, id: &WorkflowId) -> Option<Provenance> {
-        self.tasks.get(id).filter(|task| task.row.present).map(|task| task.row.definition.provenance())
-    }
-
-    /// All that is defined but event schedules. A name that several give is whose it was; where it was nobody's of them, the first's.
-    pub(crate) fn given_workflows(&self) -> Definitions {
-        let mut all = Definitions::new();
-        for (provenance, own) in &self.given.all {
+    /// All that is defined but event schedules. A name that several give is its holder's; where that is none of them, the first's.
+    pub(super) fn without_schedules(&self, holder: impl Fn(&WorkflowId) -> Option<Provenance>) -> DefinitionSet {
+        let mut all = DefinitionSet::new();
+        for (provenance, own) in &self.all {
             for (id, one) in own.iter().filter(|(_, one)| one.keys.events().is_none()) {
-                if !all.contains_key(id) || self.holder(id) == Some(*provenance) {
+                if !all.contains_key(id) || holder(id) == Some(*provenance) {
                     all.insert(id.clone(), one.clone());
                 }
             }
@@ -89,10 +74,11 @@ impl Core {
     }
 
     /// Notes what is not in force.
-    pub(crate) fn note_taken(&mut self, in_force: &Definitions) {
+    pub(super) fn note_taken(&mut self, in_force: &DefinitionSet) {
         let mut taken = BTreeSet::new();
-        for (provenance, own) in &self.given.all {
+        for (provenance, own) in &self.all {
             for (id, one) in own {
+                // A name that nobody has is not another's.
                 let Some(holder) = in_force.get(id).map(|one| one.provenance()) else { continue };
                 // People change the event schedules of files: that is no other one of the name.
                 let was_changed = one.keys.events().is_some() && holder == Provenance::Api;
@@ -101,6 +87,11 @@ impl Core {
                 }
             }
         }
-        self.given.taken = taken;
+        self.taken = taken;
+    }
+
+    /// What is not in force.
+    pub(super) fn taken(&self) -> &BTreeSet<TakenName> {
+        &self.taken
     }
 }

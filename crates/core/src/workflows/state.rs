@@ -1,33 +1,34 @@
-//! The state of a workflow in memory, apart from its slots.
+//! One workflow in memory, apart from its slots: all that is asked about it. It is changed by [`Workflows`](super::Workflows) alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::time::schedule::CronSchedule;
-use kelos_model::workflow::{Backfill, WorkflowRow};
-use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState};
+use kelos_model::workflow::{Backfill, EventKeys, LastRun, Planned, WorkflowRow};
+use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState, Workflow};
 
 use crate::Refusal;
 
 /// A workflow: its row, and what is derived from it.
 pub(crate) struct WorkflowState {
-    pub(crate) row: WorkflowRow,
+    pub(super) row: WorkflowRow,
     /// Its schedule after following what it depends on.
-    pub(crate) schedule: ScheduleState,
+    pub(super) schedule: ScheduleState,
     /// Whether its jobs make sense together with those of others, and why not; none where its slots are no jobs.
-    pub(crate) jobs: Option<Result<(), String>>,
+    pub(super) jobs: Option<Result<(), String>>,
     /// The schedule that opens its jobs.
-    pub(crate) feed: Option<CronSchedule>,
+    pub(super) feed: Option<CronSchedule>,
     /// Its backfills that are paused, and who paused them.
     pauses: BTreeMap<BackfillId, Actor>,
     /// The slot of an event schedule that collects, while there is one.
-    pub(crate) collecting: Option<SlotKey>,
+    pub(super) collecting: Option<SlotKey>,
 }
 
 /// A workflow's schedule, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ScheduleState {
+pub(super) enum ScheduleState {
     /// The definitions have not been given since the start.
     Unloaded,
     /// It has no times.
@@ -38,7 +39,7 @@ pub(crate) enum ScheduleState {
 
 impl ScheduleState {
     /// What yields times, or why a slot by time lies dormant.
-    pub(crate) fn ready(&self) -> Result<&CronSchedule, Dormant> {
+    fn ready(&self) -> Result<&CronSchedule, Dormant> {
         match self {
             ScheduleState::Unloaded => Err(Dormant::Unloaded),
             ScheduleState::Faulty(why) => Err(Dormant::NoTimes(why.clone())),
@@ -48,7 +49,7 @@ impl ScheduleState {
 }
 
 impl WorkflowState {
-    pub(crate) fn new(row: WorkflowRow) -> WorkflowState {
+    pub(super) fn new(row: WorkflowRow) -> WorkflowState {
         WorkflowState {
             collecting: None,
             row,
@@ -59,8 +60,68 @@ impl WorkflowState {
         }
     }
 
+    /// Its definition: the latest, also once it is gone.
+    pub(crate) fn definition(&self) -> &Arc<Workflow> {
+        &self.row.definition
+    }
+
+    /// What makes it an event schedule; none where it is none.
+    pub(crate) fn events(&self) -> Option<&EventKeys> {
+        self.row.definition.keys.events()
+    }
+
+    /// Whether it is an event schedule.
+    pub(crate) fn is_event_schedule(&self) -> bool {
+        self.events().is_some()
+    }
+
+    /// Whether it is defined now.
+    pub(crate) fn is_present(&self) -> bool {
+        self.row.present
+    }
+
+    /// Whether an event schedule is enabled; all else always is.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.row.enabled
+    }
+
+    /// Whether a person or a breach keeps its slots from running.
+    pub(crate) fn rests(&self) -> bool {
+        self.row.paused || self.is_frozen()
+    }
+
+    /// Whether its slots are planned and run: it is defined, and neither paused nor frozen.
+    pub(crate) fn is_open(&self) -> bool {
+        self.row.present && !self.rests()
+    }
+
+    /// Whether its slots are jobs.
+    pub(crate) fn has_jobs(&self) -> bool {
+        self.jobs.is_some()
+    }
+
+    /// What yields times of slots, or why a slot by time lies dormant.
+    pub(crate) fn schedule(&self) -> Result<&CronSchedule, Dormant> {
+        self.schedule.ready()
+    }
+
+    /// Whether what ticks opens jobs.
+    pub(crate) fn is_fed(&self) -> bool {
+        self.feed.is_some()
+    }
+
+    /// What has been planned of it.
+    pub(crate) fn planned(&self) -> &Planned {
+        &self.row.planned
+    }
+
+    /// Its successful run that was dispatched last, where constraints may ask for it.
+    pub(crate) fn last_run(&self) -> Option<LastRun> {
+        self.row.moments.last_run
+    }
+
     /// Keeps whether one of its backfills is paused.
-    pub(crate) fn follow_pause(&mut self, row: &Backfill) {
+    pub(super) fn follow_pause(&mut self, row: &Backfill) {
         match &row.paused {
             Some(pause) => drop(self.pauses.insert(row.id.clone(), pause.by.clone())),
             None => drop(self.pauses.remove(&row.id)),
@@ -152,7 +213,7 @@ impl WorkflowState {
     }
 
     /// Whether a backfill is paused.
-    pub(crate) fn is_paused(&self, backfill: &BackfillId) -> bool {
+    pub(crate) fn has_paused(&self, backfill: &BackfillId) -> bool {
         self.pauses.contains_key(backfill)
     }
 

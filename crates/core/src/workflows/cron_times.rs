@@ -1,0 +1,165 @@
+//! Cron times of triggers: which of them have passed, and which were missed and are left out.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::ranges::Range;
+use kelos_model::retry::scramble;
+use kelos_model::workflow::CatchUp;
+use kelos_model::{Invariant, WorkflowId};
+
+use super::{WorkflowState, Workflows};
+use crate::firing::MOST_MISSED;
+use crate::plan::TICK;
+
+/// What is late by less counts whatever the policy: a leader was changed, or the machine was busy.
+const LATE: SignedDuration = SignedDuration::from_secs(60);
+
+/// A cron time, and the name of the expression that has it.
+type CronTime = (Timestamp, Arc<str>);
+
+/// Times that passed while nobody scheduled, and are left out.
+pub(crate) struct Missed {
+    /// From the first to the last of them.
+    pub(crate) range: Range,
+    /// How many they are.
+    pub(crate) times: u32,
+}
+
+/// What becomes of the cron times of a workflow's trigger that have passed.
+pub(crate) struct CronTimes {
+    /// Those that don't count.
+    pub(crate) missed: Option<Missed>,
+    /// The first that does, with the expressions that have it, and the moment at which it counts.
+    pub(crate) next: Option<(Timestamp, Vec<CronTime>)>,
+}
+
+impl Workflows {
+    /// When the next cron time of a workflow's trigger counts, be it one that has passed; none where it waits for none.
+    pub(crate) fn next_firing(&mut self, id: &WorkflowId, now: Timestamp) -> Option<Timestamp> {
+        let one = self.known(id)?;
+        let waits = one.is_open() && one.is_enabled() && !one.row.definition.trigger.firings().is_empty();
+        if !waits {
+            return None;
+        }
+        if one.row.moments.fired_until.is_none() {
+            self.change(id)?.row.moments.fired_until = Some(now);
+        }
+        next_times(self.get(id)?).map(|(due, _)| due)
+    }
+
+    /// Takes the next cron time of a workflow's trigger, if it has passed, and those before it that were missed.
+    pub(crate) fn take_passed(&mut self, id: &WorkflowId, now: Timestamp) -> CronTimes {
+        let Some(one) = self.all.get_mut(id) else {
+            self.breaches.report(Invariant::WorkflowIsKnown, id);
+            return CronTimes { missed: None, next: None };
+        };
+        let missed = one.pass_over_missed(now);
+        let next = one.take_passed(now);
+        if missed.is_some() || next.is_some() {
+            self.changed.insert(id.clone());
+        }
+        CronTimes { missed, next }
+    }
+}
+
+impl WorkflowState {
+    /// Leaves out what passed while nobody scheduled, as the policy has it.
+    fn pass_over_missed(&mut self, now: Timestamp) -> Option<Missed> {
+        let policy = self.row.definition.keys.events().map(|events| events.catch_up).unwrap_or_default();
+        if policy == CatchUp::All {
+            return None;
+        }
+        let missed = missed(self, now)?;
+        let last = missed.last().copied()?;
+        // What is hardly late comes after the missed ones, and is then the latest.
+        let newer = || times_after(self, last).is_some_and(|(time, _)| time <= now);
+        let all = policy == CatchUp::Skip || newer();
+        let left_out = if all { &missed[..] } else { missed.split_last().map_or(&[][..], |(_, before)| before) };
+        let done = if all { last } else { last - TICK };
+        let range = Range::new(*left_out.first()?, *left_out.last()? + TICK);
+        self.row.moments.fired_until = Some(done);
+        Some(Missed { range, times: u32::try_from(left_out.len()).unwrap_or(u32::MAX) })
+    }
+
+    /// Takes the next times of its trigger, where they count by now: from when on they do, and which they are.
+    fn take_passed(&mut self, now: Timestamp) -> Option<(Timestamp, Vec<CronTime>)> {
+        let (due, times) = next_times(self).filter(|(due, _)| *due <= now)?;
+        let moments = &mut self.row.moments;
+        for (time, cron) in &times {
+            moments.fired_until = Some(*time);
+            if self.row.definition.keys.events().is_some() {
+                moments.fired.insert(cron.clone(), *time);
+            }
+        }
+        Some((due, times))
+    }
+}
+
+/// The times that are late, ascending: the last ones where there are many. None where nothing is late.
+fn missed(workflow: &WorkflowState, now: Timestamp) -> Option<Vec<Timestamp>> {
+    let until = workflow.row.moments.fired_until?;
+    // What may still be drawn to come is not missed.
+    let late = now.checked_sub(LATE).ok()?.checked_sub(millis(jitter(workflow))).ok()?;
+    let (first, _) = times_after(workflow, until)?;
+    if first >= late {
+        return None;
+    }
+    let mut times = Vec::new();
+    for firing in workflow.row.definition.trigger.firings() {
+        let mut before = end_time(workflow).map_or(late, |end| end.min(late));
+        for _ in 0..MOST_MISSED {
+            let Some(time) = firing.schedule().previous_before(before).filter(|time| *time >= first) else { break };
+            times.push(time);
+            before = time;
+        }
+    }
+    times.sort_unstable();
+    times.dedup();
+    Some(times)
+}
+
+/// When the next times of a trigger count, and which they are: several where expressions fire together.
+fn next_times(workflow: &WorkflowState) -> Option<(Timestamp, Vec<CronTime>)> {
+    let (time, together) = times_after(workflow, workflow.row.moments.fired_until?)?;
+    Some((late_by(time, jitter(workflow), workflow.row.id.as_str()), together))
+}
+
+/// The first time of a trigger after a moment that counts, and which expressions have it.
+fn times_after(workflow: &WorkflowState, after: Timestamp) -> Option<(Timestamp, Vec<CronTime>)> {
+    let definition = &workflow.row.definition;
+    // What is before the start does not count, so it is not looked at.
+    let after = definition.start_time.map_or(after, |start| after.max(start - TICK));
+    let firings = definition.trigger.firings();
+    let next = firings.iter().filter_map(|firing| Some((firing.schedule().next_after(after)?, firing.name())));
+    let next: Vec<CronTime> = next.collect();
+    let time = next.iter().map(|(time, _)| *time).min()?;
+    if end_time(workflow).is_some_and(|end| time >= end) {
+        return None;
+    }
+    let mut together: Vec<CronTime> = next.into_iter().filter(|(other, _)| *other == time).collect();
+    together.sort();
+    Some((time, together))
+}
+
+fn end_time(workflow: &WorkflowState) -> Option<Timestamp> {
+    workflow.row.definition.keys.events().and_then(|events| events.end_time)
+}
+
+fn jitter(workflow: &WorkflowState) -> u64 {
+    workflow.row.definition.keys.events().map_or(0, |events| events.jitter_millis)
+}
+
+fn millis(millis: u64) -> SignedDuration {
+    SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}
+
+/// When a time counts that may be late by up to so many milliseconds: a draw that the time and the name seed.
+fn late_by(time: Timestamp, jitter_millis: u64, name: &str) -> Timestamp {
+    if jitter_millis == 0 {
+        return time;
+    }
+    let named = name.bytes().fold(0_u64, |hash, byte| scramble(hash ^ u64::from(byte)));
+    let draw = scramble(named ^ time.as_millisecond().cast_unsigned()) % jitter_millis.saturating_add(1);
+    time.checked_add(millis(draw)).unwrap_or(time)
+}

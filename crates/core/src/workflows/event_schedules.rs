@@ -1,0 +1,139 @@
+//! Event schedules: what people may do to them, and which slot of each collects.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::ranges::Range;
+use kelos_model::workflow::{Keys, Provenance};
+use kelos_model::{Slot, SlotRef, Workflow, WorkflowId};
+
+use super::deployment::bound;
+use super::{WorkflowState, Workflows};
+use crate::Refusal;
+use crate::plan::TICK;
+
+impl WorkflowState {
+    /// Has an event schedule count from now on: what happened before is not for it. Says whether it is one.
+    pub(super) fn begin_anew(&mut self, is_new: bool, now: Timestamp) -> bool {
+        let Some(enabled) = self.events().map(|events| events.enabled) else { return false };
+        let fired = std::mem::take(&mut self.row.moments.fired);
+        if is_new {
+            self.row.enabled = enabled;
+        } else {
+            let names: BTreeSet<_> = self.row.definition.trigger.firings().iter().map(|firing| firing.name()).collect();
+            self.row.moments.fired = fired.into_iter().filter(|(name, _)| names.contains(name)).collect();
+        }
+        self.count_from(now);
+        true
+    }
+
+    fn count_from(&mut self, now: Timestamp) {
+        self.row.moments.updated = Some(now);
+        self.row.moments.fired_until = Some(now);
+    }
+
+    /// Whether an event schedule takes facts at a moment. Its own cron times say for themselves whether they come too late.
+    pub(crate) fn takes_facts(&self, now: Timestamp, is_own_time: bool) -> bool {
+        let too_early = self.row.definition.start_time.is_some_and(|start| now < start);
+        let end = self.events().and_then(|events| events.end_time);
+        let too_late = end.is_some_and(|end| now >= end && !is_own_time);
+        self.row.enabled && !too_early && !too_late
+    }
+
+    /// The slot that collects, while there is one.
+    pub(crate) fn collector(&self) -> Option<SlotRef> {
+        self.collecting.clone().map(|key| SlotRef::new(self.row.id.clone(), key))
+    }
+}
+
+impl Workflows {
+    /// Whether a present event schedule is enabled.
+    pub(crate) fn is_enabled(&self, id: &WorkflowId) -> Result<bool, Refusal> {
+        let one = self.get(id).filter(|one| one.is_present() && one.is_event_schedule());
+        one.map(WorkflowState::is_enabled).ok_or_else(|| Refusal::NoEventSchedule(id.clone()))
+    }
+
+    /// Refuses an event schedule whose name is taken, or whose program is not there.
+    pub(crate) fn check_new(&self, new: &Workflow) -> Result<(), Refusal> {
+        let Keys::Events(_) = &new.keys else { return Err(Refusal::NoEventSchedule(new.id.clone())) };
+        if self.get(&new.id).is_some_and(WorkflowState::is_present) {
+            return Err(Refusal::ScheduleTaken(new.id.clone()));
+        }
+        self.check_program(new)
+    }
+
+    /// Refuses another definition of what is no event schedule, or whose program is not there.
+    pub(crate) fn check_changed(&self, changed: &Workflow) -> Result<(), Refusal> {
+        self.is_enabled(&changed.id)?;
+        let Keys::Events(_) = &changed.keys else { return Err(Refusal::NoEventSchedule(changed.id.clone())) };
+        self.check_program(changed)
+    }
+
+    /// Refuses an event schedule whose program is not there.
+    pub(crate) fn check_program(&self, schedule: &Workflow) -> Result<(), Refusal> {
+        // What is no event schedule is its own program.
+        let Some(program) = schedule.keys.events().map(|events| &events.program) else { return Ok(()) };
+        let is_there = self.get(program).is_some_and(|one| one.is_present() && !one.is_event_schedule());
+        let none = || Refusal::NoProgram { schedule: schedule.id.clone(), program: program.clone() };
+        is_there.then_some(()).ok_or_else(none)
+    }
+
+    /// The definition of an event schedule as a request gives it, with the job of its program.
+    pub(crate) fn as_requested(&self, schedule: Arc<Workflow>) -> Arc<Workflow> {
+        let schedule = schedule.given_by(Provenance::Api);
+        let program = schedule.keys.events().and_then(|events| self.get(&events.program));
+        let programs = program.map(|one| (one.row.id.clone(), one.row.definition.clone())).into_iter().collect();
+        bound(schedule, &programs)
+    }
+
+    /// Those of some event schedules that are disabled, and were last changed within a range.
+    pub(crate) fn disabled_within(&self, schedules: &[WorkflowId], range: Range) -> Vec<WorkflowId> {
+        let is_meant = |id: &&WorkflowId| {
+            let one = self.get(id).filter(|one| one.is_present() && !one.is_enabled() && one.is_event_schedule());
+            one.and_then(|one| one.row.moments.updated).is_some_and(|at| range.start <= at && at < range.end)
+        };
+        schedules.iter().filter(is_meant).cloned().collect()
+    }
+
+    /// Has an event schedule be enabled or disabled from now on. It begins anew: what happened before does not count.
+    pub(crate) fn set_enabled(&mut self, id: &WorkflowId, enabled: bool, now: Timestamp) {
+        if let Some(one) = self.change(id) {
+            one.row.enabled = enabled;
+            one.count_from(now);
+        }
+    }
+
+    /// Has an event schedule begin anew, as one does that was just created.
+    pub(crate) fn count_from(&mut self, id: &WorkflowId, now: Timestamp) {
+        if let Some(one) = self.change(id) {
+            one.count_from(now);
+        }
+    }
+
+    /// The moment that names the next slot of a workflow without times: this one, or the first free one after it.
+    pub(crate) fn next_moment(&mut self, id: &WorkflowId, now: Timestamp) -> Timestamp {
+        let until = self.get(id).and_then(|one| one.row.planned.until);
+        let at = until.map_or(now, |until| until.max(now));
+        // Keys are whole milliseconds.
+        let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
+        if let Some(one) = self.change(id) {
+            one.row.planned.until = at.checked_add(TICK).ok();
+        }
+        at
+    }
+
+    /// Keeps up which slot of an event schedule collects.
+    pub(crate) fn follow_collector(&mut self, id: &SlotRef, after: &Slot) {
+        let Some(one) = self.all.get_mut(&id.workflow).filter(|one| one.is_event_schedule()) else {
+            // Other workflows have no such slot.
+            return;
+        };
+        if after.is_collecting() {
+            // What somebody has go collects nothing, and until that is said it looks as if it did.
+            one.collecting.get_or_insert_with(|| id.key.clone());
+        } else if one.collecting.as_ref() == Some(&id.key) {
+            one.collecting = None;
+        }
+    }
+}

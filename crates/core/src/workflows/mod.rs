@@ -1,0 +1,408 @@
+//! All workflows: what they are defined as and by whom, and what people, breaches and deployments made of them. It alone holds
+//! their rows and changes them; whoever asks it for a change records the event.
+//!
+//! Absent: slots, the log, and what follows from a change.
+
+mod cron_times;
+mod definitions;
+mod deployment;
+mod event_schedules;
+mod state;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::dormant::NoTimes;
+use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::time::CronSchedule;
+use kelos_model::workflow::{Backfill, LastRun, Moments, Planned, Provenance, WorkflowRow};
+use kelos_model::{Breach, Freeze, Gate, Invariant, RunId, SlotRef, Workflow, WorkflowId};
+
+pub(crate) use cron_times::{CronTimes, Missed};
+pub(crate) use definitions::DefinitionSet;
+pub use definitions::TakenName;
+pub(crate) use deployment::Deployments;
+pub(crate) use state::WorkflowState;
+
+use crate::Refusal;
+use crate::breaches::Breaches;
+use definitions::Definitions;
+use deployment::{differ, keep_off};
+use state::ScheduleState;
+
+/// All workflows that ever were, by name.
+#[derive(Default)]
+pub(crate) struct Workflows {
+    all: BTreeMap<WorkflowId, WorkflowState>,
+    definitions: Definitions,
+    /// Those whose rows the turn has changed.
+    changed: BTreeSet<WorkflowId>,
+    /// Rows as they stood when the same turn gave them another definition: the log names each version.
+    superseded: Vec<WorkflowRow>,
+    /// Runs whose reports were set aside, of all frozen workflows. One may be of another workflow than the one that broke.
+    unheard: BTreeSet<RunId>,
+    breaches: Breaches,
+}
+
+/// What became of a workflow by a definition that is another than before.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Redefined {
+    /// Its version.
+    pub(crate) version: u32,
+    /// Whether it is an event schedule that begins anew: what it has pending ends.
+    pub(crate) begins_anew: bool,
+}
+
+/// What became of a workflow by a schedule that is another than before, or was not known before.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Rescheduled {
+    /// What was planned by the schedule before, from the first to the last: it says nothing about the times of this one.
+    pub(crate) replanned: Option<Range>,
+}
+
+impl Workflows {
+    /// Takes over a row as the store has it.
+    pub(crate) fn restore(&mut self, row: WorkflowRow) {
+        self.unheard.extend(row.moments.frozen.iter().flat_map(|freeze| &freeze.set_aside).cloned());
+        self.all.insert(row.id.clone(), WorkflowState::new(row));
+    }
+
+    /// A workflow, where there is or was one of that name.
+    pub(crate) fn get(&self, id: &WorkflowId) -> Option<&WorkflowState> {
+        self.all.get(id)
+    }
+
+    /// A workflow of which account is kept. That it is not known is a breach.
+    pub(crate) fn known(&mut self, id: &WorkflowId) -> Option<&WorkflowState> {
+        let one = self.all.get(id);
+        if one.is_none() {
+            self.breaches.report(Invariant::WorkflowIsKnown, id);
+        }
+        one
+    }
+
+    /// The same, to be changed: its row is one that the turn has changed.
+    fn change(&mut self, id: &WorkflowId) -> Option<&mut WorkflowState> {
+        let one = self.all.get_mut(id);
+        match one {
+            Some(_) if self.changed.contains(id) => {}
+            Some(_) => drop(self.changed.insert(id.clone())),
+            None => self.breaches.report(Invariant::WorkflowIsKnown, id),
+        }
+        one
+    }
+
+    /// Notes that the row of a workflow has changed by what others keep of it.
+    pub(crate) fn touch(&mut self, id: &WorkflowId) {
+        self.change(id);
+    }
+
+    /// A workflow that is defined now.
+    pub(crate) fn present(&self, id: &WorkflowId) -> Result<&WorkflowState, Refusal> {
+        self.get(id).filter(|one| one.is_present()).ok_or_else(|| Refusal::NoWorkflow(id.clone()))
+    }
+
+    /// All of them, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&WorkflowId, &WorkflowState)> {
+        self.all.iter()
+    }
+
+    /// The names of all of them.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &WorkflowId> {
+        self.all.keys()
+    }
+
+    /// Refuses a slot that its workflow can't have.
+    pub(crate) fn check_slot(&self, slot: &SlotRef, exists: impl FnOnce() -> bool) -> Result<(), Refusal> {
+        let one = self.get(&slot.workflow).ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
+        one.check_slot(slot, exists)
+    }
+
+    /// The rows that the turn has changed, as they are now.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = WorkflowRow> {
+        self.changed.iter().filter_map(|id| Some(self.get(id)?.row.clone()))
+    }
+
+    /// The rows of workflows that got several definitions in the turn, as they stood with all but the last.
+    pub(crate) fn superseded(&self) -> impl Iterator<Item = WorkflowRow> {
+        self.superseded.iter().cloned()
+    }
+
+    /// Ends a turn.
+    pub(crate) fn settle(&mut self) {
+        self.changed.clear();
+        self.superseded.clear();
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take()
+    }
+}
+
+/// Definitions.
+impl Workflows {
+    /// Takes all that one provenance defines. Says whether it is the first that said anything since the start.
+    pub(crate) fn hear(&mut self, provenance: Provenance, definitions: Vec<Arc<Workflow>>) -> bool {
+        let is_first = self.definitions.is_empty();
+        self.definitions.take(provenance, definitions);
+        is_first
+    }
+
+    /// Whether anybody has said what is defined.
+    pub(crate) fn are_given(&self) -> bool {
+        !self.definitions.is_empty()
+    }
+
+    /// Whether somebody gives a definition of this name that is no event schedule.
+    pub(crate) fn are_given_as(&self, id: &WorkflowId) -> bool {
+        self.definitions.names(id)
+    }
+
+    /// The definitions that were given and are not in force.
+    pub(crate) fn taken_names(&self) -> &BTreeSet<TakenName> {
+        self.definitions.taken()
+    }
+
+    /// The workflows that are defined and won't be any more, with their projects.
+    pub(crate) fn gone_with(&self, all: &DefinitionSet) -> Vec<(WorkflowId, String)> {
+        let gone = self.all.iter().filter(|(id, one)| one.is_present() && !all.contains_key(*id) && !self.stands(one));
+        gone.map(|(id, one)| (id.clone(), one.row.definition.project.clone())).collect()
+    }
+
+    /// Whether what is stored of a workflow holds as long as nobody has said otherwise: who gives it was not heard yet.
+    fn stands(&self, one: &WorkflowState) -> bool {
+        !one.is_event_schedule() && !self.definitions.has_said(one.row.definition.provenance())
+    }
+
+    /// Has a workflow be defined so from now on. None where nothing has changed.
+    pub(crate) fn define(&mut self, id: &WorkflowId, definition: &Arc<Workflow>, now: Timestamp) -> Option<Redefined> {
+        let Some(one) = self.all.get_mut(id) else { return Some(self.add(id, definition, now)) };
+        let row = &mut one.row;
+        if row.present && Arc::ptr_eq(&row.definition, definition) {
+            return None;
+        }
+        let same = row.definition == *definition;
+        let is_new = !row.present;
+        let differs = is_new || differ(&row.definition, definition);
+        if !same {
+            if self.changed.contains(id) {
+                self.superseded.push(row.clone());
+            }
+            row.version += 1;
+        }
+        row.definition = definition.clone();
+        if same && row.present {
+            return None;
+        }
+        row.present = true;
+        keep_off(row);
+        let begins_anew = differs && one.begin_anew(is_new, now);
+        let version = one.row.version;
+        self.changed.insert(id.clone());
+        Some(Redefined { version, begins_anew })
+    }
+
+    fn add(&mut self, id: &WorkflowId, definition: &Arc<Workflow>, now: Timestamp) -> Redefined {
+        let row = WorkflowRow {
+            id: id.clone(),
+            definition: definition.clone(),
+            version: 1,
+            present: true,
+            enabled: true,
+            paused: false,
+            planned: Planned::default(),
+            moments: Moments::default(),
+        };
+        let mut one = WorkflowState::new(row);
+        let begins_anew = one.begin_anew(true, now);
+        self.all.insert(id.clone(), one);
+        self.changed.insert(id.clone());
+        Redefined { version: 1, begins_anew }
+    }
+
+    /// Has a workflow be defined no more.
+    pub(crate) fn remove(&mut self, id: &WorkflowId) {
+        if let Some(one) = self.change(id) {
+            one.row.present = false;
+            one.jobs = None;
+        }
+    }
+
+    /// Whether what definitions say of job ids is something else than before.
+    pub(crate) fn are_keyed_otherwise(&self, all: &DefinitionSet) -> bool {
+        let differs = |(id, new): (&WorkflowId, &Arc<Workflow>)| {
+            let one = self.get(id).filter(|one| one.is_present());
+            let known = one.and_then(|one| one.jobs.as_ref().and(one.row.definition.keys.jobs()));
+            new.keys.jobs() != known
+        };
+        all.iter().any(differs) || self.all.iter().any(|(id, one)| one.jobs.is_some() && !all.contains_key(id))
+    }
+
+    /// Notes whether the jobs of a workflow make sense. Says whether that is something else than before.
+    pub(crate) fn rekey(&mut self, id: &WorkflowId, fault: Option<String>) -> bool {
+        let Some(one) = self.all.get_mut(id) else {
+            self.breaches.report(Invariant::WorkflowIsKnown, id);
+            return false;
+        };
+        let jobs = one.row.definition.keys.jobs().map(|_| fault.map_or(Ok(()), Err));
+        let changed = one.jobs != jobs;
+        one.jobs = jobs;
+        changed
+    }
+
+    /// Takes what yields the times of a workflow. None where that is as before.
+    pub(crate) fn reschedule(
+        &mut self,
+        id: &WorkflowId,
+        schedule: Result<CronSchedule, NoTimes>,
+    ) -> Option<Rescheduled> {
+        let Some(one) = self.all.get_mut(id) else {
+            self.breaches.report(Invariant::WorkflowIsKnown, id);
+            return None;
+        };
+        // What ticks for jobs is no schedule of slots.
+        let (schedule, feed) = match one.jobs {
+            Some(_) => (Err(NoTimes::Jobs), schedule.ok()),
+            None => (schedule, None),
+        };
+        let schedule = schedule.map_or_else(ScheduleState::Faulty, ScheduleState::Ready);
+        if one.schedule == schedule && one.feed == feed {
+            return None;
+        }
+        one.schedule = schedule;
+        one.feed = feed;
+        // Without times nothing is planned otherwise.
+        let Some(schedule) = one.ticks() else { return Some(Rescheduled { replanned: None }) };
+        let words = serde_json::to_string(schedule).unwrap_or_default();
+        if one.row.planned.schedule == words {
+            return Some(Rescheduled { replanned: None });
+        }
+        let covered = std::mem::take(&mut one.row.planned.ranges);
+        one.row.planned.schedule = words;
+        self.changed.insert(id.clone());
+        Some(Rescheduled { replanned: hull(&covered) })
+    }
+}
+
+/// What people and breaches do to workflows, and what becomes of them.
+impl Workflows {
+    /// Has a workflow be paused, or no more. Says whether that changed anything.
+    pub(crate) fn set_paused(&mut self, id: &WorkflowId, paused: bool) -> Result<bool, Refusal> {
+        let one = self.present(id)?;
+        if one.is_event_schedule() {
+            return Err(Refusal::NotPausable(id.clone()));
+        }
+        let changed = one.row.paused != paused;
+        if let Some(one) = self.change(id).filter(|_| changed) {
+            one.row.paused = paused;
+        }
+        Ok(changed)
+    }
+
+    /// Has a workflow be frozen from now on. Says whether it was not before.
+    pub(crate) fn freeze(&mut self, breach: &Breach, now: Timestamp) -> bool {
+        if self.known(&breach.workflow).is_none_or(WorkflowState::is_frozen) {
+            return false;
+        }
+        let freeze = Freeze { at: now, breach: breach.clone(), set_aside: BTreeSet::new() };
+        self.change(&breach.workflow).is_some_and(|one| one.row.moments.frozen.replace(freeze).is_none())
+    }
+
+    /// Notes that an input was set aside because of a frozen workflow, with the run whose report it is, which is not heard from
+    /// now on. Says whether the workflow is frozen.
+    pub(crate) fn set_aside(&mut self, id: &WorkflowId, run: Option<&RunId>) -> bool {
+        if !self.get(id).is_some_and(WorkflowState::is_frozen) {
+            return false;
+        }
+        if let Some(freeze) = self.change(id).and_then(|one| one.row.moments.frozen.as_mut()) {
+            freeze.set_aside.extend(run.cloned());
+        }
+        self.unheard.extend(run.cloned());
+        true
+    }
+
+    /// Ends a freeze. Gives it back; none where there was none.
+    pub(crate) fn thaw(&mut self, id: &WorkflowId) -> Option<Freeze> {
+        self.get(id).filter(|one| one.is_frozen())?;
+        let freeze = self.change(id)?.row.moments.frozen.take();
+        let frozen = self.all.values().filter_map(|one| one.row.moments.frozen.as_ref());
+        self.unheard = frozen.flat_map(|freeze| &freeze.set_aside).cloned().collect();
+        freeze
+    }
+
+    /// Whether reports on a run are set aside.
+    pub(crate) fn is_unheard(&self, run: &RunId) -> bool {
+        self.unheard.contains(run)
+    }
+
+    /// Keeps whether a backfill is paused, as its row has it.
+    pub(crate) fn follow_pause(&mut self, backfill: &Backfill) {
+        match self.all.get_mut(&backfill.workflow) {
+            Some(one) => one.follow_pause(backfill),
+            None => self.breaches.report(Invariant::WorkflowIsKnown, &backfill.workflow),
+        }
+    }
+
+    /// Notes that all slots of a range exist, or are in the backlog.
+    pub(crate) fn cover(&mut self, id: &WorkflowId, range: Range) {
+        if let Some(one) = self.change(id) {
+            let planned = &mut one.row.planned;
+            planned.ranges.insert(range);
+            planned.until = planned.until.max(Some(range.end));
+        }
+    }
+
+    /// Notes a successful run, where constraints of these members of its program may ask for it.
+    pub(crate) fn note_last_run<'a>(
+        &mut self,
+        id: &WorkflowId,
+        run: LastRun,
+        mut members: impl Iterator<Item = &'a WorkflowId>,
+    ) {
+        let constraints = |one: &WorkflowState| one.row.definition.constraints.iter().any(|it| asks_for_runs(&it.gate));
+        let is_asked_for = members.any(|member| self.get(member).is_some_and(constraints));
+        let Some(one) = self.known(id) else { return };
+        if is_asked_for || one.row.definition.keys.are_moments() {
+            self.put_last_run(id, run);
+        }
+    }
+
+    /// Has the last run of a workflow that now runs another program stay with the one before.
+    pub(crate) fn hand_over_last_run(&mut self, id: &WorkflowId, program: &WorkflowId) {
+        // It may never have succeeded.
+        if self.get(id).is_none_or(|one| one.last_run().is_none()) {
+            return;
+        }
+        let Some(run) = self.change(id).and_then(|one| one.row.moments.last_run.take()) else { return };
+        // The program may be one that never was.
+        if program != id && self.all.contains_key(program) {
+            self.put_last_run(program, run);
+        }
+    }
+
+    fn put_last_run(&mut self, id: &WorkflowId, run: LastRun) {
+        if let Some(one) = self.change(id) {
+            one.row.moments.last_run = one.row.moments.last_run.max(Some(run));
+        }
+    }
+}
+
+fn asks_for_runs(gate: &Gate) -> bool {
+    matches!(gate, Gate::SinceLastRun(_))
+}
+
+/// Why a workflow has no times.
+pub(crate) fn no_times(workflow: &Workflow) -> NoTimes {
+    if workflow.keys.are_moments() { NoTimes::Moments } else { NoTimes::NoSchedule }
+}
+
+/// From the first to the last of some ranges; none where there are none.
+fn hull(ranges: &RangeSet) -> Option<Range> {
+    let first = ranges.ranges().first()?;
+    Some(Range::new(first.start, ranges.end()?))
+}
