@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use kelos_model::event::{Origin, WorkflowEvent};
+use kelos_model::ranges::Range;
 use kelos_model::{Actor, RunId, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::past::PastOf;
 use crate::permits::{Position, Queue, WorkersOf};
+use crate::plan::TICK;
 use crate::requests::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
     Enable, EnableChanged, FireRequest, Inspect, InspectCapacity, Kill, MarkSucceeded, Pause, PauseBackfill,
@@ -146,7 +149,7 @@ impl Core {
     }
 
     /// When the workflow of a slot begins, where that is left alone until then.
-    pub(crate) fn before_start(&self, slot: &SlotRef) -> Option<jiff::Timestamp> {
+    pub(crate) fn before_start(&self, slot: &SlotRef) -> Option<Timestamp> {
         let live = self.slots.get(slot);
         self.workflows.get(&slot.workflow)?.before_start(&slot.key, live.as_ref().map(|live| &live.slot))
     }
@@ -154,7 +157,10 @@ impl Core {
     /// Opens a slot that somebody asks for. Where the next event says who, this one need not.
     pub(crate) fn plan_asked(&mut self, slot: &SlotRef, priority: i32, by: Option<Actor>, reason: Option<String>) {
         self.record(slot, SlotEvent::Planned { origin: Origin::Request, priority, backfill: None, by, reason });
-        self.cover_slot(slot);
+        if let Some(at) = slot.key.time() {
+            // A job lies in no range.
+            self.workflows.cover(&slot.workflow, Range::new(at, at.checked_add(TICK).unwrap_or(Timestamp::MAX)));
+        }
     }
 
     fn kill(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
@@ -232,9 +238,9 @@ impl Core {
         let queue = self.permits.queue(&slot.workflow);
         let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
         let position = queued.map(|live| Position::of(&live.slot, &slot.key));
+        let backlog = self.planner.backlog(&slot.workflow, &self.workflows, &self.slots, &self.permits);
         let ahead = queue.zip(position).map_or(0, |(queue, position)| queue.ahead(&position));
-        let ahead =
-            self.programs.ahead(slot).or_else(|| self.backlog_of(&slot.workflow)?.ahead_of(slot)).unwrap_or(ahead);
+        let ahead = self.programs.ahead(slot).or_else(|| backlog?.ahead_of(slot)).unwrap_or(ahead);
         Inspection {
             next_look: self.wakes.next_look(slot),
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),

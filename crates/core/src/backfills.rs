@@ -12,9 +12,9 @@ use kelos_model::{Actor, BackfillId, Kill, SlotEvent, SlotRef, SlotState, Stretc
 
 pub(crate) use rows::Backfills;
 
-use crate::backlog::{BacklogOf, free_of_slots};
 use crate::past::PastOf;
 use crate::permits::Position;
+use crate::planner::free_of_slots;
 use crate::requests::LISTED;
 use crate::slots::Live;
 use crate::{BackfillOutcome, BackfillRequest, Core, Refusal, SlotList};
@@ -32,7 +32,8 @@ impl Core {
         let schedule = schedule.map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.to_string()))?.clone();
         self.settle_backlog(request);
         let scope = self.scope_of(&request.workflow, request.range, &schedule);
-        let keeps_backlog = self.backlog_of(&request.workflow).is_some_and(|backlog| backlog.is_kept());
+        let backlog = self.planner.backlog(&request.workflow, &self.workflows, &self.slots, &self.permits);
+        let keeps_backlog = backlog.is_some_and(|backlog| backlog.is_kept());
         let listed = if keeps_backlog { scope.existing() } else { scope.times };
         if listed > LARGEST_BACKFILL as u64 {
             return Err(Refusal::TooMany {
@@ -60,7 +61,8 @@ impl Core {
 
     /// Makes slots of what was planned by an earlier schedule, so that each can be told by itself.
     fn settle_backlog(&mut self, request: &BackfillRequest) {
-        if self.earlier_schedule(&request.workflow).is_none() {
+        let backlog = self.planner.backlog(&request.workflow, &self.workflows, &self.slots, &self.permits);
+        if backlog.and_then(|backlog| backlog.earlier_schedule()).is_none() {
             return;
         }
         let Some(earlier) = self.slots.schedule_of_backlog(&request.workflow).cloned() else { return };
@@ -159,10 +161,8 @@ impl Core {
         let (id, priority) = (&row.id, row.priority);
         let stretch = Stretch { range: row.range, since: self.now, backfill: Some(id.clone()), priority, killed: None };
         let missing = sorted.missing_count(schedule);
-        let is_many = |backlog: &BacklogOf<'_>| backlog.is_kept() && missing > backlog.size as u64;
-        if self.backlog_of(&row.workflow).is_some_and(|it| is_many(&it))
-            && self.earlier_schedule(&row.workflow).is_none()
-        {
+        let backlog = self.planner.backlog(&row.workflow, &self.workflows, &self.slots, &self.permits);
+        if backlog.is_some_and(|backlog| backlog.takes(missing)) {
             self.put_in_backlog(&row.workflow, &stretch, &sorted.missing);
         } else {
             self.create_slots(row, sorted.missing_times(schedule));
@@ -170,7 +170,7 @@ impl Core {
         self.workflows.cover(&row.workflow, row.range);
         for taken in sorted.reopened_later.iter().chain(&sorted.adopted_later) {
             self.slots.backlog_mut(&row.workflow).put(Stretch { range: taken.range, ..stretch.clone() });
-            self.frontier.wake(&row.workflow);
+            self.planner.draw_soon(&row.workflow);
         }
         for slot in &sorted.reopened {
             self.reopen_for(row, slot, row.by.clone(), Some(format!("backfill {id}")));
@@ -224,7 +224,7 @@ impl Core {
             self.slots.backlog_mut(&row.workflow).put(stretch.clone());
             self.workflows.touch(&row.workflow);
         }
-        self.frontier.wake(&row.workflow);
+        self.planner.draw_soon(&row.workflow);
     }
 
     /// Its slots in memory that a predicate lets through, but for those in the backlog.
@@ -277,7 +277,7 @@ impl Core {
         }
         idle.into_iter().for_each(|slot| self.wake(slot));
         self.permits.wake(&row.workflow);
-        self.frontier.wake(&row.workflow);
+        self.planner.draw_soon(&row.workflow);
     }
 
     pub(crate) fn prioritise_backfill(

@@ -102,7 +102,9 @@ impl Core {
     fn follow_definition(&mut self, id: &WorkflowId) {
         self.listen_to_facts(id);
         self.join_program(id);
-        self.agree_on_backlog(id);
+        if let Some(workflow) = self.workflows.known(id) {
+            self.planner.agree(id, workflow);
+        }
     }
 
     /// Says whether the resolved schedule is another one than before, or was not known before.
@@ -132,7 +134,7 @@ impl Core {
     /// Has all live slots of a workflow looked at, its schedule planned, its queue dispatched.
     pub(crate) fn wake_all(&mut self, id: &WorkflowId) {
         self.slots.names_of(id).into_iter().for_each(|slot| self.wake(slot));
-        self.to_plan.insert(id.clone());
+        self.planner.plan_soon(id);
         self.permits.wake(id);
         self.arm_firing(id);
     }

@@ -14,7 +14,6 @@
 
 mod asks;
 mod backfills;
-mod backlog;
 mod breaches;
 mod capacity;
 mod config;
@@ -29,7 +28,6 @@ mod facts;
 mod few;
 mod firing;
 mod freezing;
-mod frontier;
 mod gate;
 mod inspection;
 mod jobs;
@@ -38,6 +36,7 @@ mod opening;
 mod past;
 mod permits;
 mod plan;
+mod planner;
 mod port;
 mod programs;
 mod record;
@@ -83,10 +82,10 @@ use backfills::Backfills;
 use breaches::Breaches;
 use facts::Listeners;
 use firing::Firings;
-use frontier::Frontier;
 use jobs::Jobs;
 use past::PastOf;
 use permits::Permits;
+use planner::Planner;
 use programs::Programs;
 use slots::SlotTable;
 use turn::Turn;
@@ -109,10 +108,7 @@ pub struct Core {
     firings: Firings,
     jobs: Jobs,
     permits: Permits,
-    /// Which times of backlogs become slots next.
-    frontier: Frontier,
-    /// Workflows whose schedule may have new times, or whose backlog more slots.
-    to_plan: BTreeSet<WorkflowId>,
+    planner: Planner,
     listeners: Listeners,
     /// Programs, with the runs that constraints count.
     programs: Programs,
@@ -124,11 +120,11 @@ pub struct Core {
 impl Core {
     /// An empty scheduler.
     #[must_use]
-    pub fn new(mut config: Config) -> Core {
-        config.frontier = config.frontier.max(1);
+    pub fn new(config: Config) -> Core {
         Core {
             permits: Permits::new(config.max_running),
             wakes: Wakes::new(Waits::of(&config)),
+            planner: Planner::new(&config),
             config,
             now: Timestamp::UNIX_EPOCH,
             ticked: Timestamp::UNIX_EPOCH,
@@ -136,8 +132,6 @@ impl Core {
             slots: SlotTable::default(),
             firings: Firings::default(),
             jobs: Jobs::default(),
-            frontier: Frontier::default(),
-            to_plan: BTreeSet::new(),
             listeners: Listeners::default(),
             programs: Programs::default(),
             backfills: Backfills::default(),
@@ -223,7 +217,7 @@ impl Core {
     pub fn rows(&self) -> Rows {
         let with_backlog = |mut row: WorkflowRow| {
             row.planned.backlog = self.slots.backlog(&row.id).clone();
-            row.planned.backlog_schedule = self.earlier_schedule(&row.id);
+            row.planned.backlog_schedule = self.slots.earlier_schedule(&row.id, &row.planned.schedule);
             row
         };
         Rows {
@@ -249,8 +243,8 @@ impl Core {
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         let due = self.next_wake().is_some_and(|at| at <= now);
-        due || !(self.wakes.dirty.is_empty() && self.to_plan.is_empty() && self.programs.is_idle())
-            || self.frontier.is_due()
+        due || !(self.wakes.dirty.is_empty() && self.programs.is_idle())
+            || self.planner.is_due()
             || self.permits.is_due()
     }
 

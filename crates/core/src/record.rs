@@ -80,8 +80,7 @@ impl Core {
             return;
         }
         if let Some(before) = before.filter(|before| before.state == SlotState::Queued) {
-            let fewest = self.config.frontier.div_ceil(2);
-            self.frontier.dequeued(&id.workflow, &Position::of(before, &id.key), fewest);
+            self.planner.dequeued(&id.workflow, &Position::of(before, &id.key));
         }
         self.enter(id, after);
     }
@@ -91,7 +90,7 @@ impl Core {
         self.tell(id, Some(after.state));
         if after.state == SlotState::Succeeded {
             self.jobs.note_success(id);
-            self.tell_backlogs(id);
+            self.planner.succeeded(id, &self.slots);
         }
         if after.state != SlotState::Held {
             self.programs.leave(id);

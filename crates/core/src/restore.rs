@@ -33,7 +33,9 @@ impl Core {
         }
         for id in core.workflows.ids().cloned().collect::<Vec<_>>() {
             core.agree_on_terms(&id);
-            core.agree_on_backlog(&id);
+            if let Some(workflow) = core.workflows.known(&id) {
+                core.planner.agree(&id, workflow);
+            }
             core.listen_to_facts(&id);
         }
         for run in restored.runs {

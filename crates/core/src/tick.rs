@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kelos_model::{SlotRef, WorkflowId};
 
 use crate::past::PastOf;
-use crate::port::{allows, take_allowed};
+use crate::port::allows;
 use crate::wakes::Due;
 use crate::{Core, Only};
 
@@ -43,10 +43,10 @@ impl Core {
         let most = if look_again { usize::MAX } else { self.config.at_once.max(1) };
         self.fire_timers(most);
         if look_again {
-            self.to_plan.extend(self.workflows.ids().cloned());
+            self.workflows.ids().for_each(|id| self.planner.plan_soon(id));
             self.wakes.probes.ask_all(only, self.now);
         }
-        let to_plan = take_allowed(&mut self.to_plan, only);
+        let to_plan = self.planner.take_due(only);
         to_plan.iter().for_each(|id| self.arm_firing(id));
         self.fire_due();
         let planned = share(most, to_plan.len());
@@ -58,7 +58,7 @@ impl Core {
         let mut held = Looks::new(most, self.programs.woken());
         self.judge_held(only, Some(self.now), &mut held);
         let mut looks = Looks::new(most, self.wakes.dirty.workflows().count());
-        let mut drawn = Looks::new(most, self.frontier.count_woken());
+        let mut drawn = Looks::new(most, self.planner.count_to_draw());
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
             self.look_at_dirty(only, &mut looks);
@@ -110,7 +110,7 @@ impl Core {
     pub(crate) fn fire_timers_of(&mut self, id: &WorkflowId, most: usize) {
         for _ in 0..most {
             match self.wakes.pop(id, self.now) {
-                Some(Due::Plan(id)) => drop(self.to_plan.insert(id)),
+                Some(Due::Plan(id)) => self.planner.plan_soon(&id),
                 Some(Due::Look(slot)) => self.wake(slot),
                 Some(Due::Ask(slot)) => self.ask_about(&slot),
                 None => return,

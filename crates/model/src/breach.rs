@@ -46,6 +46,8 @@ pub enum Invariant {
     BondsGoBothWays,
     /// A slot that is stored in little room keeps all that it is.
     SlotsAreStoredWhole,
+    /// Times are left in a backlog by a schedule that says which they are.
+    BacklogsHaveSchedules,
     /// One that the simulation breaks on purpose.
     Planted,
     /// One that this version does not know.
@@ -55,7 +57,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Invariant; 17] = [
+    pub const ALL: [Invariant; 18] = [
         Invariant::EventFits,
         Invariant::WorkflowIsKnown,
         Invariant::SlotIsInMemory,
@@ -71,6 +73,7 @@ impl Invariant {
         Invariant::ListenersAreListed,
         Invariant::BondsGoBothWays,
         Invariant::SlotsAreStoredWhole,
+        Invariant::BacklogsHaveSchedules,
         Invariant::Planted,
         Invariant::Unknown,
     ];
@@ -94,6 +97,7 @@ impl Invariant {
             Invariant::ListenersAreListed => "listeners-are-listed",
             Invariant::BondsGoBothWays => "bonds-go-both-ways",
             Invariant::SlotsAreStoredWhole => "slots-are-stored-whole",
+            Invariant::BacklogsHaveSchedules => "backlogs-have-schedules",
             Invariant::Planted => "planted",
             Invariant::Unknown => "unknown",
         }
@@ -117,6 +121,7 @@ impl Invariant {
             Invariant::ListenersAreListed => "it waits for facts, and is not listed where they are looked up",
             Invariant::BondsGoBothWays => "it waits for another slot, or that for it, and only one end knows",
             Invariant::SlotsAreStoredWhole => "it was stored in little room, and lost something by that",
+            Invariant::BacklogsHaveSchedules => "times of it are to be left in a backlog, and it has no schedule",
             Invariant::Planted => "the simulation broke it",
             Invariant::Unknown => "another version of the scheduler found something wrong",
         }

@@ -251,6 +251,11 @@ impl SlotTable {
         self.planned.schedule(id)
     }
 
+    /// The schedule that a workflow's backlog was planned by, in words, where those are not these.
+    pub(crate) fn earlier_schedule(&self, id: &WorkflowId, words: &str) -> Option<String> {
+        self.planned.earlier_schedule(id, words)
+    }
+
     /// Has a schedule say which times lie in a workflow's backlog, unless there is one by another schedule.
     pub(crate) fn reschedule(&mut self, id: &WorkflowId, schedule: &CronSchedule) {
         self.planned.reschedule(id, schedule);

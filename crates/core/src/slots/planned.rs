@@ -35,6 +35,12 @@ impl PlannedTimes {
         self.schedules.get(id)
     }
 
+    /// The schedule that a backlog was planned by, in words, where those are not these.
+    pub(super) fn earlier_schedule(&self, id: &WorkflowId, words: &str) -> Option<String> {
+        let earlier = self.schedule(id).filter(|_| !self.backlog(id).is_empty())?;
+        serde_json::to_string(earlier).ok().filter(|earlier| earlier != words)
+    }
+
     /// Has a schedule say which times lie in a backlog, unless there is one by another schedule.
     pub(super) fn reschedule(&mut self, id: &WorkflowId, schedule: &CronSchedule) {
         if self.backlog(id).is_empty() {

@@ -1,6 +1,6 @@
 //! One workflow in memory, apart from its slots: all that is asked about it. It is changed by [`Workflows`](super::Workflows) alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -113,6 +113,22 @@ impl WorkflowState {
     /// What has been planned of it.
     pub(crate) fn planned(&self) -> &Planned {
         &self.row.planned
+    }
+
+    /// Whether slots of its own may lie at or after a moment that is not covered: some were planned there.
+    pub(crate) fn may_have_slots_from(&self, at: Timestamp) -> bool {
+        self.row.planned.until.is_some_and(|until| until > at)
+    }
+
+    /// The slots that times stand for: those of these times, or the jobs that are opened at them.
+    pub(crate) fn slots_at(&self, times: &[Timestamp]) -> BTreeSet<SlotRef> {
+        match self.row.definition.keys.jobs() {
+            Some(jobs) => {
+                let ids = times.iter().flat_map(|time| jobs.fed_at(*time));
+                ids.map(|job| SlotRef::job(self.row.id.clone(), job)).collect()
+            }
+            None => times.iter().map(|time| SlotRef::at(self.row.id.clone(), *time)).collect(),
+        }
     }
 
     /// Its successful run that was dispatched last, where constraints may ask for it.

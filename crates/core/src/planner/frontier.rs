@@ -24,7 +24,7 @@ type Upstream = (WorkflowId, i64);
 
 /// The backlogs of all workflows, as far as is known when they may go.
 #[derive(Default)]
-pub(crate) struct Frontier {
+pub(super) struct Frontier {
     workflows: BTreeMap<WorkflowId, Readiness>,
     /// The workflows that wait for the slots of another, and how many seconds before its own.
     dependents: BTreeMap<WorkflowId, Vec<(WorkflowId, i64)>>,
@@ -59,30 +59,30 @@ struct Successes {
 
 /// The next times of a stretch that may go.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ready {
+pub(super) struct Ready {
     /// Ascending.
-    pub(crate) times: Vec<Timestamp>,
+    pub(super) times: Vec<Timestamp>,
     /// The question that comes before more can be said; none where there is no more, or enough.
-    pub(crate) check: Option<UpstreamCheck>,
+    pub(super) check: Option<UpstreamCheck>,
 }
 
 /// A question to the past: of a range of times, whose slots that they wait for have succeeded?
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamCheck {
     /// The slots that they wait for.
-    pub(crate) upstream: Upstream,
+    pub(super) upstream: Upstream,
     /// Their own times.
-    pub(crate) range: Range,
+    pub(super) range: Range,
 }
 
 impl Frontier {
     /// Has slots made of a workflow's backlog, where any may go.
-    pub(crate) fn wake(&mut self, id: &WorkflowId) {
+    pub(super) fn wake(&mut self, id: &WorkflowId) {
         self.woken.insert(id.clone());
     }
 
     /// Notes the first time of a backlog that may go and is not queued, and how many slots go before it; none where there is none.
-    pub(crate) fn cut_off(&mut self, id: &WorkflowId, first: Option<(Position, usize)>) {
+    pub(super) fn cut_off(&mut self, id: &WorkflowId, first: Option<(Position, usize)>) {
         match first {
             Some((position, ahead)) => drop(self.cutoffs.insert(id.clone(), Cutoff { position, ahead })),
             None => drop(self.cutoffs.remove(id)),
@@ -90,7 +90,7 @@ impl Frontier {
     }
 
     /// Notes that a slot has left the queue. Once fewer than so many go before the first that is not queued, more are made of the backlog.
-    pub(crate) fn dequeued(&mut self, id: &WorkflowId, position: &Position, fewest: usize) {
+    pub(super) fn dequeued(&mut self, id: &WorkflowId, position: &Position, fewest: usize) {
         let Some(cutoff) = self.cutoffs.get_mut(id).filter(|cutoff| *position < cutoff.position) else { return };
         cutoff.ahead = cutoff.ahead.saturating_sub(1);
         if cutoff.ahead < fewest {
@@ -99,22 +99,22 @@ impl Frontier {
     }
 
     /// Whether slots may be made of any backlog.
-    pub(crate) fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         !self.woken.is_empty()
     }
 
     /// How many workflows there are of whose backlogs slots may be made.
-    pub(crate) fn count_woken(&self) -> usize {
+    pub(super) fn count_woken(&self) -> usize {
         self.woken.len()
     }
 
     /// Takes the workflows of whose backlogs slots may be made.
-    pub(crate) fn take_woken(&mut self, only: &Only) -> BTreeSet<WorkflowId> {
+    pub(super) fn take_woken(&mut self, only: &Only) -> BTreeSet<WorkflowId> {
         take_allowed(&mut self.woken, only)
     }
 
     /// Takes what the slots of a workflow wait for; none where anything but time and success may decide.
-    pub(crate) fn agree(&mut self, id: &WorkflowId, prerequisites: Option<Prerequisites>) {
+    pub(super) fn agree(&mut self, id: &WorkflowId, prerequisites: Option<Prerequisites>) {
         if self.prerequisites(id) == prerequisites.as_ref() {
             return;
         }
@@ -135,19 +135,19 @@ impl Frontier {
     }
 
     /// What the slots of a workflow wait for; none where anything but time and success may decide.
-    pub(crate) fn prerequisites(&self, id: &WorkflowId) -> Option<&Prerequisites> {
+    pub(super) fn prerequisites(&self, id: &WorkflowId) -> Option<&Prerequisites> {
         self.workflows.get(id).map(|readiness| &readiness.prerequisites)
     }
 
     /// The slots that wait for one, whether they exist or not.
-    pub(crate) fn dependents(&self, slot: &SlotRef) -> Vec<SlotRef> {
+    pub(super) fn dependents(&self, slot: &SlotRef) -> Vec<SlotRef> {
         let dependents = self.dependents.get(&slot.workflow).map_or(&[][..], Vec::as_slice);
         let key = |offset: &i64| slot.key.offset(offset.checked_neg()?);
         dependents.iter().filter_map(|(id, offset)| Some(SlotRef::new(id.clone(), key(offset)?))).collect()
     }
 
     /// Notes that a slot succeeded which a time of a backlog waits for, and has that made a slot unless it lies beyond the cutoff.
-    pub(crate) fn succeeded(&mut self, upstream: &SlotRef, dependent: &SlotRef, position: &Position) {
+    pub(super) fn succeeded(&mut self, upstream: &SlotRef, dependent: &SlotRef, position: &Position) {
         if self.cutoffs.get(&dependent.workflow).is_none_or(|cutoff| *position < cutoff.position) {
             self.woken.insert(dependent.workflow.clone());
         }
@@ -162,13 +162,13 @@ impl Frontier {
     }
 
     /// Has a range of a workflow's times asked about anew: they are of its backlog from now on.
-    pub(crate) fn forget(&mut self, id: &WorkflowId, range: Range) {
+    pub(super) fn forget(&mut self, id: &WorkflowId, range: Range) {
         let successes = self.workflows.get_mut(id).into_iter().flat_map(|readiness| readiness.upstream.values_mut());
         successes.for_each(|one| one.asked.remove(range));
     }
 
     /// Takes the answer to a question: of these times the slot that they wait for has succeeded.
-    pub(crate) fn answered(&mut self, id: &WorkflowId, check: &UpstreamCheck, succeeded: &[Range]) {
+    pub(super) fn answered(&mut self, id: &WorkflowId, check: &UpstreamCheck, succeeded: &[Range]) {
         let readiness = self.workflows.get_mut(id);
         if let Some(successes) = readiness.and_then(|readiness| readiness.upstream.get_mut(&check.upstream)) {
             successes.asked.insert(check.range);
@@ -177,7 +177,7 @@ impl Frontier {
     }
 
     /// The first times of a stretch that may go at a moment, no more than so many.
-    pub(crate) fn ready(
+    pub(super) fn ready(
         &self,
         id: &WorkflowId,
         stretch: &Stretch,

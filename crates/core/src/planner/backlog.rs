@@ -5,26 +5,44 @@ use std::cmp::Reverse;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
-use kelos_model::{SlotKey, SlotRef, Stretch, WorkflowId};
+use kelos_model::{SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
 
-use crate::frontier::{Frontier, UpstreamCheck};
 use crate::permits::{Permits, Position, Queue};
 use crate::plan::TICK;
 use crate::slots::SlotTable;
 use crate::workflows::{WorkflowState, Workflows};
+
+use super::frontier::{Frontier, UpstreamCheck};
 
 /// Slots that are asked about at once whether they have succeeded.
 const ASKED_AT_ONCE: usize = 256;
 
 /// The backlog of a workflow, and what stands beside it.
 pub(crate) struct BacklogOf<'a> {
-    pub(crate) id: &'a WorkflowId,
-    pub(crate) workflow: &'a WorkflowState,
-    pub(crate) slots: &'a SlotTable,
-    pub(crate) permits: &'a Permits,
-    pub(crate) frontier: &'a Frontier,
+    pub(super) id: &'a WorkflowId,
+    pub(super) workflow: &'a WorkflowState,
+    pub(super) slots: &'a SlotTable,
+    pub(super) permits: &'a Permits,
+    pub(super) frontier: &'a Frontier,
     /// So many slots are queued before the next are left in the backlog.
-    pub(crate) size: usize,
+    pub(super) size: usize,
+}
+
+/// What becomes of a backlog now.
+pub(crate) enum Draw {
+    /// Nothing: it is empty, or its workflow rests or has no times.
+    Nothing,
+    /// Something in the next tick: no more may be drawn in this one, or slots are about to be queued that may go first.
+    Later,
+    /// It was planned by a schedule that holds no more. All of these times become slots, be they killed or paused: each for itself is in
+    /// the schedule of now or not.
+    ByEarlier {
+        times: Vec<Timestamp>,
+        /// Whether no more are left after these.
+        are_last: bool,
+    },
+    /// These go.
+    Next(Next),
 }
 
 /// The times of a backlog that go next.
@@ -44,8 +62,42 @@ impl BacklogOf<'_> {
         self.frontier.prerequisites(self.id).is_some()
     }
 
+    /// Whether more than so many slots are to be left in it, and may be.
+    pub(crate) fn takes(&self, slots: u64) -> bool {
+        self.is_kept() && slots > self.size as u64 && self.earlier_schedule().is_none()
+    }
+
+    /// The schedule that it was planned by, in words, where it is not that of now.
+    pub(crate) fn earlier_schedule(&self) -> Option<String> {
+        self.slots.earlier_schedule(self.id, &self.workflow.planned().schedule)
+    }
+
+    /// What becomes of it now: no more than so many times become slots. Where its slots in memory are not settled, some of them are
+    /// about to be looked at.
+    pub(crate) fn draw(&self, now: Timestamp, most: usize, are_settled: bool) -> Draw {
+        let Some(schedule) = self.workflow.schedule().ok().filter(|_| self.workflow.is_open()) else {
+            return Draw::Nothing;
+        };
+        if self.slots.backlog(self.id).is_empty() {
+            return Draw::Nothing;
+        }
+        if most == 0 {
+            return Draw::Later;
+        }
+        if let Some(earlier) = self.slots.schedule_of_backlog(self.id).filter(|earlier| *earlier != schedule) {
+            let stretches = self.slots.backlog(self.id).stretches();
+            let times = stretches.iter().flat_map(|stretch| earlier.times(stretch.range.start, stretch.range.end));
+            let times: Vec<Timestamp> = times.take(most).collect();
+            return Draw::ByEarlier { are_last: times.len() < most, times };
+        }
+        if self.is_kept() && !are_settled {
+            return Draw::Later;
+        }
+        Draw::Next(self.next(schedule, now, most))
+    }
+
     /// The times that go next, no more than so many.
-    pub(crate) fn next(&self, schedule: &CronSchedule, now: Timestamp, most: usize) -> Next {
+    fn next(&self, schedule: &CronSchedule, now: Timestamp, most: usize) -> Next {
         // There is never room for more.
         let most = if self.is_kept() { most.min(self.size) } else { most };
         let mut found = Vec::new();
@@ -155,37 +207,71 @@ impl BacklogOf<'_> {
     }
 }
 
-/// As much of a range as is asked at once, and the times in it whose slot may have succeeded: it was planned, and is not in a backlog
-/// itself.
-pub(crate) fn page_of(
-    check: &UpstreamCheck,
-    schedule: &CronSchedule,
-    workflows: &Workflows,
-    slots: &SlotTable,
-) -> (UpstreamCheck, Vec<Timestamp>) {
-    let (upstream, offset) = &check.upstream;
-    let range = check.range;
-    let mut page = UpstreamCheck { upstream: check.upstream.clone(), range };
-    let span = SignedDuration::from_secs(*offset);
-    let later = |at: Timestamp| at.checked_add(span).unwrap_or(Timestamp::MAX);
-    let earlier = |at: Timestamp| at.checked_sub(span).unwrap_or(Timestamp::MIN);
-    let mut times = Vec::new();
-    // A workflow that never was has no slots.
-    let Some(workflow) = workflows.get(upstream) else { return (page, times) };
-    for part in workflow.planned().ranges.within(Range::new(later(range.start), later(range.end))) {
-        let mut planned = RangeSet::default();
-        slots.backlog(upstream).within(part).for_each(|stretch| planned.insert(stretch.range));
-        for part in planned.gaps(part) {
-            for time in schedule.times(earlier(part.start), earlier(part.end)) {
-                if times.len() == ASKED_AT_ONCE {
-                    page.range.end = time;
-                    return (page, times);
+/// As much of a check as is asked at once.
+pub(crate) struct UpstreamPage {
+    check: UpstreamCheck,
+    /// The times whose slot may have succeeded: it was planned, and is not in a backlog itself.
+    times: Vec<Timestamp>,
+}
+
+impl UpstreamPage {
+    pub(crate) fn of(
+        check: &UpstreamCheck,
+        schedule: &CronSchedule,
+        workflows: &Workflows,
+        slots: &SlotTable,
+    ) -> UpstreamPage {
+        let (upstream, offset) = &check.upstream;
+        let range = check.range;
+        let mut check = UpstreamCheck { upstream: check.upstream.clone(), range };
+        let span = SignedDuration::from_secs(*offset);
+        let later = |at: Timestamp| at.checked_add(span).unwrap_or(Timestamp::MAX);
+        let earlier = |at: Timestamp| at.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let mut times = Vec::new();
+        // A workflow that never was has no slots.
+        let Some(workflow) = workflows.get(upstream) else { return UpstreamPage { check, times } };
+        for part in workflow.planned().ranges.within(Range::new(later(range.start), later(range.end))) {
+            let mut planned = RangeSet::default();
+            slots.backlog(upstream).within(part).for_each(|stretch| planned.insert(stretch.range));
+            for part in planned.gaps(part) {
+                for time in schedule.times(earlier(part.start), earlier(part.end)) {
+                    if times.len() == ASKED_AT_ONCE {
+                        check.range.end = time;
+                        return UpstreamPage { check, times };
+                    }
+                    times.push(time);
                 }
-                times.push(time);
             }
         }
+        UpstreamPage { check, times }
     }
-    (page, times)
+
+    pub(super) fn check(&self) -> &UpstreamCheck {
+        &self.check
+    }
+
+    /// How many times it asks about.
+    pub(crate) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// The slots that it asks about.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = SlotRef> {
+        self.times.iter().filter_map(|time| self.upstream(*time))
+    }
+
+    /// The slot that the one of a time waits for.
+    fn upstream(&self, time: Timestamp) -> Option<SlotRef> {
+        let (upstream, offset) = &self.check.upstream;
+        Some(SlotRef::at(upstream.clone(), time.checked_add(SignedDuration::from_secs(*offset)).ok()?))
+    }
+
+    /// The times whose slot has succeeded. What lies up to the next time is alike, so that neighbours become one range.
+    pub(crate) fn succeeded(&self, schedule: &CronSchedule, slots: &SlotTable) -> Vec<Range> {
+        let state = |time: Timestamp| slots.state(&self.upstream(time)?);
+        let alike = |time: &Timestamp| Range::new(*time, schedule.next_after(*time).unwrap_or(*time + TICK));
+        self.times.iter().filter(|time| state(**time) == Some(SlotState::Succeeded)).map(alike).collect()
+    }
 }
 
 /// A range without the times of which a workflow has slots of their own in memory.
