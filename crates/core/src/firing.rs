@@ -91,14 +91,18 @@ impl Core {
     }
 
     /// Counts the next cron time of a workflow's trigger, if it has passed: one, so that those of all workflows count in their order.
+    /// Where times were missed it leaves those out, and the next one has its turn later.
     fn fire_next(&mut self, id: &WorkflowId) {
-        let CronTimes { missed, next } = self.workflows.take_passed(id, self.now);
-        if let Some(Missed { range, times }) = missed {
-            self.turn.log_workflow(self.now, id, WorkflowEvent::Missed { range, times });
-        }
-        let (due, times) = next.unwrap_or((self.now, Vec::new()));
-        for (time, cron) in times {
-            self.collect(id, &Occurrence::Fired { cron, time }, None, due);
+        match self.workflows.take_passed(id, self.now) {
+            Some(CronTimes::Missed(Missed { range, times })) => {
+                self.turn.log_workflow(self.now, id, WorkflowEvent::Missed { range, times });
+            }
+            Some(CronTimes::Next(due, times)) => {
+                for (time, cron) in times {
+                    self.collect(id, &Occurrence::Fired { cron, time }, None, due);
+                }
+            }
+            None => {}
         }
         self.arm_firing(id);
     }

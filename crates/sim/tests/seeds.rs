@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 43] = [
+const FOUND: [(u64, &str); 46] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -56,6 +56,9 @@ const FOUND: [(u64, &str); 43] = [
         910,
         "a backlog that a request had emptied kept the schedule that it was planned by, and times of the next were lost",
     ),
+    (637, MISSED_TIMES),
+    (1199, MISSED_TIMES),
+    (1479, MISSED_TIMES),
     (2923, "the judge took a slot for pending that was aborted and opened again in one turn"),
 ];
 
@@ -67,6 +70,8 @@ const PARENT_AND_TRIGGER: &str =
 
 const OF_TWO_KINDS: &str =
     "in a line of slots by time and of slots named by moments all of the first went before all of the second";
+
+const MISSED_TIMES: &str = "the cron time after those that were missed counted in the place of the first of them, before earlier ones of others";
 
 const KILLED_THEN_MARKED: &str = "the full scan still counted the retries of a slot that was killed and marked later";
 

@@ -19,6 +19,7 @@ const LATE: SignedDuration = SignedDuration::from_secs(60);
 type CronTime = (Timestamp, Arc<str>);
 
 /// Times that passed while nobody scheduled, and are left out.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Missed {
     /// From the first to the last of them.
     pub(crate) range: Range,
@@ -26,12 +27,13 @@ pub(crate) struct Missed {
     pub(crate) times: u32,
 }
 
-/// What becomes of the cron times of a workflow's trigger that have passed.
-pub(crate) struct CronTimes {
-    /// Those that don't count.
-    pub(crate) missed: Option<Missed>,
-    /// The first that does, with the expressions that have it, and the moment at which it counts.
-    pub(crate) next: Option<(Timestamp, Vec<CronTime>)>,
+/// The next of the cron times of a workflow's trigger that have passed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CronTimes {
+    /// Those that don't count. What comes after them has its turn when it counts.
+    Missed(Missed),
+    /// The first that counts, with the expressions that have it, and the moment at which it does.
+    Next(Timestamp, Vec<CronTime>),
 }
 
 impl Workflows {
@@ -48,18 +50,16 @@ impl Workflows {
         next_times(self.get(id)?).map(|(due, _)| due)
     }
 
-    /// Takes the next cron time of a workflow's trigger, if it has passed, and those before it that were missed.
-    pub(crate) fn take_passed(&mut self, id: &WorkflowId, now: Timestamp) -> CronTimes {
+    /// Takes the cron times of a workflow's trigger that were missed, or else the next one, if it has passed.
+    pub(crate) fn take_passed(&mut self, id: &WorkflowId, now: Timestamp) -> Option<CronTimes> {
         let Some(one) = self.all.get_mut(id) else {
             self.breaches.report(Invariant::WorkflowIsKnown, id);
-            return CronTimes { missed: None, next: None };
+            return None;
         };
-        let missed = one.pass_over_missed(now);
-        let next = one.take_passed(now);
-        if missed.is_some() || next.is_some() {
-            self.changed.insert(id.clone());
-        }
-        CronTimes { missed, next }
+        let missed = one.pass_over_missed(now).map(CronTimes::Missed);
+        let taken = missed.or_else(|| one.take_passed(now).map(|(due, times)| CronTimes::Next(due, times)))?;
+        self.changed.insert(id.clone());
+        Some(taken)
     }
 }
 

@@ -7,6 +7,7 @@ use kelos_model::workflow::{CatchUp, EventKeys, Keys, Program};
 use kelos_model::{Actor, Job, Trigger};
 
 use super::*;
+use crate::plan::TICK;
 use crate::port::Deployment;
 
 fn id(name: &str) -> WorkflowId {
@@ -168,14 +169,18 @@ fn a_frozen_workflow_sets_reports_aside_until_it_is_thawed() {
 
 #[test]
 fn cron_times_that_were_missed_are_left_out_as_the_policy_has_it() {
+    let missed = |times: u32| {
+        let range = Range::new(at(HOUR), at(i64::from(times) * HOUR) + TICK);
+        Some(CronTimes::Missed(Missed { range, times }))
+    };
+    let next = |hour| Some(CronTimes::Next(at(hour * HOUR), vec![(at(hour * HOUR), "0 * * * *".into())]));
     let passed = |policy| {
         let mut workflows = with([Arc::new(every_hour("s", "p", policy))]);
-        let CronTimes { missed, next } = workflows.take_passed(&id("s"), at(5 * HOUR + 600));
-        (missed.map(|missed| missed.times), next.map(|(due, _)| due.as_second() / HOUR))
+        [(); 2].map(|()| workflows.take_passed(&id("s"), at(5 * HOUR + 600)))
     };
-    assert_eq!(passed(CatchUp::All), (None, Some(1)));
-    assert_eq!(passed(CatchUp::Latest), (Some(4), Some(5)));
-    assert_eq!(passed(CatchUp::Skip), (Some(5), None));
+    assert_eq!(passed(CatchUp::All), [next(1), next(2)]);
+    assert_eq!(passed(CatchUp::Latest), [missed(4), next(5)]);
+    assert_eq!(passed(CatchUp::Skip), [missed(5), None]);
 }
 
 #[test]
