@@ -43,8 +43,10 @@ pub struct Planted {
 /// The work in which a planted breach shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlantedIn {
-    /// A slot is planned.
+    /// A slot is planned by its schedule, or comes to be by a fact.
     Planning,
+    /// A slot collects a fact.
+    Collecting,
     /// A trigger is looked at.
     Looking,
     /// A slot is given its permits.

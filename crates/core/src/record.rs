@@ -139,7 +139,8 @@ impl Core {
 fn is_planted(config: &Config, id: &SlotRef, what: &SlotEvent, now: Timestamp) -> bool {
     let Some(planted) = &config.planted else { return false };
     let work = match what {
-        SlotEvent::Planned { origin: Origin::Schedule, .. } => PlantedIn::Planning,
+        SlotEvent::Planned { origin: Origin::Schedule | Origin::Fact, .. } => PlantedIn::Planning,
+        SlotEvent::Collected { .. } => PlantedIn::Collecting,
         SlotEvent::TriggerMet { .. } | SlotEvent::Held { .. } | SlotEvent::Looked { .. } => PlantedIn::Looking,
         SlotEvent::Dispatched { .. } => PlantedIn::Dispatching,
         SlotEvent::Succeeded { .. } | SlotEvent::BackedOff { .. } | SlotEvent::Failed { .. } => PlantedIn::Reporting,

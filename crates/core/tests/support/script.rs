@@ -10,6 +10,8 @@
 //! define wc in pool:4 in other:8x2 ...                          runs take 1 of 4 permits of a pool, and 2 of 8 of another
 //! define wc like other ... | define wc ... unknown fails        a dependent schedule; harm in running twice
 //! remove wc | pause wc | resume wc | restart
+//! plant wc planning | looking | collecting | dispatching | reporting | asking       an invariant of it breaks by that from now on
+//! mend                                                          nothing breaks any more; either comes with a restart
 //! restore | load                                                a restart in two steps: definitions come later
 //! answer /in/00 yes | no | never | failed why
 //! report wc@00:00#1 started | succeeded | killed | never-started
@@ -36,7 +38,8 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, DownstreamRequest,
     Enable, EnableChanged, FireRequest, Input, Inspect, InspectCapacity, Kill, MarkSucceeded, Only, Pause,
-    PauseBackfill, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip, SubmitRequest, Tell,
+    PauseBackfill, Planted, PlantedIn, PrioritiseBackfill, Rerun, RerunBackfill, Resume, ResumeBackfill, Skip,
+    SubmitRequest, Tell,
 };
 use kelos_model::jobs::{Direction, Feed, JobKeys};
 use kelos_model::ranges::Range;
@@ -114,6 +117,11 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "pause" => world.ask(Pause { workflow: words.workflow()?, reason: None }),
         "resume" => world.ask(Resume { workflow: words.workflow()?, reason: None }),
         "restart" => world.restart(),
+        "plant" => plant(world, &mut words)?,
+        "mend" => {
+            world.config.planted = None;
+            world.restart()
+        }
         "restore" => world.restore(),
         "load" => world.define(),
         "answer" => answer(world, &mut words)?,
@@ -133,25 +141,8 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
         "capacity" => world.ask(InspectCapacity),
         "inspect" => world.ask(Inspect { slot: words.slot(world)? }),
         "backfill" => backfill(world, &mut words)?,
-        "cancel" => {
-            let backfill = words.backfill()?;
-            world.ask(CancelBackfill { backfill, reason: None })
-        }
-        "pause-backfill" => {
-            let backfill = words.backfill()?;
-            world.ask(PauseBackfill { backfill, reason: None })
-        }
-        "resume-backfill" => {
-            let backfill = words.backfill()?;
-            world.ask(ResumeBackfill { backfill, reason: None })
-        }
-        "prioritise" => {
-            let (backfill, priority) = (words.backfill()?, words.number()?);
-            world.ask(PrioritiseBackfill { backfill, priority, reason: None })
-        }
-        "rerun-backfill" => {
-            let backfill = words.backfill()?;
-            world.ask(RerunBackfill { backfill, reason: None })
+        "cancel" | "pause-backfill" | "resume-backfill" | "prioritise" | "rerun-backfill" => {
+            about_backfill(world, &verb, &mut words)?
         }
         "show" => show(world, &mut words),
         "window" | "limit" | "at-once" | "frontier" | "executors" | "ticks" => configure(world, &verb, &mut words)?,
@@ -395,6 +386,21 @@ fn keys(workflow: &mut Workflow) -> Result<&mut JobKeys, String> {
     }
 }
 
+fn plant(world: &mut World, words: &mut Script) -> Said {
+    let workflow = words.workflow()?;
+    let when = match words.next("what breaks it")?.as_str() {
+        "planning" => PlantedIn::Planning,
+        "looking" => PlantedIn::Looking,
+        "collecting" => PlantedIn::Collecting,
+        "dispatching" => PlantedIn::Dispatching,
+        "reporting" => PlantedIn::Reporting,
+        "asking" => PlantedIn::Asking,
+        other => return Err(format!("nothing breaks by {other:?}")),
+    };
+    world.config.planted = Some(Planted { workflow, within: Range::new(world.now, Timestamp::MAX), when });
+    Ok(world.restart())
+}
+
 fn submit(world: &mut World, words: &mut Script) -> Said {
     let mut request = SubmitRequest { jobs: Vec::new(), priority: 0, readd: false, reason: None };
     while let Ok(word) = words.next("") {
@@ -514,6 +520,18 @@ fn backfill(world: &mut World, words: &mut Script) -> Said {
         }
     }
     Ok(world.ask(request))
+}
+
+fn about_backfill(world: &mut World, verb: &str, words: &mut Script) -> Said {
+    let backfill = words.backfill()?;
+    let reason = None;
+    Ok(match verb {
+        "cancel" => world.ask(CancelBackfill { backfill, reason }),
+        "pause-backfill" => world.ask(PauseBackfill { backfill, reason }),
+        "resume-backfill" => world.ask(ResumeBackfill { backfill, reason }),
+        "rerun-backfill" => world.ask(RerunBackfill { backfill, reason }),
+        _ => world.ask(PrioritiseBackfill { backfill, priority: words.number()?, reason }),
+    })
 }
 
 /// The slots as they are stored, runs of the same state drawn together.

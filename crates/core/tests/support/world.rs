@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{
-    Ask, Command, Config, Core, Deployment, Input, Only, Past, Restored, Step, Surroundings, TakenName, live_through,
+    Ask, Command, Config, Core, Deployment, Input, Only, Past, Restored, Step, StepError, Surroundings, TakenName,
+    live_through,
 };
 use kelos_model::event::Event;
 use kelos_model::jobs::Relation;
@@ -14,7 +15,7 @@ use kelos_model::ranges::Range;
 use kelos_model::run::Report;
 use kelos_model::workflow::{Backfill, Provenance, WorkflowRow};
 use kelos_model::{
-    Actor, BackfillId, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot,
+    Actor, BackfillId, Breach, EventRecord, FactKey, Recall, Run, RunId, Slot, SlotRef, Workflow, WorkflowId, slot,
 };
 
 use super::words::Words;
@@ -129,13 +130,41 @@ impl World {
         Words { day: self.day }.step(&reads, acted)
     }
 
-    /// Feeds a turn's inputs and commits what they led to.
+    /// Feeds a turn's inputs and commits what they led to. Where an invariant breaks they are fed one by one.
     fn commit(&mut self, inputs: Vec<Input>) -> Step {
+        if let Ok(turn) = self.attempt(&inputs) {
+            return turn;
+        }
+        let mut turn = self.start_over();
+        inputs.into_iter().for_each(|input| self.feed(input, &mut turn));
+        turn
+    }
+
+    /// Feeds one input. Where it breaks an invariant the workflow is frozen before, and where that is frozen already it is set aside.
+    fn feed(&mut self, input: Input, turn: &mut Step) {
+        loop {
+            let breach = match self.attempt(std::slice::from_ref(&input)) {
+                Ok(step) => return add(turn, step),
+                Err(breach) => breach,
+            };
+            add(turn, self.start_over());
+            if self.core.is_frozen(&breach.workflow) == Some(true) {
+                let set_aside = Input::SetAside { breach, input: Box::new(input) };
+                return add(turn, self.attempt(&[set_aside]).expect("nothing breaks by it"));
+            }
+            add(turn, self.attempt(&[Input::Freeze(breach)]).expect("nothing breaks by it"));
+        }
+    }
+
+    /// Feeds inputs and commits what they led to, or nothing where an invariant breaks.
+    fn attempt(&mut self, inputs: &[Input]) -> Result<Step, Breach> {
         let mut turn = Step::default();
         for input in inputs {
-            let step = self.core.step(self.now, input, &mut self.disk).unwrap();
-            turn.events.extend(step.events);
-            turn.commands.extend(step.commands);
+            match self.core.step(self.now, input.clone(), &mut self.disk) {
+                Ok(step) => add(&mut turn, step),
+                Err(StepError::Broken(breach)) => return Err(breach),
+                Err(StepError::Past(error)) => match error {},
+            }
         }
         let rows = self.core.rows();
         for record in &turn.events {
@@ -149,6 +178,14 @@ impl World {
         self.disk.facts.extend(rows.facts);
         self.disk.backfills.extend(rows.backfills.into_iter().map(|row| (row.id.clone(), row)));
         self.core.settle();
+        Ok(turn)
+    }
+
+    /// Goes on from what is stored after a turn that was dropped, with the definitions that only memory knew.
+    fn start_over(&mut self) -> Step {
+        let commands = self.recall_stored();
+        let mut turn = Step { events: Vec::new(), commands };
+        add(&mut turn, self.attempt(&[self.definitions(None)]).expect("nothing breaks by definitions"));
         turn
     }
 
@@ -160,13 +197,18 @@ impl World {
 
     /// Tells the scheduler all definitions.
     pub(crate) fn define(&mut self) -> Vec<String> {
+        let definitions = self.definitions(self.deploys);
+        self.turn(vec![definitions])
+    }
+
+    fn definitions(&self, deploys: Option<bool>) -> Input {
         let projects = self.defined.values().map(|one| one.project.clone());
         let deployment = |update_schedules| Deployment { digest: Some("now".to_owned()), update_schedules, by: None };
-        let deployed = self.deploys.map(deployment).into_iter();
+        let deployed = deploys.map(deployment).into_iter();
         let deployed = deployed.flat_map(|how| projects.clone().map(move |project| (project, how.clone())));
-        let deployed = deployed.chain(self.deploys.map(|how| ("app".to_owned(), deployment(how)))).collect();
+        let deployed = deployed.chain(deploys.map(|how| ("app".to_owned(), deployment(how)))).collect();
         let all = self.defined.values().cloned().collect();
-        self.turn(vec![Input::Definitions { provenance: Provenance::File, all, deployed }])
+        Input::Definitions { provenance: Provenance::File, all, deployed }
     }
 
     /// Tells the scheduler all definitions of the program.
@@ -198,6 +240,12 @@ impl World {
 
     /// The same, before files have been read: no definitions have come yet.
     pub(crate) fn restore(&mut self) -> Vec<String> {
+        let commands = self.recall_stored();
+        self.tell(&Step { events: Vec::new(), commands })
+    }
+
+    /// Has a scheduler go on from what is stored. Gives what it wants done at once.
+    fn recall_stored(&mut self) -> Vec<Command> {
         let restored = Restored {
             seq: self.disk.seq,
             workflows: self.disk.workflows.values().cloned().collect(),
@@ -207,8 +255,13 @@ impl World {
         };
         let (core, commands) = Core::restore(self.config.clone(), restored, self.now);
         self.core = core;
-        self.tell(&Step { events: Vec::new(), commands })
+        commands
     }
+}
+
+fn add(turn: &mut Step, step: Step) {
+    turn.events.extend(step.events);
+    turn.commands.extend(step.commands);
 }
 
 impl Surroundings for World {
