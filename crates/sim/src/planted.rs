@@ -1,36 +1,34 @@
 //! An invariant that breaks on purpose: one workflow is frozen by it, and no other notices.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kelos_core::{Planted, PlantedIn};
 use kelos_model::event::Origin;
 use kelos_model::ranges::Range;
-use kelos_model::workflow::Keys;
-use kelos_model::{Event, SlotEvent, Trigger, Workflow, WorkflowEvent, WorkflowId};
+use kelos_model::{Event, SlotEvent, WorkflowEvent, WorkflowId};
 use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging};
 
 use crate::rng::Rng;
 use crate::workload::Workload;
 
-/// What a seed breaks: of a workflow with slots by time or by job id, from some moment on until the faults stop. What collects facts is left
-/// out, for facts that come while a workflow is frozen don't count for it.
+/// What a seed breaks: of any workflow, from some moment on until the faults stop. Half of the seeds with event schedules break one
+/// of these.
 #[must_use]
 pub fn of(seed: u64, workload: &Workload) -> Option<Planted> {
     let mut rng = Rng::new(seed ^ 0xB0_0B_00);
-    let timed = |one: &Workflow| matches!(one.keys, Keys::Schedule(_) | Keys::Jobs(_)) && !hears_of_facts(&one.trigger);
     let all = workload.definitions.iter().flat_map(|(_, all)| all);
-    let mut fit: BTreeMap<&WorkflowId, bool> = BTreeMap::new();
-    for one in all {
-        fit.entry(&one.id).and_modify(|fits| *fits &= timed(one)).or_insert_with(|| timed(one));
-    }
-    let fit: Vec<&WorkflowId> = fit.into_iter().filter_map(|(id, fits)| fits.then_some(id)).collect();
+    let (schedules, others): (BTreeSet<_>, BTreeSet<_>) =
+        all.map(|one| &one.id).partition(|id| workload.schedules.contains(*id));
+    let of_schedule = !schedules.is_empty() && rng.percent(50);
+    let fit: Vec<&WorkflowId> = if of_schedule { schedules } else { others }.into_iter().collect();
     if fit.is_empty() {
         return None;
     }
     let workflow = (*rng.pick(&fit)).clone();
     let when = *rng.pick(&[
         PlantedIn::Planning,
+        PlantedIn::Collecting,
         PlantedIn::Looking,
         PlantedIn::Dispatching,
         PlantedIn::Reporting,
@@ -40,10 +38,6 @@ pub fn of(seed: u64, workload: &Workload) -> Option<Planted> {
     let from = workload.start.as_second() + rng.between(0, span / 2);
     let from = Timestamp::from_second(from).unwrap_or(workload.start);
     Some(Planted { workflow, within: Range::new(from, Timestamp::MAX), when })
-}
-
-fn hears_of_facts(trigger: &Trigger) -> bool {
-    !trigger.subjects().is_empty()
 }
 
 /// Only the one workflow was ever frozen, and while it was, nothing of it was planned, looked at or started. Its row says what
@@ -87,11 +81,12 @@ pub fn judge(planted: Option<&WorkflowId>, disk: &MemoryDisk) -> Result<(), Stri
     }
 }
 
-/// What only happens to slots of which something is planned, looked at or started.
+/// What only happens to slots of which something is planned, collected, looked at or started.
 fn is_of_its_own(what: &SlotEvent) -> bool {
     matches!(
         what,
-        SlotEvent::Planned { origin: Origin::Schedule, .. }
+        SlotEvent::Planned { origin: Origin::Schedule | Origin::Fact, .. }
+            | SlotEvent::Collected { .. }
             | SlotEvent::Looked { .. }
             | SlotEvent::TriggerMet { .. }
             | SlotEvent::Held { .. }

@@ -53,6 +53,8 @@ struct Seen {
     present: bool,
     /// Whether it is disabled; of what is no event schedule, whether it is paused.
     off: bool,
+    /// Whether an invariant of it broke, and nobody has resumed it.
+    frozen: bool,
     /// Log position of the fact that it collected last.
     last_fact: u64,
     /// When it was last touched, and up to when its cron times are accounted for since.
@@ -82,7 +84,7 @@ impl Seen {
 
     /// Whether facts about a subject are for it at a moment.
     fn wants(&self, subject: &Subject, now: Timestamp) -> bool {
-        let asks = self.present && self.definition.trigger.subjects().contains(subject);
+        let asks = self.present && !self.frozen && self.definition.trigger.subjects().contains(subject);
         let Some(events) = self.definition.keys.events() else { return asks };
         let begun = self.definition.start_time.is_none_or(|start| start <= now);
         asks && begun && !self.off && events.end_time.is_none_or(|end| now < end)
@@ -205,6 +207,11 @@ impl Watch {
                     self.to_abort.extend(pending.map(|(slot, _)| slot.clone()));
                 }
             }
+            WorkflowEvent::Frozen { .. } | WorkflowEvent::Thawed { .. } => {
+                if let Some(seen) = self.workflows.get_mut(id) {
+                    seen.frozen = matches!(what, WorkflowEvent::Frozen { .. });
+                }
+            }
             WorkflowEvent::Missed { range, .. } => {
                 self.fired.insert(id.clone());
                 if let Some(seen) = self.workflows.get_mut(id) {
@@ -227,6 +234,7 @@ impl Watch {
             definition: definition.clone(),
             present: false,
             off: false,
+            frozen: false,
             last_fact: 0,
             updated,
             checked,
