@@ -5,6 +5,7 @@ mod files;
 mod licences;
 mod lock;
 mod rooms;
+mod stored;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -65,6 +66,7 @@ fn check(tree: &Tree, arguments: &Arguments) -> Result<Faults, String> {
     }
     faults.extend(files::check(tree));
     faults.extend(docs::check(tree));
+    faults.extend(stored::check(tree));
     Ok(faults)
 }
 

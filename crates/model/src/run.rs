@@ -143,6 +143,13 @@ impl FailureCode {
     }
 }
 
+/// The kind of failure that a word names.
+impl From<String> for FailureCode {
+    fn from(word: String) -> FailureCode {
+        FailureCode(Cow::Owned(word))
+    }
+}
+
 impl Outcome {
     /// The failure of a run whose outputs have more bytes than a run keeps.
     #[must_use]

@@ -1,18 +1,18 @@
 //! What is written as JSON reads back as the same: triggers, explanations, events of every kind.
 
-use std::collections::BTreeMap;
+mod random;
 
 use jiff::Timestamp;
-use kelos_model::event::{Abort, BackfillEvent, Event, Origin};
-use kelos_model::function::FunctionRef;
+use kelos_model::event::Event;
 use kelos_model::ranges::Range;
-use kelos_model::reason::UnknownFinding;
-use kelos_model::trigger::{Conditions, FileSystem, PathCheck, Verdict};
-use kelos_model::{
-    Actor, ActorKind, Answer, BackfillId, Breach, EventRecord, Fact, Finding, FlowKey, Invariant, Occurrence, Outcome,
-    Probe, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowEvent, WorkflowId,
-};
+use kelos_model::time::CronSchedule;
+use kelos_model::trigger::{FileSystem, PathCheck};
+use kelos_model::{Actor, EventRecord, FlowKey, Reason, SlotKey, SlotRef, Trigger, WorkflowId};
 use proptest::prelude::*;
+use random::{
+    asked, asked_beside_slots, collected, definition, explanation, gating, moment, moments, planned, running, slot,
+    trigger,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -21,274 +21,6 @@ fn survives<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value
     let back: T = serde_json::from_str(&json).map_err(|error| TestCaseError::fail(format!("{error}: {json}")))?;
     prop_assert_eq!(&back, value, "{}", json);
     Ok(())
-}
-
-/// Text as people and file systems have it, quotes and backslashes among it.
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof![Just(String::new()), "[a-z0-9 /${}\"\\\\:@é✓\n-]{0,16}"]
-}
-
-fn workflow() -> impl Strategy<Value = WorkflowId> {
-    "[a-zA-Zñø.@-][a-zA-Zñø .@-]{0,11}".prop_map(|name| WorkflowId::new(&name).unwrap())
-}
-
-fn backfill() -> impl Strategy<Value = BackfillId> {
-    "[a-z][a-z0-9-]{0,8}".prop_map(|name| BackfillId::new(&name).unwrap())
-}
-
-/// From the year 1 to the year 9998, in whole milliseconds as all moments are.
-fn moment() -> impl Strategy<Value = Timestamp> {
-    (-62_135_596_800_000_i64..253_370_764_800_000).prop_map(|ms| Timestamp::from_millisecond(ms).unwrap())
-}
-
-fn slot() -> impl Strategy<Value = SlotRef> {
-    (workflow(), moment()).prop_map(|(workflow, at)| SlotRef::at(workflow, at))
-}
-
-fn breach() -> impl Strategy<Value = Breach> {
-    let invariant = prop::sample::select(Invariant::ALL.to_vec());
-    (invariant, workflow(), prop::option::of(slot())).prop_map(|(invariant, workflow, slot)| Breach {
-        invariant,
-        workflow,
-        slot,
-    })
-}
-
-fn function() -> impl Strategy<Value = FunctionRef> {
-    (text(), any::<u32>(), "[0-9a-f]{16}").prop_map(|(file, index, digest)| FunctionRef { file, index, digest })
-}
-
-fn conditions() -> impl Strategy<Value = Conditions> {
-    let glob = prop::option::of(text());
-    (glob, any::<Option<u32>>(), any::<Option<u64>>(), any::<Option<u32>>()).prop_map(
-        |(glob, min_count, min_bytes, min_age_seconds)| Conditions { glob, min_count, min_bytes, min_age_seconds },
-    )
-}
-
-fn trigger() -> impl Strategy<Value = Trigger> {
-    let system = prop_oneof![Just(FileSystem::Hdfs), Just(FileSystem::Local), Just(FileSystem::Any)];
-    let leaf =
-        prop_oneof![
-            Just(Trigger::Always),
-            any::<i64>().prop_map(|seconds| Trigger::Delay { seconds }),
-            workflow().prop_map(|workflow| Trigger::Success { workflow }),
-            (system, text(), text(), conditions()).prop_map(|(system, path, base, conditions)| Trigger::Path(
-                PathCheck { system, path, base, conditions }
-            )),
-            function().prop_map(|function| Trigger::Function { function }),
-        ];
-    leaf.prop_recursive(6, 48, 4, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(|triggers| Trigger::And { triggers }),
-            prop::collection::vec(inner.clone(), 0..4).prop_map(|triggers| Trigger::Or { triggers }),
-            inner.clone().prop_map(|trigger| Trigger::Not { trigger: Box::new(trigger) }),
-            (any::<i64>(), inner)
-                .prop_map(|(seconds, trigger)| Trigger::Offset { seconds, trigger: Box::new(trigger) }),
-        ]
-    })
-}
-
-fn probe() -> impl Strategy<Value = Probe> {
-    prop_oneof![
-        (text(), conditions()).prop_map(|(uri, conditions)| Probe::Path { uri, conditions }),
-        (function(), workflow(), moment()).prop_map(|(function, workflow, at)| Probe::Function {
-            function,
-            workflow,
-            key: SlotKey::Time(at)
-        }),
-    ]
-}
-
-fn finding() -> BoxedStrategy<Finding> {
-    let verdict = prop::sample::select(vec![Verdict::Yes, Verdict::No, Verdict::Never, Verdict::Failed]);
-    let state = prop::sample::select(SlotState::ALL.to_vec());
-    let data = prop::collection::vec(("[a-b]{1,4}", any::<i64>()), 0..3)
-        .prop_map(|fields| fields.into_iter().map(|(name, value)| (name, value.into())).collect());
-    prop_oneof![
-        Just(Finding::AllOf),
-        any::<i64>().prop_map(|seconds| Finding::Offset { seconds }),
-        (moment(), moment()).prop_map(|(now, until)| Finding::DelayUntil { now, until }),
-        slot().prop_map(|slot| Finding::UpstreamMissing { slot }),
-        (slot(), state).prop_map(|(slot, state)| Finding::UpstreamIs { slot, state }),
-        probe().prop_map(|probe| Finding::ProbeAsked { probe }),
-        (probe(), verdict, text(), moment()).prop_map(|(probe, verdict, detail, looked_at)| Finding::ProbeAnswered {
-            probe,
-            verdict,
-            detail,
-            looked_at
-        }),
-        ("new-[a-z]{1,8}", data).prop_map(|(code, data)| Finding::Unknown(UnknownFinding { code, data })),
-    ]
-    .boxed()
-}
-
-fn kind() -> impl Strategy<Value = ReasonKind> {
-    use ReasonKind::{Always, And, Delay, Function, HdfsPath, LocalPath, Not, Offset, Or, Other, Success};
-    let known = vec![Always, And, Or, Not, Offset, Delay, Success, HdfsPath, LocalPath, Function];
-    prop::sample::select([known, vec![Other("of-a-newer-version".to_owned())]].concat())
-}
-
-fn answer() -> impl Strategy<Value = Answer> {
-    prop::sample::select(vec![Answer::Met, Answer::NotYet, Answer::Never])
-}
-
-fn explanation() -> BoxedStrategy<Reason> {
-    let leaf = (kind(), answer(), finding()).prop_map(|(kind, answer, finding)| Reason::leaf(kind, answer, finding));
-    leaf.prop_recursive(4, 24, 4, |inner| {
-        (kind(), answer(), finding(), prop::collection::vec(inner, 0..4))
-            .prop_map(|(kind, answer, finding, nested)| Reason { kind, answer, finding, nested })
-    })
-    .boxed()
-}
-
-fn outcome() -> impl Strategy<Value = Outcome> {
-    prop_oneof![
-        Just(Outcome::Succeeded),
-        Just(Outcome::Killed),
-        (text(), any::<Option<i32>>()).prop_map(|(reason, exit_status)| Outcome::Failed {
-            reason,
-            exit_status,
-            code: None
-        }),
-        text().prop_map(|reason| Outcome::Refused { reason }),
-        text().prop_map(|reason| Outcome::Unknown { reason }),
-        text().prop_map(|reason| Outcome::Lost { reason }),
-    ]
-}
-
-/// What happens before a slot runs.
-fn gating() -> impl Strategy<Value = SlotEvent> {
-    let origin = prop::sample::select(vec![Origin::Schedule, Origin::Request, Origin::Backfill]);
-    prop_oneof![
-        (origin, any::<i32>(), prop::option::of(backfill())).prop_map(|(origin, priority, backfill)| {
-            SlotEvent::Planned { origin, priority, backfill, by: Some(Actor::person("ann")), reason: None }
-        }),
-        explanation().prop_map(|explanation| SlotEvent::Looked { explanation }),
-        explanation().prop_map(|explanation| SlotEvent::TriggerMet { explanation }),
-        (any::<u64>(), explanation())
-            .prop_map(|(timeout_seconds, explanation)| SlotEvent::Expired { timeout_seconds, explanation }),
-        explanation().prop_map(|explanation| SlotEvent::Skipped { explanation }),
-    ]
-}
-
-/// What happens to its runs.
-fn running() -> impl Strategy<Value = SlotEvent> {
-    prop_oneof![
-        any::<u32>().prop_map(|run| SlotEvent::Dispatched { run, worker: None }),
-        (any::<u32>(), text()).prop_map(|(run, reason)| SlotEvent::Deferred { run, reason }),
-        (any::<u32>(), text()).prop_map(|(run, external_id)| SlotEvent::Started { run, external_id }),
-        any::<u32>().prop_map(|run| SlotEvent::Withdrawn { run }),
-        any::<u32>().prop_map(|run| SlotEvent::Succeeded { run }),
-        (any::<u32>(), outcome(), moment()).prop_map(|(run, outcome, due)| SlotEvent::BackedOff { run, outcome, due }),
-        Just(SlotEvent::BackoffEnded),
-        (any::<u32>(), outcome()).prop_map(|(run, outcome)| SlotEvent::Failed { run, outcome }),
-        (any::<u32>(), outcome()).prop_map(|(run, outcome)| SlotEvent::RunEnded { run, outcome }),
-    ]
-}
-
-/// Boxed, since the strategies of events that hold it would take more stack than a thread of tests has.
-fn actor() -> BoxedStrategy<Actor> {
-    use ActorKind::{Person, System, Token, Unknown, Worker};
-    let kind = prop::sample::select(vec![Person, Token, Worker, System, Unknown]);
-    let name = prop_oneof![text(), Just(r#"{"kind":"system","name":"x"}"#.to_owned())];
-    let address = prop::option::of(prop_oneof![
-        any::<[u8; 4]>().prop_map(std::net::IpAddr::from),
-        any::<[u8; 16]>().prop_map(std::net::IpAddr::from)
-    ]);
-    (kind, name, prop::option::of(text()), address)
-        .prop_map(|(kind, name, credential, address)| Actor {
-            credential: credential.map(Into::into),
-            address,
-            ..Actor::new(kind, name)
-        })
-        .boxed()
-}
-
-fn reason() -> BoxedStrategy<Option<String>> {
-    prop::option::of(text()).boxed()
-}
-
-/// What happens to anything else on somebody's word.
-fn asked_beside_slots() -> impl Strategy<Value = Event> {
-    let what = prop_oneof![
-        (prop::option::of(actor()), reason()).prop_map(|(by, reason)| WorkflowEvent::Defined {
-            version: 1,
-            by,
-            reason
-        }),
-        (prop::option::of(actor()), reason()).prop_map(|(by, reason)| WorkflowEvent::Removed { by, reason }),
-        (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Paused { by, reason }),
-        (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Resumed { by, reason }),
-        (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Enabled { by, reason }),
-        (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Disabled { by, reason }),
-        (actor(), reason()).prop_map(|(by, reason)| WorkflowEvent::Thawed { by, reason }),
-        breach().prop_map(|breach| WorkflowEvent::Frozen { breach }),
-        (breach(), text()).prop_map(|(breach, input)| WorkflowEvent::SetAside { breach, input }),
-    ];
-    let of_backfill = prop_oneof![
-        (actor(), reason()).prop_map(|(by, reason)| BackfillEvent::Cancelled { by, reason }),
-        (actor(), reason()).prop_map(|(by, reason)| BackfillEvent::Reopened { slots: 1, by, reason }),
-    ];
-    prop_oneof![
-        (workflow(), what).prop_map(|(workflow, what)| Event::Workflow { workflow, what }),
-        (backfill(), of_backfill).prop_map(|(backfill, what)| Event::Backfill { backfill, what }),
-        (prop::option::of(actor()), reason()).prop_map(|(by, reason)| Event::Register {
-            bucket: "b".to_owned(),
-            key: "k".to_owned(),
-            value: None,
-            by,
-            reason
-        }),
-        prop::option::of(actor()).prop_map(|by| Event::Fact {
-            fact: Fact {
-                source: "s".into(),
-                key: None,
-                what: Occurrence::Signal { name: "go".into(), payload: serde_json::Value::Null }
-            },
-            by
-        }),
-    ]
-}
-
-/// What people do to it.
-fn asked() -> impl Strategy<Value = SlotEvent> {
-    prop_oneof![
-        (actor(), reason()).prop_map(|(by, reason)| SlotEvent::Killed { by, reason }),
-        (actor(), reason()).prop_map(|(by, reason)| SlotEvent::MarkedSucceeded { by, reason }),
-        (actor(), reason()).prop_map(|(by, reason)| SlotEvent::SkippedBy { by, reason }),
-        (actor(), reason(), any::<i32>(), prop::option::of(backfill()))
-            .prop_map(|(by, reason, priority, backfill)| SlotEvent::Reopened { by, reason, priority, backfill }),
-        (any::<i32>(), backfill(), prop::option::of(actor()), reason())
-            .prop_map(|(priority, backfill, by, reason)| { SlotEvent::Prioritised { priority, backfill, by, reason } }),
-        (prop::option::of(actor()), reason()).prop_map(|(by, reason)| SlotEvent::Aborted {
-            cause: Abort::Disabled,
-            by,
-            reason
-        }),
-        (actor(), reason(), any::<bool>()).prop_map(|(by, reason, unconstrained)| SlotEvent::FiredBy {
-            by,
-            reason,
-            arguments: BTreeMap::new(),
-            unconstrained
-        }),
-        (actor(), reason()).prop_map(|(by, reason)| SlotEvent::Requested { by, reason }),
-        (
-            text(),
-            prop::sample::select(SlotState::ALL.to_vec()),
-            any::<u32>(),
-            prop::option::of(text()),
-            any::<bool>(),
-            text()
-        )
-            .prop_map(|(from, state, retries, external_id, requested, there)| SlotEvent::Imported {
-                from,
-                state,
-                retries,
-                external_id,
-                requested,
-                there
-            }),
-    ]
 }
 
 fn key() -> impl Strategy<Value = SlotKey> {
@@ -352,6 +84,14 @@ proptest! {
     }
 
     #[test]
+    fn rows_survive(definition in definition(), planned in planned(), moments in moments(), collected in collected()) {
+        survives(&definition)?;
+        survives(&planned)?;
+        survives(&moments)?;
+        survives(&collected)?;
+    }
+
+    #[test]
     fn keys_survive_and_sort_within_their_kind_as_their_texts(a in key(), b in key()) {
         survives(&a)?;
         prop_assert_eq!(SlotKey::parse(&a.to_string()), Ok(a.clone()));
@@ -397,6 +137,14 @@ fn the_json_of_a_trigger_is_what_others_read() {
         {"type": "not", "trigger": {"type": "delay", "seconds": 60}},
     ]});
     assert_eq!(serde_json::to_value(&trigger).unwrap(), wanted);
+}
+
+/// Rows of workflows keep these words, and another schedule than theirs is planned anew.
+#[test]
+fn the_words_of_a_schedule_stay() {
+    let schedule = CronSchedule::utc("0 0 * * * ?".parse().unwrap());
+    let words = r#"{"cron":"0 0 * * * ?","zone":"UTC","gap":"shift","fold":"auto"}"#;
+    assert_eq!(serde_json::to_string(&schedule).unwrap(), words);
 }
 
 /// All events that say who asked, as they were written while an actor was a name.

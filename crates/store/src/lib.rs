@@ -10,6 +10,7 @@ pub mod memory;
 mod queries;
 mod record;
 pub mod sqlite;
+mod stored;
 #[cfg(feature = "suite")]
 pub mod suite;
 mod tally;

@@ -19,7 +19,6 @@ use std::fmt;
 
 use jiff::Timestamp;
 use kelos_model::{Event, EventRecord};
-use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::contract::Commit;
@@ -214,19 +213,6 @@ impl Digesting {
     pub(crate) fn end(mut self) -> TurnRecord {
         self.hash.update(&self.gathered);
         TurnRecord { digest: Digest(self.hash.finalize().into()), ..self.turn }
-    }
-}
-
-/// Writes the body of an event.
-pub(crate) fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), serde_json::Error> {
-    fn write(text: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
-        text.clear();
-        serde_json::to_writer(text, value)
-    }
-    match event {
-        Event::Slot { what, .. } => write(text, what),
-        Event::Workflow { what, .. } => write(text, what),
-        other => write(text, other),
     }
 }
 

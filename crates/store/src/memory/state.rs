@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::{SlotPlace, is_listed_in};
 use crate::queries::PastDefinition;
-use crate::record::{self, Digesting, TurnRecord};
+use crate::record::{Digesting, TurnRecord};
+use crate::stored;
 use kelos_model::Recall;
 
 /// A workflow's slots, in the order of the listing.
@@ -236,7 +237,7 @@ pub(super) fn digested<'a>(
 ) -> Result<TurnRecord, serde_json::Error> {
     let mut text = Vec::new();
     for record in events {
-        record::write_body(&mut text, &record.event)?;
+        stored::write_body(&mut text, &record.event)?;
         digesting.event(record, &String::from_utf8_lossy(&text));
     }
     Ok(digesting.end())

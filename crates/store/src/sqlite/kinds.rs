@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use super::check::{self, Sum};
 use super::fault::Fault;
 use crate::cursor::{JOB, MOMENT, OF_MOMENT, TIME};
+use crate::stored;
 
 /// Events that are changed at a time.
 const AT_ONCE: usize = 10_000;
@@ -42,7 +43,7 @@ pub(super) fn defined_by(conn: &Connection, kinds: &[&str]) -> Result<BTreeSet<i
     let mut found = BTreeSet::new();
     while let Some(row) = rows.next()? {
         // What is damaged is told of by who reads it.
-        let Ok(definition) = serde_json::from_str::<Json>(row.get_ref(1)?.as_str()?) else { continue };
+        let Ok(definition) = stored::read::<Json>(row.get_ref(1)?.as_str()?) else { continue };
         let keys = definition.get("keys");
         if keys.is_some_and(|keys| kinds.iter().any(|kind| keys.get(kind).is_some())) {
             found.insert(row.get(0)?);

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::{Map, Value};
 
 use super::fault::Fault;
+use crate::stored;
 
 /// Fields that name a workflow.
 const NAMING: [&str; 3] = ["id", "workflow", "program"];
@@ -42,7 +43,7 @@ fn renamed(conn: &Connection) -> Result<Names, Fault> {
     let sql = "SELECT w.name, d.definition FROM workflows w JOIN definitions d ON d.workflow = w.id AND d.version = w.version";
     let mut names = Names::new();
     for (old, definition) in rows(conn, sql, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))? {
-        let Some(new) = member(&old, &serde_json::from_str(&definition)?) else { continue };
+        let Some(new) = member(&old, &stored::read(&definition)?) else { continue };
         let taken = conn.query_row("SELECT 1 FROM workflows WHERE name = ?1", [&new], |_| Ok(())).optional()?;
         if taken.is_none() {
             names.insert(old, new);
@@ -107,7 +108,7 @@ fn in_events(conn: &Connection, names: &Names) -> Result<(), Fault> {
         conn.prepare("SELECT seq, body FROM events WHERE seq > ?1 AND instr(body, ?2) > 0 ORDER BY seq LIMIT 1")?;
     for old in names.keys() {
         // As it stands in JSON, without the quotes: a subject has something before it.
-        let quoted = serde_json::to_string(old)?;
+        let quoted = stored::text(&Value::from(old.as_str()))?;
         let wanted = quoted.trim_matches('"');
         let mut after = 0;
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
@@ -137,9 +138,9 @@ fn rows<T>(
 
 /// A JSON text with the ids that are by now; none where nothing changes.
 fn replaced(text: &str, names: &Names) -> Result<Option<String>, Fault> {
-    let mut value: Value = serde_json::from_str(text)?;
+    let mut value: Value = stored::read(text)?;
     let changed = replace(&mut value, names);
-    Ok(if changed { Some(serde_json::to_string(&value)?) } else { None })
+    Ok(if changed { Some(stored::text(&value)?) } else { None })
 }
 
 fn replace(value: &mut Value, names: &Names) -> bool {

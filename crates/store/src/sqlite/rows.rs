@@ -9,11 +9,10 @@ use jiff::Timestamp;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{Backfill, BackfillMode, Pause, Planned, Workflow, WorkflowRow};
 use kelos_model::{
-    Actor, BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
+    Actor, BackfillId, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::check;
@@ -21,6 +20,7 @@ use super::fault::Fault;
 use crate::contract::SlotRow;
 use crate::cursor::{SlotPlace, whole_key};
 use crate::queries::PastDefinition;
+use crate::stored::{self, EventSubject, Stored};
 
 pub(super) type Rowed<T> = Result<T, Fault>;
 
@@ -135,9 +135,8 @@ fn read_backfill_name(row: &Row<'_>, column: usize) -> Rowed<Option<BackfillId>>
     name.map(BackfillId::new).transpose().map_err(|error| Fault::Damaged(error.to_string()))
 }
 
-fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Rowed<Option<Box<T>>> {
-    let Some(json) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
-    Ok(Some(Box::new(serde_json::from_str(json)?)))
+fn read_json<T: Stored>(row: &Row<'_>, column: usize) -> Rowed<Option<T>> {
+    Ok(row.get_ref(column)?.as_str_or_null()?.map(stored::read).transpose()?)
 }
 
 fn read_pause(row: &Row<'_>, at: usize, by: usize) -> Rowed<Option<Pause>> {
@@ -148,12 +147,12 @@ fn read_pause(row: &Row<'_>, at: usize, by: usize) -> Rowed<Option<Pause>> {
 
 /// An actor as a column has it: the name where nothing else is known, as it always was, or else JSON.
 pub(super) fn actor_text(actor: &Actor) -> Rowed<Cow<'_, str>> {
-    actor.bare_name().map_or_else(|| Ok(Cow::Owned(serde_json::to_string(actor)?)), |name| Ok(Cow::Borrowed(name)))
+    actor.bare_name().map_or_else(|| Ok(Cow::Owned(stored::text(actor)?)), |name| Ok(Cow::Borrowed(name)))
 }
 
 /// Reads what [`actor_text`] writes. What is no JSON of an actor is a name.
 fn read_actor(text: &str) -> Actor {
-    let whole = text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
+    let whole = text.starts_with('{').then(|| stored::read(text).ok()).flatten();
     whole.unwrap_or_else(|| Actor::unknown(text))
 }
 
@@ -226,10 +225,6 @@ impl Names {
     /// Reads the columns [`RUN`].
     pub(super) fn read_run(&self, row: &Row<'_>) -> Rowed<Run> {
         test_run(row)?;
-        let outcome = match row.get_ref(12)? {
-            ValueRef::Null => None,
-            json => Some(serde_json::from_str(json.as_str()?)?),
-        };
         Ok(Run {
             id: RunId { slot: self.read_ref(row, 1, [16, 2, 3])?, number: row.get(4)? },
             seq: row.get(0)?,
@@ -240,9 +235,9 @@ impl Names {
             dispatched_at: read_moment(row, 9)?,
             started_at: read_moment_if_any(row, 10)?,
             ended_at: read_moment_if_any(row, 11)?,
-            outcome,
-            arguments: read_json(row, 17)?.map(|arguments| *arguments).unwrap_or_default(),
-            outputs: read_json(row, 18)?,
+            outcome: read_json(row, 12)?,
+            arguments: read_json(row, 17)?.unwrap_or_default(),
+            outputs: read_json(row, 18)?.map(Box::new),
         })
     }
 
@@ -250,14 +245,12 @@ impl Names {
     pub(super) fn read_event(&self, row: &Row<'_>) -> Rowed<EventRecord> {
         check::test(row, 0..8, 8, "an event")?;
         let body = row.get_ref(6)?.as_str()?;
-        let event = match (row.get_ref(3)?, row.get_ref(7)?) {
-            (ValueRef::Null, _) => serde_json::from_str(body)?,
-            (number, ValueRef::Null) => {
-                let workflow = self.name(number.as_i64()?)?.clone();
-                Event::Workflow { workflow, what: serde_json::from_str(body)? }
-            }
-            _ => Event::Slot { slot: self.read_ref(row, 3, [7, 4, 5])?, what: serde_json::from_str(body)? },
+        let subject = match (row.get_ref(3)?, row.get_ref(7)?) {
+            (ValueRef::Null, _) => EventSubject::InBody,
+            (number, ValueRef::Null) => EventSubject::Workflow(self.name(number.as_i64()?)?.clone()),
+            _ => EventSubject::Slot(self.read_ref(row, 3, [7, 4, 5])?),
         };
+        let event = stored::read_body(subject, body)?;
         Ok(EventRecord { seq: row.get(0)?, at: read_moment(row, 1)?, previous: row.get(2)?, event })
     }
 
@@ -313,7 +306,7 @@ fn slot_of(row: &Row<'_>) -> Rowed<Slot> {
         due: read_moment_if_any(row, 12)?,
         said: row.get(13)?,
         last_event: row.get(14)?,
-        collected: read_json(row, 15)?,
+        collected: read_json(row, 15)?.map(Box::new),
         requested: row.get(17)?,
         asked_at: read_moment_if_any(row, 18)?,
     })
@@ -333,27 +326,27 @@ pub(super) fn read_workflow(
         present: row.get(3)?,
         enabled: row.get(7)?,
         paused: row.get(4)?,
-        planned: serde_json::from_str(row.get_ref(5)?.as_str()?)?,
-        moments: serde_json::from_str(row.get_ref(6)?.as_str()?)?,
+        planned: stored::read(row.get_ref(5)?.as_str()?)?,
+        moments: stored::read(row.get_ref(6)?.as_str()?)?,
     })
 }
 
 /// Reads the name of a workflow and what is planned of it, from its own columns of [`WORKFLOW`].
 pub(super) fn read_planned(row: &Row<'_>) -> Rowed<(WorkflowId, Planned)> {
     check::test(row, 0..8, 8, "a workflow")?;
-    Ok((read_workflow_name(row, 1)?, serde_json::from_str(row.get_ref(5)?.as_str()?)?))
+    Ok((read_workflow_name(row, 1)?, stored::read(row.get_ref(5)?.as_str()?)?))
 }
 
 /// Reads the value of the columns [`REGISTER`].
 pub(super) fn read_register(row: &Row<'_>) -> Rowed<Value> {
     check::test(row, 0..3, 3, "a register")?;
-    Ok(serde_json::from_str(row.get_ref(2)?.as_str()?)?)
+    Ok(stored::read(row.get_ref(2)?.as_str()?)?)
 }
 
 /// Reads what the columns [`DEFINITION`] say that begin at one.
-pub(super) fn read_defined<T: DeserializeOwned>(row: &Row<'_>, from: usize) -> Rowed<T> {
+pub(super) fn read_defined<T: Stored>(row: &Row<'_>, from: usize) -> Rowed<T> {
     check::test(row, from..from + 5, from + 5, "a definition")?;
-    Ok(serde_json::from_str(row.get_ref(from + 3)?.as_str()?)?)
+    Ok(stored::read(row.get_ref(from + 3)?.as_str()?)?)
 }
 
 /// Reads the columns [`DEFINITION`], and the digest and text of the source.

@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use kelos_model::workflow::{Backfill, WorkflowRow};
 use kelos_model::{Event, EventRecord, FactKey, Run, RunState, SlotState, WorkflowId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
-use serde::Serialize;
 
 use super::check::{self, Binding, Sum};
 use super::fault::Fault;
@@ -20,7 +19,8 @@ use super::turns;
 use super::wal::{Log, LogEnd};
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError, named_before};
 use crate::cursor::{beyond_time, kind, order_time, time};
-use crate::record::{self, Digesting, TurnRecord};
+use crate::record::{Digesting, TurnRecord};
+use crate::stored;
 
 /// The connection that writes, and what it need not ask again.
 #[derive(Debug)]
@@ -278,7 +278,7 @@ impl Turn<'_> {
             let sql = "UPDATE workflows SET name = ?2, version = ?3, present = ?4, paused = ?5, planned = ?6, \
                        moments = ?7, enabled = ?8, check_value = ?9 WHERE id = ?1";
             let mut statement = self.tx.prepare_cached(sql)?;
-            let (planned, moments) = (serde_json::to_string(&row.planned)?, serde_json::to_string(&row.moments)?);
+            let (planned, moments) = (stored::text(&row.planned)?, stored::text(&row.moments)?);
             let mut bound = Binding::new(&mut statement, &mut self.known.sum);
             bound.number(number)?.text(row.id.as_str())?.number(i64::from(row.version))?;
             bound.number(i64::from(row.present))?.number(i64::from(row.paused))?;
@@ -306,7 +306,7 @@ impl Turn<'_> {
         let sql = "INSERT INTO definitions (workflow, version, at, definition, source, check_value) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let mut statement = self.tx.prepare_cached(sql)?;
-        let definition = serde_json::to_string(&*row.definition)?;
+        let definition = stored::text(&*row.definition)?;
         let mut bound = Binding::new(&mut statement, &mut self.known.sum);
         bound.number(number)?.number(i64::from(row.version))?.number(at.as_millisecond())?;
         bound.text(&*definition)?.number(source)?.check_value()?.execute()?;
@@ -386,7 +386,7 @@ impl Turn<'_> {
         let key = &run.id.slot.key;
         let earlier = self.last_run(number);
         let given = Some(&run.arguments).filter(|arguments| !arguments.is_empty());
-        let arguments = given.map(serde_json::to_string).transpose()?;
+        let arguments = given.map(stored::text).transpose()?;
         let mut row = Binding::new(insert, &mut self.known.sum);
         row.number(column(run.seq))?.number(number)?.number(time(key))?;
         row.text(&*beyond_time(key))?.number(i64::from(run.id.number))?.number(column(run.previous))?;
@@ -424,7 +424,7 @@ impl Turn<'_> {
                 _ => (None, None),
             };
             let Known { text, sum, .. } = &mut *self.known;
-            record::write_body(text, &record.event)?;
+            stored::write_body(text, &record.event)?;
             let body = utf8(text)?;
             digesting.event(record, body);
             let mut row = Binding::new(&mut insert, sum);
@@ -494,8 +494,9 @@ impl Turn<'_> {
                  ON CONFLICT (bucket, key) DO UPDATE SET value = ?3, check_value = ?4",
             )?;
             let Known { text, sum, .. } = &mut *self.known;
+            stored::write(text, value)?;
             let mut row = Binding::new(&mut upsert, sum);
-            row.text(&**bucket)?.text(&**key)?.text(json(text, value)?)?.check_value()?.execute()?;
+            row.text(&**bucket)?.text(&**key)?.text(utf8(text)?)?.check_value()?.execute()?;
         }
         Ok(())
     }
@@ -527,7 +528,7 @@ fn bind_and_execute_slot(
     sum: &mut Sum,
 ) -> Result<bool, Fault> {
     let (key, slot) = (&row.id.key, &row.slot);
-    let collected = slot.collected.as_deref().map(serde_json::to_string).transpose()?;
+    let collected = slot.collected.as_deref().map(stored::text).transpose()?;
     let mut row = Binding::new(statement, sum);
     row.number(order_time(key))?.number(number)?.text(&*beyond_time(key))?;
     row.number(slot_state(slot.state))?.number(slot.since.as_millisecond())?.number(i64::from(slot.retries))?;
@@ -541,17 +542,11 @@ fn bind_and_execute_slot(
 
 /// Binds what changes of a run as it goes on.
 fn bind_course<'b, 'a, 'c>(row: &'b mut Binding<'a, 'c>, run: &Run) -> Result<&'b mut Binding<'a, 'c>, Fault> {
-    let outcome = run.outcome.as_ref().map(serde_json::to_string).transpose()?;
-    let outputs = run.outputs.as_deref().map(serde_json::to_string).transpose()?;
+    let outcome = run.outcome.as_ref().map(stored::text).transpose()?;
+    let outputs = run.outputs.as_deref().map(stored::text).transpose()?;
     row.number(run_state(run.state))?.text(run.executor.as_str())?.text(run.external_id.as_deref())?;
     row.number(millis(run.started_at))?.number(millis(run.ended_at))?.text(outcome.as_deref())?;
     row.text(outputs.as_deref())?.check_value()
-}
-
-fn json<'t>(text: &'t mut Vec<u8>, value: &impl Serialize) -> Result<&'t str, Fault> {
-    text.clear();
-    serde_json::to_writer(&mut *text, value)?;
-    utf8(text)
 }
 
 fn utf8(text: &[u8]) -> Result<&str, Fault> {

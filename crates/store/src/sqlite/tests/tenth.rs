@@ -129,7 +129,7 @@ fn events_are_written_byte_for_byte_as_the_older_program_wrote_them() {
     assert_eq!(events.len(), bodies.len());
     let mut text = Vec::new();
     for (record, body) in events.iter().zip(&bodies) {
-        crate::record::write_body(&mut text, &record.event).unwrap();
+        crate::stored::write_body(&mut text, &record.event).unwrap();
         assert_eq!(std::str::from_utf8(&text).unwrap(), body, "event {}", record.seq);
     }
 }

@@ -1,0 +1,93 @@
+//! Stored forms: how what the model has is written as JSON, and read back.
+//!
+//! Stores call serde here and nowhere else, and never for a type of the model: these may be renamed and reshaped, and what is stored
+//! stays as it is, byte for byte, since the digests of turns hang on it. Each type has a twin in the module of the version in which it
+//! was first stored; what a later version writes otherwise gets a twin in a module of its own, and the old one goes on reading.
+//!
+//! Absent: columns, and what the model's own JSON looks like, which is for the wire and for scripts.
+
+mod form;
+mod v1;
+
+#[cfg(test)]
+mod tests;
+
+use kelos_model::workflow::{Moments, Planned};
+use kelos_model::{Actor, Collected, Event, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId};
+use serde_json::{Error, Value};
+
+use form::{Form, Plain, Read, Written};
+
+/// What is stored as JSON of its own, and in which form.
+pub(crate) trait Stored: Sized {
+    /// The form.
+    type As: Form<Self>;
+}
+
+macro_rules! stored {
+    ($($type:ty as $form:ty,)*) => {
+        $(impl Stored for $type {
+            type As = $form;
+        })*
+    };
+}
+
+stored! {
+    Actor as v1::StoredActor,
+    Collected as v1::StoredCollected,
+    Event as v1::StoredEvent,
+    Moments as v1::StoredMoments,
+    Outcome as v1::StoredOutcome,
+    Planned as v1::StoredPlanned,
+    SlotEvent as v1::StoredSlotEvent,
+    Workflow as v1::StoredWorkflow,
+    WorkflowEvent as v1::StoredWorkflowEvent,
+    // What runs are given and give, and the values of registers, is JSON by itself.
+    std::collections::BTreeMap<String, String> as Plain,
+    serde_json::Map<String, Value> as Plain,
+    Value as Plain,
+}
+
+/// Writes a value, in the place of what the text had.
+pub(crate) fn write<T: Stored>(text: &mut Vec<u8>, value: &T) -> Result<(), Error> {
+    text.clear();
+    serde_json::to_writer(text, &Written::<T, T::As>::new(value))
+}
+
+/// A value as it is stored.
+pub(crate) fn text<T: Stored>(value: &T) -> Result<String, Error> {
+    serde_json::to_string(&Written::<T, T::As>::new(value))
+}
+
+/// Reads a stored value.
+pub(crate) fn read<T: Stored>(text: &str) -> Result<T, Error> {
+    serde_json::from_str::<Read<T, T::As>>(text).map(Read::into_value)
+}
+
+/// Writes the body of an event: what happened, and where no workflow is named, with its subject.
+pub(crate) fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), Error> {
+    match event {
+        Event::Slot { what, .. } => write(text, what),
+        Event::Workflow { what, .. } => write(text, what),
+        Event::Backfill { .. } | Event::Fact { .. } | Event::Register { .. } => write(text, event),
+    }
+}
+
+/// Whose event it is, as columns beside its body say it.
+pub(crate) enum EventSubject {
+    /// A slot's.
+    Slot(SlotRef),
+    /// A workflow's.
+    Workflow(WorkflowId),
+    /// As the body says.
+    InBody,
+}
+
+/// Reads the body of an event.
+pub(crate) fn read_body(subject: EventSubject, body: &str) -> Result<Event, Error> {
+    Ok(match subject {
+        EventSubject::Slot(slot) => Event::Slot { slot, what: read(body)? },
+        EventSubject::Workflow(workflow) => Event::Workflow { workflow, what: read(body)? },
+        EventSubject::InBody => read(body)?,
+    })
+}

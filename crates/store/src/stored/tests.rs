@@ -1,0 +1,117 @@
+//! Stored forms are what they were, and lose nothing.
+
+#[path = "../../../model/tests/random/mod.rs"]
+mod random;
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use proptest::prelude::*;
+use serde::Serialize;
+
+use super::*;
+
+/// What each line is, and the line as it is stored. They are never changed: databases hold such lines for ever.
+const LINES: &str = include_str!("../../../../fixtures/stored/v1.jsonl");
+
+/// Reads a stored text and writes it again.
+fn again<T: Stored + Debug>(line: &str) -> String {
+    let value: T = read(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    text(&value).unwrap()
+}
+
+fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
+    LINES.lines().filter(|line| !line.starts_with('#')).map(|line| line.split_once(' ').unwrap())
+}
+
+#[test]
+fn what_is_stored_is_read_and_written_again_byte_for_byte() {
+    for (what, line) in lines() {
+        let written = match what {
+            "actor" => again::<Actor>(line),
+            "collected" => again::<Collected>(line),
+            "event" => again::<Event>(line),
+            "moments" => again::<Moments>(line),
+            "outcome" => again::<Outcome>(line),
+            "planned" => again::<Planned>(line),
+            "slot-event" => again::<SlotEvent>(line),
+            "workflow" => again::<Workflow>(line),
+            "workflow-event" => again::<WorkflowEvent>(line),
+            other => panic!("{other} is not stored"),
+        };
+        assert_eq!(written, line, "{what}");
+    }
+}
+
+/// The variants that a form knows, by what it says to one that it doesn't.
+fn variants<T: Stored + Debug>(nonsense: &str) -> BTreeSet<String> {
+    let told = read::<T>(nonsense).unwrap_err().to_string();
+    let (_, known) = told.split_once("expected").unwrap();
+    known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn each_variant_has_a_line() {
+    let missing = |what: &str, tag: &str, known: BTreeSet<String>| {
+        assert!(known.len() > 3, "{what}: {known:?}");
+        let said = |variant: &&String| {
+            let mut of_kind = lines().filter(|(kind, _)| *kind == what);
+            !of_kind.any(|(_, line)| line.contains(&format!("\"{tag}\":\"{variant}\"")))
+        };
+        let missing: Vec<_> = known.iter().filter(said).cloned().collect();
+        assert_eq!(missing, [] as [String; 0], "{what}");
+    };
+    missing("slot-event", "event", variants::<SlotEvent>(r#"{"event":"?"}"#));
+    missing("workflow-event", "event", variants::<WorkflowEvent>(r#"{"event":"?"}"#));
+    missing("event", "event", variants::<Event>(r#"{"subject":"backfill","backfill":"b","what":{"event":"?"}}"#));
+    missing("outcome", "result", variants::<Outcome>(r#"{"result":"?"}"#));
+    missing("workflow", "type", variants_of_trigger());
+    let findings: BTreeSet<String> = kelos_model::Finding::CODES.iter().map(|code| (*code).to_owned()).collect();
+    missing("slot-event", "code", findings);
+}
+
+fn variants_of_trigger() -> BTreeSet<String> {
+    let (_, line) = lines().find(|(what, _)| *what == "workflow").unwrap();
+    let mut definition: Value = serde_json::from_str(line).unwrap();
+    definition["trigger"] = serde_json::json!({ "type": "?" });
+    variants::<Workflow>(&definition.to_string())
+}
+
+/// A value comes back as it was, and what is stored of it is what the model's own JSON is, as long as there is that, too.
+fn survives<T: Stored + Serialize + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
+    let stored = text(value).unwrap();
+    prop_assert_eq!(&stored, &serde_json::to_string(value).unwrap());
+    let back: T = read(&stored).map_err(|error| TestCaseError::fail(format!("{error}: {stored}")))?;
+    prop_assert_eq!(&back, value, "{}", stored);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    #[test]
+    fn events_of_slots_survive(what in prop_oneof![random::gating(), random::running(), random::asked()]) {
+        survives(&what)?;
+    }
+
+    #[test]
+    fn what_is_collected_survives(what in random::occurrence(), collected in random::collected()) {
+        survives(&SlotEvent::Collected { what, fact: Some(7) })?;
+        survives(&collected)?;
+    }
+
+    #[test]
+    fn other_events_survive(event in random::asked_beside_slots()) {
+        if let Event::Workflow { what, .. } = &event {
+            survives(what)?;
+        }
+        survives(&event)?;
+    }
+
+    #[test]
+    fn rows_survive(definition in random::definition(), planned in random::planned(), moments in random::moments()) {
+        survives(&definition)?;
+        survives(&planned)?;
+        survives(&moments)?;
+    }
+}

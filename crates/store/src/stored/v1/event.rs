@@ -1,0 +1,416 @@
+//! The body of an event: what happened, and to what.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos_model::event::{Abort, BackfillEvent, Origin};
+use kelos_model::ranges::Range;
+use kelos_model::workflow::BackfillMode;
+use kelos_model::{
+    Actor, BackfillId, Breach, Event, Fact, Invariant, Occurrence, Outcome, Reason, SlotEvent, SlotRef, SlotState,
+    WorkflowEvent, WorkflowId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::facts::{StoredFact, StoredOccurrence};
+use super::names::{StoredActor, StoredName, StoredRange, StoredSlotRef, StoredSlotState};
+use super::reason::StoredReason;
+use super::row::StoredBackfillMode;
+use super::run::StoredOutcome;
+use crate::stored::form::{As, forms, is_false, is_zero, present};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Event", tag = "subject", rename_all = "kebab-case")]
+pub(crate) enum StoredEvent {
+    Slot {
+        #[serde(with = "As::<StoredSlotRef>")]
+        slot: SlotRef,
+        #[serde(with = "As::<StoredSlotEvent>")]
+        what: SlotEvent,
+    },
+    Workflow {
+        #[serde(with = "As::<StoredName>")]
+        workflow: WorkflowId,
+        #[serde(with = "As::<StoredWorkflowEvent>")]
+        what: WorkflowEvent,
+    },
+    Backfill {
+        #[serde(with = "As::<StoredName>")]
+        backfill: BackfillId,
+        #[serde(with = "As::<StoredBackfillEvent>")]
+        what: BackfillEvent,
+    },
+    Fact {
+        #[serde(with = "As::<StoredFact>")]
+        fact: Fact,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredActor>>")]
+        by: Option<Actor>,
+    },
+    Register {
+        bucket: String,
+        key: String,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+        value: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredActor>>")]
+        by: Option<Actor>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SlotEvent", tag = "event", rename_all = "kebab-case")]
+pub(crate) enum StoredSlotEvent {
+    Planned {
+        #[serde(with = "As::<StoredOrigin>")]
+        origin: Origin,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        priority: i32,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredName>>")]
+        backfill: Option<BackfillId>,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredActor>>")]
+        by: Option<Actor>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Collected {
+        #[serde(with = "As::<StoredOccurrence>")]
+        what: Occurrence,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fact: Option<u64>,
+    },
+    FiredBy {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        arguments: BTreeMap<String, String>,
+        #[serde(default, skip_serializing_if = "is_false")]
+        unconstrained: bool,
+    },
+    Looked {
+        #[serde(with = "As::<StoredReason>")]
+        explanation: Reason,
+    },
+    TriggerMet {
+        #[serde(with = "As::<StoredReason>")]
+        explanation: Reason,
+    },
+    Held {
+        #[serde(with = "As::<StoredReason>")]
+        explanation: Reason,
+    },
+    ConstraintsMet {
+        #[serde(with = "As::<StoredReason>")]
+        explanation: Reason,
+    },
+    Aborted {
+        #[serde(with = "As::<StoredAbort>")]
+        cause: Abort,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredActor>>")]
+        by: Option<Actor>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Expired {
+        timeout_seconds: u64,
+        #[serde(with = "As::<StoredReason>")]
+        explanation: Reason,
+    },
+    Skipped {
+        #[serde(with = "As::<StoredReason>")]
+        explanation: Reason,
+    },
+    Dispatched {
+        run: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
+    },
+    Deferred {
+        run: u32,
+        reason: String,
+    },
+    Withdrawn {
+        run: u32,
+    },
+    Started {
+        run: u32,
+        external_id: String,
+    },
+    Gave {
+        run: u32,
+        outputs: Map<String, Value>,
+    },
+    Succeeded {
+        run: u32,
+    },
+    BackedOff {
+        run: u32,
+        #[serde(with = "As::<StoredOutcome>")]
+        outcome: Outcome,
+        due: Timestamp,
+    },
+    BackoffEnded,
+    Failed {
+        run: u32,
+        #[serde(with = "As::<StoredOutcome>")]
+        outcome: Outcome,
+    },
+    Killed {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    MarkedSucceeded {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    SkippedBy {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    RunEnded {
+        run: u32,
+        #[serde(with = "As::<StoredOutcome>")]
+        outcome: Outcome,
+    },
+    Reopened {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        priority: i32,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredName>>")]
+        backfill: Option<BackfillId>,
+    },
+    Prioritised {
+        priority: i32,
+        #[serde(with = "As::<StoredName>")]
+        backfill: BackfillId,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredActor>>")]
+        by: Option<Actor>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Requested {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Imported {
+        from: String,
+        #[serde(with = "As::<StoredSlotState>")]
+        state: SlotState,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        retries: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        external_id: Option<String>,
+        #[serde(default, skip_serializing_if = "is_false")]
+        requested: bool,
+        there: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "WorkflowEvent", tag = "event", rename_all = "kebab-case")]
+pub(crate) enum StoredWorkflowEvent {
+    Defined {
+        version: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredActor>>")]
+        by: Option<Actor>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Removed {
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredActor>>")]
+        by: Option<Actor>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Planned {
+        #[serde(with = "As::<StoredRange>")]
+        range: Range,
+        slots: u32,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        backlog: u64,
+    },
+    Replanned {
+        #[serde(with = "As::<StoredRange>")]
+        range: Range,
+    },
+    Missed {
+        #[serde(with = "As::<StoredRange>")]
+        range: Range,
+        times: u32,
+    },
+    Paused {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Resumed {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Enabled {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Disabled {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Frozen {
+        #[serde(with = "As::<StoredBreach>")]
+        breach: Breach,
+    },
+    SetAside {
+        #[serde(with = "As::<StoredBreach>")]
+        breach: Breach,
+        input: String,
+    },
+    Thawed {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Imported {
+        from: String,
+        #[serde(with = "As::<StoredRange>")]
+        range: Range,
+        slots: u32,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "BackfillEvent", tag = "event", rename_all = "kebab-case")]
+enum StoredBackfillEvent {
+    Created {
+        #[serde(with = "As::<StoredName>")]
+        workflow: WorkflowId,
+        #[serde(with = "As::<StoredRange>")]
+        range: Range,
+        #[serde(with = "As::<StoredBackfillMode>")]
+        mode: BackfillMode,
+        priority: i32,
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        slots: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Cancelled {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Paused {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Resumed {
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Prioritised {
+        priority: i32,
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Reopened {
+        slots: u32,
+        #[serde(with = "As::<StoredActor>")]
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Origin", rename_all = "kebab-case")]
+enum StoredOrigin {
+    Schedule,
+    Request,
+    Backfill,
+    Parent(#[serde(with = "As::<StoredSlotRef>")] SlotRef),
+    Child(#[serde(with = "As::<StoredSlotRef>")] SlotRef),
+    Fact,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Abort", rename_all = "kebab-case")]
+enum StoredAbort {
+    Disabled,
+    Changed,
+    Deleted,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Breach", rename_all = "camelCase")]
+pub(super) struct StoredBreach {
+    #[serde(with = "As::<StoredInvariant>")]
+    invariant: Invariant,
+    #[serde(with = "As::<StoredName>")]
+    workflow: WorkflowId,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredSlotRef>>")]
+    slot: Option<SlotRef>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Invariant", rename_all = "kebab-case")]
+enum StoredInvariant {
+    EventFits,
+    WorkflowIsKnown,
+    SlotIsInMemory,
+    PastAnswersWhatWasAsked,
+    PermitsGoToQueued,
+    RunsAreCounted,
+    WaitersHaveQueues,
+    HeldStandInLine,
+    QuestionsHaveWaiters,
+    TimersAreSet,
+    JobsHaveIds,
+    ParentsAreCounted,
+    ListenersAreListed,
+    BondsGoBothWays,
+    SlotsAreStoredWhole,
+    BacklogsHaveSchedules,
+    Planted,
+    #[serde(other)]
+    Unknown,
+}
+
+forms! {
+    StoredEvent of Event,
+    StoredSlotEvent of SlotEvent,
+    StoredWorkflowEvent of WorkflowEvent,
+    StoredBackfillEvent of BackfillEvent,
+    StoredOrigin of Origin,
+    StoredAbort of Abort,
+    StoredBreach of Breach,
+    StoredInvariant of Invariant,
+}

@@ -1,0 +1,46 @@
+//! How runs end.
+
+use kelos_model::{FailureCode, Outcome};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::stored::form::{As, Form, forms};
+
+/// A kind of failure, by its word.
+pub(super) struct StoredFailureCode;
+
+impl Form<FailureCode> for StoredFailureCode {
+    fn write<S: Serializer>(value: &FailureCode, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(value.as_str())
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FailureCode, D::Error> {
+        String::deserialize(deserializer).map(FailureCode::from)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Outcome", tag = "result", rename_all = "kebab-case")]
+pub(crate) enum StoredOutcome {
+    Succeeded,
+    Failed {
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_status: Option<i32>,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredFailureCode>>")]
+        code: Option<FailureCode>,
+    },
+    Refused {
+        reason: String,
+    },
+    Killed,
+    Unknown {
+        reason: String,
+    },
+    Lost {
+        reason: String,
+    },
+}
+
+forms! {
+    StoredOutcome of Outcome,
+}

@@ -1,0 +1,135 @@
+//! Times: schedules, cron expressions of triggers, windows of the day.
+
+use std::sync::Arc;
+
+use kelos_model::WorkflowId;
+use kelos_model::constraint::Window;
+use kelos_model::time::schedule::{Fold, Gap, Schedule};
+use kelos_model::time::{Cron, CronSchedule, Firing, Zone};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::names::StoredName;
+use crate::stored::form::{As, Form, forms};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Schedule", rename_all = "snake_case")]
+pub(super) enum StoredSchedule {
+    Cron(#[serde(with = "As::<StoredCronSchedule>")] CronSchedule),
+    Dependent(#[serde(with = "As::<StoredName>")] WorkflowId),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Gap", rename_all = "snake_case")]
+enum StoredGap {
+    Shift,
+    Skip,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Fold", rename_all = "snake_case")]
+enum StoredFold {
+    Auto,
+    First,
+    Second,
+    Both,
+}
+
+/// A cron expression, as it was given.
+struct StoredCron;
+
+impl Form<Cron> for StoredCron {
+    fn write<S: Serializer>(value: &Cron, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(value.as_str())
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cron, D::Error> {
+        Cron::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// A zone, by its name.
+struct StoredZone;
+
+impl Form<Zone> for StoredZone {
+    fn write<S: Serializer>(value: &Zone, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(value.name())
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Zone, D::Error> {
+        Zone::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+fn is_utc(zone: &Zone) -> bool {
+    *zone == Zone::utc()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredCronSchedule {
+    #[serde(with = "As::<StoredCron>")]
+    cron: Cron,
+    #[serde(default, with = "As::<StoredZone>")]
+    zone: Zone,
+    #[serde(default, with = "As::<StoredGap>")]
+    gap: Gap,
+    #[serde(default, with = "As::<StoredFold>")]
+    fold: Fold,
+}
+
+impl Form<CronSchedule> for StoredCronSchedule {
+    fn write<S: Serializer>(value: &CronSchedule, serializer: S) -> Result<S::Ok, S::Error> {
+        let (cron, zone) = (value.cron().clone(), value.zone().clone());
+        StoredCronSchedule { cron, zone, gap: value.gap(), fold: value.fold() }.serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CronSchedule, D::Error> {
+        let StoredCronSchedule { cron, zone, gap, fold } = StoredCronSchedule::deserialize(deserializer)?;
+        Ok(CronSchedule::new(cron, zone, gap, fold))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredFiring {
+    cron: Arc<str>,
+    #[serde(default, skip_serializing_if = "is_utc", with = "As::<StoredZone>")]
+    zone: Zone,
+}
+
+impl Form<Firing> for StoredFiring {
+    fn write<S: Serializer>(value: &Firing, serializer: S) -> Result<S::Ok, S::Error> {
+        StoredFiring { cron: value.text().into(), zone: value.zone().clone() }.serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Firing, D::Error> {
+        let StoredFiring { cron, zone } = StoredFiring::deserialize(deserializer)?;
+        Firing::parse(&cron, zone).map_err(D::Error::custom)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredWindow {
+    start: Arc<str>,
+    end: Arc<str>,
+    #[serde(default, with = "As::<StoredZone>")]
+    zone: Zone,
+}
+
+impl Form<Window> for StoredWindow {
+    fn write<S: Serializer>(value: &Window, serializer: S) -> Result<S::Ok, S::Error> {
+        let (start, end) = (value.start().into(), value.end().into());
+        StoredWindow { start, end, zone: value.zone().clone() }.serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Window, D::Error> {
+        let StoredWindow { start, end, zone } = StoredWindow::deserialize(deserializer)?;
+        Window::new(&start, &end, zone).map_err(D::Error::custom)
+    }
+}
+
+forms! {
+    StoredSchedule of Schedule,
+    StoredGap of Gap,
+    StoredFold of Fold,
+}

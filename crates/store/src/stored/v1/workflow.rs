@@ -1,0 +1,266 @@
+//! Definitions: what a workflow is.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kelos_model::constraint::Window;
+use kelos_model::jobs::JobKeys;
+use kelos_model::retry::{Growth, OnUnknown};
+use kelos_model::time::schedule::Schedule;
+use kelos_model::workflow::{About, CatchUp, Contact, EventKeys, Keys, Program, Properties, Provenance, Source};
+use kelos_model::{
+    Constraint, FunctionRef, Gate, Job, Otherwise, PoolId, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::jobs::StoredJobKeys;
+use super::names::StoredName;
+use super::schedule::{StoredSchedule, StoredWindow};
+use super::trigger::{StoredFunctionRef, StoredTrigger};
+use crate::stored::form::{As, Form, forms, is_false, is_zero};
+
+/// How long a slot of an event schedule may wait in definitions of before it could be said.
+const DAY_MILLIS: u64 = 86_400_000;
+
+fn a_day_in_millis() -> u64 {
+    DAY_MILLIS
+}
+
+/// Reads a limit. Definitions of before there could be none had the largest number there.
+fn read_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let limit = Option::<u32>::deserialize(deserializer)?;
+    Ok(limit.filter(|limit| *limit < u32::MAX))
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Workflow", rename_all = "camelCase")]
+pub(crate) struct StoredWorkflow {
+    #[serde(with = "As::<StoredName>")]
+    id: WorkflowId,
+    project: String,
+    #[serde(with = "As::<StoredSource>")]
+    source: Source,
+    #[serde(with = "As::<StoredKeys>")]
+    keys: Keys,
+    #[serde(with = "As::<StoredTrigger>")]
+    trigger: Trigger,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredConstraint>>")]
+    constraints: Vec<Constraint>,
+    #[serde(deserialize_with = "read_limit")]
+    concurrency: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredPoolUse>>")]
+    pools: Vec<PoolUse>,
+    #[serde(with = "As::<StoredRetryPolicy>")]
+    retry: RetryPolicy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start_time: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wait_timeout_seconds: Option<u64>,
+    #[serde(with = "As::<StoredJob>")]
+    job: Job,
+    #[serde(default, skip_serializing_if = "About::is_empty", with = "As::<StoredAbout>")]
+    about: About,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "PoolUse", rename_all = "camelCase")]
+struct StoredPoolUse {
+    #[serde(with = "As::<StoredName>")]
+    pool: PoolId,
+    size: u32,
+    permits: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Provenance", rename_all = "kebab-case")]
+enum StoredProvenance {
+    File,
+    Api,
+    Code,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Keys", rename_all = "camelCase")]
+enum StoredKeys {
+    Schedule(#[serde(with = "As::<StoredSchedule>")] Schedule),
+    Jobs(#[serde(with = "As::<Box<StoredJobKeys>>")] Box<JobKeys>),
+    Events(#[serde(with = "As::<Box<StoredEventKeys>>")] Box<EventKeys>),
+    Requests(#[serde(with = "As::<Box<StoredProgram>>")] Box<Program>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "EventKeys", rename_all = "camelCase")]
+struct StoredEventKeys {
+    name: String,
+    #[serde(with = "As::<StoredName>")]
+    program: WorkflowId,
+    #[serde(default = "a_day_in_millis")]
+    timeout_millis: u64,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    properties: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end_time: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    jitter_millis: u64,
+    #[serde(default, with = "As::<StoredCatchUp>")]
+    catch_up: CatchUp,
+    #[serde(default, skip_serializing_if = "is_false")]
+    enabled: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CatchUp", rename_all = "kebab-case")]
+enum StoredCatchUp {
+    Skip,
+    Latest,
+    All,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Program", rename_all = "camelCase")]
+struct StoredProgram {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Job", rename_all = "camelCase")]
+struct StoredJob {
+    executor: String,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    settings: Map<String, Value>,
+    #[serde(default, with = "As::<StoredProperties>")]
+    properties: Properties,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Properties", rename_all = "camelCase")]
+enum StoredProperties {
+    Fixed(Map<String, Value>),
+    Function(#[serde(with = "As::<StoredFunctionRef>")] FunctionRef),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "About", rename_all = "camelCase")]
+struct StoredAbout {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredContact>>")]
+    contacts: Vec<Contact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Contact")]
+struct StoredContact {
+    name: Option<String>,
+    email: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Constraint", rename_all = "camelCase")]
+struct StoredConstraint {
+    #[serde(with = "As::<StoredGate>")]
+    gate: Gate,
+    #[serde(with = "As::<StoredOtherwise>")]
+    otherwise: Otherwise,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Gate", rename_all = "camelCase")]
+enum StoredGate {
+    Concurrency(u32),
+    Delay(u64),
+    Window(#[serde(with = "As::<StoredWindow>")] Window),
+    SinceLastRun(u64),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Otherwise", rename_all = "kebab-case")]
+enum StoredOtherwise {
+    Wait,
+    Abort,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RetryPolicy", rename_all = "camelCase")]
+struct StoredRetryPolicy {
+    #[serde(default)]
+    count: u32,
+    #[serde(default)]
+    delay_seconds: u64,
+    #[serde(default, with = "As::<StoredGrowth>")]
+    growth: Growth,
+    #[serde(default)]
+    cap_seconds: Option<u64>,
+    #[serde(default)]
+    jitter_percent: u8,
+    #[serde(default, with = "As::<StoredOnUnknown>")]
+    on_unknown: OnUnknown,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Growth", rename_all = "kebab-case")]
+enum StoredGrowth {
+    Fixed,
+    Exponential,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "OnUnknown", rename_all = "kebab-case")]
+enum StoredOnUnknown {
+    Retry,
+    Fail,
+}
+
+/// A source: without its provenance where the file says it.
+#[derive(Serialize, Deserialize)]
+struct StoredSource {
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredProvenance>>")]
+    provenance: Option<Provenance>,
+    file: String,
+    line: u32,
+}
+
+/// What a source says that was stored before provenance was: what is in no file was created by a request.
+fn provenance_of_old(file: &str) -> Provenance {
+    if file.is_empty() { Provenance::Api } else { Provenance::File }
+}
+
+impl Form<Source> for StoredSource {
+    fn write<S: Serializer>(value: &Source, serializer: S) -> Result<S::Ok, S::Error> {
+        let Source { provenance, file, line } = value.clone();
+        let provenance = Some(provenance).filter(|one| *one != provenance_of_old(&file));
+        StoredSource { provenance, file, line }.serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Source, D::Error> {
+        let StoredSource { provenance, file, line } = StoredSource::deserialize(deserializer)?;
+        Ok(Source { provenance: provenance.unwrap_or_else(|| provenance_of_old(&file)), file, line })
+    }
+}
+
+forms! {
+    StoredWorkflow of Workflow,
+    StoredPoolUse of PoolUse,
+    StoredProvenance of Provenance,
+    StoredKeys of Keys,
+    StoredEventKeys of EventKeys,
+    StoredCatchUp of CatchUp,
+    StoredProgram of Program,
+    StoredJob of Job,
+    StoredProperties of Properties,
+    StoredAbout of About,
+    StoredContact of Contact,
+    StoredConstraint of Constraint,
+    StoredGate of Gate,
+    StoredOtherwise of Otherwise,
+    StoredRetryPolicy of RetryPolicy,
+    StoredGrowth of Growth,
+    StoredOnUnknown of OnUnknown,
+}
