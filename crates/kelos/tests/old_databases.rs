@@ -7,18 +7,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos::core::{Config, FactTally, FireRequest, Tell};
+use kelos::core::{Config, FactTally, FireRequest, Rerun, Resume, Tell};
 use kelos::engine::{self, EngineParts, Handle, Pace};
 use kelos::executor::{Executor, Executors, Reports, Start};
 use kelos::job::NoFunctions;
 use kelos::model::run::Report;
 use kelos::model::time::parse_instant;
-use kelos::model::{Actor, Fact, Occurrence, Outcome, RunId, SlotState, WorkflowId};
+use kelos::model::workflow::WorkflowRow;
+use kelos::model::{
+    Actor, BackfillId, Fact, Occurrence, Outcome, RunId, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
+};
 use kelos::storage::{Storage, StorageConfig};
 use kelos::store::{Journal, Paging, Queries, SlotFilter, SlotRow, SqliteStore};
 use kelos::verify::verify;
 
 const TENTH: &str = include_str!("../../../fixtures/databases/schema-10.sql");
+const ELEVENTH: &str = include_str!("../../../fixtures/databases/schema-11.sql");
 
 /// Has every run succeed at once.
 #[derive(Clone, Default)]
@@ -44,12 +48,29 @@ fn at(text: &str) -> Timestamp {
     parse_instant(text).unwrap()
 }
 
-fn written(folder: &Path) -> PathBuf {
+fn written(folder: &Path, dump: &str) -> PathBuf {
     let path = folder.join("kelos.db");
     let conn = rusqlite::Connection::open(&path).unwrap();
-    conn.execute_batch(TENTH).unwrap();
+    conn.execute_batch(dump).unwrap();
     conn.pragma_update(None, "journal_mode", "wal").unwrap();
     path
+}
+
+/// An engine that goes on with a database, and takes its steps when it is told to.
+fn open(path: &Path, now: &'static str, executor: &Quick) -> Handle {
+    let parts = EngineParts {
+        store: Box::new(SqliteStore::open(path).unwrap()),
+        node: "test".to_owned(),
+        clock: Arc::new(move || at(now)),
+        pace: Pace::Stepped,
+        config: Config::default(),
+        executors: Executors::default().with("command", executor.clone()).with("bash", executor.clone()),
+        functions: Arc::new(NoFunctions),
+        storage: Storage::new(StorageConfig::default()),
+        runtime: tokio::runtime::Handle::current(),
+        lease: Duration::from_secs(10),
+    };
+    engine::start(parts).unwrap()
 }
 
 fn agrees(reader: &dyn Queries) {
@@ -74,7 +95,7 @@ async fn step(handle: &Handle, time: &str) {
 #[test]
 fn a_database_of_the_tenth_schema_agrees_with_itself() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(written(folder.path())).unwrap();
+    let store = SqliteStore::open(written(folder.path(), TENTH)).unwrap();
     agrees(&*store.reader());
     let verified = verify(&*store.reader(), 10).unwrap();
     assert_eq!((verified.turns, verified.events, verified.slots), (62, 247, 38));
@@ -83,21 +104,8 @@ fn a_database_of_the_tenth_schema_agrees_with_itself() {
 #[tokio::test]
 async fn what_was_collected_before_counts_on() {
     let folder = tempfile::tempdir().unwrap();
-    let path = written(folder.path());
-    let executor = Quick::default();
-    let parts = EngineParts {
-        store: Box::new(SqliteStore::open(&path).unwrap()),
-        node: "test".to_owned(),
-        clock: Arc::new(|| at("2026-11-22T21:20Z")),
-        pace: Pace::Stepped,
-        config: Config::default(),
-        executors: Executors::default().with("command", executor.clone()).with("bash", executor.clone()),
-        functions: Arc::new(NoFunctions),
-        storage: Storage::new(StorageConfig::default()),
-        runtime: tokio::runtime::Handle::current(),
-        lease: Duration::from_secs(10),
-    };
-    let handle = engine::start(parts).unwrap();
+    let path = written(folder.path(), TENTH);
+    let handle = open(&path, "2026-11-22T21:20Z", &Quick::default());
     let rows = handle.reader().workflows(None).unwrap();
     handle.define(rows.into_iter().map(|row| row.definition).collect(), BTreeMap::new()).unwrap();
     step(&handle, "2026-11-22T21:20Z").await;
@@ -127,4 +135,84 @@ async fn what_was_collected_before_counts_on() {
     assert_eq!(told, FactTally { new: 0, known: 1 });
     agrees(&**handle.reader());
     handle.stop().await;
+}
+
+/// The definitions of the database, as if the folder that the server worked in were this one.
+fn definitions_in(folder: &Path, handle: &Handle) -> Vec<Arc<Workflow>> {
+    let moved = |row: WorkflowRow| {
+        let mut definition = row.definition;
+        if let Trigger::Path(check) = &mut Arc::make_mut(&mut definition).trigger {
+            check.path = check.path.replace("file:data/", &format!("file://{}/data/", folder.display()));
+        }
+        definition
+    };
+    handle.reader().workflows(None).unwrap().into_iter().map(moved).collect()
+}
+
+fn ready(folder: &Path, hour: &str) {
+    let folder = folder.join("data/input/nyc").join(hour);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("_READY"), "").unwrap();
+}
+
+fn slot(handle: &Handle, name: &str) -> Slot {
+    handle.reader().slot(&name.parse().unwrap()).unwrap().expect("the slot is there")
+}
+
+const COLLECTING: &str = "FourPartitions.onPartitionWithDelay@_2026-11-23T01:34:51.332Z";
+const JOB: &str = "report@~20140601";
+const OF_BACKFILL: &str = "wordcount-nyc@2016-01-01T00:00Z";
+const SKIPPED: &str = "wordcount-nyc@2016-01-01T01:00Z";
+const DONE: &str = "wordcount-nyc@2026-11-23T00:00Z";
+
+#[test]
+fn a_database_of_the_eleventh_schema_agrees_with_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(written(folder.path(), ELEVENTH)).unwrap();
+    agrees(&*store.reader());
+    let verified = verify(&*store.reader(), 10).unwrap();
+    assert_eq!((verified.turns, verified.events, verified.slots), (61, 248, 38));
+}
+
+/// A schedule fires on a new fact, a job that was submitted earlier is done, a backfill goes on, a slot runs again; and what the
+/// older program wrote agrees with what this one wrote after it.
+#[tokio::test]
+async fn what_the_eleventh_schema_had_under_way_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path(), ELEVENTH);
+    let executor = Quick::default();
+    let handle = open(&path, "2026-11-23T01:40Z", &executor);
+    handle.define(definitions_in(folder.path(), &handle), BTreeMap::new()).unwrap();
+    step(&handle, "2026-11-23T01:40Z").await;
+    for waiting in [COLLECTING, JOB, OF_BACKFILL] {
+        assert_eq!(slot(&handle, waiting).state, SlotState::Waiting, "{waiting}");
+    }
+    assert_eq!(slot(&handle, DONE).last_run, 1);
+
+    let me = Actor::person("me");
+    let what = Occurrence::Partitions { dataset: "myDataset".into(), count: 2, keys: Vec::new() };
+    handle.ask(&me, Tell { facts: vec![Fact { source: "cli".into(), key: None, what }] }).await.unwrap();
+    handle.ask(&me, Resume { workflow: WorkflowId::new("report").unwrap(), reason: None }).await.unwrap();
+    ready(folder.path(), "2016-01-01/0000");
+    ready(folder.path(), "2026-11-23/0000");
+    handle.ask(&me, Rerun { slot: DONE.parse().unwrap(), reason: Some("again".to_owned()) }).await.unwrap();
+    step(&handle, "2026-11-23T02:00Z").await;
+
+    for done in [COLLECTING, JOB, OF_BACKFILL, DONE] {
+        assert_eq!(slot(&handle, done).state, SlotState::Succeeded, "{done}");
+    }
+    assert_eq!(slot(&handle, DONE).last_run, 2);
+    assert_eq!(slot(&handle, SKIPPED).state, SlotState::Skipped);
+    let of_backfill = slot(&handle, OF_BACKFILL);
+    assert_eq!((of_backfill.backfill.as_ref().map(BackfillId::as_str), of_backfill.priority), (Some("old-hours"), -1));
+    let started: Vec<String> = executor.0.lock().unwrap().iter().map(|run| run.slot.to_string()).collect();
+    for name in [COLLECTING, JOB, OF_BACKFILL, DONE] {
+        let name = name.parse::<SlotRef>().unwrap().to_string();
+        assert_eq!(started.iter().filter(|slot| **slot == name).count(), 1, "{name}: {started:?}");
+    }
+    agrees(&**handle.reader());
+    handle.stop().await;
+    let reader = SqliteStore::open(&path).unwrap().reader();
+    agrees(&*reader);
+    assert!(verify(&*reader, 10).unwrap().turns > 61);
 }
