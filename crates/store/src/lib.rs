@@ -21,6 +21,6 @@ pub use queries::{
     About, BackfillFilter, CLOCK_SLACK_MILLIS, Cursor, EventFilter, Order, PENDING, Page, Paging, PastDefinition,
     Queries, RUN_LOOK_BACK_MILLIS, Register, RegisterKeys, RunFilter, SlotFilter,
 };
-pub use record::{Digest, Recount, TurnRecord};
+pub use record::{Deletions, Digest, Recount, TurnRecord};
 pub use sqlite::SqliteStore;
 pub use tally::{Columns, Tally};

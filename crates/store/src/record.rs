@@ -9,12 +9,15 @@
 //!    `kind` is the number of the kind of the slot's key, as `kind` in `cursor.rs` has it. Version 1 of the body, before there were
 //!    kinds, goes without it: the key of a moment goes in as that of a time, and the time of a job is 0.
 //!
+//! 4. what the turn deletes, where it deletes anything: the JSON of its [`Deletions`], a text. Such a turn has version 3 of the body.
+//!
 //! A number is the byte 1 and 8 bytes, the lowest first; a text is the byte 3, its length as 8 bytes and its UTF-8; what is not there is
 //! the byte 0. Moments are milliseconds since 1970. A workflow goes in by its name, never by a number that a store gave it. The
 //! body of an event is its JSON: what happened, and where no workflow is named, with its subject.
 //!
 //! This never changes for a version of the body that was ever written: old digests have to come out again.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -26,6 +29,9 @@ use crate::cursor::{beyond_time, kind, time};
 
 /// How the events of a turn are written today.
 pub(crate) const BODY: u32 = 2;
+
+/// The same of a turn that deletes something, and says what after its events.
+const BODY_WITH_DELETIONS: u32 = 3;
 
 /// Bytes that are gathered before they are hashed.
 const GATHERED: usize = 4096;
@@ -86,6 +92,12 @@ impl TurnRecord {
         self.first_event.saturating_add(self.events).saturating_sub(1)
     }
 
+    /// Whether its body says that it deletes something.
+    #[must_use]
+    pub fn deletes(&self) -> bool {
+        self.body >= BODY_WITH_DELETIONS
+    }
+
     /// Whether it comes right after another one, or may come first.
     #[must_use]
     pub fn follows(&self, before: Option<&TurnRecord>) -> bool {
@@ -106,13 +118,41 @@ impl TurnRecord {
     }
 }
 
-/// The digest of a turn made anew from its events as they lie in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The rows that a turn takes away. Events say what happens; a store that is made again from the bodies of turns must also know what
+/// is not there any more, also where no event says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deletions {
+    /// Registers, each by its bucket and its key, ascending.
+    pub registers: Vec<(String, String)>,
+}
+
+impl Deletions {
+    /// What is deleted once all of a commit is written.
+    pub(crate) fn of(commit: &Commit) -> Deletions {
+        // Of several values of one register the last counts.
+        let last: BTreeMap<_, _> =
+            commit.registers.iter().map(|(bucket, key, value)| ((bucket, key), value.is_none())).collect();
+        let deleted = last.into_iter().filter(|(_, is_deleted)| *is_deleted);
+        Deletions { registers: deleted.map(|((bucket, key), _)| (bucket.clone(), key.clone())).collect() }
+    }
+
+    /// Whether nothing is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Deletions { registers } = self;
+        registers.is_empty()
+    }
+}
+
+/// The digest of a turn made anew from its body as it lies in a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recount {
     /// The digest that they make.
     pub digest: Digest,
     /// The first event of the turn that is not there.
     pub missing: Option<u64>,
+    /// What its body says that it deletes.
+    pub deletions: Deletions,
 }
 
 /// A digest under way: the header is in it, the events go in one after the other.
@@ -147,7 +187,7 @@ impl Digesting {
             at: Timestamp::from_millisecond(commit.at.as_millisecond()).unwrap_or(commit.at),
             first_event: last_event + 1,
             events: commit.events.len() as u64,
-            body: BODY,
+            body: if Deletions::of(commit).is_empty() { BODY } else { BODY_WITH_DELETIONS },
             digest: Digest::default(),
         };
         Digesting::begin(&before.map_or_else(Digest::default, |before| before.digest), header)
@@ -168,6 +208,11 @@ impl Digesting {
         self.number_if_any(key.and_then(time));
         self.text_if_any(key.map(beyond_time).as_deref());
         self.text_if_any(Some(body));
+    }
+
+    /// The number of the turn.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn.turn
     }
 
     /// Adds a column without a value.

@@ -38,6 +38,7 @@ const BEFORE: &str = "
     CREATE INDEX events_of_workflows ON events (workflow, seq) WHERE workflow IS NOT NULL AND scheduled_at IS NULL;
     ALTER TABLE workflows DROP COLUMN enabled;
     DROP TABLE turns;
+    DROP TABLE deletions;
     PRAGMA user_version = 9";
 
 /// Hour by hour, and workflow by workflow: `at` is the time, `seq` the place in the log.

@@ -3,13 +3,15 @@
 //! The log is gone through once, from its beginning, a page at a time. In memory are only the slots of which events are to come.
 
 mod fold;
+mod registers;
 
 use std::fmt;
 
 use kelos_model::{EventRecord, SlotRef};
-use kelos_store::{Digest, EventFilter, Page, Paging, Queries, SlotFilter, StoreError, TurnRecord};
+use kelos_store::{Deletions, Digest, EventFilter, Page, Paging, Queries, SlotFilter, StoreError, TurnRecord};
 
 use fold::Fold;
+use registers::Registers;
 
 /// Events and turns that are read at a time.
 const AT_ONCE: usize = 1_000;
@@ -59,7 +61,8 @@ impl fmt::Display for Disagreement {
 /// When the medium fails. What can't be read because it is damaged is a disagreement.
 pub fn verify(reader: &dyn Queries, limit: usize) -> Result<Verification, StoreError> {
     let reader = &*reader.frozen()?;
-    let mut walk = Walk { reader, limit, fold: Some(Fold::new(reader)), verified: Verification::default() };
+    let (fold, registers) = (Some(Fold::new(reader)), Registers::default());
+    let mut walk = Walk { reader, limit, fold, registers, verified: Verification::default() };
     let last = walk.turns()?;
     walk.end(last)?;
     Ok(walk.verified)
@@ -80,6 +83,7 @@ struct Walk<'a> {
     limit: usize,
     /// None once an event can't be read.
     fold: Option<Fold<'a>>,
+    registers: Registers,
     verified: Verification,
 }
 
@@ -121,15 +125,18 @@ impl Walk<'_> {
             self.tell(at(out_of_order(turn, before)));
         }
         let digest = before.map_or_else(Digest::default, |before| before.digest);
+        let mut deletions = Deletions::default();
         match read(self.reader.recount(turn, &digest))? {
             Err(what) => self.tell(at(what)),
             Ok(counted) => match counted.missing {
                 Some(event) => self.tell(Disagreement { event: Some(event), ..at("it is missing".to_owned()) }),
                 None if counted.digest != turn.digest => self.tell(at(changed(turn))),
-                None => {}
+                None => deletions = counted.deletions,
             },
         }
-        self.fold_turn(turn)
+        self.fold_turn(turn)?;
+        self.registers.delete(deletions, turn.turn);
+        Ok(())
     }
 
     /// Folds the events of a turn.
@@ -143,6 +150,7 @@ impl Walk<'_> {
             match read(self.reader.events(&events, Paging::oldest(AT_ONCE).after(from.as_deref())))? {
                 Ok(page) => {
                     for record in &page.rows {
+                        self.registers.take(record);
                         found.extend(fold.take(record, turn)?);
                     }
                     from = page.next;
@@ -172,6 +180,9 @@ impl Walk<'_> {
         self.verified.slots = fold.agreed();
         let known = fold.known();
         for disagreement in fold.end() {
+            self.tell(disagreement);
+        }
+        for disagreement in std::mem::take(&mut self.registers).end(self.reader)? {
             self.tell(disagreement);
         }
         let counted = self.reader.slot_counts(&SlotFilter::default())?.values().sum::<u64>();

@@ -205,8 +205,10 @@ impl Queries for MemoryDisk {
         let events =
             state.events.get(index(turn.first_event.saturating_sub(1))..).unwrap_or_default().iter().take_while(inside);
         let missing = (state.last_seq() < turn.last_event()).then(|| state.last_seq() + 1);
-        let counted = digested(Digesting::begin(before, *turn), events).map_err(|error| corrupt(error.to_string()))?;
-        Ok(Recount { digest: counted.digest, missing })
+        let deletions = state.deletions.get(&turn.turn).filter(|_| turn.deletes()).cloned().unwrap_or_default();
+        let counted = digested(Digesting::begin(before, *turn), events, &deletions);
+        let counted = counted.map_err(|error| corrupt(error.to_string()))?;
+        Ok(Recount { digest: counted.digest, missing, deletions })
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::{SlotPlace, is_listed_in};
 use crate::queries::PastDefinition;
-use crate::record::{Digesting, TurnRecord};
+use crate::record::{Deletions, Digesting, TurnRecord};
 use crate::stored;
 use kelos_model::Recall;
 
@@ -37,6 +37,8 @@ pub(super) struct State {
     pub(super) runs: BTreeMap<u64, Run>,
     pub(super) events: Vec<EventRecord>,
     pub(super) turns: Vec<TurnRecord>,
+    /// What turns delete, for those that delete anything.
+    pub(super) deletions: BTreeMap<u64, Deletions>,
     backfills: BTreeMap<BackfillId, (usize, Backfill)>,
     pub(super) registers: BTreeMap<(String, String), Value>,
     pub(super) facts: BTreeMap<FactKey, u64>,
@@ -88,7 +90,13 @@ impl State {
         }
         follows(self.last_seq(), &commit.events).map_err(corrupt)?;
         self.are_new(&commit.facts).map_err(corrupt)?;
-        self.turns.extend(self.record(lease, commit).map_err(|error| corrupt(error.to_string()))?);
+        let deletions = Deletions::of(commit);
+        if let Some(turn) = self.record(lease, commit, &deletions).map_err(|error| corrupt(error.to_string()))? {
+            self.turns.push(turn);
+            if turn.deletes() {
+                self.deletions.insert(turn.turn, deletions);
+            }
+        }
         let defined_at = DefinedAt::of(&commit.events);
         for row in &commit.workflows {
             self.write_workflow(row, defined_at.at(&row.id), commit);
@@ -124,12 +132,17 @@ impl State {
     }
 
     /// The record of a turn; none of one in which there is nothing.
-    fn record(&self, lease: Lease, commit: &Commit) -> Result<Option<TurnRecord>, serde_json::Error> {
+    fn record(
+        &self,
+        lease: Lease,
+        commit: &Commit,
+        deletions: &Deletions,
+    ) -> Result<Option<TurnRecord>, serde_json::Error> {
         if commit.is_empty() {
             return Ok(None);
         }
         let digesting = Digesting::of_commit(self.turns.last(), self.last_seq(), lease.epoch, commit);
-        digested(digesting, &commit.events).map(Some)
+        digested(digesting, &commit.events, deletions).map(Some)
     }
 
     /// Whether these facts have new names; if not, which has not, in words.
@@ -230,15 +243,19 @@ impl State {
     }
 }
 
-/// The record of a turn with these events.
+/// The record of a turn with these events and deletions.
 pub(super) fn digested<'a>(
     mut digesting: Digesting,
     events: impl IntoIterator<Item = &'a EventRecord>,
+    deletions: &Deletions,
 ) -> Result<TurnRecord, serde_json::Error> {
     let mut text = Vec::new();
     for record in events {
         stored::write_body(&mut text, &record.event)?;
         digesting.event(record, &String::from_utf8_lossy(&text));
+    }
+    if !deletions.is_empty() {
+        digesting.text(stored::text(deletions)?.as_bytes());
     }
     Ok(digesting.end())
 }

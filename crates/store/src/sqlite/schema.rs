@@ -29,6 +29,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Code(kinds::tell_apart),
     Step::Code(twelfth::step),
     Step::Sql(include_str!("0013.sql")),
+    Step::Sql(include_str!("0014.sql")),
 ];
 
 /// "Kelo" in the header of the file: it tells our databases from those of other programs.

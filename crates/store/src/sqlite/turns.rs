@@ -13,9 +13,12 @@ use super::pages::Found;
 use super::rows::{column, moment};
 use crate::cursor::Span;
 use crate::queries::{Order, Page, Paging};
-use crate::record::{BODY, Digest, Digesting, Recount, TurnRecord};
+use crate::record::{BODY, Deletions, Digest, Digesting, Recount, TurnRecord};
+use crate::stored;
 
 pub(super) const TURN: &str = "turn, epoch, at, first_event, events, body, digest, check_value";
+
+pub(super) const DELETED: &str = "turn, deleted, check_value";
 
 /// Events with their columns as they go into a digest, and the number of the workflow, which has none.
 const STORED: &str = "SELECT seq, at, previous, name, kind, scheduled_at, key, events.body, workflow \
@@ -53,7 +56,7 @@ pub(super) fn accept(conn: &Connection) -> Result<(), Fault> {
         return Ok(());
     }
     let last = conn.query_row("SELECT coalesce(max(turn), 1) FROM turns", [], |row| row.get::<_, u64>(0))?;
-    conn.execute("DELETE FROM turns", [])?;
+    conn.execute_batch("DELETE FROM turns; DELETE FROM deletions")?;
     open_with(conn, last, BODY, STORED)
 }
 
@@ -96,7 +99,38 @@ fn recount_as(conn: &Connection, turn: &TurnRecord, before: &Digest, stored: &st
     if missing.is_none() && expected <= turn.last_event() {
         missing = Some(expected);
     }
-    Ok(Recount { digest: digesting.end().digest, missing })
+    let deletions = if turn.deletes() { add_deletions(conn, turn.turn, &mut digesting)? } else { Deletions::default() };
+    Ok(Recount { digest: digesting.end().digest, missing, deletions })
+}
+
+/// Adds what a turn deletes as it lies in its table.
+fn add_deletions(conn: &Connection, turn: u64, digesting: &mut Digesting) -> Result<Deletions, Fault> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {DELETED} FROM deletions WHERE turn = ?1"))?;
+    let mut rows = statement.query([column(turn)])?;
+    let Some(row) = rows.next()? else { return Ok(Deletions::default()) };
+    check::test(row, 0..2, 2, "what a turn deletes")?;
+    let text = row.get_ref(1)?.as_str()?;
+    digesting.text(text.as_bytes());
+    Ok(stored::read(text)?)
+}
+
+/// Writes what a turn deletes, if anything, and adds it to the digest.
+pub(super) fn write_deletions(
+    conn: &Connection,
+    deletions: &Deletions,
+    digesting: &mut Digesting,
+    sum: &mut Sum,
+) -> Result<(), Fault> {
+    if deletions.is_empty() {
+        return Ok(());
+    }
+    let text = stored::text(deletions)?;
+    digesting.text(text.as_bytes());
+    let mut statement =
+        conn.prepare_cached("INSERT INTO deletions (turn, deleted, check_value) VALUES (?1, ?2, ?3)")?;
+    let mut row = Binding::new(&mut statement, sum);
+    row.number(column(digesting.turn()))?.text(&*text)?.check_value()?.execute()?;
+    Ok(())
 }
 
 /// Adds an event as it lies in its table.

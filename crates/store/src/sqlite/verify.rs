@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::rows::{
     BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, fnv,
 };
-use super::turns::{self, TURN};
+use super::turns::{self, DELETED, TURN};
 
 /// Rows that have a check value, and what it is made of.
 struct Checked {
@@ -35,7 +35,7 @@ const fn rows(
 }
 
 /// All check values that there are.
-fn all() -> [Checked; 12] {
+fn all() -> [Checked; 13] {
     let first = |count: usize| &UP_TO[..count];
     [
         rows("leadership", "the leadership", "one, epoch, node, taken_at, check_value", first(4), first(1)),
@@ -47,6 +47,7 @@ fn all() -> [Checked; 12] {
         Checked { check: 15, ..rows("runs", "a run", RUN, &RUN_ORIGIN, first(1)) },
         rows("events", "an event", EVENT, first(8), first(1)),
         rows("turns", "a turn", TURN, first(7), first(1)),
+        rows("deletions", "what a turn deletes", DELETED, first(2), first(1)),
         rows("backfills", "a backfill", BACKFILL, first(14), first(1)),
         rows("registers", "a register", REGISTER, first(3), first(2)),
         rows("facts", "the name of a fact", FACT, first(4), first(3)),

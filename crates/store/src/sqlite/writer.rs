@@ -19,7 +19,7 @@ use super::turns;
 use super::wal::{Log, LogEnd};
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, StoreError, named_before};
 use crate::cursor::{beyond_time, kind, order_time, time};
-use crate::record::{Digesting, TurnRecord};
+use crate::record::{Deletions, Digesting, TurnRecord};
 use crate::stored;
 
 /// The connection that writes, and what it need not ask again.
@@ -153,6 +153,7 @@ fn commit_turn(conn: &mut Connection, known: &mut Known, lease: Lease, commit: &
     turn.write_runs(&commit.runs)?;
     let mut digesting = Digesting::of_commit(before.as_ref(), last_event, lease.epoch, commit);
     turn.write_events(&commit.events, &mut digesting)?;
+    turns::write_deletions(&tx, &Deletions::of(commit), &mut digesting, &mut turn.known.sum)?;
     turn.write_backfills(&commit.backfills)?;
     turn.write_registers(commit)?;
     turn.write_facts(&commit.facts)?;

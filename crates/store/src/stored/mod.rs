@@ -16,6 +16,7 @@ use kelos_model::workflow::{Moments, Planned};
 use kelos_model::{Actor, Collected, Event, Outcome, SlotEvent, SlotRef, Workflow, WorkflowEvent, WorkflowId};
 use serde_json::{Error, Value};
 
+use crate::record::Deletions;
 use form::{Form, Plain, Read, Written};
 
 /// What is stored as JSON of its own, and in which form.
@@ -35,6 +36,7 @@ macro_rules! stored {
 stored! {
     Actor as v1::StoredActor,
     Collected as v1::StoredCollected,
+    Deletions as v1::StoredDeletions,
     Event as v1::StoredEvent,
     Moments as v1::StoredMoments,
     Outcome as v1::StoredOutcome,

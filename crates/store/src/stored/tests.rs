@@ -30,6 +30,7 @@ fn what_is_stored_is_read_and_written_again_byte_for_byte() {
         let written = match what {
             "actor" => again::<Actor>(line),
             "collected" => again::<Collected>(line),
+            "deletions" => again::<Deletions>(line),
             "event" => again::<Event>(line),
             "moments" => again::<Moments>(line),
             "outcome" => again::<Outcome>(line),

@@ -63,6 +63,7 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("what is collected reads back", facts::what_is_collected_reads_back),
         ("turns are numbered and chained", turns::turns_are_numbered_and_chained),
         ("digests tell histories apart", turns::digests_tell_histories_apart),
+        ("a turn says what it deletes", turns::a_turn_says_what_it_deletes),
         ("a refusal leaves no turn", turns::a_refusal_leaves_no_turn),
         ("turns go on under the next leader", turns::turns_go_on_under_the_next_leader),
         ("turns of others are heard of", turns::turns_of_others_are_heard_of),

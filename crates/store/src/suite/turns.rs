@@ -86,6 +86,29 @@ pub(super) fn digests_tell_histories_apart(place: &mut dyn Place) {
     assert_eq!(reader.recount(&beyond, &first.digest).unwrap().missing, Some(11));
 }
 
+/// What a turn deletes is in its body; a turn that deletes nothing has the body that it always had.
+pub(super) fn a_turn_says_what_it_deletes(place: &mut dyn Place) {
+    let mut store = place.open();
+    let lease = lead(&mut *store);
+    let mut set = |registers: &[(&str, Option<i64>)]| {
+        let one = |(key, value): &(&str, Option<i64>)| ("b".to_owned(), (*key).to_owned(), value.map(|n| json!(n)));
+        let registers = registers.iter().map(one).collect();
+        store.commit(lease, &Commit { at: hour(1), registers, ..Commit::default() }).unwrap();
+    };
+    set(&[("k", Some(1)), ("l", Some(1))]);
+    // One is set again in the turn that deletes it, one was never there.
+    set(&[("m", None), ("k", None), ("l", None), ("l", Some(2))]);
+    set(&[("k", Some(1)), ("n", Some(1)), ("n", None)]);
+    set(&[("k", Some(2))]);
+    drop(store);
+    let reader = place.open().reader();
+    let turns = chained(&*reader);
+    let deleted = |turn: &TurnRecord| reader.recount(turn, &Digest::default()).unwrap().deletions.registers;
+    let keys = |turn: &TurnRecord| deleted(turn).into_iter().map(|(_, key)| key).collect::<Vec<_>>();
+    assert_eq!(turns.iter().map(keys).collect::<Vec<_>>(), [vec![], vec!["k", "m"], vec!["n"], vec![]]);
+    assert_eq!(turns.iter().map(|turn| turn.body).collect::<Vec<_>>(), [2, 3, 3, 2]);
+}
+
 pub(super) fn a_refusal_leaves_no_turn(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);

@@ -87,6 +87,28 @@ fn changed_by(sql: &str) -> Folder {
     folder
 }
 
+/// What a turn deleted hangs on the digests as its events do.
+#[test]
+fn deletions_that_change_are_noticed() {
+    for sql in ["DELETE FROM deletions", "UPDATE deletions SET deleted = '{\"registers\":[[\"b\",\"l\"]]}'"] {
+        let folder = Folder::new();
+        let mut store = folder.open();
+        let lease = lead(&mut store);
+        let mut commit = turn("a", 0, 1);
+        commit.registers = vec![("b".to_owned(), "k".to_owned(), None)];
+        store.commit(lease, &commit).unwrap();
+        let [turn] = agreeing(&*store.reader())[..] else { panic!("one turn") };
+        drop(store);
+        Connection::open(folder.path()).unwrap().execute_batch(sql).unwrap();
+        let mut store = folder.open();
+        let counted = store.reader().recount(&turn, &Digest::default());
+        assert!(counted.is_err() || counted.unwrap().digest != turn.digest, "{sql}");
+        store.accept().unwrap().unwrap();
+        let [opening] = agreeing(&*store.reader())[..] else { panic!("one record: {sql}") };
+        assert!(opening.is_opening() && !opening.deletes());
+    }
+}
+
 #[test]
 fn what_people_accept_is_one_record() {
     for (sql, last) in [

@@ -4,6 +4,7 @@
 //! variant that only one of the two has does not compile. What was renamed in the model keeps its stored name by `rename`; what was
 //! reshaped there gets a form written by hand, as [`names::StoredActor`] has it.
 
+mod deletions;
 mod event;
 mod facts;
 mod jobs;
@@ -15,6 +16,7 @@ mod schedule;
 mod trigger;
 mod workflow;
 
+pub(crate) use deletions::StoredDeletions;
 pub(crate) use event::{StoredEvent, StoredSlotEvent, StoredWorkflowEvent};
 pub(crate) use facts::StoredCollected;
 pub(crate) use names::StoredActor;
