@@ -7,6 +7,7 @@ use kelos_model::event::{Origin, WorkflowEvent};
 use kelos_model::ranges::Range;
 use kelos_model::{Actor, RunId, SlotEvent, SlotRef, SlotState, WorkflowId};
 
+use crate::capacity::Survey;
 use crate::past::PastOf;
 use crate::permits::{Position, Queue, WorkersOf};
 use crate::plan::TICK;
@@ -31,7 +32,7 @@ pub(crate) fn split(mandate: Option<&Mandate>) -> (Option<Actor>, Option<String>
 
 impl Core {
     pub(crate) fn asked<E>(&mut self, token: u64, by: Actor, ask: Ask, past: PastOf<'_, E>) -> Result<(), E> {
-        let ask = self.until_now(ask);
+        let ask = until(ask, self.now);
         self.recall_for(&ask, past)?;
         let reply = match ask {
             Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by)),
@@ -42,7 +43,9 @@ impl Core {
             }
             Ask::Skip(Skip { slot, reason }) => Skip::reply(self.skip(&slot, by, reason)),
             Ask::RerunDownstream(request) => DownstreamRequest::reply(self.rerun_downstream(&request, &by)),
-            Ask::Pause(Pause { workflow, reason }) => Pause::reply(self.pause(&workflow, &Mandate { by, reason })),
+            Ask::Pause(Pause { workflow, reason }) => {
+                Pause::reply(self.set_paused(&workflow, true, &Mandate { by, reason }))
+            }
             Ask::Resume(Resume { workflow, reason }) => {
                 Resume::reply(self.thaw_or_resume(&workflow, &Mandate { by, reason }))
             }
@@ -51,10 +54,10 @@ impl Core {
                 CancelBackfill::reply(self.cancel_backfill(&backfill, by, reason))
             }
             Ask::PauseBackfill(PauseBackfill { backfill, reason }) => {
-                PauseBackfill::reply(self.pause_backfill(&backfill, by, reason))
+                PauseBackfill::reply(self.set_backfill_paused(&backfill, true, Mandate { by, reason }))
             }
             Ask::ResumeBackfill(ResumeBackfill { backfill, reason }) => {
-                ResumeBackfill::reply(self.resume_backfill(&backfill, by, reason))
+                ResumeBackfill::reply(self.set_backfill_paused(&backfill, false, Mandate { by, reason }))
             }
             Ask::PrioritiseBackfill(PrioritiseBackfill { backfill, priority, reason }) => {
                 PrioritiseBackfill::reply(self.prioritise_backfill(&backfill, priority, by, reason))
@@ -72,9 +75,11 @@ impl Core {
             Ask::DeleteSchedules(DeleteSchedules { schedules, reason }) => {
                 DeleteSchedules::reply(self.delete_schedules(&schedules, &Mandate { by, reason }))
             }
-            Ask::Enable(Enable { schedule, reason }) => Enable::reply(self.enable(&schedule, &Mandate { by, reason })),
+            Ask::Enable(Enable { schedule, reason }) => {
+                Enable::reply(self.switch(&schedule, true, &Mandate { by, reason }))
+            }
             Ask::Disable(Disable { schedule, reason }) => {
-                Disable::reply(self.disable(&schedule, &Mandate { by, reason }))
+                Disable::reply(self.switch(&schedule, false, &Mandate { by, reason }))
             }
             Ask::EnableChanged(EnableChanged { schedules, range, reason }) => {
                 EnableChanged::reply(self.enable_changed(&schedules, range, &Mandate { by, reason }))
@@ -85,21 +90,13 @@ impl Core {
                 SetRegister::reply(Ok(()))
             }
             Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.inspect(&slot))),
-            Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.survey().capacity())),
+            Ask::InspectCapacity(InspectCapacity) => {
+                let survey = Survey { workflows: &self.workflows, slots: &self.slots, permits: &self.permits };
+                InspectCapacity::reply(Ok(survey.capacity()))
+            }
         };
         self.turn.command(Command::Reply { token, reply });
         Ok(())
-    }
-
-    /// A backfill is about the past: slots whose time has not come are left to the schedule.
-    fn until_now(&self, ask: Ask) -> Ask {
-        match ask {
-            Ask::Backfill(mut request) => {
-                request.range.end = request.range.end.min(self.now);
-                Ask::Backfill(request)
-            }
-            other => other,
-        }
     }
 
     /// Brings into memory what an ask is about, so that answering it finds every slot, wherever it was.
@@ -122,13 +119,9 @@ impl Core {
         }
     }
 
-    pub(crate) fn check_slot(&self, slot: &SlotRef) -> Result<(), Refusal> {
-        self.workflows.check_slot(slot, || self.slots.has(slot))
-    }
-
     /// Whether somebody may ask that a slot is opened. A job whose parents can't all be named would wait for ever.
     pub(crate) fn check_openable(&self, slot: &SlotRef) -> Result<(), Refusal> {
-        self.check_slot(slot)?;
+        self.workflows.check_slot(slot, || self.slots.has(slot))?;
         let no_way = slot.key.job().and_then(|id| self.jobs.graph().no_way(&slot.workflow, id));
         no_way.map_or(Ok(()), |why| Err(Refusal::NoJobId(slot.clone(), why)))
     }
@@ -137,7 +130,7 @@ impl Core {
         self.check_openable(slot)?;
         match self.slots.state(slot) {
             None => self.plan_asked(slot, 0, Some(by), reason),
-            Some(state) if !state.is_final() && self.before_start(slot).is_some() => {
+            Some(state) if !state.is_final() && self.workflows.before_start(slot, &self.slots).is_some() => {
                 self.record(slot, SlotEvent::Requested { by, reason });
             }
             Some(state) if !state.is_final() => return Err(Refusal::StillLive(slot.clone(), state)),
@@ -146,12 +139,6 @@ impl Core {
             }
         }
         Ok(())
-    }
-
-    /// When the workflow of a slot begins, where that is left alone until then.
-    pub(crate) fn before_start(&self, slot: &SlotRef) -> Option<Timestamp> {
-        let live = self.slots.get(slot);
-        self.workflows.get(&slot.workflow)?.before_start(&slot.key, live.as_ref().map(|live| &live.slot))
     }
 
     /// Opens a slot that somebody asks for. Where the next event says who, this one need not.
@@ -166,7 +153,7 @@ impl Core {
     fn kill(&mut self, slot: &SlotRef, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
         // A time will come by itself, and may be killed before; a job that nobody opens never comes.
         if slot.key.job().is_some() && !self.slots.has(slot) {
-            self.check_slot(slot)?;
+            self.workflows.check_slot(slot, || self.slots.has(slot))?;
             return Err(Refusal::NeverOpened(slot.clone()));
         }
         let state = self.see_to(slot)?;
@@ -195,7 +182,7 @@ impl Core {
             // What exists can be ended even if its workflow, or its time, is not defined any more.
             return Ok(live.slot.state);
         }
-        self.check_slot(slot)?;
+        self.workflows.check_slot(slot, || self.slots.has(slot))?;
         self.plan_asked(slot, 0, None, None);
         Ok(SlotState::Waiting)
     }
@@ -211,21 +198,14 @@ impl Core {
         done
     }
 
-    pub(crate) fn pause(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
-        if self.workflows.set_paused(id, true)? {
+    /// Has a workflow be paused, or no more.
+    pub(crate) fn set_paused(&mut self, id: &WorkflowId, paused: bool, mandate: &Mandate) -> Result<(), Refusal> {
+        if self.workflows.set_paused(id, paused)? {
             let Mandate { by, reason } = mandate.clone();
+            let what =
+                if paused { WorkflowEvent::Paused { by, reason } } else { WorkflowEvent::Resumed { by, reason } };
             self.agree_on_terms(id);
-            self.turn.log_workflow(self.now, id, WorkflowEvent::Paused { by, reason });
-            self.wake_all(id);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn resume(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
-        if self.workflows.set_paused(id, false)? {
-            let Mandate { by, reason } = mandate.clone();
-            self.agree_on_terms(id);
-            self.turn.log_workflow(self.now, id, WorkflowEvent::Resumed { by, reason });
+            self.turn.log_workflow(self.now, id, what);
             self.wake_all(id);
         }
         Ok(())
@@ -234,6 +214,7 @@ impl Core {
     fn inspect(&self, slot: &SlotRef) -> Inspection {
         // Somebody may ask about what never was.
         let Some(workflow) = self.workflows.get(&slot.workflow) else { return Inspection::default() };
+        let survey = Survey { workflows: &self.workflows, slots: &self.slots, permits: &self.permits };
         let live = self.slots.get(slot);
         let queue = self.permits.queue(&slot.workflow);
         let queued = live.as_ref().filter(|live| live.slot.state == SlotState::Queued);
@@ -246,7 +227,7 @@ impl Core {
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
             active: queue.map_or(0, Queue::active),
             at_global_limit: self.permits.running() >= self.permits.limit(),
-            pools: self.survey().places_in_pools(slot),
+            pools: survey.places_in_pools(slot),
             dormant: workflow.dormant(&slot.key, live.as_ref().map(|live| &live.slot)),
             finishing: self.jobs.why_finishing(slot, self.workflows.are_given()),
             program_runs: self.programs.runs(&slot.workflow),
@@ -254,5 +235,16 @@ impl Core {
             workers_busy: self.permits.workers_of(&slot.workflow) == WorkersOf::Busy,
             answers: self.wakes.answers(slot),
         }
+    }
+}
+
+/// An ask as it is at a moment. A backfill is about the past: slots whose time has not come are left to the schedule.
+fn until(ask: Ask, now: Timestamp) -> Ask {
+    match ask {
+        Ask::Backfill(mut request) => {
+            request.range.end = request.range.end.min(now);
+            Ask::Backfill(request)
+        }
+        other => other,
     }
 }

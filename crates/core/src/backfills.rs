@@ -2,46 +2,44 @@
 //! opening the failures again, cancelling.
 
 mod rows;
+mod scope;
 
-use jiff::Timestamp;
 use kelos_model::event::{BackfillEvent, Origin};
-use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
-use kelos_model::workflow::{Backfill, BackfillMode, Pause};
-use kelos_model::{Actor, BackfillId, Kill, SlotEvent, SlotRef, SlotState, Stretch, WorkflowId};
+use kelos_model::workflow::{Backfill, Pause};
+use kelos_model::{Actor, BackfillId, Invariant, Kill, SlotEvent, SlotRef, SlotState, Stretch};
 
 pub(crate) use rows::Backfills;
+use scope::{Scope, Sorted};
 
+use crate::asks::Mandate;
 use crate::past::PastOf;
 use crate::permits::Position;
-use crate::planner::free_of_slots;
-use crate::requests::LISTED;
-use crate::slots::Live;
-use crate::{BackfillOutcome, BackfillRequest, Core, Refusal, SlotList};
+use crate::{BackfillOutcome, BackfillRequest, Core, Refusal};
 
 /// Slots that one backfill may touch one by one, in one turn. What is left in a backlog is not counted.
 pub const LARGEST_BACKFILL: usize = 1_000_000;
 
 impl Core {
     pub(crate) fn backfill(&mut self, request: &BackfillRequest, by: Actor) -> Result<BackfillOutcome, Refusal> {
-        let workflow = self.workflows.present(&request.workflow)?;
+        let schedule = self.workflows.present(&request.workflow)?.schedule();
         if self.backfills.contains_key(&request.id) {
             return Err(Refusal::NameTaken(request.id.clone()));
         }
-        let schedule = workflow.schedule();
         let schedule = schedule.map_err(|why| Refusal::NoSchedule(request.workflow.clone(), why.to_string()))?.clone();
         self.settle_backlog(request);
-        let scope = self.scope_of(&request.workflow, request.range, &schedule);
+        let workflow = self.workflows.present(&request.workflow)?;
+        let scope = Scope::of(workflow, &self.slots, request.range, &schedule);
         let backlog = self.planner.backlog(&request.workflow, &self.workflows, &self.slots, &self.permits);
         let keeps_backlog = backlog.is_some_and(|backlog| backlog.is_kept());
-        let listed = if keeps_backlog { scope.existing() } else { scope.times };
+        let listed = if keeps_backlog { scope.existing() } else { scope.times() };
         if listed > LARGEST_BACKFILL as u64 {
             return Err(Refusal::TooMany {
                 slots: usize::try_from(listed).unwrap_or(usize::MAX),
                 limit: LARGEST_BACKFILL,
             });
         }
-        let sorted = self.sort_for(request, scope, &schedule);
+        let sorted = Sorted::of(request, scope, workflow, &self.slots, &schedule);
         if !request.dry_run {
             self.open(request, &sorted, &schedule, by);
         }
@@ -50,9 +48,10 @@ impl Core {
 
     /// Brings the slots of a backfill into memory, unless there are so many that it will be refused.
     pub(crate) fn recall_backfill<E>(&mut self, request: &BackfillRequest, past: PastOf<'_, E>) -> Result<(), E> {
-        let schedule = self.workflows.get(&request.workflow).and_then(|workflow| workflow.schedule().ok()).cloned();
-        let Some(schedule) = schedule else { return Ok(()) };
-        let existing = self.scope_of(&request.workflow, request.range, &schedule).existing();
+        // It will be refused.
+        let Some(workflow) = self.workflows.get(&request.workflow) else { return Ok(()) };
+        let Ok(schedule) = workflow.schedule() else { return Ok(()) };
+        let existing = Scope::of(workflow, &self.slots, request.range, schedule).existing();
         if existing > LARGEST_BACKFILL as u64 {
             return Ok(());
         }
@@ -65,74 +64,15 @@ impl Core {
         if backlog.and_then(|backlog| backlog.earlier_schedule()).is_none() {
             return;
         }
-        let Some(earlier) = self.slots.schedule_of_backlog(&request.workflow).cloned() else { return };
+        let Some(earlier) = self.slots.schedule_of_backlog(&request.workflow).cloned() else {
+            return self.breaches.report(Invariant::BacklogsHaveSchedules, &request.workflow);
+        };
         let parts: Vec<Stretch> = self.slots.backlog(&request.workflow).within(request.range).collect();
         let times = parts.iter().flat_map(|part| earlier.times(part.range.start, part.range.end));
         times.for_each(|time| self.make_slot(&SlotRef::at(request.workflow.clone(), time)));
         // What is left of these stretches holds no time.
         self.slots.backlog_mut(&request.workflow).take(request.range);
         self.workflows.touch(&request.workflow);
-    }
-
-    /// What a range holds of a workflow's times.
-    fn scope_of(&self, id: &WorkflowId, range: Range, schedule: &CronSchedule) -> Scope {
-        let mut free = RangeSet::default();
-        free.insert(range);
-        if let Some(workflow) = self.workflows.get(id) {
-            workflow.planned().ranges.within(range).for_each(|part| free.remove(part));
-        }
-        let planned: Vec<Stretch> = self.slots.backlog(id).within(range).collect();
-        let count = |parts: &mut dyn Iterator<Item = Range>| parts.map(|part| schedule.count(part)).sum();
-        Scope {
-            range,
-            times: schedule.count(range),
-            uncovered: count(&mut free.ranges().iter().copied()),
-            in_backlog: count(&mut planned.iter().map(|stretch| stretch.range)),
-            planned,
-        }
-    }
-
-    /// Sorts the slots of a backfill by what it does with them.
-    fn sort_for(&self, request: &BackfillRequest, scope: Scope, schedule: &CronSchedule) -> Sorted {
-        let mut sorted =
-            Sorted { missing: free_of_slots(&self.slots, &request.workflow, scope.range), ..Sorted::default() };
-        for time in self.slots.times_of(&request.workflow, scope.range) {
-            if !schedule.contains(time) {
-                continue;
-            }
-            let slot = SlotRef::at(request.workflow.clone(), time);
-            let Some(live) = self.slots.get(&slot) else { continue };
-            let before_start = self.before_start(&slot).is_some();
-            let (state, priority) = (live.slot.state, live.slot.priority);
-            match treatment(request, state, priority, before_start) {
-                Treatment::Reopen => sorted.reopened.push(slot),
-                Treatment::Adopt => sorted.adopted.push(slot),
-                Treatment::None => sorted.untouched += 1,
-            }
-        }
-        for stretch in self.cut_at_start(&request.workflow, scope.planned) {
-            sorted.missing.remove(stretch.range);
-            let time = SlotRef::at(request.workflow.clone(), stretch.range.start);
-            let before_start = self.before_start(&time).is_some() && stretch.backfill.is_none();
-            match treatment(request, stretch.state(), stretch.priority, before_start) {
-                Treatment::Reopen => sorted.reopened_later.push(stretch),
-                Treatment::Adopt => sorted.adopted_later.push(stretch),
-                Treatment::None => sorted.untouched += schedule.count(stretch.range),
-            }
-        }
-        sorted
-    }
-
-    /// Stretches, cut in two where their workflow begins.
-    fn cut_at_start(&self, id: &WorkflowId, stretches: Vec<Stretch>) -> Vec<Stretch> {
-        let start = self.workflows.get(id).and_then(|workflow| workflow.definition().start_time);
-        let Some(start) = start else { return stretches };
-        let cut = |stretch: Stretch| {
-            let Range { start: first, end } = stretch.range;
-            let halves = [Range::new(first, end.min(start)), Range::new(first.max(start), end)];
-            halves.map(|range| Stretch { range, ..stretch.clone() })
-        };
-        stretches.into_iter().flat_map(cut).filter(|stretch| !stretch.range.is_empty()).collect()
     }
 
     fn open(&mut self, request: &BackfillRequest, sorted: &Sorted, schedule: &CronSchedule, by: Actor) {
@@ -165,7 +105,11 @@ impl Core {
         if backlog.is_some_and(|backlog| backlog.takes(missing)) {
             self.put_in_backlog(&row.workflow, &stretch, &sorted.missing);
         } else {
-            self.create_slots(row, sorted.missing_times(schedule));
+            let backfill = Some(id.clone());
+            let what = SlotEvent::Planned { origin: Origin::Backfill, priority, backfill, by: None, reason: None };
+            for time in sorted.missing_times(schedule) {
+                self.record(&SlotRef::at(row.workflow.clone(), time), what.clone());
+            }
         }
         self.workflows.cover(&row.workflow, row.range);
         for taken in sorted.reopened_later.iter().chain(&sorted.adopted_later) {
@@ -173,29 +117,11 @@ impl Core {
             self.planner.draw_soon(&row.workflow);
         }
         for slot in &sorted.reopened {
-            self.reopen_for(row, slot, row.by.clone(), Some(format!("backfill {id}")));
+            self.record(slot, reopened(row, row.by.clone(), Some(format!("backfill {id}"))));
         }
         for slot in &sorted.adopted {
             self.record(slot, SlotEvent::Prioritised { priority, backfill: id.clone(), by: None, reason: None });
         }
-    }
-
-    fn create_slots(&mut self, row: &Backfill, times: impl Iterator<Item = Timestamp>) {
-        for time in times {
-            let what = SlotEvent::Planned {
-                origin: Origin::Backfill,
-                priority: row.priority,
-                backfill: Some(row.id.clone()),
-                by: None,
-                reason: None,
-            };
-            self.record(&SlotRef::at(row.workflow.clone(), time), what);
-        }
-    }
-
-    fn reopen_for(&mut self, row: &Backfill, slot: &SlotRef, by: Actor, reason: Option<String>) {
-        let (priority, backfill) = (row.priority, Some(row.id.clone()));
-        self.record(slot, SlotEvent::Reopened { by, reason, priority, backfill });
     }
 
     /// The one door through which the row of a backfill changes.
@@ -206,14 +132,12 @@ impl Core {
         self.turn.log_backfill(self.now, &id, what);
     }
 
-    /// The same, with slots that are live.
+    /// A backfill that something can still be done to, with slots that are live.
     fn going_on(&self, id: &BackfillId) -> Result<Backfill, Refusal> {
         let row = self.backfills.standing(id)?;
         let waits = self.slots.backlog(&row.workflow).of(id).next().is_some();
-        if !waits && self.slots_of(&row, |live| !live.slot.state.is_final()).is_empty() {
-            return Err(Refusal::BackfillOver(id.clone()));
-        }
-        Ok(row)
+        let is_live = || self.slots.of_backfill(&row).any(|(_, live)| !live.slot.state.is_final());
+        if waits || is_live() { Ok(row) } else { Err(Refusal::BackfillOver(id.clone())) }
     }
 
     /// Plans those of its slots otherwise that are in the backlog.
@@ -227,49 +151,42 @@ impl Core {
         self.planner.draw_soon(&row.workflow);
     }
 
-    /// Its slots in memory that a predicate lets through, but for those in the backlog.
-    fn slots_of(&self, row: &Backfill, wanted: impl Fn(&Live) -> bool) -> Vec<SlotRef> {
-        let is_its = |live: &Live| live.slot.backfill.as_ref() == Some(&row.id);
-        let mine = self.slots.of(&row.workflow).filter(|(_, live)| is_its(live) && wanted(live));
-        mine.map(|(slot, _)| slot).collect()
-    }
-
-    pub(crate) fn pause_backfill(&mut self, id: &BackfillId, by: Actor, reason: Option<String>) -> Result<(), Refusal> {
-        let mut row = self.backfills.standing(id)?;
-        if row.paused.is_none() {
-            self.going_on(id)?;
-            row.paused = Some(Pause { at: self.now, by: by.clone() });
-            self.change_backfill(row, BackfillEvent::Paused { by, reason });
-            self.wake_backfill(id);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn resume_backfill(
+    /// Has a backfill be paused, or no more.
+    pub(crate) fn set_backfill_paused(
         &mut self,
         id: &BackfillId,
-        by: Actor,
-        reason: Option<String>,
+        paused: bool,
+        mandate: Mandate,
     ) -> Result<(), Refusal> {
         let mut row = self.backfills.standing(id)?;
-        if row.paused.is_some() {
+        if row.paused.is_some() == paused {
+            return Ok(());
+        }
+        let Mandate { by, reason } = mandate;
+        let what = if paused {
+            self.going_on(id)?;
+            row.paused = Some(Pause { at: self.now, by: by.clone() });
+            BackfillEvent::Paused { by, reason }
+        } else {
             row.paused = None;
             row.resumed_at = Some(self.now);
-            self.change_backfill(row, BackfillEvent::Resumed { by, reason });
-            self.wake_backfill(id);
-        }
+            BackfillEvent::Resumed { by, reason }
+        };
+        self.change_backfill(row.clone(), what);
+        self.wake_backfill(&row);
         Ok(())
     }
 
     /// Has its slots looked at that have no run, as a pause or its end has it, and puts those that may run in their
     /// place in the queue.
-    fn wake_backfill(&mut self, id: &BackfillId) {
-        // The caller has just changed it.
-        let Some(row) = self.backfills.get(id).cloned() else { return };
-        let idle = self.slots_of(&row, |live| live.slot.state.is_idle());
+    fn wake_backfill(&mut self, row: &Backfill) {
+        let idle = self.slots.names_of_backfill(row, SlotState::is_idle);
         let Some(workflow) = self.workflows.known(&row.workflow) else { return };
         for slot in &idle {
-            let Some(live) = self.slots.get(slot) else { continue };
+            let Some(live) = self.slots.get(slot) else {
+                self.breaches.no_slot(slot);
+                continue;
+            };
             match workflow.is_in_line(&live.slot) {
                 true => self.permits.enqueue(slot, &live.slot),
                 false => self.permits.withdraw(slot, &Position::of(&live.slot, &slot.key)),
@@ -292,7 +209,7 @@ impl Core {
             return Ok(());
         }
         row.priority = priority;
-        for slot in self.slots_of(&row, |live| !live.slot.state.is_final()) {
+        for slot in self.slots.names_of_backfill(&row, |state| !state.is_final()) {
             let (backfill, by, reason) = (id.clone(), Some(by.clone()), reason.clone());
             self.record(&slot, SlotEvent::Prioritised { priority, backfill, by, reason });
         }
@@ -309,15 +226,15 @@ impl Core {
         reason: Option<String>,
     ) -> Result<Vec<SlotRef>, Refusal> {
         let row = self.backfills.standing(id)?;
-        let failed = |live: &Live| matches!(live.slot.state, SlotState::Failed | SlotState::Expired);
-        let mut reopened = self.slots_of(&row, failed);
-        reopened.retain(|slot| self.check_slot(slot).is_ok());
+        let failed = |state| matches!(state, SlotState::Failed | SlotState::Expired);
+        let mut failures = self.slots.names_of_backfill(&row, failed);
+        failures.retain(|slot| self.workflows.check_slot(slot, || self.slots.has(slot)).is_ok());
         let why = reason.clone().or_else(|| Some(format!("what failed of backfill {id}")));
-        reopened.iter().for_each(|slot| self.reopen_for(&row, slot, by.clone(), why.clone()));
-        if let Some(slots) = u32::try_from(reopened.len()).ok().filter(|slots| *slots > 0) {
+        failures.iter().for_each(|slot| self.record(slot, reopened(&row, by.clone(), why.clone())));
+        if let Some(slots) = u32::try_from(failures.len()).ok().filter(|slots| *slots > 0) {
             self.change_backfill(row, BackfillEvent::Reopened { slots, by, reason });
         }
-        Ok(reopened)
+        Ok(failures)
     }
 
     pub(crate) fn cancel_backfill(
@@ -330,7 +247,7 @@ impl Core {
             Err(Refusal::BackfillCancelled(_)) => return Ok(()),
             other => other?,
         };
-        for slot in self.slots_of(&row, |live| live.slot.state.is_idle()) {
+        for slot in self.slots.names_of_backfill(&row, SlotState::is_idle) {
             let reason = Some(format!("backfill {id} was cancelled"));
             self.record(&slot, SlotEvent::Killed { by: by.clone(), reason });
         }
@@ -343,95 +260,7 @@ impl Core {
     }
 }
 
-/// What a range holds of a workflow's times.
-struct Scope {
-    range: Range,
-    /// How many there are.
-    times: u64,
-    /// How many were never planned.
-    uncovered: u64,
-    /// How many are in the backlog.
-    in_backlog: u64,
-    planned: Vec<Stretch>,
-}
-
-impl Scope {
-    /// How many slots of their own there may be.
-    fn existing(&self) -> u64 {
-        self.times.saturating_sub(self.uncovered).saturating_sub(self.in_backlog)
-    }
-}
-
-/// The slots of a backfill, by what it does with them.
-#[derive(Default)]
-struct Sorted {
-    /// Where there are no slots at all.
-    missing: RangeSet,
-    reopened: Vec<SlotRef>,
-    adopted: Vec<SlotRef>,
-    /// The same, of the backlog.
-    reopened_later: Vec<Stretch>,
-    adopted_later: Vec<Stretch>,
-    untouched: u64,
-}
-
-impl Sorted {
-    fn missing_times<'a>(&self, schedule: &'a CronSchedule) -> impl Iterator<Item = Timestamp> + use<'a> {
-        let parts = self.missing.ranges().to_vec();
-        parts.into_iter().flat_map(|part| schedule.times(part.start, part.end))
-    }
-
-    fn missing_count(&self, schedule: &CronSchedule) -> u64 {
-        self.missing.ranges().iter().map(|part| schedule.count(*part)).sum()
-    }
-
-    fn touched(&self, schedule: &CronSchedule) -> u64 {
-        let later = self.reopened_later.iter().chain(&self.adopted_later).map(|stretch| schedule.count(stretch.range));
-        let listed = self.reopened.len() + self.adopted.len();
-        self.missing_count(schedule) + later.sum::<u64>() + listed as u64
-    }
-
-    fn outcome(self, id: &WorkflowId, schedule: &CronSchedule) -> BackfillOutcome {
-        let slot = |time| SlotRef::at(id.clone(), time);
-        let created: Vec<SlotRef> = self.missing_times(schedule).take(LISTED).map(slot).collect();
-        let created = SlotList { count: self.missing_count(schedule), first: created };
-        let list = |slots: Vec<SlotRef>, later: &[Stretch]| {
-            let count = slots.len() as u64 + later.iter().map(|stretch| schedule.count(stretch.range)).sum::<u64>();
-            let times = later.iter().flat_map(|stretch| schedule.times(stretch.range.start, stretch.range.end));
-            let mut first: Vec<SlotRef> = times.take(LISTED).map(slot).chain(slots).collect();
-            first.sort();
-            first.truncate(LISTED);
-            SlotList { count, first }
-        };
-        BackfillOutcome {
-            created,
-            reopened: list(self.reopened, &self.reopened_later),
-            adopted: list(self.adopted, &self.adopted_later),
-            untouched: self.untouched,
-        }
-    }
-}
-
-/// What a backfill does with a slot that exists.
-enum Treatment {
-    Reopen,
-    Adopt,
-    None,
-}
-
-fn treatment(request: &BackfillRequest, state: SlotState, priority: i32, before_start: bool) -> Treatment {
-    match state.is_final() {
-        true if reopens(request.mode, state) => Treatment::Reopen,
-        // What goes anyway is taken over only to go sooner.
-        false if request.priority > priority || before_start => Treatment::Adopt,
-        _ => Treatment::None,
-    }
-}
-
-fn reopens(mode: BackfillMode, state: SlotState) -> bool {
-    match mode {
-        BackfillMode::Missing => false,
-        BackfillMode::Unsuccessful => state != SlotState::Succeeded,
-        BackfillMode::All => true,
-    }
+/// What opens a slot again for a backfill.
+fn reopened(row: &Backfill, by: Actor, reason: Option<String>) -> SlotEvent {
+    SlotEvent::Reopened { by, reason, priority: row.priority, backfill: Some(row.id.clone()) }
 }

@@ -3,8 +3,6 @@
 
 use kelos_model::{Breach, Invariant, SlotRef, WorkflowId};
 
-use crate::Core;
-
 /// The breach that a step found first: what comes after it may only follow from it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Breaches(Option<Breach>);
@@ -18,6 +16,11 @@ impl Breaches {
     /// Notes a breach about a slot.
     pub(crate) fn report_slot(&mut self, invariant: Invariant, about: &SlotRef) {
         self.0.get_or_insert_with(|| Breach::of_slot(invariant, about));
+    }
+
+    /// Notes that a slot is not in memory that something was decided about.
+    pub(crate) fn no_slot(&mut self, id: &SlotRef) {
+        self.report_slot(Invariant::SlotIsInMemory, id);
     }
 
     /// Notes a breach about a slot unless something holds.
@@ -40,28 +43,6 @@ pub enum StepError<E> {
     Past(E),
     /// An invariant is broken.
     Broken(Breach),
-}
-
-impl Core {
-    /// The slot is not in memory that something was decided about.
-    pub(crate) fn no_slot(&mut self, id: &SlotRef) {
-        self.breaches.report_slot(Invariant::SlotIsInMemory, id);
-    }
-
-    /// What broke in this step first, by the order of the organs.
-    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
-        let organs = [
-            self.wakes.take_breach(),
-            self.permits.take_breach(),
-            self.programs.take_breach(),
-            self.jobs.take_breach(),
-            self.firings.take_breach(),
-            self.listeners.take_breach(),
-            self.workflows.take_breach(),
-            self.slots.take_breach(),
-        ];
-        self.breaches.take().into_iter().chain(organs.into_iter().flatten()).next()
-    }
 }
 
 #[cfg(test)]

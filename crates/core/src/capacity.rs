@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
 
-use crate::Core;
 use crate::permits::{LinePosition, Permits, Pool, Position, Queue};
 use crate::slots::SlotTable;
 use crate::workflows::Workflows;
@@ -113,18 +112,11 @@ pub struct PoolPlace {
     pub ahead: u64,
 }
 
-impl Core {
-    /// The permits as they are given and waited for.
-    pub(crate) fn survey(&self) -> Survey<'_> {
-        Survey { workflows: &self.workflows, slots: &self.slots, permits: &self.permits }
-    }
-}
-
 /// The permits, and the slots that hold them and wait for them.
 pub(crate) struct Survey<'a> {
-    workflows: &'a Workflows,
-    slots: &'a SlotTable,
-    permits: &'a Permits,
+    pub(crate) workflows: &'a Workflows,
+    pub(crate) slots: &'a SlotTable,
+    pub(crate) permits: &'a Permits,
 }
 
 impl Survey<'_> {
@@ -194,6 +186,7 @@ impl Survey<'_> {
             let live = self.slots.get(slot).filter(|live| live.slot.state == SlotState::Queued)?;
             Some((&workflow.definition().pools, Position::of(&live.slot, &slot.key)))
         });
+        // Only what is queued waits at pools.
         let Some((uses, position)) = queued else { return Vec::new() };
         let position = position.in_line(&slot.workflow);
         let place = |one: &PoolUse| {

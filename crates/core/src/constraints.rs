@@ -4,9 +4,10 @@
 use jiff::Timestamp;
 use kelos_model::constraint::Judgement;
 use kelos_model::trigger::Waker;
-use kelos_model::{Answer, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Answer, SlotEvent, SlotRef, SlotState, WorkflowId};
 
-use crate::programs::{About, HeldPosition, Programs, Transfer};
+use crate::programs::{About, HeldPosition, Transfer};
+use crate::slots::SlotTable;
 use crate::tick::Looks;
 use crate::{Core, Only};
 
@@ -20,7 +21,7 @@ impl Core {
             return self.keep_waiting(id, explanation, Vec::new());
         }
         let Some(Judgement { explanation, wake, room_below, until_end }) = self.evaluator().judgement(id, None) else {
-            return self.no_slot(id);
+            return self.breaches.no_slot(id);
         };
         match explanation.answer {
             Answer::Met => {
@@ -32,19 +33,13 @@ impl Core {
             Answer::NotYet => {
                 self.keep_waiting(id, explanation, wake.map(Waker::At).into_iter().collect());
                 // It may have waited too long, and is held no more.
-                match (self.held_position(id), room_below) {
+                match (held_position(&self.slots, id), room_below) {
                     (Some(position), Some(limit)) => self.programs.await_room(position, limit),
                     (Some(_), None) if until_end => self.programs.await_end(id),
                     _ => {}
                 }
             }
         }
-    }
-
-    /// The position of a slot in the lines of its program; none unless it is held.
-    fn held_position(&self, id: &SlotRef) -> Option<HeldPosition> {
-        let live = self.slots.get(id).filter(|live| live.slot.state == SlotState::Held)?;
-        Some(HeldPosition::of(&live.slot, id))
     }
 
     /// Looks at those that are held and that something woke, and at those for whom there are few enough runs now: of each
@@ -71,7 +66,7 @@ impl Core {
             left -= self.judge_line(program, &About { only: &None, before }, left);
         }
         self.turn.note_judged(program, share - left);
-        if self.held_position(about).is_some_and(|position| self.programs.take(&position)) {
+        if held_position(&self.slots, about).is_some_and(|position| self.programs.take(&position)) {
             self.look(about);
         }
     }
@@ -88,11 +83,6 @@ impl Core {
         most
     }
 
-    /// Whether any held slot may be looked at in this tick: something woke it, or there is room for it.
-    pub(crate) fn may_judge(&self, only: &Only, looks: &Looks) -> bool {
-        self.programs.has_next(&About { only, before: None }, |program| looks.of(program) > 0)
-    }
-
     /// Counts a workflow's runs among those of the program that its definition names.
     pub(crate) fn join_program(&mut self, id: &WorkflowId) {
         let Some(workflow) = self.workflows.known(id) else { return };
@@ -103,12 +93,10 @@ impl Core {
             self.workflows.hand_over_last_run(id, &left);
         }
     }
+}
 
-    /// Notes how the runs of a program stand, where what happens to a slot is about to change that.
-    pub(crate) fn keep_runs(&mut self, id: &SlotRef, before: Option<&Slot>, after: &Slot) {
-        if Programs::are_changed_by(before, after) {
-            let runs = self.evaluator().runs_at(self.programs.of(&id.workflow), None);
-            self.programs.keep_before(&id.workflow, self.now, self.ticked, runs);
-        }
-    }
+/// The position of a slot in the lines of its program; none unless it is held.
+pub(crate) fn held_position(slots: &SlotTable, id: &SlotRef) -> Option<HeldPosition> {
+    let live = slots.get(id).filter(|live| live.slot.state == SlotState::Held)?;
+    Some(HeldPosition::of(&live.slot, id))
 }

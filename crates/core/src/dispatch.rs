@@ -25,15 +25,16 @@ impl Core {
     /// Stores the intent to run a slot, and has it started: by a worker, where one takes it.
     fn start(&mut self, Grant { slot, taker }: Grant) {
         let Some(workflow) = self.workflows.known(&slot.workflow) else { return };
-        let Some(live) = self.slots.get(&slot) else { return self.no_slot(&slot) };
+        let Some(live) = self.slots.get(&slot) else { return self.breaches.no_slot(&slot) };
         let number = live.slot.last_run + 1;
         let workflow = workflow.definition().clone();
         let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
         let worker = taker.as_ref().map(|taker| taker.worker.clone());
         let what = SlotEvent::Dispatched { run: number, worker: worker.as_deref().map(str::to_owned) };
         self.record(&slot, what);
-        if let Some(run) = self.slots.run_mut(&slot) {
-            run.attempts = taker.and_then(|taker| taker.attempts);
+        match self.slots.run_mut(&slot) {
+            Some(run) => run.attempts = taker.and_then(|taker| taker.attempts),
+            None => self.breaches.no_slot(&slot),
         }
         self.turn.command(Command::StartRun { run: RunId { slot, number }, workflow, worker, collected });
     }

@@ -172,8 +172,8 @@ fn reason_for(slot: &SlotRef, request: &DownstreamRequest) -> Option<String> {
 #[derive(Default)]
 pub(crate) struct Tree {
     created: Option<SlotRef>,
-    pub(crate) reopened: Vec<SlotRef>,
-    pub(crate) killed: Vec<(SlotRef, SlotState)>,
+    reopened: Vec<SlotRef>,
+    killed: Vec<(SlotRef, SlotState)>,
     untouched: u32,
 }
 
@@ -191,6 +191,17 @@ impl Tree {
             }
         }
         tree
+    }
+
+    /// The same, with what runs left as it is.
+    pub(crate) fn without_live(mut self) -> Tree {
+        self.killed.clear();
+        self
+    }
+
+    /// How many are opened again beside the first.
+    pub(crate) fn descendants(&self) -> u32 {
+        u32::try_from(self.reopened.len().saturating_sub(1)).unwrap_or(u32::MAX)
     }
 
     fn outcome(self) -> DownstreamOutcome {

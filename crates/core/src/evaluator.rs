@@ -120,6 +120,7 @@ impl Evaluator<'_> {
 
     /// Whether what a slot collected says all that its trigger could: then looks need no lines of their own.
     pub(crate) fn tells_by_facts(&self, id: &SlotRef) -> bool {
+        // Whoever has it looked at has seen that there is such a workflow.
         let Some(workflow) = self.workflows.get(&id.workflow) else { return false };
         let waiting = self.slots.state(id) == Some(SlotState::Waiting);
         waiting && workflow.definition().trigger.is_of_facts()

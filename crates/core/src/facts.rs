@@ -123,7 +123,10 @@ impl Core {
     pub(crate) fn deliver(&mut self, what: &Occurrence, fact: Option<u64>) {
         // Most facts are waited for by nobody.
         let Some(waiting) = self.listeners.of(&what.subject()).cloned() else { return };
-        self.fire_passed();
+        // Cron times that have passed and wait for a tick come before what comes now.
+        if self.firings.begin(self.now) {
+            self.fire_due();
+        }
         for id in waiting {
             self.collect(&id, what, fact, self.now);
         }

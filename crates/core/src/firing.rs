@@ -61,7 +61,7 @@ impl Firings {
     }
 
     /// Notes that the turn counts what has passed by a moment. Says whether it had not done so yet.
-    fn begin(&mut self, now: Timestamp) -> bool {
+    pub(crate) fn begin(&mut self, now: Timestamp) -> bool {
         self.counted_at.replace(now) != Some(now)
     }
 
@@ -105,13 +105,6 @@ impl Core {
             None => {}
         }
         self.arm_firing(id);
-    }
-
-    /// Counts the cron times that have passed and wait for a tick: they come before what comes now.
-    pub(crate) fn fire_passed(&mut self) {
-        if self.firings.begin(self.now) {
-            self.fire_due();
-        }
     }
 
     /// Counts the cron times that have passed, in their order, and of each program no more than its share. What is left is due

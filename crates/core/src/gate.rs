@@ -30,7 +30,10 @@ impl Core {
             return;
         }
         match live.slot.state {
-            SlotState::Backoff => self.look_at_backoff(id, live.slot.due),
+            SlotState::Backoff => match live.slot.due.filter(|due| *due > self.now) {
+                Some(due) => self.wakes.look_at_moment(id, due),
+                None => self.record(id, SlotEvent::BackoffEnded),
+            },
             SlotState::Waiting if id.key.job().is_some() => self.look_at_job(id),
             SlotState::Waiting => self.look_at_trigger(id),
             SlotState::Held => self.look_at_constraints(id),
@@ -39,21 +42,12 @@ impl Core {
         }
     }
 
-    fn look_at_backoff(&mut self, id: &SlotRef, due: Option<Timestamp>) {
-        match due {
-            Some(due) if due > self.now => self.wakes.look_at_moment(id, due),
-            _ => {
-                self.record(id, SlotEvent::BackoffEnded);
-            }
-        }
-    }
-
     fn look_at_trigger(&mut self, id: &SlotRef) {
         if let Some(explanation) = self.evaluator().needs_no_trigger(id) {
             return self.decide(id, explanation, Vec::new());
         }
         let Some(Evaluation { explanation, wakers }) = self.evaluator().evaluate(id, None) else {
-            return self.no_slot(id);
+            return self.breaches.no_slot(id);
         };
         if explanation.answer == Answer::Met
             && let Some(Evaluation { explanation, wakers }) = self.evaluator().evaluate_in_time(id)
@@ -67,7 +61,7 @@ impl Core {
     /// Looks at the trigger of a job whose parents have succeeded.
     pub(crate) fn look_beyond_parents(&mut self, id: &SlotRef, parents: Reason) {
         let Some(Evaluation { explanation, wakers }) = self.evaluator().evaluate(id, None) else {
-            return self.no_slot(id);
+            return self.breaches.no_slot(id);
         };
         if explanation.kind == ReasonKind::Always {
             return self.decide(id, parents, wakers);
@@ -124,7 +118,10 @@ impl Core {
         let Some((timeout_seconds, _)) = self.evaluator().expiry(id).filter(|(_, at)| *at <= moment) else {
             return false;
         };
-        let Some(Evaluation { explanation, .. }) = self.evaluator().evaluate(id, None) else { return false };
+        let Some(Evaluation { explanation, .. }) = self.evaluator().evaluate(id, None) else {
+            self.breaches.no_slot(id);
+            return false;
+        };
         self.record(id, SlotEvent::Expired { timeout_seconds, explanation });
         true
     }

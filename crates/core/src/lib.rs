@@ -56,7 +56,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Probe, WorkflowId};
+use kelos_model::{Breach, Probe, WorkflowId};
 
 pub use port::{Command, DEPLOYMENTS, Deployment, Input, Offer, Only, Restored, Rows, Step, WORKER, deployments_of};
 pub use requests::{
@@ -158,6 +158,22 @@ impl Core {
             Some(breach) => Err(StepError::Broken(breach)),
             None => Ok(self.turn.take_step()),
         }
+    }
+
+    /// What broke in this step first, by the order of the organs.
+    fn take_breach(&mut self) -> Option<Breach> {
+        let organs = [
+            self.wakes.take_breach(),
+            self.permits.take_breach(),
+            self.programs.take_breach(),
+            self.jobs.take_breach(),
+            self.firings.take_breach(),
+            self.listeners.take_breach(),
+            self.workflows.take_breach(),
+            self.planner.take_breach(),
+            self.slots.take_breach(),
+        ];
+        self.breaches.take().into_iter().chain(organs.into_iter().flatten()).next()
     }
 
     fn take_in<E>(&mut self, now: Timestamp, input: Input, past: PastOf<'_, E>) -> Result<(), E> {

@@ -91,17 +91,13 @@ impl Core {
         for (job, by) in self.jobs.take_prospects() {
             let mut surroundings = Surroundings { slots: &mut self.slots, wakes: &mut self.wakes };
             if self.jobs.is_possible(&job, &by, now, &mut surroundings) {
-                opened |= self.open_job(&job, Origin::Parent(by), 0);
+                // It may have been opened meanwhile.
+                opened |= self.record_if_possible(&job, SlotEvent::planned(Origin::Parent(by), 0));
             }
         }
         self.jobs.bound_prospects(&mut Surroundings { slots: &mut self.slots, wakes: &mut self.wakes });
         self.ask_functions();
         opened
-    }
-
-    /// Opens a job, unless it was opened meanwhile. Says whether it did.
-    fn open_job(&mut self, job: &SlotRef, origin: Origin, priority: i32) -> bool {
-        self.record_if_possible(job, SlotEvent::planned(origin, priority))
     }
 
     /// Has the questions asked that functions know the answers to.
@@ -137,7 +133,7 @@ impl Core {
     fn open_parents(&mut self, id: &SlotRef, parents: &[SlotRef]) {
         let priority = self.slots.get(id).map_or(0, |live| live.slot.priority);
         for parent in parents {
-            self.open_job(parent, Origin::Child(id.clone()), priority);
+            self.record_if_possible(parent, SlotEvent::planned(Origin::Child(id.clone()), priority));
         }
         if let Some(explanation) = self.jobs.explained(id) {
             self.keep_waiting(id, explanation, Vec::new());
@@ -150,9 +146,9 @@ impl Core {
             if let Waker::Slot(job) = waker
                 && job.key.job().is_some()
                 && self.wakes.upstream.known(job) == Some(None)
-                && self.check_slot(job).is_ok()
+                && self.workflows.check_slot(job, || self.slots.has(job)).is_ok()
             {
-                self.open_job(job, Origin::Child(id.clone()), 0);
+                self.record_if_possible(job, SlotEvent::planned(Origin::Child(id.clone()), 0));
             }
         }
     }

@@ -137,8 +137,9 @@ impl Core {
         // Ends of stretches may be left that hold no time.
         self.slots.backlog_mut(id).take(Range::new(Timestamp::MIN, Timestamp::MAX));
         self.workflows.touch(id);
-        if let Some(Ok(schedule)) = self.workflows.get(id).map(|workflow| workflow.schedule()) {
-            self.slots.reschedule(id, schedule);
+        match self.workflows.known(id).map(|workflow| workflow.schedule()) {
+            Some(Ok(schedule)) => self.slots.reschedule(id, schedule),
+            _ => self.breaches.report(Invariant::BacklogsHaveSchedules, id),
         }
         self.planner.plan_soon(id);
         times.len()

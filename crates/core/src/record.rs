@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use kelos_model::event::{Event, Origin, SlotEvent};
 use kelos_model::{Invariant, SlotRef, SlotState, slot};
 
+use crate::constraints::held_position;
 use crate::permits::Position;
-use crate::programs::HeldPosition;
+use crate::programs::{HeldPosition, Programs};
 use crate::slots::Change;
 use crate::{Config, Core, PlantedIn};
 
@@ -41,7 +42,10 @@ impl Core {
         self.breaches.check_slot(!is_planted(&self.config, id, &what, self.now), Invariant::Planted, id);
         let moment = (self.now, self.turn.next_seq());
         let Some(Change { before, after }) = self.slots.change(id, &what, moment.0, moment.1) else { return false };
-        self.keep_runs(id, before.as_ref(), &after);
+        if Programs::are_changed_by(before.as_ref(), &after) {
+            let runs = self.evaluator().runs_at(self.programs.of(&id.workflow), None);
+            self.programs.keep_before(&id.workflow, self.now, self.ticked, runs);
+        }
         let Some(workflow) = self.workflows.known(&id.workflow) else { return false };
         let definition = workflow.definition();
         let in_line = workflow.is_in_line(&after);
@@ -62,7 +66,7 @@ impl Core {
 
     fn reindex(&mut self, id: &SlotRef, before: Option<&slot::Slot>, after: &slot::Slot) {
         if before.is_some_and(|slot| slot.run_alive) != after.run_alive {
-            self.watch_run(id, after.run_alive);
+            self.wakes.watch_run(id, after.run_alive, self.now);
         }
         if before.is_some_and(|before| before.priority != after.priority) {
             self.programs.move_in_line(HeldPosition::of(after, id));
@@ -116,14 +120,11 @@ impl Core {
 
     /// Has a slot looked at.
     pub(crate) fn wake(&mut self, id: SlotRef) {
-        if self.workflows.get(&id.workflow).is_none() {
+        if self.workflows.known(&id.workflow).is_none() {
             return;
         }
-        match self.slots.get(&id).filter(|live| live.slot.state == SlotState::Held) {
-            Some(live) => {
-                let position = HeldPosition::of(&live.slot, &id);
-                self.programs.wake(position);
-            }
+        match held_position(&self.slots, &id) {
+            Some(position) => self.programs.wake(position),
             None => self.wakes.dirty.insert(id),
         }
     }

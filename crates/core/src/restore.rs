@@ -1,7 +1,6 @@
 //! Recovery: the only way in which a scheduler with a past comes to life.
 
 use jiff::Timestamp;
-use kelos_model::workflow::WorkflowRow;
 use kelos_model::{RunId, SlotRef, SlotState};
 
 use crate::turn::Turn;
@@ -17,7 +16,7 @@ impl Core {
         core.turn = Turn::after(restored.seq);
         for mut row in restored.workflows {
             core.slots.add_workflow(&row.id);
-            core.restore_backlog(&mut row);
+            core.slots.restore_backlog(&row.id, &mut row.planned);
             core.workflows.restore(row);
         }
         for row in restored.backfills {
@@ -45,21 +44,13 @@ impl Core {
         (core, commands)
     }
 
-    /// Hands the backlog of a workflow to the slot table, with the schedule that it was planned by.
-    fn restore_backlog(&mut self, row: &mut WorkflowRow) {
-        if let Some(schedule) = row.planned.schedule_of_backlog() {
-            self.slots.restore_backlog(&row.id, std::mem::take(&mut row.planned.backlog), schedule);
-        }
-        row.planned.backlog_schedule = None;
-    }
-
     fn restore_slot(&mut self, id: &SlotRef, slot: kelos_model::Slot) {
         let Some(workflow) = self.workflows.known(&id.workflow) else { return };
         self.permits.follow(id, None, &slot, workflow.is_in_line(&slot));
         self.programs.follow(id, None, &slot);
         self.workflows.follow_collector(id, &slot);
         // The executors are asked at once; this is for the case that the answer gets lost.
-        self.watch_run(id, slot.run_alive);
+        self.wakes.watch_run(id, slot.run_alive, self.now);
         self.slots.restore(id, slot);
     }
 

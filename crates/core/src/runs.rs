@@ -24,7 +24,10 @@ impl Core {
             }
             (SlotState::Running, Report::Started { .. }) => {}
             // The kill came before the start was confirmed: now the executor can be told whom to end.
-            (_, Report::Started { external_id }) => self.cancel_as(run, external_id),
+            (_, Report::Started { external_id }) => {
+                self.slots.name_run(&run.slot, external_id);
+                self.cancel(run);
+            }
             (SlotState::Dispatched | SlotState::Running, Report::Gave { outputs }) => self.gave(run, outputs),
             // The permit that it holds is not to wait for a worker that may never come, and it goes to the next by priority.
             (SlotState::Dispatched, Report::NeverStarted)
@@ -46,7 +49,7 @@ impl Core {
     /// Asks the executor once more to start a run whose intent is stored.
     pub(crate) fn start_again(&mut self, slot: &SlotRef) {
         let Some(workflow) = self.workflows.known(&slot.workflow) else { return };
-        let Some(live) = self.slots.get(slot) else { return self.no_slot(slot) };
+        let Some(live) = self.slots.get(slot) else { return self.breaches.no_slot(slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run };
         let workflow = workflow.definition().clone();
         let (is_by_worker, worker) =
@@ -63,7 +66,7 @@ impl Core {
     /// The executor can't start it now: log the reason where it is a new one, and ask again later.
     fn deferred(&mut self, run: &RunId, reason: String) {
         let id = &run.slot;
-        let Some(live) = self.slots.get(id) else { return self.no_slot(id) };
+        let Some(live) = self.slots.get(id) else { return self.breaches.no_slot(id) };
         let (before, times) = live
             .run
             .as_ref()
@@ -73,6 +76,7 @@ impl Core {
             self.record(id, SlotEvent::Deferred { run: run.number, reason: reason.clone() });
         }
         let wait = Waits::of(&self.config).after(times);
+        // A run that was taken over has no record here: its deferral is not counted.
         if let Some(run) = self.slots.run_mut(id) {
             run.deferred = Some((reason, times.saturating_add(1)));
         }
@@ -81,20 +85,15 @@ impl Core {
         }
     }
 
-    /// Sets or clears the watch over a run that may fall silent.
-    pub(crate) fn watch_run(&mut self, slot: &SlotRef, alive: bool) {
-        let until = self.now.checked_add(self.config.patience).ok();
-        self.wakes.watch_run(slot, until.filter(|_| alive));
-    }
-
     /// Asks the executor how a run stands that was not heard of for long: its report may be lost.
     pub(crate) fn ask_about(&mut self, slot: &SlotRef) {
+        // It may have ended meanwhile.
         let Some(live) = self.slots.get(slot).filter(|live| live.slot.run_alive) else { return };
         // A run that another scheduler started and that was taken over has no record here.
         let Some(run) = live.run().cloned() else { return };
         let wanted = matches!(live.slot.state, SlotState::Dispatched | SlotState::Running);
         let (id, executor, external_id) = (run.id, run.executor, run.external_id);
-        self.watch_run(slot, true);
+        self.wakes.watch_run(slot, true, self.now);
         if !wanted {
             self.turn.command(Command::CancelRun {
                 run: id.clone(),
@@ -112,12 +111,6 @@ impl Core {
         let Some(known) = known else { return };
         let (executor, external_id) = (known.executor.clone(), known.external_id.clone());
         self.turn.command(Command::CancelRun { run: run.clone(), executor, external_id });
-    }
-
-    /// Tells the executor to end a run whose name it has just told, and keeps the name for when it must be told again.
-    fn cancel_as(&mut self, run: &RunId, external_id: String) {
-        self.slots.name_run(&run.slot, external_id);
-        self.cancel(run);
     }
 
     /// What is too large to be kept is not kept. Whoever waits for it would go without, so such a run fails once it ends.
@@ -146,7 +139,7 @@ impl Core {
             return;
         }
         let Some(workflow) = self.workflows.known(&run.slot.workflow) else { return };
-        let Some(live) = self.slots.get(&run.slot) else { return self.no_slot(&run.slot) };
+        let Some(live) = self.slots.get(&run.slot) else { return self.breaches.no_slot(&run.slot) };
         let policy = workflow.definition().retry;
         let retry = live.slot.retries + 1;
         let given_up = policy.gives_up(&outcome);

@@ -49,22 +49,16 @@ impl Core {
         Ok(())
     }
 
-    pub(crate) fn enable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
-        if self.workflows.is_enabled(id)? {
-            return Err(Refusal::AlreadyEnabled(id.clone()));
-        }
+    /// Has an event schedule be enabled or disabled from now on; one that is disabled ends what it has pending.
+    pub(crate) fn switch(&mut self, id: &WorkflowId, enabled: bool, mandate: &Mandate) -> Result<(), Refusal> {
+        self.workflows.set_enabled(id, enabled, self.now)?;
         let Mandate { by, reason } = mandate.clone();
-        self.switch(id, true, WorkflowEvent::Enabled { by, reason });
-        Ok(())
-    }
-
-    pub(crate) fn disable(&mut self, id: &WorkflowId, mandate: &Mandate) -> Result<(), Refusal> {
-        if !self.workflows.is_enabled(id)? {
-            return Err(Refusal::AlreadyDisabled(id.clone()));
+        let what = if enabled { WorkflowEvent::Enabled { by, reason } } else { WorkflowEvent::Disabled { by, reason } };
+        self.turn.log_workflow(self.now, id, what);
+        self.arm_firing(id);
+        if !enabled {
+            self.abort_pending(id, Abort::Disabled, Some(mandate));
         }
-        let Mandate { by, reason } = mandate.clone();
-        self.switch(id, false, WorkflowEvent::Disabled { by, reason });
-        self.abort_pending(id, Abort::Disabled, Some(mandate));
         Ok(())
     }
 
@@ -76,16 +70,9 @@ impl Core {
     ) -> Result<Vec<WorkflowId>, Refusal> {
         let meant = self.workflows.disabled_within(schedules, range);
         for id in &meant {
-            self.enable(id, mandate)?;
+            self.switch(id, true, mandate)?;
         }
         Ok(meant)
-    }
-
-    /// Has an event schedule be enabled or disabled from now on.
-    fn switch(&mut self, id: &WorkflowId, enabled: bool, event: WorkflowEvent) {
-        self.workflows.set_enabled(id, enabled, self.now);
-        self.turn.log_workflow(self.now, id, event);
-        self.arm_firing(id);
     }
 
     /// Ends what an event schedule has not started yet. What runs goes on, and so does what is tried again, unless the

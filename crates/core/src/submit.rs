@@ -34,19 +34,15 @@ impl Core {
                 self.plan_asked(job, request.priority, Some(by.clone()), request.reason.clone());
                 Submitted::Opened
             }
-            Some(state) if state.is_final() && request.readd => self.readd(job, request, by),
+            Some(state) if state.is_final() && request.readd => {
+                // It is opened again with what depends on it. What runs goes on; what waits looks again anyway.
+                let tree = Tree::of(self.dependents().tree(job), &self.slots).without_live();
+                let reason = request.reason.clone();
+                let asked = DownstreamRequest { slot: job.clone(), reason, kill_live: false, dry_run: false };
+                self.open_tree(&tree, &asked, request.priority, by);
+                Submitted::Reopened { descendants: tree.descendants() }
+            }
             Some(state) => Submitted::Existed(state),
         }
-    }
-
-    /// Opens a job again with what depends on it. What runs goes on; what waits looks again anyway.
-    fn readd(&mut self, job: &SlotRef, request: &SubmitRequest, by: &Actor) -> Submitted {
-        let mut tree = Tree::of(self.dependents().tree(job), &self.slots);
-        tree.killed.clear();
-        let descendants = u32::try_from(tree.reopened.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let asked =
-            DownstreamRequest { slot: job.clone(), reason: request.reason.clone(), kill_live: false, dry_run: false };
-        self.open_tree(&tree, &asked, request.priority, by);
-        Submitted::Reopened { descendants }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kelos_model::{SlotRef, WorkflowId};
+use kelos_model::WorkflowId;
 
 use crate::past::PastOf;
-use crate::port::allows;
+use crate::programs::About;
 use crate::wakes::Due;
 use crate::{Core, Only};
 
@@ -18,7 +18,7 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    fn new(most: usize, workflows: usize) -> Looks {
+    pub(crate) fn new(most: usize, workflows: usize) -> Looks {
         Looks { share: share(most, workflows), left: BTreeMap::new() }
     }
 
@@ -61,7 +61,13 @@ impl Core {
         let mut drawn = Looks::new(most, self.planner.count_to_draw());
         // Looking can change a state that others look at; each slot changes state a bounded number of times.
         loop {
-            self.look_at_dirty(only, &mut looks);
+            loop {
+                let woken = self.wakes.dirty.take_share(only, &mut looks);
+                if woken.is_empty() {
+                    break;
+                }
+                woken.iter().for_each(|slot| self.look(slot));
+            }
             // Slots that wait to hear of the past may have to go first.
             let mut recalled = self.hear_of_past(past)?;
             if !recalled {
@@ -69,7 +75,10 @@ impl Core {
                 self.deliver_ends();
                 let opened = self.push() | self.draw_backlogs(only, &mut drawn, past)?;
                 recalled = self.hear_of_past(past)?;
-                if !recalled && !opened && !self.may_look(only, &looks) && !self.may_judge(only, &held) {
+                let about = About { only, before: None };
+                let may_judge = || self.programs.has_next(&about, |program| held.of(program) > 0);
+                let may_look = || self.wakes.dirty.has_share(only, &looks);
+                if !recalled && !opened && !may_look() && !may_judge() {
                     break;
                 }
             }
@@ -82,18 +91,6 @@ impl Core {
         self.send_questions();
         self.dispatch(only);
         Ok(())
-    }
-
-    fn look_at_dirty(&mut self, only: &Only, looks: &mut Looks) {
-        loop {
-            let slots = self.take_dirty(only, looks);
-            if slots.is_empty() {
-                return;
-            }
-            for slot in slots {
-                self.look(&slot);
-            }
-        }
     }
 
     /// Fires the timers whose moment has come, of each workflow its share.
@@ -116,22 +113,5 @@ impl Core {
                 None => return,
             }
         }
-    }
-
-    /// Whether any slot that is not held may be looked at in this tick.
-    fn may_look(&self, only: &Only, looks: &Looks) -> bool {
-        self.wakes.dirty.workflows().any(|id| allows(only, id) && looks.of(id) > 0)
-    }
-
-    /// Takes the slots that are to be looked at and are not held, of each workflow its share.
-    fn take_dirty(&mut self, only: &Only, looks: &mut Looks) -> Vec<SlotRef> {
-        let woken: Vec<WorkflowId> = self.wakes.dirty.workflows().filter(|id| allows(only, id)).cloned().collect();
-        let mut taken = Vec::new();
-        for id in woken {
-            let of_it = self.wakes.dirty.take(&id, looks.of(&id));
-            looks.use_up(id, of_it.len());
-            taken.extend(of_it);
-        }
-        taken
     }
 }

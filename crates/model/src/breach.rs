@@ -48,6 +48,8 @@ pub enum Invariant {
     SlotsAreStoredWhole,
     /// Times are left in a backlog by a schedule that says which they are.
     BacklogsHaveSchedules,
+    /// A worker that offers to do jobs of a workflow is listed as one that does.
+    OffersAreListed,
     /// One that the simulation breaks on purpose.
     Planted,
     /// One that this version does not know.
@@ -57,7 +59,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Invariant; 18] = [
+    pub const ALL: [Invariant; 19] = [
         Invariant::EventFits,
         Invariant::WorkflowIsKnown,
         Invariant::SlotIsInMemory,
@@ -74,6 +76,7 @@ impl Invariant {
         Invariant::BondsGoBothWays,
         Invariant::SlotsAreStoredWhole,
         Invariant::BacklogsHaveSchedules,
+        Invariant::OffersAreListed,
         Invariant::Planted,
         Invariant::Unknown,
     ];
@@ -98,6 +101,7 @@ impl Invariant {
             Invariant::BondsGoBothWays => "bonds-go-both-ways",
             Invariant::SlotsAreStoredWhole => "slots-are-stored-whole",
             Invariant::BacklogsHaveSchedules => "backlogs-have-schedules",
+            Invariant::OffersAreListed => "offers-are-listed",
             Invariant::Planted => "planted",
             Invariant::Unknown => "unknown",
         }
@@ -122,6 +126,7 @@ impl Invariant {
             Invariant::BondsGoBothWays => "it waits for another slot, or that for it, and only one end knows",
             Invariant::SlotsAreStoredWhole => "it was stored in little room, and lost something by that",
             Invariant::BacklogsHaveSchedules => "times of it are to be left in a backlog, and it has no schedule",
+            Invariant::OffersAreListed => "a worker offers to do jobs of it, and is not listed as one that does",
             Invariant::Planted => "the simulation broke it",
             Invariant::Unknown => "another version of the scheduler found something wrong",
         }

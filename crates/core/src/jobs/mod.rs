@@ -275,6 +275,7 @@ impl Jobs {
             return;
         }
         let Some(id) = job.key.job() else { return self.breaches.report_slot(Invariant::JobsHaveIds, job) };
+        // What its workflow says of parents may make no sense for it: then it waits for none.
         let Ok(mut groups) = self.graph.parents(&job.workflow, id) else { return };
         if self.knows_parents(job, now) != Knowledge::Whole {
             return;

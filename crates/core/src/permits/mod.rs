@@ -156,7 +156,9 @@ impl Permits {
 
     /// Takes what a worker offers now for all that it offers.
     pub(crate) fn offered(&mut self, worker: Arc<str>, offer: Option<Offer>) {
-        self.offers.forget(&worker);
+        if let Some(id) = self.offers.forget(&worker) {
+            self.breaches.report(Invariant::OffersAreListed, &id);
+        }
         if let Some(offer) = offer {
             self.woken.extend(offer.workflows.iter().filter(|id| self.queues.contains_key(*id)).cloned());
             self.offers.note(worker, offer);

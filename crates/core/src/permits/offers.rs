@@ -22,17 +22,21 @@ pub(crate) struct Taker {
 }
 
 impl Offers {
-    pub(crate) fn forget(&mut self, worker: &Arc<str>) {
+    /// Forgets what a worker offered. Gives a workflow of that for which it was not listed: there is never one.
+    pub(crate) fn forget(&mut self, worker: &Arc<str>) -> Option<WorkflowId> {
         // Most workers that come have offered nothing before.
-        let Some(offer) = self.by_worker.remove(worker) else { return };
+        let offer = self.by_worker.remove(worker)?;
+        let mut unlisted = None;
         for id in &offer.workflows {
-            if let Some(workers) = self.by_workflow.get_mut(id) {
-                workers.remove(worker);
-                if workers.is_empty() {
-                    self.by_workflow.remove(id);
-                }
+            let workers = self.by_workflow.get_mut(id);
+            if !workers.is_some_and(|workers| workers.remove(worker)) {
+                unlisted = Some(id.clone());
+            }
+            if self.by_workflow.get(id).is_some_and(BTreeSet::is_empty) {
+                self.by_workflow.remove(id);
             }
         }
+        unlisted
     }
 
     pub(crate) fn note(&mut self, worker: Arc<str>, offer: Offer) {

@@ -206,6 +206,7 @@ impl<'a> Pass<'a> {
 
     fn start_or_starve(&mut self, id: &WorkflowId) {
         let next = self.permits.queues.get(id).and_then(|queue| self.next(id, queue)).cloned();
+        // Nothing of it may run now.
         let Some(next) = next else { return };
         if !self.permits.has_place() {
             return self.starve(id);
@@ -265,8 +266,9 @@ impl<'a> Pass<'a> {
 
     /// Has the lines swept that a workflow waits in.
     fn mark_pools_of(&mut self, id: &WorkflowId) {
-        if let Some(queue) = self.permits.queues.get(id) {
-            self.permits.pools.mark(&queue.terms.pools);
+        match self.permits.queues.get(id) {
+            Some(queue) => self.permits.pools.mark(&queue.terms.pools),
+            None => self.no_queue(id),
         }
     }
 

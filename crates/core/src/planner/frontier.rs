@@ -12,9 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
 use kelos_model::trigger::Prerequisites;
-use kelos_model::{SlotRef, Stretch, WorkflowId};
+use kelos_model::{Breach, Invariant, SlotRef, Stretch, WorkflowId};
 
 use crate::Only;
+use crate::breaches::Breaches;
 use crate::permits::Position;
 use crate::plan::TICK;
 use crate::port::take_allowed;
@@ -32,6 +33,7 @@ pub(super) struct Frontier {
     woken: BTreeSet<WorkflowId>,
     /// Where backlogs begin of which no more is queued for now, because enough is.
     cutoffs: BTreeMap<WorkflowId, Cutoff>,
+    breaches: Breaches,
 }
 
 /// The first time of a backlog that may go and is not queued.
@@ -91,11 +93,17 @@ impl Frontier {
 
     /// Notes that a slot has left the queue. Once fewer than so many go before the first that is not queued, more are made of the backlog.
     pub(super) fn dequeued(&mut self, id: &WorkflowId, position: &Position, fewest: usize) {
+        // Most workflows have no backlog, and what lies beyond the cutoff matters to nobody.
         let Some(cutoff) = self.cutoffs.get_mut(id).filter(|cutoff| *position < cutoff.position) else { return };
         cutoff.ahead = cutoff.ahead.saturating_sub(1);
         if cutoff.ahead < fewest {
             self.woken.insert(id.clone());
         }
+    }
+
+    /// Takes out what broke.
+    pub(super) fn take_breach(&mut self) -> Option<Breach> {
+        self.breaches.take()
     }
 
     /// Whether slots may be made of any backlog.
@@ -123,6 +131,7 @@ impl Frontier {
             dependents.retain(|(dependent, _)| dependent != id);
             !dependents.is_empty()
         });
+        // None are told of where anything else may decide.
         let Some(prerequisites) = prerequisites else { return };
         let mut upstream = BTreeMap::new();
         for (workflow, offsets) in &prerequisites.slots {
@@ -151,8 +160,11 @@ impl Frontier {
         if self.cutoffs.get(&dependent.workflow).is_none_or(|cutoff| *position < cutoff.position) {
             self.woken.insert(dependent.workflow.clone());
         }
+        // Only slots by time are left in backlogs.
         let (Some(time), Some(at)) = (dependent.key.time(), upstream.key.time()) else { return };
-        let Some(readiness) = self.workflows.get_mut(&dependent.workflow) else { return };
+        let Some(readiness) = self.workflows.get_mut(&dependent.workflow) else {
+            return self.breaches.report_slot(Invariant::BondsGoBothWays, dependent);
+        };
         for ((workflow, offset), successes) in &mut readiness.upstream {
             let looks_at = time.checked_add(SignedDuration::from_secs(*offset)).ok();
             if *workflow == upstream.workflow && looks_at == Some(at) {
@@ -170,10 +182,11 @@ impl Frontier {
     /// Takes the answer to a question: of these times the slot that they wait for has succeeded.
     pub(super) fn answered(&mut self, id: &WorkflowId, check: &UpstreamCheck, succeeded: &[Range]) {
         let readiness = self.workflows.get_mut(id);
-        if let Some(successes) = readiness.and_then(|readiness| readiness.upstream.get_mut(&check.upstream)) {
-            successes.asked.insert(check.range);
-            succeeded.iter().for_each(|range| successes.had.insert(*range));
-        }
+        let Some(successes) = readiness.and_then(|readiness| readiness.upstream.get_mut(&check.upstream)) else {
+            return self.breaches.report(Invariant::BondsGoBothWays, id);
+        };
+        successes.asked.insert(check.range);
+        succeeded.iter().for_each(|range| successes.had.insert(*range));
     }
 
     /// The first times of a stretch that may go at a moment, no more than so many.
@@ -277,6 +290,15 @@ mod tests {
             Range::new(hour(4), hour(6)),
             "new in the backlog, so it is asked again"
         );
+    }
+
+    #[test]
+    fn who_is_told_of_a_success_and_waits_for_nothing_is_a_breach() {
+        let mut frontier = after_a();
+        frontier.workflows.clear();
+        let b = SlotRef::at(id("b"), hour(5));
+        frontier.succeeded(&SlotRef::at(id("a"), hour(5)), &b, &position(5));
+        assert_eq!(frontier.take_breach(), Some(Breach::of_slot(Invariant::BondsGoBothWays, &b)));
     }
 
     #[test]

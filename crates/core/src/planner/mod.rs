@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::time::CronSchedule;
-use kelos_model::{SlotRef, WorkflowId};
+use kelos_model::{Breach, SlotRef, WorkflowId};
 
 pub(crate) use backlog::{BacklogOf, Draw, Next, UpstreamPage, free_of_slots};
 
@@ -77,6 +77,11 @@ impl Planner {
     /// Has a workflow be planned with the next tick.
     pub(crate) fn plan_soon(&mut self, id: &WorkflowId) {
         self.due.insert(id.clone());
+    }
+
+    /// Takes out what broke.
+    pub(crate) fn take_breach(&mut self) -> Option<Breach> {
+        self.frontier.take_breach()
     }
 
     /// Takes the workflows that are to be planned, of those that a tick is about.

@@ -112,6 +112,8 @@ impl Programs {
                 }
                 joined.woken = std::mem::take(&mut left.awaiting_end);
                 self.to_admit.insert(before.clone());
+            } else {
+                self.breaches.report(Invariant::RunsAreCounted, id);
             }
             self.move_woken(id, &before, program);
         }

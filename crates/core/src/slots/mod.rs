@@ -20,7 +20,7 @@ use kelos_model::arguments::arguments;
 use kelos_model::facts::Collected;
 use kelos_model::ranges::Range;
 use kelos_model::time::CronSchedule;
-use kelos_model::workflow::LastRun;
+use kelos_model::workflow::{Backfill, LastRun, Planned};
 use kelos_model::{
     Backlog, Breach, Invariant, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Stretch, Workflow,
     WorkflowId, slot,
@@ -161,8 +161,9 @@ impl SlotTable {
     /// Notes that a slot is worth running.
     pub(crate) fn set_valid(&mut self, id: &SlotRef) {
         let stored = self.workflows.get_mut(&id.workflow).and_then(|slots| slots.get_mut(&id.key));
-        if let Some(stored) = stored {
-            stored.set_valid(true);
+        match stored {
+            Some(stored) => stored.set_valid(true),
+            None => self.breaches.no_slot(id),
         }
     }
 
@@ -225,6 +226,16 @@ impl SlotTable {
         slots.map(|(key, _)| SlotRef::new(id.clone(), key)).collect()
     }
 
+    /// The slots of a backfill in memory, but for those of the backlog.
+    pub(crate) fn of_backfill<'a>(&'a self, row: &'a Backfill) -> impl Iterator<Item = (SlotRef, Cow<'a, Live>)> {
+        self.of(&row.workflow).filter(|(_, live)| live.slot.backfill.as_ref() == Some(&row.id))
+    }
+
+    /// The names of those of them whose states a predicate lets through.
+    pub(crate) fn names_of_backfill(&self, row: &Backfill, lets: impl Fn(SlotState) -> bool) -> Vec<SlotRef> {
+        self.of_backfill(row).filter(|(_, live)| lets(live.slot.state)).map(|(slot, _)| slot).collect()
+    }
+
     /// How many slots are in memory, but for those of backlogs.
     pub(crate) fn len(&self) -> usize {
         self.workflows.values().map(KeyMap::len).sum()
@@ -261,9 +272,12 @@ impl SlotTable {
         self.planned.reschedule(id, schedule);
     }
 
-    /// Takes over the backlog of a workflow as the store has it.
-    pub(crate) fn restore_backlog(&mut self, id: &WorkflowId, backlog: Backlog, schedule: CronSchedule) {
-        self.planned.restore(id, backlog, schedule);
+    /// Takes the backlog of a workflow out of what the store remembers, with the schedule that it was planned by.
+    pub(crate) fn restore_backlog(&mut self, id: &WorkflowId, planned: &mut Planned) {
+        if let Some(schedule) = planned.schedule_of_backlog() {
+            self.planned.restore(id, std::mem::take(&mut planned.backlog), schedule);
+        }
+        planned.backlog_schedule = None;
     }
 
     /// Whether a slot is a time of a backlog, and none of its own yet.
@@ -274,6 +288,17 @@ impl SlotTable {
     /// What makes a slot of its own of a time of a backlog; nothing where it is none.
     pub(crate) fn events_of_planned(&self, id: &SlotRef) -> Vec<SlotEvent> {
         self.planned.of(id).map(Stretch::events).unwrap_or_default()
+    }
+
+    /// The slots of a workflow in memory whose times lie in a range, in their order, but for those of its backlog.
+    pub(crate) fn within<'a>(
+        &'a self,
+        id: &'a WorkflowId,
+        range: Range,
+    ) -> impl Iterator<Item = (Timestamp, Cow<'a, Live>)> {
+        let slots = self.workflows.get(id).into_iter().flat_map(KeyMap::iter);
+        let timed = slots.filter_map(|(key, stored)| Some((key.time()?, stored)));
+        timed.filter(move |(at, _)| range.contains(*at)).map(|(at, stored)| (at, stored.live(&self.names)))
     }
 
     /// The times in a range of which a workflow has slots in memory.
@@ -320,7 +345,8 @@ impl SlotTable {
             run
         };
         self.recalled.exists(id);
-        self.planned.take(id);
+        let is_readable = self.planned.take(id);
+        self.breaches.check_slot(is_readable, Invariant::BacklogsHaveSchedules, id);
         self.changed.insert(id.clone());
         let run = run?;
         let succeeded = (run.state == RunState::Succeeded)
@@ -331,6 +357,7 @@ impl SlotTable {
 
     /// Notes what the executor calls a run that is to be ended.
     pub(crate) fn name_run(&mut self, slot: &SlotRef, external_id: String) {
+        // A run that another scheduler started and that was taken over has no record here.
         if let Some(known) = self.run_mut(slot) {
             known.run.external_id = Some(external_id);
             let run = known.run.clone();
@@ -360,7 +387,10 @@ impl SlotTable {
         let changed = std::mem::take(&mut self.changed);
         let recalled = std::mem::take(&mut self.recalled).into_slots();
         for id in changed.union(&recalled) {
-            let Some(slots) = self.workflows.get_mut(&id.workflow) else { continue };
+            let Some(slots) = self.workflows.get_mut(&id.workflow) else {
+                self.breaches.report(Invariant::WorkflowIsKnown, &id.workflow);
+                continue;
+            };
             if slots.get(&id.key).is_some_and(|stored| !stored.is_live()) {
                 slots.remove(&id.key);
             }
@@ -369,6 +399,7 @@ impl SlotTable {
 
     /// Whether a slot is in memory, or certain not to exist.
     pub(crate) fn is_known(&self, id: &SlotRef) -> bool {
+        // Those of a workflow that nobody added do not exist.
         let Some(slots) = self.workflows.get(&id.workflow) else { return true };
         slots.get(&id.key).is_some() || self.recalled.is_absent(id) || self.planned.of(id).is_some()
     }

@@ -54,18 +54,21 @@ impl PlannedTimes {
         self.schedules.insert(id.clone(), schedule);
     }
 
-    /// Notes that a time has a slot of its own.
-    pub(super) fn take(&mut self, id: &SlotRef) {
-        let Some(at) = id.key.time() else { return };
+    /// Notes that a time has a slot of its own. Says whether it is known which times lie in the backlog that it was of.
+    pub(super) fn take(&mut self, id: &SlotRef) -> bool {
+        // Only times lie in backlogs, and few of them.
+        let Some(at) = id.key.time() else { return true };
         let Some(backlog) = self.backlogs.get_mut(&id.workflow).filter(|backlog| backlog.at(at).is_some()) else {
-            return;
+            return true;
         };
         backlog.take_time(at);
-        if let Some(schedule) = self.schedules.get(&id.workflow) {
+        let schedule = self.schedules.get(&id.workflow);
+        if let Some(schedule) = schedule {
             backlog.trim(at, schedule);
         }
         if backlog.is_empty() {
             self.backlogs.remove(&id.workflow);
         }
+        schedule.is_some()
     }
 }

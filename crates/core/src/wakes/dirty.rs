@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
+use crate::Only;
+use crate::port::allows;
+use crate::tick::Looks;
+
 /// Slots that something woke and that are not held: [`crate::programs`] keeps those that constraints hold back.
 #[derive(Default)]
 pub(crate) struct Dirty {
@@ -37,8 +41,25 @@ impl Dirty {
         self.by_workflow.keys()
     }
 
+    /// Takes slots of those workflows that a tick is about, of each its share.
+    pub(crate) fn take_share(&mut self, only: &Only, looks: &mut Looks) -> Vec<SlotRef> {
+        let woken: Vec<WorkflowId> = self.workflows().filter(|id| allows(only, id)).cloned().collect();
+        let mut taken = Vec::new();
+        for id in woken {
+            let of_it = self.take(&id, looks.of(&id));
+            looks.use_up(id, of_it.len());
+            taken.extend(of_it);
+        }
+        taken
+    }
+
+    /// Whether any slot may be taken of those workflows that a tick is about.
+    pub(crate) fn has_share(&self, only: &Only, looks: &Looks) -> bool {
+        self.workflows().any(|id| allows(only, id) && looks.of(id) > 0)
+    }
+
     /// Takes the first slots of a workflow, and no more than so many.
-    pub(crate) fn take(&mut self, id: &WorkflowId, most: usize) -> Vec<SlotRef> {
+    fn take(&mut self, id: &WorkflowId, most: usize) -> Vec<SlotRef> {
         // Of a workflow that nothing woke there is nothing to take.
         let Some(keys) = self.by_workflow.get_mut(id) else { return Vec::new() };
         let taken: Vec<SlotKey> = std::iter::from_fn(|| keys.pop_first()).take(most).collect();
@@ -50,5 +71,27 @@ impl Dirty {
         if self.by_workflow.get(id).is_some_and(BTreeSet::is_empty) {
             self.by_workflow.remove(id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn slot(workflow: &str, second: i64) -> SlotRef {
+        SlotRef::at(workflow.parse().expect("an id"), Timestamp::from_second(second).expect("a time"))
+    }
+
+    #[test]
+    fn each_workflow_has_its_share_of_a_tick_the_oldest_slots_first() {
+        let mut dirty = Dirty::default();
+        [slot("a", 3), slot("a", 1), slot("a", 2), slot("b", 9)].into_iter().for_each(|one| dirty.insert(one));
+        let mut looks = Looks::new(4, 2);
+        assert_eq!(dirty.take_share(&None, &mut looks), [slot("a", 1), slot("a", 2), slot("b", 9)]);
+        assert!(!dirty.has_share(&None, &looks), "its share is used up");
+        assert!(dirty.has_share(&None, &Looks::new(4, 2)), "and in the next tick it has another");
+        assert_eq!(dirty.count(&slot("a", 3).workflow), 1);
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Wakes {
     looks: Agenda,
     /// When runs that are not heard of are asked about.
     runs: Agenda,
+    /// How long a run may be silent before that.
+    patience: SignedDuration,
     pub(crate) probes: Probes,
     pub(crate) upstream: Upstream,
     /// The questions that slots wait on.
@@ -59,6 +61,7 @@ impl Wakes {
             plans: Timers::default(),
             looks: Agenda::default(),
             runs: Agenda::default(),
+            patience: waits.patience,
             probes: Probes::new(waits),
             upstream: Upstream::default(),
             questions: SlotMap::default(),
@@ -137,9 +140,10 @@ impl Wakes {
         self.looks.clear(slot);
     }
 
-    /// Sets or clears when a run is asked about.
-    pub(crate) fn watch_run(&mut self, slot: &SlotRef, until: Option<Timestamp>) {
-        match until {
+    /// Sets or clears the watch over a run that may fall silent: when it is asked about.
+    pub(crate) fn watch_run(&mut self, slot: &SlotRef, is_alive: bool, now: Timestamp) {
+        // Beyond the end of time nobody asks.
+        match now.checked_add(self.patience).ok().filter(|_| is_alive) {
             Some(at) => self.runs.set(slot, at),
             None => self.runs.clear(slot),
         }

@@ -21,7 +21,7 @@ pub(crate) struct Waits {
     /// The wait grows by half with each look, up to this.
     longest: SignedDuration,
     /// Where no answer comes.
-    patience: SignedDuration,
+    pub(super) patience: SignedDuration,
 }
 
 impl Waits {
@@ -156,6 +156,7 @@ impl Probes {
 
     /// Sends the question, unless it is on its way already.
     fn ask(&mut self, probe: &Arc<Probe>, now: Timestamp) {
+        // Whoever asks has just found that somebody waits for the answer.
         let Some(asking) = self.asked.get_mut(probe).filter(|asking| !asking.in_flight) else { return };
         asking.in_flight = true;
         asking.sent_at = now;
@@ -205,6 +206,7 @@ impl Probes {
         let mut is_stale = false;
         for waker in wakers {
             let Waker::Probe(probe) = waker else { continue };
+            // One that nobody has asked yet has no old answer.
             let Some((shared, asking)) = self.asked.get_key_value(probe) else { continue };
             if asking.as_of >= since {
                 continue;

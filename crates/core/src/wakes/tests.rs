@@ -41,7 +41,7 @@ fn moments_come_in_order_each_once_and_only_the_last_that_was_set() {
     wakes.look_at_moment(&slot("b", 2), at(20));
     wakes.look_at_moment(&slot("b", 2), at(40));
     wakes.look_at_moment(&SlotRef::job(id("b"), "j".into()), at(30));
-    wakes.watch_run(&slot("a", 1), Some(at(35)));
+    wakes.watch_run(&slot("a", 1), true, at(35) - Config::default().patience);
     wakes.plan_at(&id("b"), Some(at(30)));
     wakes.look_at_moment(&slot("c", 1), at(10));
     wakes.forget_moment(&slot("c", 1));
@@ -84,7 +84,7 @@ fn where_the_clock_was_put_back_waits_go_on_from_there() {
     let mut wakes = wakes();
     wakes.look_at_moment(&slot("a", 0), at(100));
     wakes.look_at_moment(&slot("b", 0), at(100));
-    wakes.watch_run(&slot("c", 0), Some(at(100)));
+    wakes.watch_run(&slot("c", 0), true, at(100) - Config::default().patience);
     wakes.shift(SignedDuration::from_secs(-60), |slot| slot.workflow == id("b"));
     let expected = [Due::Look(slot("b", 0)), Due::Ask(slot("c", 0))];
     assert_eq!(due(&mut wakes, at(40)), expected, "what is an appointment stays");

@@ -97,11 +97,17 @@ impl Workflows {
     }
 
     /// Has an event schedule be enabled or disabled from now on. It begins anew: what happened before does not count.
-    pub(crate) fn set_enabled(&mut self, id: &WorkflowId, enabled: bool, now: Timestamp) {
+    pub(crate) fn set_enabled(&mut self, id: &WorkflowId, enabled: bool, now: Timestamp) -> Result<(), Refusal> {
+        match (self.is_enabled(id)?, enabled) {
+            (true, true) => return Err(Refusal::AlreadyEnabled(id.clone())),
+            (false, false) => return Err(Refusal::AlreadyDisabled(id.clone())),
+            _ => {}
+        }
         if let Some(one) = self.change(id) {
             one.row.enabled = enabled;
             one.count_from(now);
         }
+        Ok(())
     }
 
     /// Has an event schedule begin anew, as one does that was just created.

@@ -30,6 +30,7 @@ pub(crate) use state::WorkflowState;
 
 use crate::Refusal;
 use crate::breaches::Breaches;
+use crate::slots::SlotTable;
 use definitions::Definitions;
 use deployment::{differ, keep_off};
 use state::ScheduleState;
@@ -120,6 +121,12 @@ impl Workflows {
     pub(crate) fn check_slot(&self, slot: &SlotRef, exists: impl FnOnce() -> bool) -> Result<(), Refusal> {
         let one = self.get(&slot.workflow).ok_or_else(|| Refusal::NoWorkflow(slot.workflow.clone()))?;
         one.check_slot(slot, exists)
+    }
+
+    /// When the workflow of a slot begins, where that is left alone until then.
+    pub(crate) fn before_start(&self, slot: &SlotRef, slots: &SlotTable) -> Option<Timestamp> {
+        let live = slots.get(slot);
+        self.get(&slot.workflow)?.before_start(&slot.key, live.as_ref().map(|live| &live.slot))
     }
 
     /// The rows that the turn has changed, as they are now.

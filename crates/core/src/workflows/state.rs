@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::workflow::{Backfill, EventKeys, LastRun, Planned, WorkflowRow};
-use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState, Workflow};
+use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::Refusal;
 
@@ -58,6 +58,11 @@ impl WorkflowState {
             feed: None,
             pauses: BTreeMap::new(),
         }
+    }
+
+    /// Its name.
+    pub(crate) fn id(&self) -> &WorkflowId {
+        &self.row.id
     }
 
     /// Its definition: the latest, also once it is gone.

@@ -187,9 +187,10 @@ fn cron_times_that_were_missed_are_left_out_as_the_policy_has_it() {
 fn an_event_schedule_that_is_enabled_begins_anew() {
     let mut workflows = with([Arc::new(every_hour("s", "p", CatchUp::All))]);
     assert_eq!(workflows.next_firing(&id("s"), at(0)), Some(at(HOUR)));
-    workflows.set_enabled(&id("s"), false, at(10));
+    assert_eq!(workflows.set_enabled(&id("s"), false, at(10)), Ok(()));
     assert_eq!(workflows.next_firing(&id("s"), at(10)), None);
-    workflows.set_enabled(&id("s"), true, at(5 * HOUR));
+    assert_eq!(workflows.set_enabled(&id("s"), true, at(5 * HOUR)), Ok(()));
+    assert_eq!(workflows.set_enabled(&id("s"), true, at(5 * HOUR)), Err(Refusal::AlreadyEnabled(id("s"))));
     assert_eq!(workflows.next_firing(&id("s"), at(5 * HOUR)), Some(at(6 * HOUR)));
 }
 

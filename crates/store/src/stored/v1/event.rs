@@ -399,6 +399,7 @@ enum StoredInvariant {
     BondsGoBothWays,
     SlotsAreStoredWhole,
     BacklogsHaveSchedules,
+    OffersAreListed,
     Planted,
     #[serde(other)]
     Unknown,

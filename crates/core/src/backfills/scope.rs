@@ -1,0 +1,250 @@
+//! What a backfill finds in its range, and what it does with each slot: a function of the slots as they stand.
+
+use jiff::Timestamp;
+use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::time::CronSchedule;
+use kelos_model::workflow::BackfillMode;
+use kelos_model::{SlotKey, SlotRef, SlotState, Stretch, WorkflowId};
+
+use crate::planner::free_of_slots;
+use crate::requests::LISTED;
+use crate::slots::SlotTable;
+use crate::workflows::WorkflowState;
+use crate::{BackfillOutcome, BackfillRequest, SlotList};
+
+/// What a range holds of a workflow's times.
+pub(super) struct Scope {
+    range: Range,
+    /// How many there are.
+    times: u64,
+    /// How many were never planned.
+    uncovered: u64,
+    /// How many are in the backlog.
+    in_backlog: u64,
+    planned: Vec<Stretch>,
+}
+
+impl Scope {
+    pub(super) fn of(workflow: &WorkflowState, slots: &SlotTable, range: Range, schedule: &CronSchedule) -> Scope {
+        let mut free = RangeSet::default();
+        free.insert(range);
+        workflow.planned().ranges.within(range).for_each(|part| free.remove(part));
+        let planned: Vec<Stretch> = slots.backlog(workflow.id()).within(range).collect();
+        let count = |parts: &mut dyn Iterator<Item = Range>| parts.map(|part| schedule.count(part)).sum();
+        Scope {
+            range,
+            times: schedule.count(range),
+            uncovered: count(&mut free.ranges().iter().copied()),
+            in_backlog: count(&mut planned.iter().map(|stretch| stretch.range)),
+            planned,
+        }
+    }
+
+    /// How many times there are.
+    pub(super) fn times(&self) -> u64 {
+        self.times
+    }
+
+    /// How many slots of their own there may be.
+    pub(super) fn existing(&self) -> u64 {
+        self.times.saturating_sub(self.uncovered).saturating_sub(self.in_backlog)
+    }
+}
+
+/// The slots of a backfill, by what it does with them.
+#[derive(Default)]
+pub(super) struct Sorted {
+    /// Where there are no slots at all.
+    pub(super) missing: RangeSet,
+    pub(super) reopened: Vec<SlotRef>,
+    pub(super) adopted: Vec<SlotRef>,
+    /// The same, of the backlog.
+    pub(super) reopened_later: Vec<Stretch>,
+    pub(super) adopted_later: Vec<Stretch>,
+    untouched: u64,
+}
+
+impl Sorted {
+    /// Sorts the slots of a backfill.
+    pub(super) fn of(
+        request: &BackfillRequest,
+        scope: Scope,
+        workflow: &WorkflowState,
+        slots: &SlotTable,
+        schedule: &CronSchedule,
+    ) -> Sorted {
+        let id = workflow.id();
+        let mut sorted = Sorted { missing: free_of_slots(slots, id, scope.range), ..Sorted::default() };
+        for (time, live) in slots.within(id, scope.range).filter(|(time, _)| schedule.contains(*time)) {
+            let slot = SlotRef::at(id.clone(), time);
+            let before_start = workflow.before_start(&slot.key, Some(&live.slot)).is_some();
+            match treatment(request, live.slot.state, live.slot.priority, before_start) {
+                Treatment::Reopen => sorted.reopened.push(slot),
+                Treatment::Adopt => sorted.adopted.push(slot),
+                Treatment::None => sorted.untouched += 1,
+            }
+        }
+        for stretch in cut_at_start(workflow, scope.planned) {
+            sorted.missing.remove(stretch.range);
+            let first = SlotKey::Time(stretch.range.start);
+            let before_start = workflow.before_start(&first, Some(&stretch.slot())).is_some();
+            let before_start = before_start && stretch.backfill.is_none();
+            match treatment(request, stretch.state(), stretch.priority, before_start) {
+                Treatment::Reopen => sorted.reopened_later.push(stretch),
+                Treatment::Adopt => sorted.adopted_later.push(stretch),
+                Treatment::None => sorted.untouched += schedule.count(stretch.range),
+            }
+        }
+        sorted
+    }
+
+    pub(super) fn missing_times<'a>(&self, schedule: &'a CronSchedule) -> impl Iterator<Item = Timestamp> + use<'a> {
+        let parts = self.missing.ranges().to_vec();
+        parts.into_iter().flat_map(|part| schedule.times(part.start, part.end))
+    }
+
+    pub(super) fn missing_count(&self, schedule: &CronSchedule) -> u64 {
+        self.missing.ranges().iter().map(|part| schedule.count(*part)).sum()
+    }
+
+    pub(super) fn touched(&self, schedule: &CronSchedule) -> u64 {
+        let later = self.reopened_later.iter().chain(&self.adopted_later).map(|stretch| schedule.count(stretch.range));
+        let listed = self.reopened.len() + self.adopted.len();
+        self.missing_count(schedule) + later.sum::<u64>() + listed as u64
+    }
+
+    pub(super) fn outcome(self, id: &WorkflowId, schedule: &CronSchedule) -> BackfillOutcome {
+        let slot = |time| SlotRef::at(id.clone(), time);
+        let created: Vec<SlotRef> = self.missing_times(schedule).take(LISTED).map(slot).collect();
+        let created = SlotList { count: self.missing_count(schedule), first: created };
+        let list = |slots: Vec<SlotRef>, later: &[Stretch]| {
+            let count = slots.len() as u64 + later.iter().map(|stretch| schedule.count(stretch.range)).sum::<u64>();
+            let times = later.iter().flat_map(|stretch| schedule.times(stretch.range.start, stretch.range.end));
+            let mut first: Vec<SlotRef> = times.take(LISTED).map(slot).chain(slots).collect();
+            first.sort();
+            first.truncate(LISTED);
+            SlotList { count, first }
+        };
+        BackfillOutcome {
+            created,
+            reopened: list(self.reopened, &self.reopened_later),
+            adopted: list(self.adopted, &self.adopted_later),
+            untouched: self.untouched,
+        }
+    }
+}
+
+/// Stretches, cut in two where their workflow begins.
+fn cut_at_start(workflow: &WorkflowState, stretches: Vec<Stretch>) -> Vec<Stretch> {
+    let Some(start) = workflow.definition().start_time else { return stretches };
+    let cut = |stretch: Stretch| {
+        let Range { start: first, end } = stretch.range;
+        let halves = [Range::new(first, end.min(start)), Range::new(first.max(start), end)];
+        halves.map(|range| Stretch { range, ..stretch.clone() })
+    };
+    stretches.into_iter().flat_map(cut).filter(|stretch| !stretch.range.is_empty()).collect()
+}
+
+/// What a backfill does with a slot that exists.
+enum Treatment {
+    Reopen,
+    Adopt,
+    None,
+}
+
+fn treatment(request: &BackfillRequest, state: SlotState, priority: i32, before_start: bool) -> Treatment {
+    match state.is_final() {
+        true if reopens(request.mode, state) => Treatment::Reopen,
+        // What goes anyway is taken over only to go sooner.
+        false if request.priority > priority || before_start => Treatment::Adopt,
+        _ => Treatment::None,
+    }
+}
+
+fn reopens(mode: BackfillMode, state: SlotState) -> bool {
+    match mode {
+        BackfillMode::Missing => false,
+        BackfillMode::Unsuccessful => state != SlotState::Succeeded,
+        BackfillMode::All => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kelos_model::time::Schedule;
+    use kelos_model::{Job, Slot, Workflow};
+
+    use super::*;
+    use crate::workflows::Workflows;
+
+    fn hour(hours: i64) -> Timestamp {
+        Timestamp::from_second(3600 * hours).expect("a time")
+    }
+
+    fn hours(start: i64, end: i64) -> Range {
+        Range::new(hour(start), hour(end))
+    }
+
+    fn id() -> WorkflowId {
+        "wf".parse().expect("an id")
+    }
+
+    fn backfill(mode: BackfillMode) -> BackfillRequest {
+        BackfillRequest { mode, ..BackfillRequest::missing("b".parse().expect("a name"), id(), hours(0, 9)) }
+    }
+
+    /// An hourly workflow that begins at the third hour, with slots at the second and fifth, the sixth to eighth in the backlog, and
+    /// all planned before that.
+    fn world() -> (Workflows, SlotTable) {
+        let job = Job::new("command", serde_json::Map::new());
+        let hourly = Workflow::new(id(), Schedule::Cron(CronSchedule::hourly()), job);
+        let definition = Workflow { start_time: Some(hour(3)), ..hourly };
+        let mut workflows = Workflows::default();
+        workflows.define(&id(), &Arc::new(definition), hour(0));
+        workflows.cover(&id(), hours(0, 8));
+        let mut slots = SlotTable::default();
+        slots.add_workflow(&id());
+        slots.reschedule(&id(), &CronSchedule::hourly());
+        slots.restore(&SlotRef::at(id(), hour(2)), Slot::new(SlotState::Waiting, hour(2)));
+        slots.restore(&SlotRef::at(id(), hour(5)), Slot::new(SlotState::Failed, hour(5)));
+        let stretch = Stretch { range: hours(6, 8), since: hour(6), backfill: None, priority: 0, killed: None };
+        slots.backlog_mut(&id()).put(stretch);
+        (workflows, slots)
+    }
+
+    fn sorted(request: &BackfillRequest) -> (u64, Sorted) {
+        let (workflows, slots) = world();
+        let workflow = workflows.get(&id()).expect("it is defined");
+        let schedule = CronSchedule::hourly();
+        let scope = Scope::of(workflow, &slots, request.range, &schedule);
+        (scope.existing(), Sorted::of(request, scope, workflow, &slots, &schedule))
+    }
+
+    #[test]
+    fn what_is_missing_has_no_slot_and_lies_in_no_backlog() {
+        let (existing, sorted) = sorted(&backfill(BackfillMode::Missing));
+        assert_eq!((existing, sorted.missing_count(&CronSchedule::hourly())), (6, 5));
+        let adopted = vec![SlotRef::at(id(), hour(2))];
+        assert_eq!((sorted.adopted, sorted.reopened, sorted.untouched), (adopted, Vec::new(), 3));
+    }
+
+    #[test]
+    fn what_failed_is_opened_again_and_what_waits_goes_sooner() {
+        let request = BackfillRequest { priority: 1, ..backfill(BackfillMode::Unsuccessful) };
+        let (_, sorted) = sorted(&request);
+        assert_eq!((sorted.reopened, sorted.untouched), (vec![SlotRef::at(id(), hour(5))], 0));
+        let later: Vec<_> = sorted.adopted_later.iter().map(|stretch| stretch.range).collect();
+        assert_eq!(later, [hours(6, 8)]);
+    }
+
+    #[test]
+    fn stretches_are_cut_where_their_workflow_begins() {
+        let (workflows, _) = world();
+        let workflow = workflows.get(&id()).expect("it is defined");
+        let stretch = Stretch { range: hours(1, 6), since: hour(1), backfill: None, priority: 0, killed: None };
+        let cut: Vec<_> = cut_at_start(workflow, vec![stretch]).into_iter().map(|part| part.range).collect();
+        assert_eq!(cut, [hours(1, 3), hours(3, 6)]);
+    }
+}
