@@ -132,25 +132,6 @@ impl Core {
         self.turn.log_backfill(self.now, &id, what);
     }
 
-    /// A backfill that something can still be done to, with slots that are live.
-    fn going_on(&self, id: &BackfillId) -> Result<Backfill, Refusal> {
-        let row = self.backfills.standing(id)?;
-        let waits = self.slots.backlog(&row.workflow).of(id).next().is_some();
-        let is_live = || self.slots.of_backfill(&row).any(|(_, live)| !live.slot.state.is_final());
-        if waits || is_live() { Ok(row) } else { Err(Refusal::BackfillOver(id.clone())) }
-    }
-
-    /// Plans those of its slots otherwise that are in the backlog.
-    fn replan(&mut self, row: &Backfill, change: impl Fn(&mut Stretch)) {
-        let mut waiting: Vec<Stretch> = self.slots.backlog(&row.workflow).of(&row.id).cloned().collect();
-        for stretch in &mut waiting {
-            change(stretch);
-            self.slots.backlog_mut(&row.workflow).put(stretch.clone());
-            self.workflows.touch(&row.workflow);
-        }
-        self.planner.draw_soon(&row.workflow);
-    }
-
     /// Has a backfill be paused, or no more.
     pub(crate) fn set_backfill_paused(
         &mut self,
@@ -164,7 +145,7 @@ impl Core {
         }
         let Mandate { by, reason } = mandate;
         let what = if paused {
-            self.going_on(id)?;
+            self.backfills.going_on(id, &self.slots)?;
             row.paused = Some(Pause { at: self.now, by: by.clone() });
             BackfillEvent::Paused { by, reason }
         } else {
@@ -204,7 +185,7 @@ impl Core {
         by: Actor,
         reason: Option<String>,
     ) -> Result<(), Refusal> {
-        let mut row = self.going_on(id)?;
+        let mut row = self.backfills.going_on(id, &self.slots)?;
         if row.priority == priority {
             return Ok(());
         }
@@ -213,7 +194,10 @@ impl Core {
             let (backfill, by, reason) = (id.clone(), Some(by.clone()), reason.clone());
             self.record(&slot, SlotEvent::Prioritised { priority, backfill, by, reason });
         }
-        self.replan(&row, |stretch| stretch.priority = priority);
+        if self.slots.replan(&row, |stretch| stretch.priority = priority) {
+            self.workflows.touch(&row.workflow);
+        }
+        self.planner.draw_soon(&row.workflow);
         self.change_backfill(row, BackfillEvent::Prioritised { priority, by, reason });
         Ok(())
     }
@@ -252,7 +236,10 @@ impl Core {
             self.record(&slot, SlotEvent::Killed { by: by.clone(), reason });
         }
         let kill = Kill { at: self.now, by: by.clone(), reason: Some(format!("backfill {id} was cancelled")) };
-        self.replan(&row, |stretch| stretch.killed = Some(kill.clone()));
+        if self.slots.replan(&row, |stretch| stretch.killed = Some(kill.clone())) {
+            self.workflows.touch(&row.workflow);
+        }
+        self.planner.draw_soon(&row.workflow);
         row.cancelled_at = Some(self.now);
         row.paused = None;
         self.change_backfill(row, BackfillEvent::Cancelled { by, reason });

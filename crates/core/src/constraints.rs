@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use kelos_model::constraint::Judgement;
-use kelos_model::trigger::Waker;
+use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Answer, SlotEvent, SlotRef, SlotState, WorkflowId};
 
 use crate::programs::{About, HeldPosition, Transfer};
@@ -15,12 +15,7 @@ impl Core {
     /// Looks at the constraints of a slot whose trigger is met.
     pub(crate) fn look_at_constraints(&mut self, id: &SlotRef) {
         self.programs.leave(id);
-        if let Some(Judgement { explanation, .. }) = self.evaluator().judgement_in_time(id)
-            && explanation.answer == Answer::NotYet
-        {
-            return self.keep_waiting(id, explanation, Vec::new());
-        }
-        let Some(Judgement { explanation, wake, room_below, until_end }) = self.evaluator().judgement(id, None) else {
+        let Some(Judgement { explanation, wake, room_below, until_end }) = self.evaluator().constraints(id) else {
             return self.breaches.no_slot(id);
         };
         match explanation.answer {
@@ -31,7 +26,8 @@ impl Core {
                 self.record(id, SlotEvent::Skipped { explanation });
             }
             Answer::NotYet => {
-                self.keep_waiting(id, explanation, wake.map(Waker::At).into_iter().collect());
+                let wakers = wake.map(Waker::At).into_iter().collect();
+                self.keep_waiting(id, Evaluation { explanation, wakers });
                 // It may have waited too long, and is held no more.
                 match (held_position(&self.slots, id), room_below) {
                     (Some(position), Some(limit)) => self.programs.await_room(position, limit),

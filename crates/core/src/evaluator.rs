@@ -7,7 +7,8 @@ use kelos_model::facts::{Collected, Tally};
 use kelos_model::template::KeyValues;
 use kelos_model::trigger::{Evaluation, Facts, evaluate};
 use kelos_model::{
-    Answer, Finding, Probe, ProbeAnswer, Reason, ReasonKind, SlotKey, SlotRef, SlotState, Subject, WorkflowId,
+    Answer, Finding, Probe, ProbeAnswer, Reason, ReasonKind, SlotEvent, SlotKey, SlotRef, SlotState, Subject,
+    WorkflowId,
 };
 
 use crate::jobs::Validity;
@@ -61,10 +62,67 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) programs: &'a Programs,
 }
 
+/// What a look at the trigger of a slot shows.
+#[derive(Debug, PartialEq)]
+pub(crate) enum TriggerSeen {
+    /// It says this now.
+    Now(Evaluation),
+    /// It is met now, and was not when the time of its slot was over: it said this then.
+    TooLate(Evaluation),
+}
+
 impl Evaluator<'_> {
+    /// What the trigger of a slot says, as far as it is in time.
+    pub(crate) fn trigger(&self, id: &SlotRef) -> Option<TriggerSeen> {
+        if let Some(explanation) = self.needs_no_trigger(id) {
+            return Some(TriggerSeen::Now(Evaluation { explanation, wakers: Vec::new() }));
+        }
+        let now = self.evaluate(id, None)?;
+        let is_met = now.explanation.answer == Answer::Met;
+        let in_time = is_met.then(|| self.evaluate_in_time(id)).flatten();
+        Some(match in_time.filter(|then| then.explanation.answer != Answer::Met) {
+            Some(then) => TriggerSeen::TooLate(then),
+            None => TriggerSeen::Now(now),
+        })
+    }
+
+    /// What the trigger of a job says whose parents have succeeded, together with that.
+    pub(crate) fn beyond_parents(&self, id: &SlotRef, parents: Reason) -> Option<Evaluation> {
+        let Evaluation { explanation, wakers } = self.evaluate(id, None)?;
+        if explanation.kind == ReasonKind::Always {
+            return Some(Evaluation { explanation: parents, wakers });
+        }
+        let explanation = Reason {
+            kind: ReasonKind::And,
+            answer: explanation.answer,
+            finding: Finding::ParentsAndTrigger,
+            nested: vec![parents, explanation],
+        };
+        Some(Evaluation { explanation, wakers })
+    }
+
+    /// What the constraints of a slot say, as far as it is in time: where they kept it waiting until its time was over, nothing that
+    /// comes later lets it go.
+    pub(crate) fn constraints(&self, id: &SlotRef) -> Option<Judgement> {
+        let in_time = self.last_in_time(id).and_then(|last| self.judgement(id, Some(last)));
+        match in_time.filter(|then| then.explanation.answer == Answer::NotYet) {
+            Some(Judgement { explanation, .. }) => {
+                Some(Judgement { explanation, wake: None, room_below: None, until_end: false })
+            }
+            None => self.judgement(id, None),
+        }
+    }
+
+    /// What ends a slot whose timeout had passed by a moment; none where it had not.
+    pub(crate) fn expired(&self, id: &SlotRef, moment: Timestamp) -> Option<SlotEvent> {
+        let (timeout_seconds, _) = self.expiry(id).filter(|(_, at)| *at <= moment)?;
+        let explanation = self.evaluate(id, None)?.explanation;
+        Some(SlotEvent::Expired { timeout_seconds, explanation })
+    }
+
     /// What a trigger said at the last moment of a slot's time, where that is over. Nobody knows when something came to be there
     /// that a probe finds now, so it counts as in time.
-    pub(crate) fn evaluate_in_time(&self, id: &SlotRef) -> Option<Evaluation> {
+    fn evaluate_in_time(&self, id: &SlotRef) -> Option<Evaluation> {
         self.evaluate(id, Some(self.last_in_time(id)?))
     }
 
@@ -78,7 +136,7 @@ impl Evaluator<'_> {
     }
 
     /// Why a slot goes whatever its trigger says now; none where that decides.
-    pub(crate) fn needs_no_trigger(&self, id: &SlotRef) -> Option<Reason> {
+    fn needs_no_trigger(&self, id: &SlotRef) -> Option<Reason> {
         let collected = self.slots.collected(id).filter(|_| id.key.is_moment())?;
         let finding = match (&collected.asked, collected.met) {
             (Some(_), _) => Finding::FiredByHand,
@@ -104,7 +162,7 @@ impl Evaluator<'_> {
     }
 
     /// What a trigger says now, or said at a moment of the past.
-    pub(crate) fn evaluate(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Evaluation> {
+    fn evaluate(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Evaluation> {
         let workflow = self.workflows.get(&id.workflow)?;
         let collected = self.slots.collected(id);
         let view = View {
@@ -161,7 +219,7 @@ impl Evaluator<'_> {
     }
 
     /// What the constraints of a slot say now, or said at a moment of the past.
-    pub(crate) fn judgement(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Judgement> {
+    fn judgement(&self, id: &SlotRef, past: Option<Timestamp>) -> Option<Judgement> {
         let workflow = self.workflows.get(&id.workflow)?;
         let live = self.slots.get(id)?;
         let slot = &live.slot;
@@ -180,11 +238,6 @@ impl Evaluator<'_> {
             again: slot.last_run > 0,
         };
         Some(judge(&workflow.definition().constraints, &world))
-    }
-
-    /// What the constraints of a slot said at the last moment of its time, where that is over.
-    pub(crate) fn judgement_in_time(&self, id: &SlotRef) -> Option<Judgement> {
-        self.judgement(id, Some(self.last_in_time(id)?))
     }
 
     /// Whether constraints let a slot go or end it, or did at a moment of the past.
@@ -225,5 +278,76 @@ impl Evaluator<'_> {
             SlotState::Held => self.is_judged(slot, past),
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kelos_model::time::{CronSchedule, Schedule};
+    use kelos_model::{Job, Slot, Trigger, Workflow};
+
+    use super::*;
+    use crate::Config;
+    use crate::wakes::Waits;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a time")
+    }
+
+    fn slot() -> SlotRef {
+        SlotRef::at("wf".parse().expect("an id"), at(0))
+    }
+
+    /// What is seen so many seconds after the time of a slot, whose trigger is met after two minutes and which waits for one.
+    fn seen<T>(seconds: i64, look: impl Fn(&Evaluator<'_>) -> T) -> T {
+        let id = slot().workflow;
+        let schedule = Schedule::Cron(CronSchedule::hourly());
+        let plain = Workflow::new(id.clone(), schedule, Job::new("command", serde_json::Map::new()));
+        let trigger = Trigger::Delay { seconds: 120 };
+        let definition = Workflow { trigger, wait_timeout_seconds: Some(60), ..plain };
+        let mut workflows = Workflows::default();
+        workflows.define(&id, &Arc::new(definition), at(0));
+        let mut slots = SlotTable::default();
+        slots.add_workflow(&id);
+        slots.restore(&slot(), Slot::new(SlotState::Waiting, at(0)));
+        let wakes = Wakes::new(Waits::of(&Config::default()));
+        let (now, programs) = (at(seconds), Programs::default());
+        let (workflows, slots, wakes, programs) = (&workflows, &slots, &wakes, &programs);
+        look(&Evaluator { now, ticked: now, workflows, slots, wakes, programs })
+    }
+
+    #[test]
+    fn what_comes_to_be_met_after_the_time_of_a_slot_comes_too_late() {
+        let answer = |seconds| match seen(seconds, |evaluator| evaluator.trigger(&slot())) {
+            Some(TriggerSeen::Now(evaluation)) => (true, evaluation.explanation.answer),
+            Some(TriggerSeen::TooLate(evaluation)) => (false, evaluation.explanation.answer),
+            None => panic!("its workflow is known"),
+        };
+        assert_eq!(answer(30), (true, Answer::NotYet));
+        assert_eq!(answer(90), (true, Answer::NotYet));
+        assert_eq!(answer(150), (false, Answer::NotYet));
+    }
+
+    #[test]
+    fn a_slot_expires_once_it_has_waited_for_longer_than_its_timeout() {
+        let has_expired = |second| seen(90, |evaluator| evaluator.expired(&slot(), at(second)).is_some());
+        assert_eq!((has_expired(60), has_expired(61)), (false, true));
+        assert!(seen(90, |evaluator| !evaluator.is_constrained(&slot())));
+    }
+
+    #[test]
+    fn the_reason_of_a_job_is_that_of_its_parents_and_of_its_trigger() {
+        let parents = || Reason::leaf(ReasonKind::Asked, Answer::Met, Finding::MetBefore);
+        let both = seen(30, |evaluator| evaluator.beyond_parents(&slot(), parents()));
+        let explanation = both.expect("its workflow is known").explanation;
+        assert_eq!((explanation.answer, explanation.nested.len()), (Answer::NotYet, 2));
+    }
+
+    #[test]
+    fn nothing_is_seen_of_a_slot_of_no_workflow() {
+        let other = SlotRef::at("other".parse().expect("an id"), at(0));
+        assert_eq!(seen(0, |evaluator| evaluator.trigger(&other)), None);
     }
 }

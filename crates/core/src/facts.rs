@@ -172,10 +172,11 @@ impl Core {
         {
             self.go_on(&slot);
         }
-        if let Some(slot) = self.workflows.get(id).and_then(WorkflowState::collector)
-            && !self.expire_if_over(&slot, came)
-        {
-            return slot;
+        if let Some(slot) = self.workflows.get(id).and_then(WorkflowState::collector) {
+            match self.evaluator().expired(&slot, came) {
+                Some(expired) => self.record(&slot, expired),
+                None => return slot,
+            }
         }
         self.open_moment(id, SlotEvent::planned(Origin::Fact, 0))
     }

@@ -1,11 +1,10 @@
 //! Looking at a waiting slot: may it go, must it wait, has it waited too long?
 
-use jiff::Timestamp;
-use kelos_model::trigger::{Evaluation, Waker};
-use kelos_model::{Answer, Finding, Reason, ReasonKind, SlotEvent, SlotRef, SlotState};
+use kelos_model::trigger::Evaluation;
+use kelos_model::{Answer, SlotEvent, SlotRef, SlotState};
 
 use crate::Core;
-use crate::evaluator::Evaluator;
+use crate::evaluator::{Evaluator, TriggerSeen};
 
 impl Core {
     /// What triggers and constraints say as things stand.
@@ -35,47 +34,19 @@ impl Core {
                 None => self.record(id, SlotEvent::BackoffEnded),
             },
             SlotState::Waiting if id.key.job().is_some() => self.look_at_job(id),
-            SlotState::Waiting => self.look_at_trigger(id),
+            SlotState::Waiting => match self.evaluator().trigger(id) {
+                Some(TriggerSeen::Now(evaluation)) => self.decide(id, evaluation),
+                Some(TriggerSeen::TooLate(evaluation)) => self.keep_waiting(id, evaluation),
+                None => self.breaches.no_slot(id),
+            },
             SlotState::Held => self.look_at_constraints(id),
             SlotState::Dispatched if live.is_deferred() => self.start_again(id),
             _ => {}
         }
     }
 
-    fn look_at_trigger(&mut self, id: &SlotRef) {
-        if let Some(explanation) = self.evaluator().needs_no_trigger(id) {
-            return self.decide(id, explanation, Vec::new());
-        }
-        let Some(Evaluation { explanation, wakers }) = self.evaluator().evaluate(id, None) else {
-            return self.breaches.no_slot(id);
-        };
-        if explanation.answer == Answer::Met
-            && let Some(Evaluation { explanation, wakers }) = self.evaluator().evaluate_in_time(id)
-            && explanation.answer != Answer::Met
-        {
-            return self.keep_waiting(id, explanation, wakers);
-        }
-        self.decide(id, explanation, wakers);
-    }
-
-    /// Looks at the trigger of a job whose parents have succeeded.
-    pub(crate) fn look_beyond_parents(&mut self, id: &SlotRef, parents: Reason) {
-        let Some(Evaluation { explanation, wakers }) = self.evaluator().evaluate(id, None) else {
-            return self.breaches.no_slot(id);
-        };
-        if explanation.kind == ReasonKind::Always {
-            return self.decide(id, parents, wakers);
-        }
-        let both = Reason {
-            kind: ReasonKind::And,
-            answer: explanation.answer,
-            finding: Finding::ParentsAndTrigger,
-            nested: vec![parents, explanation],
-        };
-        self.decide(id, both, wakers);
-    }
-
-    fn decide(&mut self, id: &SlotRef, explanation: Reason, wakers: Vec<Waker>) {
+    /// Has a slot go, wait or end as its trigger says.
+    pub(crate) fn decide(&mut self, id: &SlotRef, Evaluation { explanation, wakers }: Evaluation) {
         match explanation.answer {
             Answer::Met if self.evaluator().is_constrained(id) => {
                 self.record(id, SlotEvent::Held { explanation });
@@ -88,12 +59,13 @@ impl Core {
             }
             Answer::NotYet => {
                 self.pull_awaited(id, &wakers);
-                self.keep_waiting(id, explanation, wakers);
+                self.keep_waiting(id, Evaluation { explanation, wakers });
             }
         }
     }
 
-    pub(crate) fn keep_waiting(&mut self, id: &SlotRef, explanation: Reason, wakers: Vec<Waker>) {
+    /// Has a slot wait for what can change an answer, until it has waited too long.
+    pub(crate) fn keep_waiting(&mut self, id: &SlotRef, Evaluation { explanation, wakers }: Evaluation) {
         let expiry = self.evaluator().expiry(id);
         // A question that is on its way is answered first: a slot that is ready never expires.
         let mut pending = explanation.is_pending();
@@ -110,27 +82,9 @@ impl Core {
         if !pending && explanation.digest() != said && !self.evaluator().tells_by_facts(id) {
             self.record(id, SlotEvent::Looked { explanation });
         }
-        self.subscribe(id, &wakers, expiry.map(|(_, at)| at));
-    }
-
-    /// Ends a slot whose timeout has passed before something came, at a moment, that is for another. Says whether it did.
-    pub(crate) fn expire_if_over(&mut self, id: &SlotRef, moment: Timestamp) -> bool {
-        let Some((timeout_seconds, _)) = self.evaluator().expiry(id).filter(|(_, at)| *at <= moment) else {
-            return false;
-        };
-        let Some(Evaluation { explanation, .. }) = self.evaluator().evaluate(id, None) else {
-            self.breaches.no_slot(id);
-            return false;
-        };
-        self.record(id, SlotEvent::Expired { timeout_seconds, explanation });
-        true
-    }
-
-    /// Has a slot be woken by these and by nothing else, and when it has waited too long.
-    fn subscribe(&mut self, id: &SlotRef, wakers: &[Waker], expiry: Option<Timestamp>) {
         let slots = &self.slots;
         let in_memory = |slot: &SlotRef| slots.get(slot).map(|live| (live.slot.state, live.slot.since));
-        let unread = self.wakes.subscribe(id, wakers, expiry, self.now, in_memory);
+        let unread = self.wakes.subscribe(id, &wakers, expiry.map(|(_, at)| at), self.now, in_memory);
         unread.into_iter().for_each(|slot| self.slots.want(slot));
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::jobs::{Direction, JobGraph, NamedJobs, Relation};
 use kelos_model::run::Report;
-use kelos_model::trigger::Waker;
+use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
 use crate::jobs::{ParentsSeen, Slots, Validity};
@@ -111,7 +111,7 @@ impl Core {
         match self.evaluator().validity(id) {
             Some(Validity::No(explanation)) => return self.record(id, SlotEvent::Skipped { explanation }),
             Some(Validity::NotKnown(explanation, probe)) => {
-                return self.keep_waiting(id, explanation, vec![Waker::Probe(probe)]);
+                return self.keep_waiting(id, Evaluation { explanation, wakers: vec![Waker::Probe(probe)] });
             }
             Some(Validity::Yes) => self.slots.set_valid(id),
             None => {}
@@ -120,10 +120,14 @@ impl Core {
         let seen = self.jobs.look_at_parents(id, self.now, &mut surroundings);
         self.ask_functions();
         match seen {
-            ParentsSeen::Met(explanation) => self.look_beyond_parents(id, explanation),
+            ParentsSeen::Met(parents) => match self.evaluator().beyond_parents(id, parents) {
+                Some(evaluation) => self.decide(id, evaluation),
+                None => self.breaches.no_slot(id),
+            },
             ParentsSeen::Missing(parents) => self.open_parents(id, &parents),
             ParentsSeen::AskedFor(explanation, again) => {
-                self.keep_waiting(id, explanation, again.map(Waker::At).into_iter().collect());
+                let wakers = again.map(Waker::At).into_iter().collect();
+                self.keep_waiting(id, Evaluation { explanation, wakers });
             }
             ParentsSeen::Unknown => {}
         }
@@ -136,7 +140,7 @@ impl Core {
             self.record_if_possible(parent, SlotEvent::planned(Origin::Child(id.clone()), priority));
         }
         if let Some(explanation) = self.jobs.explained(id) {
-            self.keep_waiting(id, explanation, Vec::new());
+            self.keep_waiting(id, Evaluation { explanation, wakers: Vec::new() });
         }
     }
 

@@ -6,6 +6,7 @@ use kelos_model::BackfillId;
 use kelos_model::workflow::Backfill;
 
 use crate::Refusal;
+use crate::slots::SlotTable;
 
 /// All backfills that ever were: a name is taken once.
 #[derive(Default)]
@@ -44,6 +45,12 @@ impl Backfills {
             return Err(Refusal::BackfillCancelled(id.clone()));
         }
         Ok(row.clone())
+    }
+
+    /// The same, with slots that are live.
+    pub(crate) fn going_on(&self, id: &BackfillId, slots: &SlotTable) -> Result<Backfill, Refusal> {
+        let row = self.standing(id)?;
+        if slots.is_going_on(&row) { Ok(row) } else { Err(Refusal::BackfillOver(id.clone())) }
     }
 
     /// The rows that the turn changed, as they are now.

@@ -257,6 +257,22 @@ impl SlotTable {
         self.planned.backlog_mut(id)
     }
 
+    /// Plans those slots of a backfill otherwise that are in the backlog. Says whether there were any.
+    pub(crate) fn replan(&mut self, row: &Backfill, change: impl Fn(&mut Stretch)) -> bool {
+        let mut waiting: Vec<Stretch> = self.backlog(&row.workflow).of(&row.id).cloned().collect();
+        for stretch in &mut waiting {
+            change(stretch);
+            self.backlog_mut(&row.workflow).put(stretch.clone());
+        }
+        !waiting.is_empty()
+    }
+
+    /// Whether any slot of a backfill is live, or in the backlog.
+    pub(crate) fn is_going_on(&self, row: &Backfill) -> bool {
+        let waits = self.backlog(&row.workflow).of(&row.id).next().is_some();
+        waits || self.of_backfill(row).any(|(_, live)| !live.slot.state.is_final())
+    }
+
     /// The schedule that says which times lie in a workflow's backlog, or would.
     pub(crate) fn schedule_of_backlog(&self, id: &WorkflowId) -> Option<&CronSchedule> {
         self.planned.schedule(id)
