@@ -71,8 +71,9 @@ fn report(loaded: &Loaded, problem: &Problem) -> String {
         Severity::Warning => miette::Severity::Warning,
     };
     // The place comes first, so that editors and terminals make a link of it.
-    let mut diagnostic =
-        MietteDiagnostic::new(Problem { hint: None, ..problem.clone() }.to_string()).with_severity(severity);
+    let mut diagnostic = MietteDiagnostic::new(Problem { hint: None, ..problem.clone() }.to_string())
+        .with_severity(severity)
+        .with_code(problem.code.as_str());
     diagnostic.help.clone_from(&problem.hint);
     let source = loaded.sources.get(&problem.file).filter(|_| problem.line > 0);
     if let Some(source) = source {

@@ -253,7 +253,8 @@ fn say(args: &DeployArgs, plan: &Value) {
         say_slots(plan);
     }
     for warning in items(plan, "warnings") {
-        words::line(format!("warning: {}: {}", text(warning, "file"), text(warning, "message")));
+        let (file, message, code) = (text(warning, "file"), text(warning, "message"), text(warning, "code"));
+        words::line(format!("warning: {file}: {message} [{code}]"));
     }
     for note in items(plan, "notes") {
         words::line(format!("note: {}", note.as_str().unwrap_or_default()));

@@ -73,7 +73,7 @@ pub(crate) fn scripts(folders: &Folders) -> usize {
 
 /// `broken.js:3:7: what is wrong`, with what stands there and a caret below the column.
 pub(crate) fn problem_lines(problem: &Problem) -> Vec<String> {
-    let mut lines = vec![problem.to_string()];
+    let mut lines = vec![format!("{problem} [{}]", problem.code)];
     if let Some(source) = problem.source_line.as_deref().filter(|source| !source.trim().is_empty()) {
         let source = source.trim_end().replace('\t', " ");
         let column = usize::try_from(problem.column).unwrap_or(1).saturating_sub(1);

@@ -104,8 +104,10 @@ fn named(job: &Job) -> Value {
 
 /// Adds the jobs that can't be named, where there are any.
 fn with_unwritable(mut found: Value, all: &[Unwritable]) -> Value {
-    let told =
-        |one: &Unwritable| json!({ "workflow": one.workflow, "group": one.group, "count": one.count, "why": one.why });
+    let told = |one: &Unwritable| {
+        let (code, why) = (one.why.code(), one.why.to_string());
+        json!({ "workflow": one.workflow, "group": one.group, "count": one.count, "code": code, "why": why })
+    };
     if !all.is_empty() {
         found["unwritable"] = all.iter().map(told).collect();
     }

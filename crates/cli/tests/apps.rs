@@ -18,7 +18,7 @@ fn a_folder_of_apps_is_checked() {
     let found = run(&["check", dir, "--template", "{date}"]);
     assert_eq!(found.code, 1, "{}{}", found.out, found.err);
     let expected = "tasks.json:3:23: bash_cmd of sum has {client}, expected one of date, app_name, job_id: write {{ and }} for \
-                    braces that are meant as they are\n";
+                    braces that are meant as they are [bad-app]\n";
     assert!(found.out.starts_with(expected), "{}", found.out);
     assert!(found.out.ends_with("^\n2 workflows in 1 file: 1 problem\n"), "{}", found.out);
     folder.write("tasks.json", &TASKS.replace("{client}", "{job_id}"));

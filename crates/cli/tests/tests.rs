@@ -85,7 +85,7 @@ tests/a.test.js
       count@2026-01-05T03:00Z: expected succeeded, found waiting
         waiting since 2026-01-05T03:00:00.001Z: File /in/03/_READY is not ready
   FAIL a fake that breaks  (broken)
-      tests/a.test.js:13:80: ReferenceError: nothing is not defined
+      tests/a.test.js:13:80: ReferenceError: nothing is not defined [unknown-name]
           kelos.test(\"a fake that breaks\", {...day, inputs: [ready], runs: {count: () => nothing()}, expect: {slots: {count: \"failed\"}}});
                                                                                          ^
   skip real commands  (skipped: it runs real commands; --real does)

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use kelos_model::dormant::Dormant;
-use kelos_model::{Probe, ProbeAnswer};
+use kelos_model::{Probe, ProbeAnswer, Reason};
 
 use crate::capacity::PoolPlace;
 
 /// The facts about a slot that only the scheduler's memory has.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Inspection {
     /// When it is looked at next by itself; none when only an event can wake it.
     pub next_look: Option<Timestamp>,
@@ -26,8 +26,8 @@ pub struct Inspection {
     pub no_worker: bool,
     /// Whether it is for workers to run, and those that serve its workflow have no room.
     pub workers_busy: bool,
-    /// What holds up the success of its run, which has ended, in words.
-    pub finishing: Option<String>,
+    /// What holds up the success of its run, which has ended.
+    pub finishing: Option<Reason>,
     /// Runs of its program that go on, or are about to start: those that constraints count.
     pub program_runs: u32,
     /// The last answers to the questions that it waits on.

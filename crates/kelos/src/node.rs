@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos_core::{Config, TakenName};
-use kelos_script::{AppsSource, Folders, Limits, Problem};
+use kelos_script::{AppsSource, Folders, Limits, Problem, ProblemCode};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, Queries, StoreError};
 use tokio::runtime::Handle as Runtime;
@@ -265,7 +265,7 @@ fn name_taken(TakenName { workflow, source, holder }: TakenName) -> Problem {
         line: source.line,
         hint: Some("give it another name, or take the other one away".to_owned()),
         workflow: Some(workflow),
-        ..Problem::error(file, message)
+        ..Problem::error(file, ProblemCode::NameTaken, message)
     }
 }
 

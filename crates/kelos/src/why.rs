@@ -332,6 +332,9 @@ fn blockers(
     if live && let Some(dormant) = inspection.and_then(|inspection| inspection.dormant.as_ref()) {
         blockers.push(dormant.to_string());
     }
+    if live && let Some(finishing) = inspection.and_then(|inspection| inspection.finishing.as_ref()) {
+        blockers.push(reason::words::text(finishing));
+    }
     match why.state {
         Some(SlotState::Waiting) if why.trigger.as_ref().is_some_and(|now| now.answer == Answer::Met) => {
             blockers.push(backlog::turn(inspection));

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use kelos_model::constraint::Window;
+use kelos_model::jobs::Flaw;
 use kelos_model::reason::{Evidence, words};
 use kelos_model::time::Zone;
 use kelos_model::trigger::Verdict;
@@ -97,8 +98,24 @@ fn every_finding_is_in_the_file() {
     let found: BTreeSet<&str> = findings.collect();
     let missing: Vec<_> = Finding::CODES.iter().filter(|code| !found.contains(**code)).collect();
     assert_eq!(missing, [&""; 0], "add an event with each of them to tests/reasons/events.jsonl");
+    let nodes = reasons.iter().flat_map(|(_, reason)| nodes(reason));
+    let flaws: BTreeSet<String> =
+        nodes.filter_map(|node| flaw(&node.finding)).map(|flaw| flaw.code().to_owned()).collect();
+    let missing: Vec<_> = Flaw::CODES.iter().filter(|code| !flaws.contains(**code)).collect();
+    assert_eq!(missing, [&""; 0], "add an event with each of them to tests/reasons/events.jsonl");
     let nameless = serde_json::from_value::<Reason>(json!({"kind": "and", "answer": "met", "finding": {}}));
     assert!(nameless.is_err(), "a finding has a code");
+}
+
+fn flaw(finding: &Finding) -> Option<&Flaw> {
+    if let Finding::ParentsUnnamed { why, .. } = finding { Some(why) } else { None }
+}
+
+#[test]
+fn every_flaw_is_documented() {
+    let listed = include_str!("../../../docs/codes.md");
+    let missing: Vec<_> = Flaw::CODES.iter().filter(|code| !listed.contains(&format!("| `{code}` |"))).collect();
+    assert!(missing.is_empty(), "docs/codes.md does not name {missing:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kelos_model::jobs::Fault;
 use kelos_model::{Workflow, WorkflowId};
 
+use crate::code::{ProblemCode, fault_code};
 use crate::files;
 use crate::problem::{Problem, Severity};
 use crate::stolos::{Apps, Mistake, Place, Settings, apps};
@@ -155,11 +156,11 @@ impl AppsFile {
             }
             (Ok(Some(apps)), Ok(identifiers)) => (apps, identifiers),
             (Err(why), _) => {
-                self.fail(vec![Problem::error(&self.source.name, why)]);
+                self.fail(vec![Problem::error(&self.source.name, ProblemCode::FileUnreadable, why)]);
                 return Some(true);
             }
             (_, Err(why)) => {
-                self.fail(vec![Problem::error(IDENTIFIERS, why)]);
+                self.fail(vec![Problem::error(IDENTIFIERS, ProblemCode::FileUnreadable, why)]);
                 return Some(true);
             }
         };
@@ -175,7 +176,13 @@ impl AppsFile {
     fn read(&mut self, texts: &Texts) {
         let settings = match Settings::new(self.source.template.as_deref(), texts.identifiers.as_deref()) {
             Ok(settings) => Settings { folder: Some(self.source.folder.clone()), ..settings },
-            Err(error) => return self.fail(vec![Problem::error(IDENTIFIERS, format!("failed to {error}"))]),
+            Err(error) => {
+                return self.fail(vec![Problem::error(
+                    IDENTIFIERS,
+                    ProblemCode::BadIdentifiers,
+                    format!("failed to {error}"),
+                )]);
+            }
         };
         match apps(&texts.apps, &self.source.name, &settings) {
             Err(mistakes) => {
@@ -241,7 +248,7 @@ impl AppsFile {
     /// That there are more than are told one by one.
     fn more(&self, all: usize, what: &str) -> Option<Problem> {
         let more = all.checked_sub(TOLD).filter(|more| *more > 0)?;
-        Some(Problem::error(&self.source.name, format!("and {more} more {what}")))
+        Some(Problem::error(&self.source.name, ProblemCode::MoreAlike, format!("and {more} more {what}")))
     }
 
     fn fail(&mut self, mut problems: Vec<Problem>) {
@@ -253,22 +260,22 @@ impl AppsFile {
     }
 
     fn problem(&self, mistake: &Mistake) -> Problem {
-        self.at(mistake.place, mistake.what.clone())
+        self.at(mistake.place, mistake.code, mistake.what.clone())
     }
 
-    fn at(&self, place: Place, what: String) -> Problem {
+    fn at(&self, place: Place, code: ProblemCode, what: String) -> Problem {
         let text = self.text().and_then(|text| text.lines().nth(place.line.saturating_sub(1)));
         Problem {
             line: u32::try_from(place.line).unwrap_or(0),
             column: u32::try_from(place.column).unwrap_or(0),
             source_line: text.map(str::to_owned),
-            ..Problem::error(&self.source.name, what)
+            ..Problem::error(&self.source.name, code, what)
         }
     }
 
     /// A fault between apps as a problem, where one of these has it.
     pub(crate) fn fault(&self, fault: &Fault) -> Option<Problem> {
-        let problem = self.at(self.read.place(fault)?, fault.to_string());
+        let problem = self.at(self.read.place(fault)?, fault_code(fault), fault.to_string());
         Some(Problem { workflow: Some(fault.workflow.clone()), ..problem })
     }
 }

@@ -9,6 +9,7 @@ use kelos_model::trigger::SLOWED;
 use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 
 use crate::apps_file::AppsSource;
+use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
 use crate::problem::{Loaded, Problem, Severity};
@@ -55,7 +56,7 @@ pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
             let close = crate::similar::closest(id.as_str(), ids());
             let hint = close.map(|close| format!("did you mean \"{close}\"?"));
             let words = format!("the trigger of \"{}\" waits for workflow \"{id}\", which nobody defines", workflow.id);
-            found.push(warning(loaded, workflow, words, hint));
+            found.push(warning(loaded, workflow, ProblemCode::UnknownWorkflow, words, hint));
         }
     }
     found.extend(without_jobs(loaded, &by_id));
@@ -77,7 +78,7 @@ fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) 
                 workflow.id
             );
             let hint = Some("use celos.successTrigger".to_owned());
-            found.push(warning(loaded, workflow, words, hint));
+            found.push(warning(loaded, workflow, ProblemCode::NoJobs, words, hint));
         }
     }
     found
@@ -87,7 +88,7 @@ fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) 
 fn going_round(loaded: &Loaded) -> Vec<Problem> {
     let round = |workflow: &Arc<Workflow>| {
         let words = format!("schedule \"{}\": {}", workflow.id, workflow.goes_round()?);
-        Some(warning(loaded, workflow, words, Some(SLOWED.to_owned())))
+        Some(warning(loaded, workflow, ProblemCode::GoesRound, words, Some(SLOWED.to_owned())))
     };
     loaded.workflows.iter().filter_map(round).collect()
 }
@@ -115,7 +116,13 @@ fn without_programs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow
                 continue;
             }
             let words = format!("the trigger of \"{}\" waits for runs of \"{id}\", which nobody defines", workflow.id);
-            found.push(warning(loaded, workflow, words, close.map(|close| format!("did you mean \"{close}\"?"))));
+            found.push(warning(
+                loaded,
+                workflow,
+                ProblemCode::UnknownProgram,
+                words,
+                close.map(|close| format!("did you mean \"{close}\"?")),
+            ));
         }
     }
     found
@@ -153,7 +160,7 @@ fn disputed_sizes(loaded: &Loaded, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<Prob
             names(first)
         );
         let hint = "define it once, in a file of the defaults folder".to_owned();
-        found.push(warning(loaded, workflow, words, Some(hint)));
+        found.push(warning(loaded, workflow, ProblemCode::PoolDisputed, words, Some(hint)));
         for (workflow, one) in users.iter().filter(|(_, one)| one.permits > *smallest) {
             let words = format!(
                 "\"{}\" never runs: a run of it takes {} permits of pool \"{pool}\", which has {smallest} by {}",
@@ -161,7 +168,7 @@ fn disputed_sizes(loaded: &Loaded, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<Prob
                 one.permits,
                 names(first)
             );
-            found.push(warning(loaded, workflow, words, None));
+            found.push(warning(loaded, workflow, ProblemCode::PoolTooSmall, words, None));
         }
     }
     found
@@ -182,13 +189,19 @@ fn unresolved(loaded: &Loaded) -> Vec<Problem> {
     let mut found = Vec::new();
     for (id, resolved) in resolve(&schedules) {
         if let (Err(problem), Some(workflow)) = (resolved, by_id.get(&id)) {
-            found.push(warning(loaded, workflow, format!("workflow \"{id}\" has no slots: {problem}"), None));
+            found.push(warning(
+                loaded,
+                workflow,
+                ProblemCode::NoSchedule,
+                format!("workflow \"{id}\" has no slots: {problem}"),
+                None,
+            ));
         }
     }
     found
 }
 
-fn warning(loaded: &Loaded, workflow: &Workflow, message: String, hint: Option<String>) -> Problem {
+fn warning(loaded: &Loaded, workflow: &Workflow, code: ProblemCode, message: String, hint: Option<String>) -> Problem {
     let source = &workflow.source;
     let line = usize::try_from(source.line).unwrap_or(0).saturating_sub(1);
     let text = loaded.sources.get(&source.file).and_then(|text| text.lines().nth(line));
@@ -199,6 +212,6 @@ fn warning(loaded: &Loaded, workflow: &Workflow, message: String, hint: Option<S
         hint,
         workflow: Some(workflow.id.clone()),
         source_line: text.map(str::to_owned),
-        ..Problem::error(&source.file, message)
+        ..Problem::error(&source.file, code, message)
     }
 }

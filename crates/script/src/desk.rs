@@ -16,6 +16,7 @@ use nix::time::{ClockId, clock_gettime};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Exception, Function, IntoJs, Object, Value};
 
+use crate::code::{ProblemCode, Refused};
 use crate::draft::Draft;
 use crate::events::{self, Events};
 use crate::fault::{self, Place};
@@ -165,9 +166,9 @@ impl Desk {
         self.calling.get().unwrap_or(self.session.now)
     }
 
-    fn warn(&self, message: String, stack: &str) {
+    fn warn(&self, code: ProblemCode, message: String, stack: &str) {
         if self.calling.get().is_none() {
-            let warning = fault::warning(&self.file, message, stack, &|file| self.source(file));
+            let warning = fault::warning(&self.file, code, message, stack, &|file| self.source(file));
             // A loop that repeats a mistake says it once.
             let mut warnings = self.warnings.borrow_mut();
             if warnings.len() < 100 && !warnings.contains(&warning) {
@@ -183,33 +184,36 @@ impl Desk {
         digest
     }
 
-    fn define(&self, json: &str, stack: &str) -> Result<(), String> {
+    fn define(&self, json: &str, stack: &str) -> Result<(), Refused> {
         if self.calling.get().is_some() {
-            return Err("celos.defineWorkflow: workflows can be defined only while the file is evaluated".to_owned());
+            let words = "celos.defineWorkflow: workflows can be defined only while the file is evaluated";
+            return Err(Refused::new(ProblemCode::OutOfPlace, words));
         }
         if self.role == Role::Tests {
-            return Err("celos.defineWorkflow: workflows are defined by scripts of the workflows folder, which tests \
-                        find there: expected only tests in this file"
-                .to_owned());
+            let words = "celos.defineWorkflow: workflows are defined by scripts of the workflows folder, which tests \
+                         find there: expected only tests in this file";
+            return Err(Refused::new(ProblemCode::OutOfPlace, words));
         }
         let draft = Draft::parse(json)?;
         self.add(draft.workflow(&self.file, self.line(stack))?)
     }
 
     /// Takes in apps that a script describes; where they stand nobody knows but for the call.
-    fn define_jobs(&self, apps: &str, template: &str, kinds: [&str; 2], stack: &str) -> Result<(), String> {
+    fn define_jobs(&self, apps: &str, template: &str, kinds: [&str; 2], stack: &str) -> Result<(), Refused> {
         const WHERE: &str = "celos.defineJobGraph";
         if self.calling.get().is_some() || self.role == Role::Tests {
-            return Err(format!(
-                "{WHERE}: apps can be defined only while a script of the workflows folder is evaluated"
-            ));
+            let words =
+                format!("{WHERE}: apps can be defined only while a script of the workflows folder is evaluated");
+            return Err(Refused::new(ProblemCode::OutOfPlace, words));
         }
         let template = Some(template).filter(|template| !template.is_empty());
-        let settings = Settings::of_script(template, kinds).map_err(|error| format!("{WHERE}: failed to {error}"))?;
+        let settings = Settings::of_script(template, kinds)
+            .map_err(|error| Refused::new(ProblemCode::BadIdentifiers, format!("{WHERE}: failed to {error}")))?;
         let settings = Settings { folder: self.session.apps_folder().map(std::path::Path::to_owned), ..settings };
         let refused = |mistakes: Vec<stolos::Mistake>| {
             let told: Vec<&str> = mistakes.iter().map(|mistake| mistake.what.as_str()).collect();
-            format!("{WHERE}: {}", told.join("; "))
+            let code = mistakes.first().map_or(ProblemCode::BadApp, |mistake| mistake.code);
+            Refused::new(code, format!("{WHERE}: {}", told.join("; ")))
         };
         let mut apps = stolos::apps(apps, &self.file, &settings).map_err(refused)?;
         // A call is taken as a whole, as any other.
@@ -218,7 +222,7 @@ impl Desk {
             return Err(refused(mistakes));
         }
         for warning in &apps.warnings {
-            self.warn(format!("{WHERE}: {}", warning.what), stack);
+            self.warn(warning.code, format!("{WHERE}: {}", warning.what), stack);
         }
         let line = self.line(stack);
         for workflow in apps.workflows {
@@ -233,12 +237,11 @@ impl Desk {
     }
 
     /// Adds a workflow of this file's project, the first of its name.
-    pub(crate) fn add(&self, workflow: Workflow) -> Result<(), String> {
+    pub(crate) fn add(&self, workflow: Workflow) -> Result<(), Refused> {
         if let Some(line) = self.defined(&workflow.id, |first| first.source.line) {
-            return Err(format!(
-                "Workflow with this ID already exists: {} (defined in line {line} of this file)",
-                workflow.id
-            ));
+            let words =
+                format!("Workflow with this ID already exists: {} (defined in line {line} of this file)", workflow.id);
+            return Err(Refused::new(ProblemCode::NameTaken, words));
         }
         let mut workflows = self.workflows.borrow_mut();
         self.places.borrow_mut().insert(workflow.id.clone(), workflows.len());
@@ -252,10 +255,11 @@ impl Desk {
         self.workflows.borrow().get(place).map(look)
     }
 
-    fn test(&self, name: String, json: &str, stack: &str) -> Result<(), String> {
+    fn test(&self, name: String, json: &str, stack: &str) -> Result<(), Refused> {
         let mut tests = self.tests.borrow_mut();
         if let Some(first) = tests.iter().find(|test| test.name == name) {
-            return Err(format!("kelos.test {name:?}: there is a test of this name in line {}", first.line));
+            let words = format!("kelos.test {name:?}: there is a test of this name in line {}", first.line);
+            return Err(Refused::new(ProblemCode::NameTaken, words));
         }
         let plan = serde_json::from_str(json).map_err(|error| format!("kelos.test {name:?}: {error}"))?;
         tests.push(TestCase { name, line: self.line(stack), plan });
@@ -267,7 +271,7 @@ impl Desk {
         let ask = (bucket, key);
         if self.session.dry() {
             let what = format!("registers of bucket {:?} are taken to be empty: checking reads none", ask.0);
-            self.warn(what, "");
+            self.warn(ProblemCode::NotAsked, what, "");
         }
         let answer = self.watch.aside(|| match self.calling.get() {
             Some(_) => self.session.register_now(&ask),
@@ -282,7 +286,8 @@ impl Desk {
         let check = PathCheck::new(FileSystem::Hdfs, &path, &base);
         let uri = check.uri(&KeyValues::at(at));
         if self.session.dry() {
-            self.warn(format!("celos.hdfsCheck of {uri} is taken to be false: checking looks at nothing"), "");
+            let what = format!("celos.hdfsCheck of {uri} is taken to be false: checking looks at nothing");
+            self.warn(ProblemCode::NotAsked, what, "");
         }
         self.uses.borrow_mut().looked = true;
         self.watch.aside(|| match self.calling.get() {
@@ -293,7 +298,7 @@ impl Desk {
 
     /// Evaluates a defaults file in the global scope.
     fn import<'js>(&self, ctx: &Ctx<'js>, name: &str) -> rquickjs::Result<Value<'js>> {
-        let refuse = |words: String| Exception::throw_message(ctx, &words);
+        let refuse = |words: String| refuse_import(ctx, &words);
         if self.importing.borrow().iter().any(|open| open == name) {
             let circle = self.importing.borrow().join(" -> ");
             return Err(refuse(format!("celos.importDefaults: defaults files import each other: {circle} -> {name}")));
@@ -308,6 +313,17 @@ impl Desk {
         let done = ctx.eval_with_options(named.as_deref().unwrap_or(&text).as_bytes(), file());
         self.importing.borrow_mut().pop();
         done
+    }
+}
+
+/// Throws what is wrong with an import.
+fn refuse_import(ctx: &Ctx<'_>, words: &str) -> rquickjs::Error {
+    match Exception::from_message(ctx.clone(), words) {
+        Ok(exception) => match exception.set(fault::CODE, ProblemCode::ImportFailed.as_str()) {
+            Ok(()) => exception.throw(),
+            Err(error) => error,
+        },
+        Err(error) => error,
     }
 }
 
@@ -347,6 +363,11 @@ fn answer<'js, T: IntoJs<'js>>(ctx: &Ctx<'js>, answer: Result<T, String>) -> rqu
 
 fn words<T, E: ToString>(checked: Result<T, E>) -> Option<String> {
     checked.err().map(|error| error.to_string())
+}
+
+/// The code and the words of what is refused.
+pub(crate) fn refused(checked: Result<(), Refused>) -> Option<Vec<String>> {
+    checked.err().map(Refused::told)
 }
 
 /// The object that the prelude knows as `host`.
@@ -390,7 +411,10 @@ fn hand_out_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rq
     let d = desk.clone();
     host.set("now", Function::new(ctx.clone(), move || d.now().as_millisecond() as f64)?)?;
     let d = desk.clone();
-    host.set("warn", Function::new(ctx.clone(), move |message: String, stack: String| d.warn(message, &stack))?)?;
+    let warn = move |message: String, stack: String, code: String| {
+        d.warn(ProblemCode::read(&code).unwrap_or_default(), message, &stack);
+    };
+    host.set("warn", Function::new(ctx.clone(), warn)?)?;
     let d = desk.clone();
     let thrown = move |text: String, told: String, stack: String| {
         d.thrown.replace(Some([text, told, stack]));
@@ -399,14 +423,15 @@ fn hand_out_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rq
     let d = desk.clone();
     host.set("keep", Function::new(ctx.clone(), move |source: String, stack: String| d.keep(&source, &stack))?)?;
     let d = desk.clone();
-    host.set("define", Function::new(ctx.clone(), move |json: String, stack: String| words(d.define(&json, &stack)))?)?;
+    let definition = move |json: String, stack: String| refused(d.define(&json, &stack));
+    host.set("define", Function::new(ctx.clone(), definition)?)?;
     let d = desk.clone();
     let jobs = move |apps: String, template: String, kinds: String, checks: String, stack: String| {
-        words(d.define_jobs(&apps, &template, [&kinds, &checks], &stack))
+        refused(d.define_jobs(&apps, &template, [&kinds, &checks], &stack))
     };
     host.set("defineJobs", Function::new(ctx.clone(), jobs)?)?;
     let d = desk.clone();
-    let test = move |name: String, json: String, stack: String| words(d.test(name, &json, &stack));
+    let test = move |name: String, json: String, stack: String| refused(d.test(name, &json, &stack));
     host.set("test", Function::new(ctx.clone(), test)?)?;
     let d = desk.clone();
     host.set(

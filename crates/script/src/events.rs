@@ -13,7 +13,8 @@ use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use rquickjs::{Ctx, Function, Object};
 use serde::Deserialize;
 
-use crate::desk::Desk;
+use crate::code::{ProblemCode, Refused};
+use crate::desk::{Desk, refused};
 use crate::draft::ascending;
 use crate::fault::{self, Place};
 use crate::problem::Problem;
@@ -150,33 +151,37 @@ impl Desk {
         self.events.borrow().application.as_ref()?.update_schedules
     }
 
-    fn is_defining(&self) -> Result<(), String> {
+    fn is_defining(&self) -> Result<(), Refused> {
         if self.calling.get().is_some() || self.role == Role::Tests {
-            return Err("expected only while a script of the workflows folder is evaluated".to_owned());
+            let words = "expected only while a script of the workflows folder is evaluated";
+            return Err(Refused::new(ProblemCode::OutOfPlace, words));
         }
         Ok(())
     }
 
-    fn application(&self, json: &str) -> Result<(), String> {
+    fn application(&self, json: &str) -> Result<(), Refused> {
         self.is_defining()?;
         if !self.workflows.borrow().is_empty() || !self.events.borrow().begun.is_empty() {
-            return Err("something is defined already: expected it before all definitions of the file".to_owned());
+            let words = "something is defined already: expected it before all definitions of the file";
+            return Err(Refused::new(ProblemCode::OutOfPlace, words));
         }
         if self.events.borrow().application.is_some() {
-            return Err("the file has said already which application it is: expected that once".to_owned());
+            let words = "the file has said already which application it is: expected that once";
+            return Err(Refused::new(ProblemCode::OutOfPlace, words));
         }
         let told = serde_json::from_str(json).map_err(|error| error.to_string())?;
         self.events.borrow_mut().application = Some(told);
         let project = self.project();
         if !project.is_sound() {
             self.events.borrow_mut().application = None;
-            return Err(unsound(&project));
+            return Err(Refused::new(ProblemCode::BadName, unsound(&project)));
         }
-        project.member(None, "name").map(drop).map_err(|error| error.to_string())
+        let member = project.member(None, "name");
+        member.map(drop).map_err(|error| Refused::new(ProblemCode::BadName, error.to_string()))
     }
 
     /// The id of a program: what is not said of its application is that of this one.
-    fn program_id(&self, owner: [Option<String>; 3], kind: Option<&str>, name: &str) -> Result<WorkflowId, String> {
+    fn program_id(&self, owner: [Option<String>; 3], kind: Option<&str>, name: &str) -> Result<WorkflowId, Refused> {
         let own = self.project();
         let project = match owner {
             [None, None, None] => own,
@@ -187,9 +192,9 @@ impl Desk {
             },
         };
         if !project.is_sound() {
-            return Err(unsound(&project));
+            return Err(Refused::new(ProblemCode::BadName, unsound(&project)));
         }
-        project.member(kind, name).map_err(|error| error.to_string())
+        project.member(kind, name).map_err(|error| Refused::new(ProblemCode::BadName, error.to_string()))
     }
 
     /// A dataset as triggers and facts name it: of the namespace that is said, or else of this application's.
@@ -201,7 +206,7 @@ impl Desk {
         }
     }
 
-    fn define_program(&self, json: &str, stack: &str) -> Result<(), String> {
+    fn define_program(&self, json: &str, stack: &str) -> Result<(), Refused> {
         self.is_defining()?;
         let draft: ProgramDraft = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let id = self.program_id([None, None, None], draft.kind.as_deref(), &draft.name)?;
@@ -217,7 +222,7 @@ impl Desk {
         })
     }
 
-    fn define_schedule(&self, json: &str, stack: &str) -> Result<(), String> {
+    fn define_schedule(&self, json: &str, stack: &str) -> Result<(), Refused> {
         self.is_defining()?;
         let draft: EventDraft = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let id = self.program_id([None, None, None], None, &draft.name)?;
@@ -228,7 +233,7 @@ impl Desk {
     }
 
     /// Programs and schedules of an application share their names.
-    fn is_free(&self, id: &WorkflowId, what: &str) -> Result<(), String> {
+    fn is_free(&self, id: &WorkflowId, what: &str) -> Result<(), Refused> {
         let taken = |first: &Workflow| match first.keys {
             Keys::Events(_) => ("a schedule", first.source.line),
             Keys::Requests(_) => ("a program", first.source.line),
@@ -236,13 +241,14 @@ impl Desk {
         };
         let Some((taken, line)) = self.defined(id, taken) else { return Ok(()) };
         let project = self.project();
-        Err(format!(
+        let words = format!(
             "{taken} of that name is defined in line {line}: expected a name for {what} that is unique in application {project}"
-        ))
+        );
+        Err(Refused::new(ProblemCode::NameTaken, words))
     }
 
     /// A schedule is begun: gives its number.
-    fn begin(&self, name: String, stack: &str) -> Result<usize, String> {
+    fn begin(&self, name: String, stack: &str) -> Result<usize, Refused> {
         self.is_defining()?;
         self.program_id([None, None, None], None, &name)?;
         let place = fault::places(stack).into_iter().next();
@@ -267,11 +273,16 @@ impl Desk {
             targets.settle(&mut workflow.trigger);
             if let Keys::Events(events) = &mut workflow.keys {
                 let found = targets.target(&events.program);
-                events.program = found.map_err(|words| self.misses(&events.name, &words, &workflow.source))?;
+                events.program = found.map_err(|words| {
+                    self.misses(ProblemCode::UnknownProgram, &events.name, &words, &workflow.source)
+                })?;
                 let begin = workflow.trigger.check_begin();
-                begin.map_err(|words| self.misses(&events.name, words, &workflow.source))?;
+                begin.map_err(|words| {
+                    self.misses(ProblemCode::TriggerNeverMet, &events.name, words, &workflow.source)
+                })?;
                 let mapping = events.properties.get(MAPPING).map_or(Ok(()), |mapping| check_mapping(mapping));
-                mapping.map_err(|words| self.misses(&events.name, &words, &workflow.source))?;
+                mapping
+                    .map_err(|words| self.misses(ProblemCode::BadArgument, &events.name, &words, &workflow.source))?;
             } else {
                 jobs.insert(workflow.id.clone(), (workflow.job.clone(), workflow.retry, workflow.pools.clone()));
             }
@@ -294,13 +305,14 @@ impl Desk {
             }
             _ => "is built and then dropped: expected schedule(...) around it",
         };
-        let mut problem = Problem::error(&self.file, format!("schedule {:?} {words}", open.name));
+        let mut problem =
+            Problem::error(&self.file, ProblemCode::ScheduleUnfinished, format!("schedule {:?} {words}", open.name));
         fault::locate(&mut problem, open.place.as_slice(), &|file| self.source(file));
         Err(problem)
     }
 
-    fn misses(&self, name: &str, words: &str, source: &Source) -> Problem {
-        let mut problem = Problem::error(&self.file, format!("schedule {name:?}: {words}"));
+    fn misses(&self, code: ProblemCode, name: &str, words: &str, source: &Source) -> Problem {
+        let mut problem = Problem::error(&self.file, code, format!("schedule {name:?}: {words}"));
         let place = Place { file: source.file.clone(), line: source.line, column: 1 };
         fault::locate(&mut problem, &[place], &|file| self.source(file));
         problem
@@ -402,9 +414,9 @@ fn constraint(json: &str) -> Result<(), String> {
     read.map_err(|error| without_place(&error.to_string()))?.constraint().check()
 }
 
-/// An answer for the prelude, or a problem after an exclamation mark.
-fn told<T: ToString>(answer: Result<T, String>) -> String {
-    answer.map_or_else(|problem| format!("!{problem}"), |answer| answer.to_string())
+/// An answer for the prelude, or the code and the words of what is refused.
+fn told<T: ToString>(answer: Result<T, Refused>) -> Vec<String> {
+    answer.map_or_else(Refused::told, |answer| vec![answer.to_string()])
 }
 
 /// The part of the host that programs and schedules need.
@@ -414,7 +426,7 @@ pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>)
     define("firing", Function::new(ctx.clone(), firing)?)?;
     define("constraint", Function::new(ctx.clone(), |json: String| constraint(&json).err())?)?;
     let d = desk.clone();
-    define("application", Function::new(ctx.clone(), move |json: String| d.application(&json).err())?)?;
+    define("application", Function::new(ctx.clone(), move |json: String| refused(d.application(&json)))?)?;
     let d = desk.clone();
     let dataset = move |namespace: Option<String>, name: String| d.dataset(namespace.as_deref(), &name);
     define("dataset", Function::new(ctx.clone(), dataset)?)?;
@@ -427,10 +439,10 @@ pub(crate) fn hand_out<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>)
               name: String| { told(d.program_id([namespace, application, version], kind.as_deref(), &name)) };
     define("program", Function::new(ctx.clone(), program)?)?;
     let d = desk.clone();
-    let program = move |json: String, stack: String| d.define_program(&json, &stack).err();
+    let program = move |json: String, stack: String| refused(d.define_program(&json, &stack));
     define("defineProgram", Function::new(ctx.clone(), program)?)?;
     let d = desk.clone();
-    let schedule = move |json: String, stack: String| d.define_schedule(&json, &stack).err();
+    let schedule = move |json: String, stack: String| refused(d.define_schedule(&json, &stack));
     define("defineSchedule", Function::new(ctx.clone(), schedule)?)?;
     let d = desk.clone();
     define("begin", Function::new(ctx.clone(), move |name: String, stack: String| told(d.begin(name, &stack)))?)?;

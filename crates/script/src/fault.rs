@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use rquickjs::{Ctx, Exception, Value};
 
+use crate::code::ProblemCode;
 use crate::problem::{Problem, Severity};
 use crate::similar::closest;
 
 /// The name under which the prelude's frames appear in stacks.
 pub(crate) const PRELUDE: &str = "kelos:prelude";
+
+/// The property of an error of the prelude that has its code.
+pub(crate) const CODE: &str = "kelosCode";
 
 /// A place in a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +69,8 @@ pub(crate) enum Stopped {
 /// A thrown value, in words.
 #[derive(Debug, Default)]
 pub(crate) struct Thrown {
+    /// What the prelude says that it is; none where the script threw it.
+    code: Option<ProblemCode>,
     message: String,
     places: Vec<Place>,
     hint: Option<String>,
@@ -79,7 +85,8 @@ impl Thrown {
         let value = ctx.catch();
         let text = value.as_string().and_then(|text| text.to_string().ok());
         if let Some([_, told, stack]) = known.filter(|[known, ..]| text.as_ref() == Some(known)) {
-            return Thrown { message: told.clone(), places: places(stack), ..Thrown::default() };
+            let code = Some(ProblemCode::BadArgument);
+            return Thrown { code, message: told.clone(), places: places(stack), ..Thrown::default() };
         }
         match value.as_object().cloned().and_then(Exception::from_object) {
             Some(error) => Thrown::error(ctx, &error),
@@ -89,21 +96,23 @@ impl Thrown {
 
     /// A failure that is no exception of the script.
     pub(crate) fn words(message: String) -> Thrown {
-        Thrown { message, ..Thrown::default() }
+        Thrown { code: Some(ProblemCode::Bug), message, ..Thrown::default() }
     }
 
     fn error(ctx: &Ctx<'_>, error: &Exception<'_>) -> Thrown {
         let name = error.get::<_, rquickjs::Coerced<String>>("name").map(|name| name.0);
+        let code = error.get::<_, String>(CODE).ok().and_then(|code| ProblemCode::read(&code));
         let (message, stack) = (error.message().unwrap_or_default(), error.stack().unwrap_or_default());
         // A getter of the script may have thrown while it was read.
         drop(ctx.catch());
         let memory = message == "out of memory";
+        let code = code.or_else(|| of_engine(name.as_deref().ok()?, &message));
         let message = match name.as_deref() {
             _ if message.is_empty() => "an error without a message was thrown".to_owned(),
             Ok("Error") | Err(_) => message,
             Ok(name) => format!("{name}: {message}"),
         };
-        Thrown { message, places: places(&stack), hint: None, memory, null: false }
+        Thrown { code, message, places: places(&stack), hint: None, memory, null: false }
     }
 
     fn other<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Thrown {
@@ -129,6 +138,15 @@ impl Thrown {
         self.memory || (self.null && full())
     }
 
+    fn code(&self, stopped: Option<Stopped>) -> ProblemCode {
+        match stopped {
+            Some(Stopped::Time(_)) => ProblemCode::OutOfTime,
+            Some(Stopped::Starved(_)) => ProblemCode::MachineBusy,
+            Some(Stopped::Memory(_)) => ProblemCode::OutOfMemory,
+            None => self.code.unwrap_or(ProblemCode::ScriptThrew),
+        }
+    }
+
     /// Whether null was thrown.
     pub(crate) fn is_null(&self) -> bool {
         self.null
@@ -141,7 +159,8 @@ impl Thrown {
         stopped: Option<Stopped>,
         sources: &dyn Fn(&str) -> Option<Arc<str>>,
     ) -> Problem {
-        let mut problem = Problem::error(file, self.message);
+        let code = self.code(stopped);
+        let mut problem = Problem::error(file, code, self.message);
         problem.hint = self.hint;
         match stopped {
             Some(Stopped::Time(millis)) => {
@@ -168,9 +187,25 @@ impl Thrown {
     }
 }
 
+/// Of which kind what the engine itself throws is, by the name of the error.
+fn of_engine(name: &str, message: &str) -> Option<ProblemCode> {
+    match name {
+        "SyntaxError" => Some(ProblemCode::SyntaxError),
+        "ReferenceError" => Some(ProblemCode::UnknownName),
+        "RangeError" | "InternalError" if message.contains("stack") => Some(ProblemCode::OutOfMemory),
+        _ => None,
+    }
+}
+
 /// A warning at the innermost place of a stack.
-pub(crate) fn warning(file: &str, message: String, stack: &str, sources: &dyn Fn(&str) -> Option<Arc<str>>) -> Problem {
-    let mut problem = Problem { severity: Severity::Warning, ..Problem::error(file, message) };
+pub(crate) fn warning(
+    file: &str,
+    code: ProblemCode,
+    message: String,
+    stack: &str,
+    sources: &dyn Fn(&str) -> Option<Arc<str>>,
+) -> Problem {
+    let mut problem = Problem { severity: Severity::Warning, ..Problem::error(file, code, message) };
     locate(&mut problem, &places(stack), sources);
     problem
 }

@@ -10,6 +10,7 @@
 
 mod apps_file;
 mod check;
+mod code;
 mod desk;
 mod draft;
 mod events;
@@ -35,6 +36,7 @@ mod worker;
 
 pub use apps_file::AppsSource;
 pub use check::{check, check_with, warnings};
+pub use code::ProblemCode;
 pub use files::{answered, read_file, read_text};
 pub use host::{Host, NoRegisters, Registers, Sandbox};
 pub use limits::{Folders, Limits};

@@ -11,6 +11,7 @@ use kelos_model::workflow::Source;
 use kelos_model::{Workflow, WorkflowId};
 
 use crate::apps_file::AppsFile;
+use crate::code::{ProblemCode, fault_code};
 use crate::desk::{Kept, Uses, digest};
 use crate::host::Host;
 use crate::keyed::{KeyedSet, Misfit};
@@ -117,7 +118,11 @@ impl Library {
 
     fn no_folder(&self, error: &std::io::Error) -> Problem {
         let folder = self.folders.workflows.display().to_string();
-        let mut problem = Problem::error(&folder, format!("the folder of workflows can't be read: {error}"));
+        let mut problem = Problem::error(
+            &folder,
+            ProblemCode::FolderUnreadable,
+            format!("the folder of workflows can't be read: {error}"),
+        );
         problem.kept_last_good = self.entries.values().any(|entry| entry.good.is_some());
         problem
     }
@@ -134,7 +139,7 @@ impl Library {
             _ => match scan::script_text(&self.folders.workflows, name, self.limits.file_bytes) {
                 Ok(text) => text,
                 Err(problem) => {
-                    entry.fail(vec![Problem::error(name, format!("the file {problem}"))]);
+                    entry.fail(vec![Problem::error(name, ProblemCode::FileUnreadable, format!("the file {problem}"))]);
                     entry.recipe = None;
                     entry.stamp = None;
                     return None;
@@ -268,7 +273,7 @@ fn of_script(fault: &Fault, source: &Source, loaded: &Loaded) -> Problem {
         column: u32::from(source.line > 0),
         workflow: Some(fault.workflow.clone()),
         source_line: text.map(str::to_owned),
-        ..Problem::error(&source.file, fault.to_string())
+        ..Problem::error(&source.file, fault_code(fault), fault.to_string())
     }
 }
 
@@ -322,7 +327,7 @@ fn duplicate(first: &Workflow, second: &Workflow, text: Option<&Arc<str>>) -> Pr
         column: u32::from(b.line > 0),
         workflow: Some(second.id.clone()),
         source_line: text.map(str::to_owned),
-        ..Problem::error(&b.file, message)
+        ..Problem::error(&b.file, ProblemCode::NameTaken, message)
     }
 }
 

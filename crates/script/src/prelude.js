@@ -15,8 +15,9 @@ const LARGEST = 10000;
 /** The stack at `celos.defineWorkflow`: the engine reports a call at the end of its arguments. */
 let spot;
 
-function refuse(message) {
+function refuse(message, code = "bad-argument") {
     const error = new Error(message);
+    error.kelosCode = code;
     if (spot !== undefined) error.stack = spot;
     throw error;
 }
@@ -84,8 +85,8 @@ class Made {
         this.#tree = tree;
         this.#depth = 1 + nested.reduce((depth, one) => Math.max(depth, one.#depth), 0);
         this.#size = 1 + nested.reduce((size, one) => size + one.#size, 0);
-        if (this.#depth > DEEPEST) refuse(`celos.${maker}: triggers are nested deeper than ${DEEPEST} levels`);
-        if (this.#size > LARGEST) refuse(`celos.${maker}: the trigger has more than ${LARGEST} parts`);
+        if (this.#depth > DEEPEST) refuse(`celos.${maker}: triggers are nested deeper than ${DEEPEST} levels`, "too-complex");
+        if (this.#size > LARGEST) refuse(`celos.${maker}: the trigger has more than ${LARGEST} parts`, "too-complex");
         Object.freeze(this);
     }
 
@@ -166,19 +167,20 @@ function known(options, fields, where) {
         if (fields.includes(field)) continue;
         const close = host.closest(field, fields);
         const advice = close ? `did you mean '${close}'?` : `known fields: ${fields.join(", ")}`;
-        host.warn(`${where}: unknown field '${field}' is ignored; ${advice}`, here());
+        host.warn(`${where}: unknown field '${field}' is ignored; ${advice}`, here(), "unknown-option");
     }
 }
 
-/** Refuses with the host's words, where it has any. */
-function agreed(problem, where) {
-    if (typeof problem === "string") refuse(`${where}: ${problem}`);
+/** Refuses with the host's words, where it has any: a text, of which the caller knows the kind, or a code and a text. */
+function agreed(problem, where, code) {
+    if (typeof problem === "string") refuse(`${where}: ${problem}`, code);
+    if (Array.isArray(problem)) refuse(`${where}: ${problem[1]}`, problem[0]);
     return problem;
 }
 
 function workflowId(value, where) {
     const id = typeof value === "number" || WorkflowID.is(value) ? String(value) : text(value, where, "my-workflow");
-    agreed(host.id(id), where);
+    agreed(host.id(id), where, "bad-name");
     return id;
 }
 
@@ -214,7 +216,7 @@ function defaultProperties() {
     const value = VARIABLES.CELOS_DEFAULT_OOZIE_PROPERTIES();
     if (value === undefined || value === null) return {};
     if (typeof value === "object" && !Array.isArray(value)) return value;
-    host.warn(`CELOS_DEFAULT_OOZIE_PROPERTIES is ignored: expected an object, not ${describe(value)}`, new Error().stack);
+    host.warn(`CELOS_DEFAULT_OOZIE_PROPERTIES is ignored: expected an object, not ${describe(value)}`, new Error().stack, "odd-value");
     return {};
 }
 
@@ -253,7 +255,7 @@ function conditionsOf(name, conditions) {
         // A condition that nobody checks would let slots go too early, so this is no mere warning.
         const close = host.closest(field, CONDITIONS);
         refuse(`${where}: unknown condition '${field}'; ` +
-            (close ? `did you mean '${close}'?` : `there are: ${CONDITIONS.join(", ")}`));
+            (close ? `did you mean '${close}'?` : `there are: ${CONDITIONS.join(", ")}`), "unknown-option");
     }
     const { glob, minCount, minBytes, minAgeSeconds } = conditions;
     const checked = {};
@@ -353,7 +355,7 @@ function zoneOf(options, where) {
     const zone = {};
     if (options.timeZone !== undefined) {
         zone.zone = text(options.timeZone, `${where}: timeZone`, "Europe/Berlin");
-        agreed(host.zone(zone.zone), `${where}: timeZone`);
+        agreed(host.zone(zone.zone), `${where}: timeZone`, "unknown-zone");
     }
     if (options.daylightSaving !== undefined) {
         const policy = object(options.daylightSaving, `${where}: daylightSaving`, 'an object such as {gap: "skip", fold: "first"}');
@@ -369,7 +371,7 @@ function zoneOf(options, where) {
 function cronSchedule(expression, options = {}) {
     if (!expression) refuseInWords("Undefined cron expression", ': expected a string such as "0 15 10 * * ?"');
     text(expression, "celos.cronSchedule: expression", "0 15 10 * * ?");
-    agreed(host.cron(expression), "celos.cronSchedule");
+    agreed(host.cron(expression), "celos.cronSchedule", "bad-cron");
     object(options, "celos.cronSchedule: options", 'an object such as {timeZone: "Europe/Berlin"}');
     known(options, ZONE_FIELDS, "celos.cronSchedule");
     return new Made("schedule", "cronSchedule", { expression, ...zoneOf(options, "celos.cronSchedule") });
@@ -384,14 +386,14 @@ function serialSchedulingStrategy(concurrency = 1) {
     const where = "celos.serialSchedulingStrategy";
     // Celos takes what lets nothing run, and so does a file that is full of good workflows.
     const slots = count(Math.max(0, numberOf(concurrency, `${where}: concurrency`)), `${where}: concurrency`);
-    if (slots === 0) host.warn(`${where}(${describe(concurrency)}): no slot will ever run, as in Celos; pause the workflow instead`, here());
+    if (slots === 0) host.warn(`${where}(${describe(concurrency)}): no slot will ever run, as in Celos; pause the workflow instead`, here(), "odd-value");
     return new Made("scheduling strategy", "serialSchedulingStrategy", slots);
 }
 
 /** A pool of so many permits, of which each run takes some. */
 function pool(name, size, permits = 1) {
     const where = "celos.pool";
-    agreed(host.pool(text(name, `${where}: name`, "spark")), `${where}: name`);
+    agreed(host.pool(text(name, `${where}: name`, "spark")), `${where}: name`, "bad-name");
     const whole = count(size, `${where} ${quote(name)}: size`, 1);
     const taken = count(permits, `${where} ${quote(name)}: permits`, 1);
     if (taken > whole) {
@@ -425,7 +427,7 @@ function momentOf(slotID, where) {
 function hdfsCheck(path, slotID, fs) {
     pathOf("hdfsCheck", path);
     const answer = host.probe(path, fileSystem("hdfsCheck", path, fs), momentOf(slotID, "celos.hdfsCheck"));
-    return agreed(answer, "celos.hdfsCheck");
+    return agreed(answer, "celos.hdfsCheck", "path-unreadable");
 }
 
 const CALENDAR = /\$\{(year|month|day|hour|minute|second)\}/g;
@@ -455,6 +457,6 @@ function forEachRegister(bucket, fn) {
 
 /** The host answers with JSON, or with a problem after an exclamation mark. */
 function registered(answer, where) {
-    if (answer.startsWith("!")) refuse(`${where}: ${answer.slice(1)}`);
+    if (answer.startsWith("!")) refuse(`${where}: ${answer.slice(1)}`, "register-unreadable");
     return JSON.parse(answer);
 }

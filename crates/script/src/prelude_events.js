@@ -18,9 +18,9 @@ const upper = (value) => (typeof value === "string" ? value.toUpperCase() : valu
 const isType = (value) => Object.hasOwn(ProgramType, String(upper(value)));
 const isStatus = (value) => Object.hasOwn(ENDS, String(upper(value))) || Object.hasOwn(ProgramStatus, String(upper(value)));
 
-/** What the host answers with: a text, or a problem after an exclamation mark. */
-function told(answer, where) {
-    if (answer.startsWith("!")) refuse(`${where}: ${answer.slice(1)}`);
+/** What the host answers with: a text, or the code and the words of a problem. */
+function told([answer, problem], where) {
+    if (problem !== undefined) refuse(`${where}: ${problem}`, answer);
     return answer;
 }
 
@@ -40,7 +40,7 @@ function mapOf(pairs, where) {
     const map = {};
     for (let n = 0; n < pairs.length; n += 2) {
         const key = text(pairs[n], `${where}: argument ${n + 1}`, "key");
-        if (Object.hasOwn(map, key)) refuse(`${where}: the key ${quote(key)} is there twice`);
+        if (Object.hasOwn(map, key)) refuse(`${where}: the key ${quote(key)} is there twice`, "conflicting-options");
         map[key] = pairs[n + 1];
     }
     return map;
@@ -79,12 +79,12 @@ function firedTrigger(maker, cron, zone) {
     const where = `celos.${maker}`;
     text(cron, `${where}: cron`, "0 4 * * *");
     const named = zone === undefined ? {} : { zone: zoneName(zone, `${where}: zone`) };
-    agreed(host.firing(cron), where);
+    agreed(host.firing(cron), where, "bad-cron");
     return new Made("trigger", maker, { type: "fired", cron, ...named });
 }
 
 function zoneName(zone, where) {
-    agreed(host.zone(text(zone, where, "Europe/Berlin")), where);
+    agreed(host.zone(text(zone, where, "Europe/Berlin")), where, "unknown-zone");
     return zone;
 }
 
@@ -96,7 +96,7 @@ function partitionsTrigger(dataset, partitions = 1) {
 function newPartitions(maker, where, namespace, dataset, partitions) {
     text(dataset, `${where}: dataset`, "purchases");
     if (namespace !== undefined) text(namespace, `${where}: namespace`, "default");
-    const named = told(host.dataset(namespace, dataset), `${where}: dataset`);
+    const named = host.dataset(namespace, dataset);
     const wanted = count(partitions, `${where}: number of partitions`, 1);
     return new Made("trigger", maker, { type: "partitions", dataset: named, count: wanted });
 }
@@ -432,7 +432,7 @@ class ScheduleBuilder {
 
     triggerByTime(cron) {
         const where = this.#where("triggerByTime");
-        agreed(host.firing(text(cron, where, "0 4 * * *")), where);
+        agreed(host.firing(text(cron, where, "0 4 * * *")), where, "bad-cron");
         return this.#end({ type: "fired", cron });
     }
 
@@ -455,7 +455,7 @@ const TRIGGERS = ["triggerByTime", "triggerOnPartitions", "triggerOnProgramStatu
 for (const verb of Object.getOwnPropertyNames(ScheduleBuilder.prototype)) {
     if (verb === "constructor") continue;
     Built.prototype[verb] = () => refuse(TRIGGERS.includes(verb) ? `${verb}: the schedule has a trigger already: combine triggers by getTriggerFactory().and or .or`
-        : `${verb}: expected before the trigger, which ends a schedule`);
+        : `${verb}: expected before the trigger, which ends a schedule`, "conflicting-options");
 }
 
 function targetOf(type, name, where) {
@@ -473,7 +473,7 @@ function buildSchedule(name, type, program) {
 function schedule(made, type, program) {
     if (Built.is(made)) return Built.take(made);
     if (ScheduleBuilder.is(made)) {
-        refuse(`schedule ${quote(ScheduleBuilder.name(made))} has no trigger: expected ${TRIGGERS.join(", ")} at its end`);
+        refuse(`schedule ${quote(ScheduleBuilder.name(made))} has no trigger: expected ${TRIGGERS.join(", ")} at its end`, "missing-option");
     }
     const usage = 'schedule(buildSchedule("DailySchedule", ProgramType.WORKFLOW, "PurchaseHistoryWorkflow")...), or schedule("DailySchedule", "PurchaseHistoryWorkflow")...';
     if (typeof made !== "string" || made === "") refuse(`schedule: expected ${usage}, not ${describe(made)}`);

@@ -16,7 +16,7 @@ function groupOf(group, where) {
         (group.parentsOf !== undefined || group.childrenOf !== undefined);
     if (!isFunctional) return jsonOf(group, where);
     for (const field of ["app_name", "parentsOf", "childrenOf"]) {
-        if (group[field] === undefined) refuse(`${where}: ${field} is missing: a group of functions has app_name, parentsOf and childrenOf`);
+        if (group[field] === undefined) refuse(`${where}: ${field} is missing: a group of functions has app_name, parentsOf and childrenOf`, "missing-option");
     }
     known(group, ["app_name", "parentsOf", "childrenOf"], where);
     return {
@@ -71,7 +71,7 @@ function normalOf(fn, value, where = "") {
     const answer = fn(value);
     if (answer === undefined || answer === null || answer === false) refuse(`${where}the function of the identifier refuses ${quote(value)}`);
     if (typeof answer !== "string" && typeof answer !== "number") {
-        refuse(`${where}the function of an identifier has to return a text or a number, not ${describe(answer)}`);
+        refuse(`${where}the function of an identifier has to return a text or a number, not ${describe(answer)}`, "bad-answer");
     }
     return String(answer);
 }
@@ -115,7 +115,7 @@ function describeGraph(apps, options) {
     const checks = Object.fromEntries(Object.entries(knowing).map(([name, fn]) => [name, jobFunction(fn, "identifier", `${where}: identifiers.${name}`)]));
     const template = options.template === undefined ? "" : text(options.template, `${where}: template`, "{date}_{client}");
     const problem = host.defineJobs(JSON.stringify(all), template, JSON.stringify(kinds), JSON.stringify(checks), here());
-    if (typeof problem === "string") refuse(problem);
+    if (Array.isArray(problem)) refuse(problem[1], problem[0]);
 }
 
 function defineJobGraph(apps, options = {}) {
@@ -149,7 +149,7 @@ function jobsOf(answer, where, read) {
 const JOB_READERS = {
     valid: (answer) => {
         if (answer === true || answer === false) return JSON.stringify(answer);
-        refuse(`the function \`valid\` has to return true or false, not ${describe(answer)}`);
+        refuse(`the function \`valid\` has to return true or false, not ${describe(answer)}`, "bad-answer");
     },
     parents: (answer) => jobsOf(answer, "what parentsOf returned", (one, n) => {
         const where = `what parentsOf returned [${n}]`;

@@ -27,7 +27,7 @@ function shownProperties(options, where) {
 
 /** What can be written as JSON, as plain data. */
 function jsonOf(value, where, depth = 0) {
-    if (depth > DEEPEST) refuse(`${where}: is nested deeper than ${DEEPEST} levels`);
+    if (depth > DEEPEST) refuse(`${where}: is nested deeper than ${DEEPEST} levels`, "too-complex");
     if (value === null || typeof value === "boolean" || typeof value === "string") return value;
     if (typeof value === "number" && Number.isFinite(value)) return value;
     if (ScheduledTime.is(value) || SlotID.is(value)) return String(value);
@@ -58,7 +58,7 @@ function urlText(value, where, template = false) {
         refuse(`${where}: expected a URL such as "https://jobs.example.org/v1/jobs", not ${quote(url)}`);
     }
     if (/^https?:\/\/[^/?#]*@/i.test(url)) {
-        refuse(`${where}: a name or password inside a URL is seen by everyone; use headers: {Authorization: ${SECRET}}`);
+        refuse(`${where}: a name or password inside a URL is seen by everyone; use headers: {Authorization: ${SECRET}}`, "secret-in-script");
     }
     return url;
 }
@@ -90,7 +90,7 @@ function headerText(name, value, where) {
     }
     if (/^(proxy-)?authorization$|^cookie$/i.test(name)) {
         refuse(`${where}: a secret does not belong into a script, where everyone sees it: name a variable of the server's ` +
-            `environment, as in ${SECRET}`);
+            `environment, as in ${SECRET}`, "secret-in-script");
     }
     const header = propertyText(value, where);
     if (/[\r\n\0]/.test(header)) refuse(`${where}: a header has one line only`);
@@ -121,7 +121,7 @@ function conditionOf(condition, where) {
 function pollOf(poll, where) {
     object(poll, where, 'an object such as {url: "/v1/jobs/${answer/id}", done: {"/status": "SUCCEEDED"}}');
     known(poll, POLL_FIELDS, where);
-    if (poll.done === undefined) refuse(`${where}: done is missing: expected a condition such as {"/status": "SUCCEEDED"}`);
+    if (poll.done === undefined) refuse(`${where}: done is missing: expected a condition such as {"/status": "SUCCEEDED"}`, "missing-option");
     const read = { done: conditionOf(poll.done, `${where}: done`) };
     if (poll.url !== undefined) read.url = urlText(poll.url, `${where}: url`, true);
     if (poll.failed !== undefined) read.failed = conditionOf(poll.failed, `${where}: failed`);
@@ -149,7 +149,7 @@ function httpSettings(options, where) {
     if (options.expect !== undefined) settings.expect = expectOf(options.expect, `${where}: expect`);
     if (options.poll !== undefined) settings.poll = pollOf(options.poll, `${where}: poll`);
     if (options.cancel !== undefined) {
-        if (options.poll === undefined) refuse(`${where}: cancel has no effect without poll: expected both`);
+        if (options.poll === undefined) refuse(`${where}: cancel has no effect without poll: expected both`, "conflicting-options");
         settings.cancel = cancelOf(options.cancel, `${where}: cancel`);
     }
     return settings;

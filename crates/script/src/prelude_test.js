@@ -17,7 +17,7 @@ function only(options, fields, where) {
     for (const field of Object.keys(options)) {
         if (fields.includes(field)) continue;
         const close = host.closest(field, fields);
-        refuse(`${where}: unknown field '${field}'; ${close ? `did you mean '${close}'?` : `known fields: ${fields.join(", ")}`}`);
+        refuse(`${where}: unknown field '${field}'; ${close ? `did you mean '${close}'?` : `known fields: ${fields.join(", ")}`}`, "unknown-option");
     }
     return options;
 }
@@ -33,7 +33,7 @@ const written = (ms) => new RealDate(ms).toISOString();
 function moment(value, where) {
     if (ScheduledTime.is(value)) return written(ScheduledTime.ms(value));
     if (value instanceof RealDate && !Number.isNaN(value.getTime())) return written(value.getTime());
-    return written(agreed(host.instant(text(value, where, "2026-01-05T03:00Z")), where));
+    return written(agreed(host.instant(text(value, where, "2026-01-05T03:00Z")), where, "bad-time"));
 }
 
 const UNITS = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000, w: 604800000 };
@@ -72,10 +72,10 @@ function pathsOf(value, where) {
     if (value.only !== undefined) paths.only = moments(value.only, `${where}: only`);
     if (paths.each !== undefined) return paths;
     if (paths.path === undefined || /\$\{(year|month|day|hour|minute|second)\}/.test(paths.path)) {
-        refuse(`${where}: a path that differs from slot to slot needs the slots: each: "my-workflow" takes those of a workflow, each: "0 0 * * * ?" the times of a cron expression`);
+        refuse(`${where}: a path that differs from slot to slot needs the slots: each: "my-workflow" takes those of a workflow, each: "0 0 * * * ?" the times of a cron expression`, "missing-option");
     }
     for (const field of ["except", "only"]) {
-        if (paths[field] !== undefined) refuse(`${where}: ${field} goes with each, which is missing`);
+        if (paths[field] !== undefined) refuse(`${where}: ${field} goes with each, which is missing`, "missing-option");
     }
     return paths;
 }
@@ -88,18 +88,18 @@ function inputOf(given, where) {
     const input = pathsOf(value, where);
     for (const [field, other] of [["at", "after"], ["goneAt", "goneAfter"]]) {
         if (value[field] === undefined) continue;
-        if (input.each !== undefined) refuse(`${where}: ${field} is one moment for all slots of each: expected ${other}, a span after the slot's time`);
+        if (input.each !== undefined) refuse(`${where}: ${field} is one moment for all slots of each: expected ${other}, a span after the slot's time`, "conflicting-options");
         input[field] = moment(value[field], `${where}: ${field}`);
     }
     if (typeof value.after === "function") input.afterFunction = lend(value.after, "after", `${where}: after`);
     else if (value.after !== undefined) input.afterMs = span(value.after, `${where}: after`);
-    if (value.after !== undefined && input.each === undefined) refuse(`${where}: after goes with each; without it, at says the moment`);
+    if (value.after !== undefined && input.each === undefined) refuse(`${where}: after goes with each; without it, at says the moment`, "conflicting-options");
     if (value.goneAfter !== undefined) input.goneAfterMs = span(value.goneAfter, `${where}: goneAfter`);
     if (value.size !== undefined) input.size = count(value.size, `${where}: size`, 0, Number.MAX_SAFE_INTEGER);
     if (value.content !== undefined) input.content = String(value.content);
     if (value.from !== undefined) input.from = pathText(value.from, `${where}: from`);
     if (["size", "content", "from"].filter((field) => value[field] !== undefined).length > 1) {
-        refuse(`${where}: expected one of size, content and from`);
+        refuse(`${where}: expected one of size, content and from`, "conflicting-options");
     }
     return input;
 }
@@ -157,7 +157,7 @@ function actionOf(given, where) {
     const verbs = VERBS.filter((verb) => given[verb] !== undefined);
     const extra = { backfill: ["from", "until", "mode"], setRegister: ["key", "value"] };
     only(given, ["at", "reason", ...VERBS, ...(extra[verbs[0]] || [])], where);
-    if (verbs.length !== 1) refuse(`${where}: expected one of ${VERBS.join(", ")}${verbs.length > 1 ? `, not ${verbs.join(" and ")}` : ""}`);
+    if (verbs.length !== 1) refuse(`${where}: expected one of ${VERBS.join(", ")}${verbs.length > 1 ? `, not ${verbs.join(" and ")}` : ""}`, "conflicting-options");
     const [verb] = verbs;
     const action = { at: moment(given.at, `${where}: at`), what: verb };
     if (given.reason !== undefined) action.reason = text(given.reason, `${where}: reason`);
@@ -231,9 +231,9 @@ const all = (given, where, example, make) =>
 
 function expectationsOf(given, where) {
     const example = '{slots: {"my-workflow": "succeeded"}}';
-    if (given === undefined) refuse(`${where} is missing: expected an object such as ${example}; a test that expects nothing can't fail`);
+    if (given === undefined) refuse(`${where} is missing: expected an object such as ${example}; a test that expects nothing can't fail`, "missing-option");
     only(object(given, where, `an object such as ${example}`), EXPECT_FIELDS, where);
-    if (Object.keys(given).length === 0) refuse(`${where} is empty: expected at least one of ${EXPECT_FIELDS.join(", ")}`);
+    if (Object.keys(given).length === 0) refuse(`${where} is empty: expected at least one of ${EXPECT_FIELDS.join(", ")}`, "missing-option");
     const expect = {
         slots: entries(given.slots, `${where}: slots`, example, countsOf),
         states: entries(given.states, `${where}: states`, '{"my-workflow@2026-01-05T03:00Z": "waiting"}', standsOf)
@@ -283,8 +283,8 @@ function planOf(given, where) {
     if (given.executors !== undefined) plan.executors = among(given.executors, `${where}: executors`, ["fake", "real"]);
     if (given.copy !== undefined) plan.copy = list(given.copy, `${where}: copy`, '["bin"]').map((path, n) => pathText(path, `${where}: copy[${n}]`));
     if (plan.executors !== "real") {
-        if (plan.expect.files.length > 0) refuse(`${where}: expect: files compares what real commands wrote: it goes with executors: "real"`);
-        if (plan.copy !== undefined) refuse(`${where}: copy brings files for real commands: it goes with executors: "real"`);
+        if (plan.expect.files.length > 0) refuse(`${where}: expect: files compares what real commands wrote: it goes with executors: "real"`, "conflicting-options");
+        if (plan.copy !== undefined) refuse(`${where}: copy brings files for real commands: it goes with executors: "real"`, "conflicting-options");
     }
     return plan;
 }
@@ -296,7 +296,7 @@ function test(name, options) {
         text(name, "kelos.test: name", "a late input holds its hour only");
         const plan = planOf(options, `kelos.test ${quote(name)}`);
         const problem = host.test(name, JSON.stringify(plan), here());
-        if (typeof problem === "string") refuse(problem);
+        if (Array.isArray(problem)) refuse(problem[1], problem[0]);
     } finally {
         spot = undefined;
     }
@@ -310,7 +310,7 @@ export function installTests() {
         get(target, name) {
             if (name === "test") looked = new Error().stack;
             if (name in target || typeof name === "symbol" || name === "then" || name === "toJSON") return target[name];
-            refuse(`kelos has no function '${name}'; it has ${Object.keys(target).join(", ")}`);
+            refuse(`kelos has no function '${name}'; it has ${Object.keys(target).join(", ")}`, "unknown-function");
         },
     });
 }
@@ -368,7 +368,7 @@ const CALLS = {
         if (said === undefined || said === true) return [];
         if (said === false) return ["expected the function to return true, not false"];
         const words = Array.isArray(said) ? said : [said];
-        if (!words.every((word) => typeof word === "string")) refuse(`what the function of ${where} returned: expected nothing, true, false, or what is wrong as texts, not ${describe(said)}`);
+        if (!words.every((word) => typeof word === "string")) refuse(`what the function of ${where} returned: expected nothing, true, false, or what is wrong as texts, not ${describe(said)}`, "bad-answer");
         return words;
     },
 };

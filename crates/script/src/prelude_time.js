@@ -29,7 +29,7 @@ class ScheduledTime {
             this.#ms = value.getMillis();
         } else if (typeof value === "string") {
             const read = host.instant(value);
-            if (typeof read === "string") refuse(`new ScheduledTime: ${read}`);
+            if (typeof read === "string") refuse(`new ScheduledTime: ${read}`, "bad-time");
             this.#ms = read;
         } else {
             refuse(`new ScheduledTime: expected a time such as "2015-09-13T13:40Z", not ${describe(value)}`);
@@ -220,7 +220,7 @@ class WorkflowID {
 
     constructor(id) {
         this.#id = text(id, "new WorkflowID", "my-workflow");
-        agreed(host.id(id), "new WorkflowID");
+        agreed(host.id(id), "new WorkflowID", "bad-name");
     }
 
     static is(value) {

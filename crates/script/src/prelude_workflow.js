@@ -23,7 +23,7 @@ function textProperties(given, where) {
     const texts = {};
     for (const name of Object.keys(merged)) {
         if (merged[name] === undefined) {
-            host.warn(`${where}: property '${name}' is undefined and left out`, new Error().stack);
+            host.warn(`${where}: property '${name}' is undefined and left out`, new Error().stack, "odd-value");
             continue;
         }
         texts[name] = propertyText(merged[name], `${where}: property '${name}'`);
@@ -72,11 +72,11 @@ function systemText(value, where) {
 
 function programOf(options, where) {
     const { command, shell } = options;
-    if (command !== undefined && shell !== undefined) refuse(`${where}: expected either command or shell, not both`);
+    if (command !== undefined && shell !== undefined) refuse(`${where}: expected either command or shell, not both`, "conflicting-options");
     if (shell !== undefined) {
         return { shell: systemText(text(shell, `${where}: shell`, "echo ${year}"), `${where}: shell`) };
     }
-    if (command === undefined) refuse(`${where}: neither command nor shell is given: expected one of them`);
+    if (command === undefined) refuse(`${where}: neither command nor shell is given: expected one of them`, "missing-option");
     if (!Array.isArray(command) || command.length === 0) {
         const advice = typeof command === "string" ? "; for the text of a shell script use shell" : "";
         refuse(`${where}: command: expected an array such as ["program", "argument"], not ` +
@@ -133,7 +133,7 @@ const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "ji
 /** How often Celos tries again: what is false, as NaN is, and what is negative are taken for 0 there. */
 function maxRetryCountOf(value, where) {
     const odd = Number.isNaN(value) || ["number", "string"].includes(typeof value) && Number(value) < 0;
-    if (odd) host.warn(`${where} is ${describe(value)}, and is taken for 0, as in Celos: expected a number >= 0`, here());
+    if (odd) host.warn(`${where} is ${describe(value)}, and is taken for 0, as in Celos: expected a number >= 0`, here(), "odd-value");
     return odd || !value ? 0 : count(value, where);
 }
 
@@ -142,18 +142,18 @@ function retryOf(options, where) {
         return { count: maxRetryCountOf(options.maxRetryCount, `${where}: maxRetryCount`) };
     }
     if (options.maxRetryCount !== undefined) {
-        refuse(`${where}: both maxRetryCount and retry are given: expected one of them (retry.count is the same as maxRetryCount)`);
+        refuse(`${where}: both maxRetryCount and retry are given: expected one of them (retry.count is the same as maxRetryCount)`, "conflicting-options");
     }
     const given = object(options.retry, `${where}: retry`, 'an object such as {count: 3, delaySeconds: 60}');
     known(given, RETRY_FIELDS, `${where}: retry`);
-    if (given.count === undefined) refuse(`${where}: retry.count is missing: expected a number such as 3`);
+    if (given.count === undefined) refuse(`${where}: retry.count is missing: expected a number such as 3`, "missing-option");
     const retry = { count: count(given.count, `${where}: retry.count`) };
     const at = (field) => `${where}: retry.${field}`;
     if (given.delaySeconds !== undefined) retry.delaySeconds = count(given.delaySeconds, at("delaySeconds"));
     if (given.backoff !== undefined) retry.growth = among(given.backoff, at("backoff"), ["fixed", "exponential"]);
     if (given.maxDelaySeconds !== undefined) retry.capSeconds = count(given.maxDelaySeconds, at("maxDelaySeconds"));
     if (given.jitter !== undefined && given.jitterPercent !== undefined) {
-        refuse(`${where}: retry: both jitter and jitterPercent are given: expected one of them`);
+        refuse(`${where}: retry: both jitter and jitterPercent are given: expected one of them`, "conflicting-options");
     }
     if (given.jitterPercent !== undefined) retry.jitterPercent = count(given.jitterPercent, at("jitterPercent"), 0, 100);
     if (given.jitter !== undefined) {
@@ -205,7 +205,7 @@ function poolsOf(pools, where) {
     const seen = new Set();
     return pools.map((given, n) => {
         const use = Made.tree("pool", given, `${where}[${n}]`);
-        if (seen.has(use.pool)) refuse(`${where}[${n}]: pool ${quote(use.pool)} is there already: expected each pool once`);
+        if (seen.has(use.pool)) refuse(`${where}[${n}]: pool ${quote(use.pool)} is there already: expected each pool once`, "conflicting-options");
         seen.add(use.pool);
         return use;
     });
@@ -225,7 +225,7 @@ function startTimeOf(value, where) {
     if (ScheduledTime.is(value)) return ScheduledTime.ms(value);
     if (DateTime.is(value)) return value.getMillis();
     if (value instanceof RealDate && !Number.isNaN(value.getTime())) return value.getTime();
-    return agreed(host.instant(text(value, where, "2015-09-13T00:00Z")), where);
+    return agreed(host.instant(text(value, where, "2015-09-13T00:00Z")), where, "bad-time");
 }
 
 /** How long a slot may wait. Celos takes what is negative, and then no slot waits longer than until it is looked at, as with 0. */
@@ -236,7 +236,7 @@ function waitTimeoutOf(value, where) {
         if (typeof value === "number") refuse(`${where} must be a number${more}`);
         refuseInWords(`waitTimeoutSeconds must be a number: ${inWords(value)}`, ` (${where}${more})`);
     }
-    if (value < 0) host.warn(`${where} is ${value}, and is taken for 0: expected seconds >= 0`, here());
+    if (value < 0) host.warn(`${where} is ${value}, and is taken for 0: expected seconds >= 0`, here(), "odd-value");
     return Math.max(0, Math.trunc(value));
 }
 
@@ -246,7 +246,7 @@ function scheduleOf(options, where) {
     const zone = zoneOf(options, where);
     if (Object.keys(zone).length === 0) return own;
     if (own.dependent !== undefined) {
-        refuse(`${where}: timeZone and daylightSaving have no effect on a dependent schedule: set them on workflow ${quote(own.dependent)}`);
+        refuse(`${where}: timeZone and daylightSaving have no effect on a dependent schedule: set them on workflow ${quote(own.dependent)}`, "conflicting-options");
     }
     return { ...zone, ...own };
 }
@@ -256,7 +256,7 @@ function required(options, field, kind, where) {
     if (options[field] !== undefined && options[field] !== null) return Made.tree(kind, options[field], `${where}: ${field}`);
     const like = host.closest(field, Object.keys(options).filter((name) => !FIELDS.includes(name)));
     refuse(`${where}: ${field} is ${field in options ? describe(options[field]) : "missing"}: expected ${EXAMPLES[kind]}` +
-        (like ? ` (there is a field '${like}')` : ""));
+        (like ? ` (there is a field '${like}')` : ""), field in options ? "bad-argument" : "missing-option");
 }
 
 /** The stack at the latest `celos.defineWorkflow` that was not called yet. */
@@ -279,7 +279,7 @@ function define(options) {
         refuseInWords(`Workflow ID must be a string: ${inWords(options.id)}`,
             options.id === undefined ? " (the field id is missing)" : "");
     }
-    agreed(host.id(options.id), "celos.defineWorkflow: id");
+    agreed(host.id(options.id), "celos.defineWorkflow: id", "bad-name");
     const where = `celos.defineWorkflow ${quote(options.id)}`;
     const draft = {
         id: options.id,
@@ -295,7 +295,7 @@ function define(options) {
         about: aboutOf(options, where),
     };
     const problem = host.define(JSON.stringify(draft), here());
-    if (typeof problem === "string") refuse(problem);
+    if (Array.isArray(problem)) refuse(problem[1], problem[0]);
 }
 
 // --- the `celos` object ---
@@ -363,7 +363,7 @@ const celos = new Proxy(api, {
         if (name in target || typeof name === "symbol" || name === "then" || name === "toJSON") return target[name];
         const close = host.closest(name, Object.keys(target));
         const advice = GONE[name] || (close ? `did you mean '${close}'?` : `it has ${Object.keys(target).join(", ")}`);
-        refuse(`celos has no function '${name}'; ${advice}`);
+        refuse(`celos has no function '${name}'; ${advice}`, "unknown-function");
     },
 });
 
@@ -394,7 +394,7 @@ export function call(index, workflow, ms, now, job) {
     const answer = fn(job === undefined ? asked : asked.ids, ScheduledTime.at(now));
     if (kind === "trigger") {
         if (answer === true || answer === false || answer === "never") return JSON.stringify(answer);
-        refuse(`the function of celos.functionTrigger has to return true, false or "never", not ${describe(answer)}`);
+        refuse(`the function of celos.functionTrigger has to return true, false or "never", not ${describe(answer)}`, "bad-answer");
     }
     const [where, read] = READERS[kind];
     return JSON.stringify(read(object(answer, `${where}: what the function returned`), where));

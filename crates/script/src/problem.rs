@@ -7,6 +7,7 @@ use std::sync::Arc;
 use kelos_model::{Workflow, WorkflowId};
 use serde::{Deserialize, Serialize};
 
+use crate::code::ProblemCode;
 use crate::project::Project;
 
 /// How bad a problem is.
@@ -25,6 +26,9 @@ pub enum Severity {
 pub struct Problem {
     /// How bad it is.
     pub severity: Severity,
+    /// Of which kind it is.
+    #[serde(default)]
+    pub code: ProblemCode,
     /// Where: a file of the folder, or `defaults/x.js` for a defaults file.
     pub file: String,
     /// Line, from 1; 0 where unknown.
@@ -46,9 +50,10 @@ pub struct Problem {
 impl Problem {
     /// What is wrong with a file as a whole.
     #[must_use]
-    pub fn error(file: &str, message: String) -> Problem {
+    pub fn error(file: &str, code: ProblemCode, message: String) -> Problem {
         Problem {
             severity: Severity::Error,
+            code,
             file: file.to_owned(),
             line: 0,
             column: 0,

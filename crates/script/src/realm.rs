@@ -9,6 +9,7 @@ use kelos_model::Workflow;
 use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, Function, Module, Persistent, Runtime, Value, WriteOptions};
 
+use crate::code::ProblemCode;
 use crate::desk::{self, Desk, Kept, Uses};
 use crate::fault::{self, PRELUDE, Stopped, Thrown};
 use crate::limits::Limits;
@@ -175,7 +176,11 @@ impl Realm {
                 (Some(realm), evaluated)
             }
             Err(error) => {
-                let problem = Problem::error(&recipe.file, format!("failed to make a world for the script: {error}"));
+                let problem = Problem::error(
+                    &recipe.file,
+                    ProblemCode::Bug,
+                    format!("failed to make a world for the script: {error}"),
+                );
                 (None, Evaluated { problems: vec![problem], failed: true, ..Evaluated::default() })
             }
         }
@@ -219,7 +224,10 @@ impl Realm {
         };
         if done.is_ok() && self.runtime.is_job_pending() {
             let words = "the file left promises behind, which are never resolved: workflows have to be defined at once";
-            let warning = Problem { severity: Severity::Warning, ..Problem::error(&self.file, words.to_owned()) };
+            let warning = Problem {
+                severity: Severity::Warning,
+                ..Problem::error(&self.file, ProblemCode::PromisesLeft, words.to_owned())
+            };
             evaluated.problems.push(warning);
         }
         if let Err(problem) = done {
@@ -264,7 +272,7 @@ impl Realm {
     pub(crate) fn call_test(&self, function: TestFunction, argument: &str) -> Result<String, Problem> {
         if !self.is_sound() {
             let words = "it was stopped before for its time or its memory, and its functions can't be called any more";
-            return Err(Problem::error(&self.file, words.to_owned()));
+            return Err(Problem::error(&self.file, ProblemCode::FunctionGone, words.to_owned()));
         }
         self.desk.watch.start(self.limits.call(), &self.limits);
         let answer = self.context.with(|ctx| {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kelos_model::jobs::{Direction, Job, JobGraph, JobKeys, Kind, Relation};
 use kelos_model::{Workflow, WorkflowId};
 
+use crate::code::ProblemCode;
 use crate::problem::{Loaded, Problem};
 use crate::scripts::Scripts;
 use crate::stolos::keyed;
@@ -124,6 +125,6 @@ fn told(loaded: &Loaded, defined: Option<&Arc<Workflow>>, what: String) -> Probl
         hint: Some("each function has to be the other one read backwards".to_owned()),
         workflow: defined.map(|one| one.id.clone()),
         source_line: text.map(str::to_owned),
-        ..Problem::error(&source.file, what)
+        ..Problem::error(&source.file, ProblemCode::FunctionsDisagree, what)
     }
 }

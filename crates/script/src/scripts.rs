@@ -9,6 +9,7 @@ use kelos_model::trigger::Verdict;
 use kelos_model::{SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
+use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::library::{Good, Library, Published, worker_of};
 use crate::limits::{Folders, Limits};
@@ -130,7 +131,7 @@ impl Scripts {
             Direction::Children => serde_json::from_value(answer)
                 .map(|children: Vec<_>| children.into_iter().map(|ids| (relation.child.clone(), ids)).collect()),
         };
-        named.map_err(|error| failed(function, error.to_string()))
+        named.map_err(|error| failed(function, ProblemCode::BadAnswer, error.to_string()))
     }
 
     /// Asks a function for the normal form of an identifier of a job id.
@@ -166,7 +167,7 @@ impl Scripts {
         let worker = worker_of(&function.file, &self.inner.workers).ok_or(CallError::Ended)?;
         let json =
             worker.call(call).ok_or(CallError::Ended)?.map_err(|problem| CallError::Failed(Box::new(problem)))?;
-        serde_json::from_str(&json).map_err(|error| failed(function, error.to_string()))
+        serde_json::from_str(&json).map_err(|error| failed(function, ProblemCode::BadAnswer, error.to_string()))
     }
 }
 
@@ -196,10 +197,14 @@ fn find(good: Option<&Good>, function: &FunctionRef) -> Result<Arc<crate::realm:
     }
 }
 
-fn failed(function: &FunctionRef, words: String) -> CallError {
-    CallError::Failed(Box::new(Problem::error(&function.file, words)))
+fn failed(function: &FunctionRef, code: ProblemCode, words: String) -> CallError {
+    CallError::Failed(Box::new(Problem::error(&function.file, code, words)))
 }
 
 fn unexpected(function: &FunctionRef, expected: &str, found: &Value) -> CallError {
-    failed(function, format!("expected function {} to return {expected}, not {found}", function.index))
+    failed(
+        function,
+        ProblemCode::BadAnswer,
+        format!("expected function {} to return {expected}, not {found}", function.index),
+    )
 }

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use serde_json::Value;
 
+use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::problem::Problem;
@@ -60,8 +61,11 @@ impl TestFile {
             .name("test-file".to_owned())
             .stack_size(limits.stack_bytes + STACK_ROOM)
             .spawn(move || live(&source, &limits, host, &say, &inbox))
-            .map_err(|error| vec![Problem::error(&file, format!("failed to start a thread: {error}"))])?;
-        let gone = || Err(vec![Problem::error(&file, "the thread of the test file is gone".to_owned())]);
+            .map_err(|error| {
+                vec![Problem::error(&file, ProblemCode::Bug, format!("failed to start a thread: {error}"))]
+            })?;
+        let gone =
+            || Err(vec![Problem::error(&file, ProblemCode::Bug, "the thread of the test file is gone".to_owned())]);
         let opened: Opened = opened.recv().unwrap_or_else(|_| gone())?;
         let Opened { tests, warnings } = opened;
         Ok(TestFile { file, tests, warnings, calls: Some(calls), thread: Some(thread) })
@@ -86,11 +90,12 @@ impl TestFile {
     pub fn call(&self, function: TestFunction, argument: &Value) -> Result<Value, Problem> {
         let (reply, answer) = channel();
         let call = Call { function, argument: argument.to_string(), reply };
-        let gone = || Problem::error(&self.file, "the thread of the test file is gone".to_owned());
+        let gone = || Problem::error(&self.file, ProblemCode::Bug, "the thread of the test file is gone".to_owned());
         let calls = self.calls.as_ref().ok_or_else(gone)?;
         calls.send(call).map_err(|_| gone())?;
         let json = answer.recv().map_err(|_| gone())??;
-        serde_json::from_str(&json).map_err(|error| Problem::error(&self.file, error.to_string()))
+        serde_json::from_str(&json)
+            .map_err(|error| Problem::error(&self.file, ProblemCode::BadAnswer, error.to_string()))
     }
 }
 

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use jiff::Timestamp;
 use kelos_model::SlotRef;
 
+use crate::code::ProblemCode;
 use crate::limits::Limits;
 use crate::problem::Problem;
 use crate::realm::{Evaluated, Realm, Recipe};
@@ -133,7 +134,9 @@ impl Bench {
         match (realm, error) {
             (Some(realm), None) => Ok(realm),
             (_, Some(error)) => Err(error),
-            (None, None) => Err(Problem::error(&recipe.file, "failed to make a world for the script".to_owned())),
+            (None, None) => {
+                Err(Problem::error(&recipe.file, ProblemCode::Bug, "failed to make a world for the script".to_owned()))
+            }
         }
     }
 }
@@ -144,6 +147,6 @@ pub(crate) fn guarded<T>(file: &str, work: impl FnOnce() -> T) -> Result<T, Prob
         let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
         let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         tracing::error!(file, words, "panic while running a script");
-        Problem::error(file, format!("failed to run the script because of a fault in Kelos: {words}"))
+        Problem::error(file, ProblemCode::Bug, format!("failed to run the script because of a fault in Kelos: {words}"))
     })
 }

@@ -84,7 +84,7 @@ fn bad_files_say_what_was_expected_and_where() {
     let loaded = load(fixtures().join("errors"));
     let mut found = String::new();
     for problem in &loaded.problems {
-        writeln!(found, "{problem}").unwrap();
+        writeln!(found, "{problem} [{}]", problem.code).unwrap();
         if let Some(line) = &problem.source_line {
             writeln!(found, "    | {}", line.chars().take(110).collect::<String>()).unwrap();
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use kelos::script::{Folders, Limits, Problem, TEST_FILE, TestSource};
+use kelos::script::{Folders, Limits, Problem, ProblemCode, TEST_FILE, TestSource};
 
 use super::TestArgs;
 use crate::failure::Failure;
@@ -25,7 +25,8 @@ impl Found {
     /// Its text.
     pub(super) fn source(&self, limits: &Limits) -> Result<TestSource, Problem> {
         let text = kelos::script::read_text(&self.path, limits.file_bytes);
-        let text = text.map_err(|why| Problem::error(&self.label, format!("the file {why}")))?;
+        let text =
+            text.map_err(|why| Problem::error(&self.label, ProblemCode::FileUnreadable, format!("the file {why}")))?;
         Ok(TestSource { file: self.label.clone(), text, defaults: self.folders.defaults.clone() })
     }
 }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_model::jobs::{Job, JobGraph, NamedJobs, Parents, Relation};
-use kelos_model::{Breach, Invariant, Reason, RunId, SlotRef, SlotState};
+use kelos_model::{Answer, Breach, Finding, Invariant, Reason, ReasonKind, RunId, SlotRef, SlotState};
 
 use crate::breaches::Breaches;
 use awaited::{Awaited, Standing};
@@ -396,20 +396,17 @@ impl Jobs {
         self.finishing.iter().map(|(slot, number)| RunId { slot: slot.clone(), number: *number }).collect()
     }
 
-    /// What holds up the success of a job's run, in words.
-    pub(crate) fn why_finishing(&self, job: &SlotRef, is_defined: bool) -> Option<String> {
+    /// What holds up the success of a job's run.
+    pub(crate) fn why_finishing(&self, job: &SlotRef, is_defined: bool) -> Option<Reason> {
         self.finishing.get(job)?;
-        if !is_defined {
-            return Some(
-                "its run succeeded; what waits for it is known once the definitions have been read".to_owned(),
-            );
-        }
         let questions = self.child_questions(job);
         let trouble = questions.iter().find_map(|question| self.relations.trouble(question));
-        Some(match trouble {
-            Some(why) => format!("its run succeeded; what waits for it can't be asked: {why}"),
-            None => "its run succeeded; its workflow's functions are asked what waits for it".to_owned(),
-        })
+        let finding = match trouble {
+            _ if !is_defined => Finding::DefinitionsAwaited,
+            Some(message) => Finding::ChildrenUnknown { message: message.to_owned() },
+            None => Finding::ChildrenAsked,
+        };
+        Some(Reason::leaf(ReasonKind::Children, Answer::NotYet, finding))
     }
 
     /// Takes what a function said. Says whether that was waited for.

@@ -230,7 +230,12 @@ fn functions_are_asked_once_and_again_where_they_failed() {
 fn a_run_succeeds_once_it_is_known_what_waits_for_its_job() {
     let mut world = World::new(vec![("a", keys(Vec::new())), ("c", keys(by_functions("a")))]);
     let run = RunId { slot: job("a", "p"), number: 1 };
+    let held_up = |world: &World, is_defined| {
+        let why = world.jobs.why_finishing(&run.slot, is_defined).map(|why| why.finding.code().to_owned());
+        why.unwrap_or_default()
+    };
     assert!(!world.jobs.may_succeed(&run, false, at(0), &world.table), "the files have not been read");
+    assert_eq!(held_up(&world, false), "definitions-awaited");
     assert_eq!(world.jobs.take_questions(), Vec::new());
     assert!(!world.jobs.may_succeed(&run, true, at(0), &world.table));
     assert_eq!(world.jobs.finishing(), vec![run.clone()]);
@@ -238,7 +243,7 @@ fn a_run_succeeds_once_it_is_known_what_waits_for_its_job() {
     assert!(world.jobs.related(&children, named("c", "1"), at(1)));
     assert!(!world.jobs.may_succeed(&run, true, at(1), &world.table), "what else does the child wait for?");
     let parents = world.jobs.take_questions().remove(0);
-    assert!(world.jobs.why_finishing(&run.slot, true).is_some());
+    assert_eq!(held_up(&world, true), "children-asked");
     assert!(world.jobs.related(&parents, named("a", "p"), at(2)));
     assert!(world.jobs.may_succeed(&run, true, at(2), &world.table));
     assert_eq!((world.jobs.finishing(), world.jobs.why_finishing(&run.slot, true)), (Vec::new(), None));

@@ -273,7 +273,7 @@ impl Words {
     fn inspection(&self, found: &Inspection) -> String {
         let next = found.next_look.map_or("when something wakes it".to_owned(), |at| self.time(at));
         let full = if found.at_global_limit { ", all places taken" } else { "" };
-        let finishing = found.finishing.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
+        let finishing = found.finishing.as_ref().map(|why| format!(", {}", words::text(why))).unwrap_or_default();
         let worker = match (found.no_worker, found.workers_busy) {
             (true, _) => ", no worker serves it",
             (_, true) => ", all workers that serve it are busy",

@@ -28,6 +28,7 @@ pub fn read_key(keys: &Keys, text: &str, functions: &dyn Functions) -> Result<Sl
     let values = jobs.template.identifiers().zip(values).map(normal).collect::<Result<Vec<_>, String>>()?;
     jobs.template
         .id_of(&values)
+        .map_err(|flaw| flaw.to_string())
         .and_then(|id| keys.read(&id))
         .map_err(|why| format!("\"{}\" is no job id of the form {}: {why}", shown(id), jobs.template.as_str()))
 }

@@ -18,7 +18,7 @@ pub struct Relative {
 }
 
 /// A group of jobs of which one waits for all.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RelativeGroup {
     /// Its name.
     pub name: Arc<str>,

@@ -313,6 +313,7 @@ impl Play<'_> {
 fn problem(file: &str, line: u32, message: String, hint: Option<String>) -> Problem {
     Problem {
         severity: kelos_script::Severity::Error,
+        code: kelos_script::ProblemCode::BadTest,
         file: file.to_owned(),
         line,
         column: u32::from(line > 0),

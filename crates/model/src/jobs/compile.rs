@@ -9,9 +9,24 @@ use super::{Group, JobKeys, Kind, Member, Wanted};
 use crate::WorkflowId;
 use crate::id::is_invisible;
 
+/// Of which kind a fault of a graph is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// What is said of a workflow has a mistake of its own.
+    Mistake,
+    /// What a group says makes no sense beside the others.
+    Relation,
+    /// A workflow waits for itself.
+    Circle,
+    /// It depends on one that is left out.
+    Dormant,
+}
+
 /// What is wrong with a graph, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
+    /// Of which kind it is.
+    pub kind: FaultKind,
     /// Whose definition.
     pub workflow: WorkflowId,
     /// In which of its groups.
@@ -23,8 +38,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    fn of(workflow: &WorkflowId, what: String) -> Fault {
-        Fault { workflow: workflow.clone(), group: None, member: None, what }
+    fn of(kind: FaultKind, workflow: &WorkflowId, what: String) -> Fault {
+        Fault { kind, workflow: workflow.clone(), group: None, member: None, what }
     }
 }
 
@@ -62,7 +77,9 @@ impl JobGraph {
     pub fn fitting<'a>(
         workflows: impl Iterator<Item = (&'a WorkflowId, &'a JobKeys)> + Clone,
     ) -> (JobGraph, Vec<Fault>) {
-        let mistake = |(id, keys): (&WorkflowId, &JobKeys)| Some(Fault::of(id, keys.mistake.as_ref()?.to_string()));
+        let mistake = |(id, keys): (&WorkflowId, &JobKeys)| {
+            Some(Fault::of(FaultKind::Mistake, id, keys.mistake.as_ref()?.to_string()))
+        };
         let mut found: Vec<Fault> = workflows.clone().filter_map(mistake).collect();
         let mut faults = Vec::new();
         let mut left_out: BTreeSet<WorkflowId> = BTreeSet::new();
@@ -139,7 +156,7 @@ fn depending<'a>(
     while let Some((parent, cause)) = next.pop() {
         for child in children.get(parent).into_iter().flatten().filter(|child| seen.insert((**child).clone())) {
             let what = format!("it depends on {}, which lies dormant: {}", cause.workflow, cause.what);
-            faults.push(Fault::of(child, what));
+            faults.push(Fault::of(FaultKind::Dormant, child, what));
             next.push((child, cause));
         }
     }
@@ -186,7 +203,7 @@ fn cycle(nodes: &[Node]) -> Option<Fault> {
     let mut round: Vec<&str> = way[back..].iter().map(|at| nodes[*at].id.as_str()).collect();
     round.push(nodes[way[back]].id.as_str());
     let what = format!("it waits for itself: {}", round.join(" waits for "));
-    Some(Fault { workflow: nodes[way[back]].id.clone(), group: None, member: None, what })
+    Some(Fault::of(FaultKind::Circle, &nodes[way[back]].id, what))
 }
 
 fn parents(node: &Node) -> BTreeSet<usize> {
@@ -218,13 +235,14 @@ impl<'a> Compiler<'a> {
 
     fn fault(&mut self, at: usize, group: Option<&str>, member: Option<usize>, what: String) {
         let workflow = self.workflows[at].0.clone();
-        self.faults.push(Fault { workflow, group: group.map(str::to_owned), member, what });
+        let kind = FaultKind::Relation;
+        self.faults.push(Fault { kind, workflow, group: group.map(str::to_owned), member, what });
     }
 
     fn workflow(&mut self, at: usize) -> Vec<Linked> {
         let keys = self.keys(at);
         if let Some(mistake) = &keys.mistake {
-            self.fault(at, None, None, mistake.to_string());
+            self.faults.push(Fault::of(FaultKind::Mistake, &self.workflows[at].0, mistake.to_string()));
             return Vec::new();
         }
         for (name, _) in keys.domains.iter().filter(|(name, _)| keys.template.position(name).is_none()) {
@@ -424,7 +442,7 @@ impl<'a> Compiler<'a> {
         let template = &self.keys(of).template;
         let Some(position) = template.position(name) else { return };
         for flaw in values.iter().filter_map(|value| template.flaw(position, value)) {
-            self.fault(at, group.map(|group| &*group.name), member, flaw);
+            self.fault(at, group.map(|group| &*group.name), member, flaw.to_string());
         }
     }
 

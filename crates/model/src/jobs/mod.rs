@@ -6,6 +6,7 @@
 
 mod compile;
 mod cross;
+mod flaw;
 mod identifier;
 mod outside;
 mod relation;
@@ -24,7 +25,8 @@ use crate::key::SlotRef;
 use crate::time::Zone;
 use crate::time::schedule::Schedule;
 
-pub use compile::Fault;
+pub use compile::{Fault, FaultKind};
+pub use flaw::Flaw;
 pub use identifier::{DateForm, Kind, Pattern};
 pub use relation::{Job, JobError, JobGraph};
 pub use template::{JobIdError, JobTemplate, TemplateError, shown};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::cross::cross;
+use super::flaw::Flaw;
 use super::template::LONGEST_JOB_ID;
 use super::unwritable::{Children, Parents, note};
 use super::{Direction, JobIdError, JobTemplate, Kind, NamedJobs, Relation, TwoWay, shown};
@@ -177,12 +178,7 @@ impl Ways {
     }
 
     /// Visits the id of each parent of a child, or why that can't be written.
-    fn each_parent(
-        &self,
-        template: &JobTemplate,
-        child: &[&Arc<str>],
-        mut visit: impl FnMut(Result<Arc<str>, &Arc<str>>),
-    ) {
+    fn each_parent(&self, template: &JobTemplate, child: &[&Arc<str>], mut visit: impl FnMut(Result<Arc<str>, &Flaw>)) {
         if let Some(literals) = &self.literals {
             literals.iter().filter(|one| self.is_for(one, child)).for_each(|one| visit(Ok(one.id.clone())));
             return;
@@ -208,17 +204,16 @@ impl Ways {
 fn each_id(
     template: &JobTemplate,
     lists: &[&[Arc<str>]],
-    flaw: Option<String>,
-    mut visit: impl FnMut(&[&Arc<str>], Result<Arc<str>, &Arc<str>>),
+    flaw: Option<Flaw>,
+    mut visit: impl FnMut(&[&Arc<str>], Result<Arc<str>, &Flaw>),
 ) {
-    let flaw: Option<Arc<str>> = flaw.map(Arc::from);
     let mut id = String::new();
     cross(lists, |choice| {
         id.clear();
         template.write(choice.iter().map(|value| &***value), &mut id);
         match &flaw {
             Some(flaw) => visit(choice, Err(flaw)),
-            None if id.len() > LONGEST_JOB_ID => visit(choice, Err(&template.too_long().into())),
+            None if id.len() > LONGEST_JOB_ID => visit(choice, Err(&template.too_long())),
             None => visit(choice, Ok(id.as_str().into())),
         }
     });
@@ -397,7 +392,7 @@ fn each_child(
     group: &Linked,
     ways: &Ways,
     parent: &[Arc<str>],
-    mut visit: impl FnMut(Result<Arc<str>, &Arc<str>>),
+    mut visit: impl FnMut(Result<Arc<str>, &Flaw>),
 ) {
     if !ways.takes(parent) {
         return;

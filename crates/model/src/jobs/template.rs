@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
+use super::flaw::Flaw;
 use crate::id::is_invisible;
 
 /// Longest job id accepted, in bytes: it must fit a file name on every platform once escaped.
@@ -199,11 +200,11 @@ impl JobTemplate {
     /// The job id of values in their normal form, in the order of the identifiers, where it reads back to the same values.
     ///
     /// # Errors
-    /// Why it can't be written, in words.
-    pub fn id_of(&self, values: &[Arc<str>]) -> Result<Arc<str>, String> {
+    /// Why it can't be written.
+    pub fn id_of(&self, values: &[Arc<str>]) -> Result<Arc<str>, Flaw> {
         let odd = |value: &Arc<str>| value.contains('/') || value.contains(char::is_control);
         if let Some((name, value)) = self.identifiers().zip(values).find(|(_, value)| odd(value)) {
-            return Err(format!("{name} \"{}\" has a slash or a control character", shown(value)));
+            return Err(Flaw::OddLetter { identifier: name.clone(), value: shown(value).to_string().into() });
         }
         if let Some(flaw) = values.iter().enumerate().find_map(|(position, value)| self.flaw(position, value)) {
             return Err(flaw);
@@ -212,20 +213,24 @@ impl JobTemplate {
         if id.len() > LONGEST_JOB_ID { Err(self.too_long()) } else { Ok(id) }
     }
 
-    /// Why no job id can have a value at a position, in words.
+    /// Why no job id can have a value at a position.
     #[must_use]
-    pub fn flaw(&self, position: usize, value: &str) -> Option<String> {
+    pub fn flaw(&self, position: usize, value: &str) -> Option<Flaw> {
         let (name, after) = self.parts.get(position)?;
         if value.is_empty() && self.parts.len() == 1 && self.prefix.is_empty() && after.is_empty() {
-            return Some(format!("{name} is empty, and with it the whole of {}", self.text));
+            return Some(Flaw::EmptyId { identifier: name.clone(), template: self.text.clone() });
         }
-        let told = self.tells(position, value);
-        (!told).then(|| format!("{name} \"{}\" can't be told from what follows it in {}", shown(value), self.text))
+        let ambiguous = || Flaw::Ambiguous {
+            identifier: name.clone(),
+            value: shown(value).to_string().into(),
+            template: self.text.clone(),
+        };
+        (!self.tells(position, value)).then(ambiguous)
     }
 
     /// Why a job id that is too long can't be written.
-    pub(super) fn too_long(&self) -> String {
-        format!("its id by {} would be longer than {LONGEST_JOB_ID} bytes", self.text)
+    pub(super) fn too_long(&self) -> Flaw {
+        Flaw::TooLong { template: self.text.clone(), most: LONGEST_JOB_ID }
     }
 
     /// Whether a value can be told from what follows it when it stands there.

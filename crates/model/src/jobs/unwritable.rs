@@ -5,14 +5,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::flaw::Flaw;
 use super::relation::{Job, JobGraph};
 use crate::WorkflowId;
+use crate::reason::words;
 
 /// Reasons that are told; of the others there is a number.
 const TOLD: usize = 3;
 
 /// What a job waits for, by one of the ways that are open to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Parents {
     /// The group that says so.
     pub group: Arc<str>,
@@ -31,7 +33,7 @@ impl Parents {
 }
 
 /// What waits for a job.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Children {
     /// Each job with the group by which it waits.
     pub jobs: Vec<(Job, Arc<str>)>,
@@ -40,7 +42,7 @@ pub struct Children {
 }
 
 /// Jobs of a workflow whose ids can't be written, for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Unwritable {
     /// Whose jobs.
     pub workflow: WorkflowId,
@@ -48,22 +50,18 @@ pub struct Unwritable {
     pub group: Arc<str>,
     /// How many. What two members of a group name is counted for each.
     pub count: usize,
-    /// Why, in words: `x "p_q" can't be told from what follows it in {x}_{y}`.
-    pub why: Arc<str>,
+    /// Why.
+    pub why: Flaw,
 }
 
 impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (workflow, why) = (&self.workflow, &self.why);
-        match self.count {
-            1 => write!(f, "a job of {workflow} that can't be named: {why}"),
-            count => write!(f, "{count} jobs of {workflow} that can't be named: {why}"),
-        }
+        f.write_str(&words::unwritable(&self.workflow, self.count as u64, &self.why))
     }
 }
 
 /// Notes one more job without an id.
-pub(super) fn note(all: &mut Vec<Unwritable>, workflow: &WorkflowId, group: &Arc<str>, why: &Arc<str>) {
+pub(super) fn note(all: &mut Vec<Unwritable>, workflow: &WorkflowId, group: &Arc<str>, why: &Flaw) {
     let same = |one: &&mut Unwritable| one.workflow == *workflow && one.group == *group && one.why == *why;
     match all.iter_mut().find(same) {
         Some(one) => one.count += 1,

@@ -181,6 +181,9 @@ impl Digest {
             | Finding::ParentsSucceeded
             | Finding::ParentsAsked
             | Finding::ParentsUnknown { .. }
+            | Finding::DefinitionsAwaited
+            | Finding::ChildrenAsked
+            | Finding::ChildrenUnknown { .. }
             | Finding::Constraints
             | Finding::Asked
             | Finding::Unknown(_) => {}

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::Evidence;
 use crate::constraint::Window;
 use crate::id::WorkflowId;
-use crate::jobs::Unwritable;
+use crate::jobs::{Flaw, Unwritable};
 use crate::key::SlotRef;
 use crate::slot::SlotState;
 use crate::trigger::{Probe, Verdict};
@@ -215,8 +215,17 @@ pub enum Finding {
         group: Arc<str>,
         /// How many.
         count: u64,
-        /// Why, in words.
-        why: Arc<str>,
+        /// Why; a sentence in logs of before.
+        why: Flaw,
+    },
+    /// A run has succeeded, and what waits for its job is known once the definitions have been read.
+    DefinitionsAwaited,
+    /// A run has succeeded, and functions are being asked what waits for its job.
+    ChildrenAsked,
+    /// A run has succeeded, and functions could not say what waits for its job.
+    ChildrenUnknown {
+        /// Why, in the script's words.
+        message: String,
     },
     /// None of a job's identifiers has a value that its workflow lists.
     NotListed {
@@ -381,6 +390,9 @@ codes! {
     ParentMissing "parent-missing",
     ParentIs "parent-is",
     ParentsUnnamed "parents-unnamed",
+    DefinitionsAwaited "definitions-awaited",
+    ChildrenAsked "children-asked",
+    ChildrenUnknown "children-unknown",
     NotListed "not-listed",
     Constraints "constraints",
     RunsCounted "runs-counted",
@@ -424,9 +436,11 @@ impl Finding {
             Finding::ProbeAnswered { probe, verdict, detail, looked_at } => {
                 Some(Evidence::Probe { probe, verdict: *verdict, detail, looked_at: *looked_at })
             }
-            Finding::UpstreamAsked { .. } | Finding::ProbeAsked { .. } | Finding::ParentsAsked | Finding::Asked => {
-                Some(Evidence::Asked)
-            }
+            Finding::UpstreamAsked { .. }
+            | Finding::ProbeAsked { .. }
+            | Finding::ParentsAsked
+            | Finding::ChildrenAsked
+            | Finding::Asked => Some(Evidence::Asked),
             Finding::Text { about, .. } => about.as_deref().and_then(Finding::evidence),
             _ => None,
         }

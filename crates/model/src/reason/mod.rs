@@ -38,6 +38,8 @@ pub enum ReasonKind {
     Parents,
     /// A group of parents: those that stand in the way are nested, not more than a few.
     Group,
+    /// What waits for a job.
+    Children,
     /// Whether a job is worth running.
     Valid,
     Partitions,
@@ -75,6 +77,7 @@ impl ReasonKind {
             ReasonKind::Job => "job",
             ReasonKind::Parents => "parents",
             ReasonKind::Group => "group",
+            ReasonKind::Children => "children",
             ReasonKind::Valid => "valid",
             ReasonKind::Partitions => "partitions",
             ReasonKind::Ended => "ended",

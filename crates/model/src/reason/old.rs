@@ -137,6 +137,7 @@ fn kind(kind: &ReasonKind) -> u8 {
         ReasonKind::Concurrency => 21,
         ReasonKind::Window => 22,
         ReasonKind::SinceLastRun => 23,
-        ReasonKind::Other(_) => u8::MAX,
+        // What came later had none.
+        ReasonKind::Children | ReasonKind::Other(_) => u8::MAX,
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Blockage, Finding, Reason, ReasonKind, UnknownFinding};
 use crate::id::WorkflowId;
-use crate::jobs::Unwritable;
+use crate::jobs::Flaw;
 use crate::time::text::{format_full, format_short};
 use crate::trigger::{Answer, Probe, Verdict, plain};
 
@@ -72,10 +72,15 @@ pub fn text(reason: &Reason) -> String {
         Finding::ParentIs { slot, .. } | Finding::ParentAsked { slot } => {
             format!("{} has not succeeded yet", slot.short())
         }
-        Finding::ParentsUnnamed { workflow, group, count, why } => {
-            let (workflow, group, why) = (workflow.clone(), group.clone(), why.clone());
-            let count = usize::try_from(*count).unwrap_or(usize::MAX);
-            format!("it waits for {}", Unwritable { workflow, group, count, why })
+        Finding::ParentsUnnamed { workflow, count, why, .. } => {
+            format!("it waits for {}", unwritable(workflow, *count, why))
+        }
+        Finding::DefinitionsAwaited => {
+            "its run succeeded; what waits for it is known once the definitions have been read".to_owned()
+        }
+        Finding::ChildrenAsked => "its run succeeded; its workflow's functions are asked what waits for it".to_owned(),
+        Finding::ChildrenUnknown { message } => {
+            format!("its run succeeded; what waits for it can't be asked: {message}")
         }
         Finding::NotListed { values } => format!("the job is not valid: {}", listed(values)),
         Finding::Constraints => constraints(reason.answer).to_owned(),
@@ -115,6 +120,31 @@ pub fn blockers(reason: &Reason) -> Vec<String> {
 #[must_use]
 pub fn unwanted(reason: &Reason) -> String {
     format!("{} (must not be so)", text(reason))
+}
+
+/// Jobs that no job id can be written of, all for one reason.
+#[must_use]
+pub fn unwritable(workflow: &WorkflowId, count: u64, why: &Flaw) -> String {
+    let why = flaw(why);
+    match count {
+        1 => format!("a job of {workflow} that can't be named: {why}"),
+        count => format!("{count} jobs of {workflow} that can't be named: {why}"),
+    }
+}
+
+/// Why no job id can be written of some values.
+#[must_use]
+pub fn flaw(flaw: &Flaw) -> String {
+    match flaw {
+        Flaw::OddLetter { identifier, value } => format!("{identifier} \"{value}\" has a slash or a control character"),
+        Flaw::EmptyId { identifier, template } => format!("{identifier} is empty, and with it the whole of {template}"),
+        Flaw::Ambiguous { identifier, value, template } => {
+            format!("{identifier} \"{value}\" can't be told from what follows it in {template}")
+        }
+        Flaw::TooLong { template, most } => format!("its id by {template} would be longer than {most} bytes"),
+        Flaw::Text(text) => text.to_string(),
+        Flaw::Unknown(unknown) => generic(unknown),
+    }
 }
 
 fn negation(reason: &Reason) -> &'static str {

@@ -10,6 +10,8 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
+use crate::code::ProblemCode;
+
 /// Where something stands in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -24,6 +26,8 @@ pub struct Place {
 pub struct Mistake {
     /// Where.
     pub place: Place,
+    /// Of which kind it is.
+    pub code: ProblemCode,
     /// What, and what was expected.
     pub what: String,
 }
@@ -79,7 +83,12 @@ impl<'a> Reading<'a> {
             ..ParseOptions::default()
         };
         if let Some(at) = self.text.find('\0') {
-            self.mistake(Range { start: at, end: at + 1 }, "not JSON: there is a NUL character");
+            let nul = self.found(
+                Range { start: at, end: at + 1 },
+                ProblemCode::SyntaxError,
+                "not JSON: there is a NUL character",
+            );
+            self.mistakes.push(nul);
             return None;
         }
         match parse_to_ast(self.text, &CollectOptions::default(), &options) {
@@ -87,14 +96,18 @@ impl<'a> Reading<'a> {
             Err(error) => {
                 let place = Place { line: error.line_display(), column: error.column_display() };
                 let what = format!("not JSON: {}", error.kind().to_string().to_lowercase());
-                self.mistakes.push(Mistake { place, what });
+                self.mistakes.push(Mistake { place, code: ProblemCode::SyntaxError, what });
                 None
             }
         }
     }
 
+    fn found(&self, range: Range, code: ProblemCode, what: impl Into<String>) -> Mistake {
+        Mistake { place: self.place(range), code, what: what.into() }
+    }
+
     pub(super) fn mistake(&mut self, range: Range, what: impl Into<String>) {
-        self.mistakes.push(Mistake { place: self.place(range), what: what.into() });
+        self.mistakes.push(self.found(range, ProblemCode::BadApp, what));
     }
 
     /// What is wrong, and hinders jobs from being run, since there were so many mistakes and hindrances.
@@ -109,15 +122,15 @@ impl<'a> Reading<'a> {
     }
 
     pub(super) fn warn(&mut self, range: Range, what: impl Into<String>) {
-        self.warnings.push(Mistake { place: self.place(range), what: what.into() });
+        self.warnings.push(self.found(range, ProblemCode::UnknownOption, what));
     }
 
     pub(super) fn remark(&mut self, range: Range, what: impl Into<String>) {
-        self.remarks.push(Mistake { place: self.place(range), what: what.into() });
+        self.remarks.push(self.found(range, ProblemCode::NothingToRun, what));
     }
 
     pub(super) fn hinder(&mut self, range: Range, what: impl Into<String>) {
-        self.hindrances.push(Mistake { place: self.place(range), what: what.into() });
+        self.hindrances.push(self.found(range, ProblemCode::BadApp, what));
     }
 
     /// The value as an object, each of whose names stands once.

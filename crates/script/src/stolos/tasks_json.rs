@@ -14,6 +14,7 @@ use super::depends_on::{Places, depends_on};
 use super::json::{Mistake, Place, Reading, kind};
 use super::run_by::{App, BUILT_IN};
 use super::settings::Settings;
+use crate::code::fault_code;
 use crate::similar::closest;
 
 /// What a file says, checked as a whole.
@@ -120,7 +121,10 @@ pub fn read(text: &str, settings: &Settings) -> Result<Tasks, Vec<Mistake>> {
     let (graph, faults) = JobGraph::fitting(keyed(&apps.workflows));
     let faulty = faults.into_iter().map(|fault| fault.workflow).collect();
     let nowhere = Place { line: 1, column: 1 };
-    let mistake = |fault: Fault| Mistake { place: apps.place(&fault).unwrap_or(nowhere), what: fault.to_string() };
+    let mistake = |fault: Fault| {
+        let place = apps.place(&fault).unwrap_or(nowhere);
+        Mistake { place, code: fault_code(&fault), what: fault.to_string() }
+    };
     let between: Vec<Mistake> = between(&apps.workflows).into_iter().map(mistake).collect();
     let mut mistakes = std::mem::take(&mut apps.mistakes);
     mistakes.extend(between);

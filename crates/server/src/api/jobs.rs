@@ -402,6 +402,8 @@ struct UnwritableDto {
     group: String,
     /// How many.
     count: usize,
+    /// Why: a word that stays the same.
+    code: String,
     /// Why, in words.
     why: String,
 }
@@ -412,6 +414,7 @@ impl From<&Unwritable> for UnwritableDto {
             workflow: one.workflow.to_string(),
             group: one.group.to_string(),
             count: one.count,
+            code: one.why.code().to_owned(),
             why: one.why.to_string(),
         }
     }

@@ -276,7 +276,7 @@ fn failed(error: &DeployError) -> Problem {
         DeployError::BadName { .. } => Problem::bad_request("bad-path", detail),
         DeployError::HdfsRoot { .. } => Problem::bad_request("bad-query", detail),
         DeployError::Scripts { problems, .. } => {
-            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let all: Vec<String> = problems.iter().map(|one| format!("{one} [{}]", one.code)).collect();
             Problem::bad_request("bad-scripts", format!("{detail}: {}", all.join("; ")))
         }
         DeployError::Layout { .. } | DeployError::Oozie { .. } | DeployError::Target { .. } => {

@@ -123,6 +123,7 @@ fn class_of(kind: &ReasonKind) -> &'static str {
         ReasonKind::Job => "JobTrigger",
         ReasonKind::Parents => "ParentsTrigger",
         ReasonKind::Group => "GroupTrigger",
+        ReasonKind::Children => "ChildrenTrigger",
         ReasonKind::Valid => "ValidTrigger",
         ReasonKind::Partitions => "PartitionsTrigger",
         ReasonKind::Ended => "EndedTrigger",

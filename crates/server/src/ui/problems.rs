@@ -126,6 +126,7 @@ pub(super) fn definition(problem: &Problem) -> Markup {
                 span.badge .(class) { (name) } " "
                 code { (problem.file) @if problem.line > 0 { ":" (problem.line) ":" (problem.column) } }
                 @if let Some(id) = &problem.workflow { " · " a href=(workflow_href(id)) { (id) } }
+                " · " code { (problem.code) }
             }
             p { (problem.message) }
             @if let Some(line) = &problem.source_line { (source::excerpt(line, problem.line, problem.column)) }

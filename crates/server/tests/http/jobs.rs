@@ -229,7 +229,7 @@ async fn a_job_whose_parents_can_not_all_be_named_is_refused_and_everything_says
     assert_eq!(parents["anyOf"][0]["total"], 2);
     assert_eq!(
         parents["anyOf"][0]["unwritable"][0],
-        json!({ "workflow": "a", "group": "default", "count": 2, "why": why })
+        json!({ "workflow": "a", "group": "default", "count": 2, "code": "ambiguous", "why": why })
     );
     let never = server.get("/api/v1/workflows/b/slots/p_q/why").await.ok().json();
     let headline = format!("it was never opened, and can't be: it waits for 2 jobs of a that can't be named: {why}");

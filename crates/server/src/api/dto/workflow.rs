@@ -389,6 +389,8 @@ impl From<PastDefinition> for PastDefinitionDto {
 pub(crate) struct ProblemDto {
     /// `error` or `warning`.
     severity: &'static str,
+    /// Of which kind it is: a word that stays the same.
+    code: &'static str,
     /// The file, relative to the folder of definitions.
     file: String,
     /// Line, from 1; 0 where unknown.
@@ -414,6 +416,7 @@ impl From<Problem> for ProblemDto {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
             },
+            code: problem.code.as_str(),
             file: problem.file,
             line: problem.line,
             column: problem.column,

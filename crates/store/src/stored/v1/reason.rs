@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::constraint::Window;
+use kelos_model::jobs::Flaw;
 use kelos_model::reason::{Blockage, UnknownFinding};
 use kelos_model::trigger::{Conditions, Verdict};
 use kelos_model::{Answer, Finding, FunctionRef, Probe, Reason, ReasonKind, SlotKey, SlotRef, SlotState, WorkflowId};
@@ -120,6 +121,7 @@ enum StoredReasonKind {
     Job,
     Parents,
     Group,
+    Children,
     Valid,
     Partitions,
     Ended,
@@ -304,7 +306,13 @@ enum StoredFinding {
         workflow: WorkflowId,
         group: Arc<str>,
         count: u64,
-        why: Arc<str>,
+        #[serde(with = "As::<StoredFlaw>")]
+        why: Flaw,
+    },
+    DefinitionsAwaited,
+    ChildrenAsked,
+    ChildrenUnknown {
+        message: String,
     },
     NotListed {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -354,6 +362,33 @@ enum StoredFinding {
     Unknown(#[serde(with = "As::<StoredUnknownFinding>")] UnknownFinding),
 }
 
+/// Why no job id can be written: a sentence in logs of before.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Flaw", tag = "code", rename_all = "kebab-case")]
+enum StoredFlaw {
+    OddLetter {
+        identifier: Arc<str>,
+        value: Arc<str>,
+    },
+    EmptyId {
+        identifier: Arc<str>,
+        template: Arc<str>,
+    },
+    Ambiguous {
+        identifier: Arc<str>,
+        value: Arc<str>,
+        template: Arc<str>,
+    },
+    TooLong {
+        template: Arc<str>,
+        most: usize,
+    },
+    #[serde(untagged)]
+    Text(Arc<str>),
+    #[serde(untagged)]
+    Unknown(#[serde(with = "As::<StoredUnknownFinding>")] UnknownFinding),
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "UnknownFinding")]
 struct StoredUnknownFinding {
@@ -376,6 +411,7 @@ forms! {
     StoredProbe of Probe,
     StoredVerdict of Verdict,
     StoredFinding of Finding,
+    StoredFlaw of Flaw,
     StoredUnknownFinding of UnknownFinding,
     StoredBlockage of Blockage,
 }
