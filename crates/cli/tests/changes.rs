@@ -102,6 +102,24 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
 }
 
 #[test]
+fn the_definition_with_which_a_run_began_is_printed_after_it_changed() {
+    let at = hour();
+    let defined = |shell: &str| hourly("one", &at, "celos.alwaysTrigger()", shell);
+    let folder = Folder::with(&[("workflows/one.js", &defined("true"))]);
+    let _server = Server::up(&folder);
+    reaches(&folder, "one", &at, "succeeded");
+    folder.write("workflows/one.js", &defined("echo later"));
+    let source = |more: &[&str]| folder.run(&[&["source", "one"], more].concat());
+    eventually("the new definition", || source(&[]).ok().contains("echo later").then_some(()));
+    folder.run(&["rerun", "one", &at]).ok();
+    let of_run = |number: u32| source(&["--run", &format!("{at}#{number}")]);
+    eventually("another run", || (of_run(2).code == 0).then_some(()));
+    assert_eq!(of_run(1).ok().trim(), defined("true").trim());
+    assert_eq!(of_run(2).ok().trim(), defined("echo later").trim());
+    assert!(source(&["--run", &at]).fails(1).contains("expected its slot and its number"));
+}
+
+#[test]
 fn groups_of_the_board_are_set_and_taken_back() {
     let at = hour();
     let folder = folder(&at);

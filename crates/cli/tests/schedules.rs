@@ -205,6 +205,22 @@ fn an_update_changes_only_what_is_named() {
 }
 
 #[test]
+fn why_a_schedule_was_added_and_changed_is_in_the_log() {
+    let folder = folder();
+    let server = up(&folder);
+    let add = ["schedule", "add", "s", "for", "Purchase.History", "--signal", "go", "--reason", "new data"];
+    folder.run(&add).ok();
+    folder.run(&["schedule", "update", "s", "--signal", "again", "--reason", "another name"]).ok();
+    let log = folder.run(&["events", "--workflow", "Purchase.s", "--json"]).ok();
+    let items: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let of = |version: u64| items.iter().find(|one| one["event"] == "defined" && one["version"] == version);
+    let told = [1, 2].map(|version| of(version).map(|one| (one["by"].clone(), one["reason"].clone())));
+    let by_ann = |reason: &str| Some((json!("ann"), json!(reason)));
+    assert_eq!(told, [by_ann("new data"), by_ann("another name")], "{log}");
+    server.stop();
+}
+
+#[test]
 fn what_makes_no_sense_is_told() {
     let folder = folder();
     let server = up(&folder);

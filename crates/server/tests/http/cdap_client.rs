@@ -1,6 +1,7 @@
 //! Clients of CDAP, played: what they send, in their order, and what they expect.
 
-use axum::http::Method;
+use axum::body::Body;
+use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
 use crate::cdap_support::{Cdap, body, partition, time};
@@ -60,6 +61,42 @@ async fn a_client_of_schedules_works_unchanged() {
     assert_eq!(server.delete(&path("nightly")).await.told(), (200, ""));
     assert_eq!(server.delete(&path("nightly")).await.status, 404);
     assert_eq!(server.get("apps/App/workflows/Wf/schedules").await.ok().json(), json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_somebody_changes_schedules_is_in_the_log() {
+    let server = Cdap::start().await;
+    let detail = json!({
+        "program": { "programName": "Wf", "programType": "WORKFLOW" },
+        "trigger": { "cronExpression": "0 4 * * *", "type": "TIME" },
+    });
+    let one = path("nightly");
+    server.put(&format!("{one}?reason=new%20data"), &detail).await.ok();
+    let update = json!({ "description": "later" });
+    server.post(&format!("{one}/update?reason=late%20data"), &update).await.ok();
+    for (action, reason) in [("enable", "it%20may"), ("disable", "a%20holiday"), ("resume", ""), ("suspend", "again")] {
+        server.ask(Method::POST, &format!("{one}/{action}?reason={reason}"), "").await.ok();
+    }
+    server.delete(&format!("{one}?reason=no%20more")).await.ok();
+    let log = Request::get("/api/v1/events?workflow=App.nightly&limit=1000").body(Body::empty()).unwrap();
+    let log = server.send(log).await.ok().json();
+    let items = log["items"].as_array().unwrap();
+    let mut told: Vec<(u64, String)> = items
+        .iter()
+        .filter(|one| one["subject"] == "workflow")
+        .map(|one| (one["seq"].as_u64().unwrap(), format!("{} {}", one["event"], one["reason"])))
+        .collect();
+    told.sort();
+    let expected = [
+        r#""defined" "new data""#,
+        r#""defined" "late data""#,
+        r#""enabled" "it may""#,
+        r#""disabled" "a holiday""#,
+        r#""enabled" null"#,
+        r#""disabled" "again""#,
+        r#""removed" "no more""#,
+    ];
+    assert_eq!(told.into_iter().map(|(_, line)| line).collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,16 @@
 //! Deploying through the native API.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{Method, Request};
-use kelos::model::SlotState;
+use kelos::model::workflow::{Job, Keys, Program};
+use kelos::model::{SlotState, Workflow, WorkflowId};
 use kelos_server::{App, router};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::pages::{assert_says, page};
 use crate::support::{NOW, Reply, Server, slot, workflow};
 
 const P: &str = "/api/v1/projects/p";
@@ -120,6 +125,40 @@ async fn deployments_are_refused_where_nothing_else_is_said() {
     }
     assert!(!server.folder.path().join("workflows/p.js").exists());
     server.get("/api/v1/projects").await.ok();
+}
+
+/// What a program defines beside the files.
+fn of_program(name: &str) -> Arc<Workflow> {
+    let keys = Keys::Requests(Box::new(Program { name: name.to_owned(), kind: None }));
+    Arc::new(Workflow::keyed(WorkflowId::new(name).unwrap(), keys, Job::new("command", Map::new())))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_a_programs_is_no_projects() {
+    let server = server(&workflow("own", "")).await;
+    server.node.handle().define(vec![of_program("coded")], BTreeMap::new()).unwrap();
+    server.node.handle().settled().await.unwrap();
+    let bundle = json!({ "workflow": workflow("coded", "") });
+    let why = "409 name-taken: coded can't be defined by the project: a workflow of that name is ";
+    for uri in [P.to_owned(), format!("{P}?plan=true")] {
+        let refused = put(&server, &uri, &bundle).await;
+        assert!(told(&refused).starts_with(why), "{refused:?}");
+        assert_eq!(refused.json()["hint"], "give it another name, or take the other one away");
+    }
+    assert!(!server.folder.path().join("workflows/p.js").exists());
+    assert_eq!(server.get("/api/v1/problems").await.ok().json()["items"], json!([]));
+
+    // A file that somebody put there without asking.
+    server.write("p.js", &workflow("coded", ""));
+    server.post("/clear-cache").await.ok();
+    let listed = server.get("/api/v1/problems").await.ok().json();
+    let items = listed["items"].as_array().unwrap();
+    assert_eq!((items.len(), &items[0]["code"], &items[0]["workflow"]), (1, &json!("name-taken"), &json!("coded")));
+    assert_eq!((&items[0]["file"], &items[0]["line"]), (&json!("p.js"), &json!(1)));
+    let said = items[0]["message"].as_str().unwrap();
+    assert!(said.starts_with("coded is left out: a workflow of that name is "), "{said}");
+    let shown = page(&server, "/ui/problems").await;
+    assert_says(&shown, &["error p.js:1:", "coded · name-taken", said, "give it another name"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
