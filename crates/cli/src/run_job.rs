@@ -368,7 +368,7 @@ async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Sta
         loop {
             match heard.recv().await {
                 Some(Report::Ended { outcome }) => return outcome,
-                Some(Report::Deferred { reason }) => return Outcome::Refused { reason },
+                Some(Report::Deferred { reason }) => return Outcome::refused(reason),
                 Some(Report::Started { .. } | Report::NeverStarted | Report::Gave { .. }) => {}
                 None => return Outcome::Unknown { reason: "nothing was heard of it".to_owned() },
             }

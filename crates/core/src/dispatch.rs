@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use kelos_model::{RunId, SlotEvent, SlotKey, SlotRef, WorkflowId};
+use kelos_model::arguments::kept_arguments;
+use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, WorkflowId};
 
 use crate::permits::{Grant, Terms};
 use crate::{Command, Core, Only};
@@ -24,11 +25,9 @@ impl Core {
 
     /// Stores the intent to run a slot, and has it started: by a worker, where one takes it.
     fn start(&mut self, Grant { slot, taker }: Grant) {
-        let Some(workflow) = self.workflows.known(&slot.workflow) else { return };
         let Some(live) = self.slots.get(&slot) else { return self.breaches.no_slot(&slot) };
-        let number = live.slot.last_run + 1;
-        let workflow = workflow.definition().clone();
-        let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
+        let run = RunId { slot: slot.clone(), number: live.slot.last_run + 1 };
+        let number = run.number;
         let worker = taker.as_ref().map(|taker| taker.worker.clone());
         let what = SlotEvent::Dispatched { run: number, worker: worker.as_deref().map(str::to_owned) };
         self.record(&slot, what);
@@ -36,7 +35,19 @@ impl Core {
             Some(run) => run.attempts = taker.and_then(|taker| taker.attempts),
             None => self.breaches.no_slot(&slot),
         }
-        self.turn.command(Command::StartRun { run: RunId { slot, number }, workflow, worker, collected });
+        self.have_started(run, worker);
+    }
+
+    /// Has a run started whose intent is stored. One that would be given more than a run keeps ends here.
+    pub(crate) fn have_started(&mut self, run: RunId, worker: Option<Arc<str>>) {
+        let Some(workflow) = self.workflows.known(&run.slot.workflow) else { return };
+        let Some(live) = self.slots.get(&run.slot) else { return self.breaches.no_slot(&run.slot) };
+        let workflow = workflow.definition().clone();
+        let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
+        match kept_arguments(&workflow, collected.as_deref(), &run.slot.key) {
+            Err(bytes) => self.ended(&run, Outcome::given_too_much(bytes)),
+            Ok(_) => self.turn.command(Command::StartRun { run, workflow, worker, collected }),
+        }
     }
 
     /// Tells the permits on which terms a workflow runs from now on.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::arguments::arguments;
+use kelos_model::arguments::kept_arguments;
 use kelos_model::event::Origin;
 use kelos_model::facts::ENDS;
 use kelos_model::{
@@ -81,7 +81,7 @@ impl Listeners {
             program: definition.program().clone(),
             state: after.state,
             run: Some(format!("{}#{}", id.short(), after.last_run)),
-            arguments: arguments(definition, after.collected.as_deref(), &id.key),
+            arguments: kept_arguments(definition, after.collected.as_deref(), &id.key).unwrap_or_default(),
             outputs: outputs.unwrap_or_default(),
         });
     }

@@ -1,7 +1,5 @@
 //! Reports of executors: late, doubled, about runs long gone; each is judged.
 
-use std::sync::Arc;
-
 use kelos_model::retry::scramble;
 use kelos_model::run::{Report, beyond_largest};
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
@@ -48,10 +46,8 @@ impl Core {
 
     /// Asks the executor once more to start a run whose intent is stored.
     pub(crate) fn start_again(&mut self, slot: &SlotRef) {
-        let Some(workflow) = self.workflows.known(&slot.workflow) else { return };
         let Some(live) = self.slots.get(slot) else { return self.breaches.no_slot(slot) };
         let run = RunId { slot: slot.clone(), number: live.slot.last_run };
-        let workflow = workflow.definition().clone();
         let (is_by_worker, worker) =
             live.run.as_ref().map_or((false, None), |run| (run.is_by_worker(), run.worker.clone()));
         if is_by_worker && worker.is_none() {
@@ -59,8 +55,7 @@ impl Core {
             self.record(slot, SlotEvent::Withdrawn { run: run.number });
             return;
         }
-        let collected = live.slot.collected.as_deref().map(|collected| Arc::new(collected.clone()));
-        self.turn.command(Command::StartRun { run, workflow, worker, collected });
+        self.have_started(run, worker);
     }
 
     /// The executor can't start it now: log the reason where it is a new one, and ask again later.
@@ -124,7 +119,7 @@ impl Core {
     }
 
     /// A run that was wanted came to its end.
-    fn ended(&mut self, run: &RunId, outcome: Outcome) {
+    pub(crate) fn ended(&mut self, run: &RunId, outcome: Outcome) {
         let number = run.number;
         let too_much = self.slots.run_mut(&run.slot).and_then(|run| run.gave_too_much);
         let outcome = match (outcome, too_much) {

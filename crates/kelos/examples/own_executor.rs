@@ -97,7 +97,7 @@ impl Executor for Outbox {
         if !start.settings.contains_key("task") {
             // Trying again would not help: the definition is wrong.
             let reason = "it has no `task`, expected what is to be done".to_owned();
-            return reports.run(&start.run, Report::Ended { outcome: Outcome::Refused { reason } });
+            return reports.run(&start.run, Report::Ended { outcome: Outcome::refused(reason) });
         }
         match self.put(&start) {
             Ok(()) => self.watch(start.run, reports),

@@ -117,13 +117,13 @@ async fn fault_13_what_stands_in_a_job_id_is_not_run() {
 async fn fault_5_a_job_without_a_command_is_refused() {
     let (outcome, _) = Bench::new(json!({})).run("20140601_1_a").await;
     let reason = "there is nothing to run: give its app a bash_cmd".to_owned();
-    assert_eq!(outcome, Outcome::Refused { reason });
+    assert_eq!(outcome, Outcome::refused(reason));
     let mut bench = Bench::new(json!({ "bash_cmd": "echo {x}" }));
     let mut older = Workflow::clone(&bench.workflow);
     older.job.settings.insert("shell".to_owned(), json!("echo {client}"));
     bench.workflow = Arc::new(older);
     let reason = "its command has {client}, which is not known".to_owned();
-    assert_eq!(bench.run("20140601_1_a").await.0, Outcome::Refused { reason });
+    assert_eq!(bench.run("20140601_1_a").await.0, Outcome::refused(reason));
     let (outcome, _) = Bench::new(json!({ "bash_cmd": "no-such-program-anywhere" })).run("20140601_1_a").await;
     assert_eq!(
         outcome,
@@ -154,7 +154,7 @@ async fn a_program_of_ones_own_reads_its_job_and_says_how_it_went() {
     let (reports, mut reported) = reports();
     let executors = local_executors(&bench.fixture.launcher, &tokio::runtime::Handle::current());
     executors.get("plugin").start(again, reports);
-    let Outcome::Refused { reason } = end(&mut reported).await else { panic!("expected that it is refused") };
+    let Outcome::Refused { reason, .. } = end(&mut reported).await else { panic!("expected that it is refused") };
     assert!(reason.starts_with("there is no "), "{reason}");
 }
 
@@ -162,7 +162,7 @@ async fn a_program_of_ones_own_reads_its_job_and_says_how_it_went() {
 async fn a_variable_that_is_not_set_is_told_before_spark_is_started() {
     let bench = Bench::new(json!({ "job_type": "pyspark", "pymodule": "m", "env_from_os": ["KELOS_TEST_NOT_SET"] }));
     let reason = "the variable KELOS_TEST_NOT_SET, which env_from_os names, is not set here".to_owned();
-    assert_eq!(bench.run("20140601_1_a").await.0, Outcome::Refused { reason });
+    assert_eq!(bench.run("20140601_1_a").await.0, Outcome::refused(reason));
 }
 
 mod real {

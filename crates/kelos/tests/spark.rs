@@ -102,7 +102,7 @@ async fn a_missing_spark_submit_is_refused_with_a_hint() {
     let settings = json!({"application": "a.py", "env": {"SPARK_HOME": "/nowhere"}});
     let mut application = Application::new(|_| settings);
     application.executor().start(application.start.clone(), application.reports.clone());
-    let Outcome::Refused { reason } = application.outcome().await else { panic!("expected that it is refused") };
+    let Outcome::Refused { reason, .. } = application.outcome().await else { panic!("expected that it is refused") };
     assert_eq!(
         reason,
         "there is no program /nowhere/bin/spark-submit: set `sparkSubmit` in the job, or SPARK_HOME where the server is \

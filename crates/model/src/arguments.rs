@@ -9,6 +9,7 @@ use crate::facts::{Collected, Occurrence, Subject};
 use crate::id::WorkflowId;
 use crate::key::SlotKey;
 use crate::project::{DEFAULT_NAMESPACE, Member};
+use crate::run::beyond_largest;
 use crate::trigger::Trigger;
 use crate::workflow::Workflow;
 
@@ -37,6 +38,19 @@ pub fn arguments(workflow: &Workflow, collected: Option<&Collected>, key: &SlotK
     }
     all.extend(collected.asked.iter().flat_map(|asked| asked.arguments.clone()));
     all
+}
+
+/// The same where a run keeps so much.
+///
+/// # Errors
+/// How many bytes they have as JSON, where that is more than [`LARGEST_GIVEN`](crate::run::LARGEST_GIVEN).
+pub fn kept_arguments(
+    workflow: &Workflow,
+    collected: Option<&Collected>,
+    key: &SlotKey,
+) -> Result<BTreeMap<String, String>, usize> {
+    let all = arguments(workflow, collected, key);
+    beyond_largest(&all).map_or(Ok(all), Err)
 }
 
 /// The time that was scheduled: that of the first cron time that the slot collected.

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::run::Outcome;
+use crate::run::{FailureCode, Outcome};
 
 /// How the wait grows from one retry to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -52,6 +52,8 @@ impl RetryPolicy {
     pub fn gives_up(&self, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Lost { .. } => true,
+            // The next would be given the same.
+            Outcome::Refused { code: Some(code), .. } => *code == FailureCode::ARGUMENTS_TOO_LARGE,
             Outcome::Unknown { .. } => self.on_unknown == OnUnknown::Fail,
             _ => false,
         }

@@ -106,6 +106,9 @@ pub enum Outcome {
     Refused {
         /// In words.
         reason: String,
+        /// What kind of refusal it is, where more is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<FailureCode>,
     },
     /// Ended on a person's word.
     Killed,
@@ -133,6 +136,8 @@ impl FailureCode {
     pub const TIMED_OUT: FailureCode = FailureCode(Cow::Borrowed("timed-out"));
     /// It gave more than a run keeps.
     pub const OUTPUTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("outputs-too-large"));
+    /// It would have been given more than a run keeps.
+    pub const ARGUMENTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("arguments-too-large"));
     /// The service that does the job said that it failed.
     pub const REPORTED: FailureCode = FailureCode(Cow::Borrowed("reported"));
 
@@ -160,12 +165,27 @@ impl Outcome {
         Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::OUTPUTS_TOO_LARGE) }
     }
 
+    /// A run that was never started, and won't be.
+    #[must_use]
+    pub fn refused(reason: impl Into<String>) -> Outcome {
+        Outcome::Refused { reason: reason.into(), code: None }
+    }
+
+    /// The end of a run that would be given more bytes of arguments than a run keeps.
+    #[must_use]
+    pub fn given_too_much(bytes: usize) -> Outcome {
+        let reason = format!(
+            "its arguments have {bytes} bytes, expected at most {LARGEST_GIVEN}: write what is large to a file, and give its path"
+        );
+        Outcome::Refused { reason, code: Some(FailureCode::ARGUMENTS_TOO_LARGE) }
+    }
+
     /// The code of how it ended. Logs of before say no more of a failure than its exit status.
     #[must_use]
     pub fn code(&self) -> &str {
         match self {
             Outcome::Succeeded => "succeeded",
-            Outcome::Failed { code: Some(code), .. } => code.as_str(),
+            Outcome::Failed { code: Some(code), .. } | Outcome::Refused { code: Some(code), .. } => code.as_str(),
             Outcome::Failed { exit_status: Some(_), .. } => "exit-status",
             Outcome::Failed { .. } => "failed",
             Outcome::Refused { .. } => "refused",
@@ -192,7 +212,7 @@ impl fmt::Display for Outcome {
         match self {
             Outcome::Succeeded => f.write_str("succeeded"),
             Outcome::Failed { reason, .. } => f.write_str(reason),
-            Outcome::Refused { reason } => write!(f, "could not be started: {reason}"),
+            Outcome::Refused { reason, .. } => write!(f, "could not be started: {reason}"),
             Outcome::Killed => f.write_str("killed"),
             Outcome::Unknown { reason } | Outcome::Lost { reason } => write!(f, "outcome unknown: {reason}"),
         }

@@ -13,6 +13,11 @@ const STORED: &[(&str, &str, &str)] = &[
     (r#"{"result":"failed","reason":"the job says so","code":"reported"}"#, "reported", "the job says so"),
     (r#"{"result":"failed","reason":"of tomorrow","code":"evicted"}"#, "evicted", "of tomorrow"),
     (r#"{"result":"refused","reason":"no such file"}"#, "refused", "could not be started: no such file"),
+    (
+        r#"{"result":"refused","reason":"70000 bytes","code":"arguments-too-large"}"#,
+        "arguments-too-large",
+        "could not be started: 70000 bytes",
+    ),
     (r#"{"result":"killed"}"#, "killed", "killed"),
     (r#"{"result":"unknown","reason":"it is gone"}"#, "unknown", "outcome unknown: it is gone"),
     (r#"{"result":"lost","reason":"it is gone"}"#, "lost", "outcome unknown: it is gone"),

@@ -118,7 +118,7 @@ impl World {
         let outcome = match (draw >> 32) % 20 {
             0..=13 => Outcome::Succeeded,
             14..=17 => failed("exited with status 1"),
-            18 => Outcome::Refused { reason: "not like this".to_owned() },
+            18 => Outcome::refused("not like this".to_owned()),
             _ => Outcome::Unknown { reason: "lost sight of it".to_owned() },
         };
         (seconds(takes), outcome)

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_model::arguments::arguments;
+use kelos_model::arguments::kept_arguments;
 use kelos_model::facts::Collected;
 use kelos_model::ranges::Range;
 use kelos_model::time::CronSchedule;
@@ -486,7 +486,8 @@ fn follow_run(
             started_at: None,
             ended_at: None,
             outcome: None,
-            arguments: arguments(definition, live.slot.collected.as_deref(), &id.key),
+            // A run that would be given too much ends before it starts.
+            arguments: kept_arguments(definition, live.slot.collected.as_deref(), &id.key).unwrap_or_default(),
             outputs: None,
         };
         let worker = worker.as_deref().map(Arc::from);
@@ -508,7 +509,7 @@ fn follow_run(
             return Some(run.clone());
         }
         SlotEvent::Succeeded { .. } => Outcome::Succeeded,
-        SlotEvent::Withdrawn { .. } => Outcome::Refused { reason: "no worker fetched it".to_owned() },
+        SlotEvent::Withdrawn { .. } => Outcome::refused("no worker fetched it".to_owned()),
         SlotEvent::BackedOff { outcome, .. }
         | SlotEvent::Failed { outcome, .. }
         | SlotEvent::RunEnded { outcome, .. } => outcome.clone(),

@@ -331,7 +331,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "with" => {
                 let word = words.next("name=value")?;
                 let (name, value) = word.split_once('=').ok_or("expected name=value")?;
-                schedule(&mut workflow)?.properties.insert(name.to_owned(), value.to_owned());
+                schedule(&mut workflow)?.properties.insert(name.to_owned(), long(value));
             }
             "jobs" => {
                 workflow.keys = Keys::Jobs(Box::new(jobs::template(&words.next("a template")?)?));
@@ -474,15 +474,13 @@ fn report(world: &mut World, words: &mut Script) -> Said {
         "never-started" => Report::NeverStarted,
         "succeeded" => Report::Ended { outcome: Outcome::Succeeded },
         "failed" => Report::Ended { outcome: Outcome::Failed { reason, exit_status: None, code: None } },
-        "refused" => Report::Ended { outcome: Outcome::Refused { reason } },
+        "refused" => Report::Ended { outcome: Outcome::refused(reason) },
         "unknown" => Report::Ended { outcome: Outcome::Unknown { reason } },
         "lost" => Report::Ended { outcome: Outcome::Lost { reason } },
         "killed" => Report::Ended { outcome: Outcome::Killed },
         "gave" => {
             let (name, value) = reason.split_once('=').ok_or("expected name=value")?;
-            let long = value.strip_prefix('*').and_then(|length| length.parse().ok());
-            let value = long.map_or_else(|| value.to_owned(), |length| "x".repeat(length));
-            Report::Gave { outputs: [(name.to_owned(), value.into())].into_iter().collect() }
+            Report::Gave { outputs: [(name.to_owned(), long(value).into())].into_iter().collect() }
         }
         other => return Err(format!("no report is named {other:?}")),
     };
@@ -566,4 +564,10 @@ fn show(world: &World, words: &mut Script) -> Vec<String> {
         }
     }
     if lines.is_empty() { vec!["  no slots".to_owned()] } else { lines }
+}
+
+/// A value as it is written, or so many letters where it is written as `*70000`.
+fn long(value: &str) -> String {
+    let length = value.strip_prefix('*').and_then(|length| length.parse().ok());
+    length.map_or_else(|| value.to_owned(), |length| "x".repeat(length))
 }

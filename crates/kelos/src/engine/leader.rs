@@ -491,7 +491,7 @@ impl Leader {
         let calls_a_script = job::calls_a_script(&workflow);
         let go = move || match job::fill(&run, &workflow, given, &*functions) {
             Ok(start) => executor.start(Start { worker, ..start }, reports),
-            Err(reason) => reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } }),
+            Err(reason) => reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) }),
         };
         if calls_a_script {
             self.parts.runtime.spawn_blocking(go);

@@ -67,7 +67,7 @@ impl Executor for CommandExecutor {
             let run = start.run.clone();
             let spec = match spec_of(&start) {
                 Ok(spec) => spec,
-                Err(reason) => return reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } }),
+                Err(reason) => return reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) }),
             };
             match this.launcher.start(&spec).await {
                 Ok(started) => {
@@ -76,11 +76,11 @@ impl Executor for CommandExecutor {
                 }
                 Err(StartError::EmptyCommand(_)) => {
                     let reason = "its command is empty, expected a program and its arguments".to_owned();
-                    reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } });
+                    reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) });
                 }
                 Err(conflict @ StartError::Conflict { .. }) => {
                     let reason = format!("failed to {conflict}");
-                    reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } });
+                    reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) });
                 }
                 Err(error) => reports.run(&run, Report::Deferred { reason: format!("failed to {error}") }),
             }
@@ -157,7 +157,7 @@ pub(crate) fn outcome_of(exit: Exit) -> Outcome {
             failed(reason, None, Some(FailureCode::TIMED_OUT))
         }
         local::Outcome::Killed => Outcome::Killed,
-        local::Outcome::FailedToStart { error } => Outcome::Refused { reason: error },
+        local::Outcome::FailedToStart { error } => Outcome::refused(error),
         local::Outcome::Unknown { why } => Outcome::Unknown { reason: why },
     }
 }

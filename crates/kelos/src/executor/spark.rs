@@ -35,7 +35,7 @@ impl Executor for SparkExecutor {
                 (start.settings, start.properties) = (command, Map::new());
                 self.commands.start(start, reports);
             }
-            Err(reason) => reports.run(&start.run, Report::Ended { outcome: Outcome::Refused { reason } }),
+            Err(reason) => reports.run(&start.run, Report::Ended { outcome: Outcome::refused(reason) }),
         }
     }
 

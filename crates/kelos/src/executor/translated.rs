@@ -36,7 +36,7 @@ impl<E: Executor> Executor for Translated<E> {
                 (start.settings, start.properties) = (settings, Map::new());
                 self.inner.start(start, reports);
             }
-            Err(reason) => reports.run(&start.run, Report::Ended { outcome: Outcome::Refused { reason } }),
+            Err(reason) => reports.run(&start.run, Report::Ended { outcome: Outcome::refused(reason) }),
         }
     }
 

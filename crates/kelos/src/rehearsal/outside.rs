@@ -348,7 +348,7 @@ impl Outside<'_> {
     ) -> Result<Vec<Input>, Trouble> {
         let start = match job::fill(&run, workflow, given, &*self.functions) {
             Ok(start) => start,
-            Err(reason) => return Ok(vec![ended(run, Outcome::Refused { reason })]),
+            Err(reason) => return Ok(vec![ended(run, Outcome::refused(reason))]),
         };
         let given = Given { settings: start.settings.clone(), properties: start.properties.clone() };
         self.given.insert(run.clone(), given);

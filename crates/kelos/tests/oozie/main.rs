@@ -203,7 +203,7 @@ fn what_waiting_can_not_mend_ends_the_run_and_the_rest_is_tried_again() {
         stub.mood(Mood::Refuses("E0701", "E0701: XML schema error, cvc-complex-type"));
         heard.start(&executor, start(&stub.url(), run(1))).await;
         let reason = "get Oozie to do it: it says E0701: XML schema error, cvc-complex-type".to_owned();
-        assert_eq!(heard.end(&run(1)).await, Outcome::Refused { reason });
+        assert_eq!(heard.end(&run(1)).await, Outcome::refused(reason));
     });
 }
 
@@ -214,7 +214,7 @@ fn properties_that_are_no_texts_end_the_run_without_a_request() {
         let bad =
             start_with(&stub.url(), run(1), json!({"oozie.wf.application.path": "/a", "x": {"password": "hush"}}));
         heard.start(&executor(&stub.url()), bad).await;
-        let Outcome::Refused { reason } = heard.end(&run(1)).await else { panic!("it is refused") };
+        let Outcome::Refused { reason, .. } = heard.end(&run(1)).await else { panic!("it is refused") };
         assert_eq!(reason, "property `x` is an object, expected a text: use JSON.stringify in the script");
         assert!(stub.requests().is_empty());
     });

@@ -174,7 +174,7 @@ fn failures_say_what_oozie_says() {
         assert!(reason.contains("does not exist") && reason.contains("; deploy the workflow's files"), "{reason}");
         place.deploy_xml("<workflow-app xmlns='uri:oozie:workflow:0.5' name='x'><start to='no'/></workflow-app>").await;
         heard.start(&executor, place.start(run(1))).await;
-        let Outcome::Refused { reason } = end(&heard, &run(1)).await else { panic!("{:?}", heard.all()) };
+        let Outcome::Refused { reason, .. } = end(&heard, &run(1)).await else { panic!("{:?}", heard.all()) };
         assert!(reason.contains("E0701: XML schema error"), "{reason}");
 
         place.deploy("<fs><chmod path='${out}/absent' permissions='755' dir-files='false'/></fs>").await;

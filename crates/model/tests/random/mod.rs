@@ -149,7 +149,7 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
             exit_status,
             code: None
         }),
-        text().prop_map(|reason| Outcome::Refused { reason }),
+        text().prop_map(Outcome::refused),
         text().prop_map(|reason| Outcome::Unknown { reason }),
         text().prop_map(|reason| Outcome::Lost { reason }),
     ]

@@ -1,6 +1,7 @@
 //! A slot: where it stands and why, its life, its runs and what it depends on.
 
 mod act;
+mod given;
 mod inputs;
 mod life;
 
@@ -277,6 +278,7 @@ impl Found {
             h2 { "Runs" }
             @if self.why.runs.is_empty() { p.soft { "None yet." } }
             @else { (runs::table(&self.id, &self.why.runs, &self.versions, self.shown_run, &self.links)) }
+            (given::show(&self.why.runs, self.shown_run))
             @if self.slot.is_some() {
                 p { a href=(timeline::path_href(&self.id)) { "Critical path" } span.soft { ": what determined when it ended, or keeps it from ending" } }
             }

@@ -1,9 +1,11 @@
 //! The pages of a workflow and of a slot, the problems and the activity.
 
 use axum::http::{Method, Request, StatusCode};
+use kelos::model::SlotRef;
 use kelos_server::{App, Groups, Links, router};
+use serde_json::{Value, json};
 
-use crate::support::{Reply, Server, slot, workflow};
+use crate::support::{NOW, Reply, Server, moment, slot, workflow};
 
 /// An id that would be a script, if pages let it.
 const HOSTILE: &str = "a<img src=x onerror=alert(1)>\\\"'&";
@@ -259,6 +261,39 @@ async fn versions_show_what_they_changed_without_secrets() {
     assert_eq!(server.get("/ui/workflows/w/versions/3").await.status, StatusCode::NOT_FOUND);
 }
 
+const PROGRAM: &str = "application({ name: 'App' }); program('P', celos.oozieExternalService({}, 'http://oozie'));";
+
+/// Starts the program, and gives the slot of it and where its page is.
+async fn started(server: &Server, arguments: &Value) -> (SlotRef, String) {
+    let body = json!({ "arguments": arguments }).to_string();
+    let begun = server.post_json("/api/v1/workflows/App.P/start", &body).await.ok().json();
+    server.step(NOW).await;
+    let time = begun["time"].as_str().unwrap().to_owned();
+    (moment("App.P", &time), format!("/ui/workflows/App.P/slots/{time}"))
+}
+
+#[tokio::test]
+async fn a_slot_shows_what_its_runs_were_given_and_gave() {
+    let server = Server::start(PROGRAM).await;
+    let (slot, uri) = started(&server, &json!({ "day": "<script>", "password": "hunter2" })).await;
+    server.give(&slot, 1, &json!({ "rows": { "good": 3 }, "token": "hunter2", "file": "<img src=x>" })).await;
+    let told = page(&server, &uri).await;
+    assert_harmless(&told);
+    assert!(!told.contains("hunter2"), "{told}");
+    assert!(told.contains("<details class=\"job\" id=\"run-1-given\" open"), "what is short is open: {told}");
+    let expected = [
+        "What run 1 was given and gave Arguments day <script>",
+        "password ••••••",
+        "Outputs rows { \"good\": 3 } token •••••• file <img src=x>",
+    ];
+    assert_says(&told, &expected);
+    let (slot, uri) = started(&server, &json!({})).await;
+    server.give(&slot, 1, &json!({ "rows": "x".repeat(60_000) })).await;
+    let told = page(&server, &uri).await;
+    assert!(told.contains("id=\"run-1-given\">"), "what is long is folded");
+    assert_says(&told, &["Outputs rows xxx"]);
+}
+
 #[tokio::test]
 async fn problems_show_the_place_and_a_good_server_says_so() {
     let server = Server::start(&workflow("w", "")).await;
@@ -268,6 +303,9 @@ async fn problems_show_the_place_and_a_good_server_says_so() {
     let told = page(&server, "/ui/problems").await;
     assert_harmless(&told);
     assert_says(&told, &["error broken.js:2:3", "celos has no function 'nope'", "2 celos.nope('<script>');"]);
+    assert_says(&told, &["· unknown-function"]);
+    let listed = server.get("/api/v1/problems").await.ok().json();
+    assert_eq!(listed["items"][0]["code"], "unknown-function");
 }
 
 #[tokio::test]

@@ -252,6 +252,18 @@ impl Server {
         self.runs.0.lock().unwrap().contains_key(&RunId { slot: slot.clone(), number })
     }
 
+    /// Has a run say what it gives, and waits until that is recorded.
+    pub(crate) async fn give(&self, slot: &SlotRef, number: u32, outputs: &Value) {
+        let run = RunId { slot: slot.clone(), number };
+        let reports = self.runs.0.lock().unwrap().get(&run).cloned().expect("a run that goes on");
+        reports.run(&run, Report::Gave { outputs: outputs.as_object().unwrap().clone() });
+        self.until(|server| {
+            let runs = server.node.reader().slot_runs(slot).unwrap();
+            runs.iter().any(|run| run.id.number == number && run.outputs.is_some())
+        })
+        .await;
+    }
+
     /// Ends a run, and waits until that is recorded.
     pub(crate) async fn end(&self, slot: &SlotRef, number: u32, succeeded: bool) {
         let run = RunId { slot: slot.clone(), number };

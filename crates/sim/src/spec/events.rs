@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Deployment, FireRequest};
-use kelos_model::arguments::arguments;
+use kelos_model::arguments::kept_arguments;
 use kelos_model::ranges::Range;
 use kelos_model::retry::scramble;
 use kelos_model::workflow::{CatchUp, Keys};
@@ -217,7 +217,7 @@ impl Spec {
         let name = Some(format!("{}#{}", run.slot.short(), run.number));
         let program = workflow.program().clone();
         let collected = self.slots.get(&run.slot).and_then(|slot| slot.collected.as_ref());
-        let arguments = arguments(workflow, collected, &run.slot.key);
+        let arguments = kept_arguments(workflow, collected, &run.slot.key).unwrap_or_default();
         // What was killed gives nothing.
         let outputs = self.memory.gave.remove(run).filter(|_| state != SlotState::Killed).unwrap_or_default();
         self.deliver(&Occurrence::Ended { program, state, run: name, arguments, outputs }, now);

@@ -50,7 +50,7 @@ fn varied() -> World {
     let outcomes = [
         Outcome::Succeeded,
         Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3), code: None },
-        Outcome::Refused { reason: "no such \"thing\"".to_owned() },
+        Outcome::refused("no such \"thing\"".to_owned()),
         Outcome::Killed,
         Outcome::Unknown { reason: "nobody\nsaw it".to_owned() },
     ];

@@ -208,7 +208,7 @@ impl World {
                 return;
             }
             SlotEvent::Succeeded { .. } => Outcome::Succeeded,
-            SlotEvent::Withdrawn { .. } => Outcome::Refused { reason: "no worker fetched it".to_owned() },
+            SlotEvent::Withdrawn { .. } => Outcome::refused("no worker fetched it".to_owned()),
             SlotEvent::BackedOff { outcome, .. }
             | SlotEvent::Failed { outcome, .. }
             | SlotEvent::RunEnded { outcome, .. } => outcome.clone(),

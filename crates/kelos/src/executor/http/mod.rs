@@ -90,7 +90,7 @@ impl HttpExecutor {
         };
         match taken {
             Taken::Done => ended(Outcome::Succeeded),
-            Taken::Refused(reason) => ended(Outcome::Refused { reason }),
+            Taken::Refused(reason) => ended(Outcome::refused(reason)),
             Taken::Lost(reason) => ended(Outcome::Lost { reason }),
             Taken::Later { reason, after, doubtful } => {
                 let until = after.and_then(|after| Instant::now().checked_add(after));
@@ -196,7 +196,7 @@ impl Executor for HttpExecutor {
                     self.spawn(self.clone().ask(run, settings, reports));
                 }
             }
-            Err(reason) => reports.run(&run, Report::Ended { outcome: Outcome::Refused { reason } }),
+            Err(reason) => reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) }),
         }
     }
 

@@ -217,7 +217,7 @@ impl Inner {
     async fn submit(&self, start: &Start) -> Result<(Oozie, String), Report> {
         let run = &start.run;
         let deferred = |reason: String| Report::Deferred { reason: format!("failed to {reason}") };
-        let refused = |reason: String| Report::Ended { outcome: Outcome::Refused { reason } };
+        let refused = |reason: String| Report::Ended { outcome: Outcome::refused(reason) };
         let installation = self.records.installation().await.map_err(deferred)?;
         let external_id = order::external_id(&installation, run);
         let order = Order::of(start, &external_id).map_err(refused)?;

@@ -64,7 +64,7 @@ pub(crate) struct OutcomeDto {
     /// `succeeded`, `failed`, `refused` (it was never started), `killed`, `unknown`, or `lost`: as that, and it was begun for certain.
     result: &'static str,
     /// The code, which stays the same: of a failure its kind (`exit-status`, `signal`, `timed-out`, `outputs-too-large`, `reported`, or `failed` where no more is
-    /// known), else as `result`. Others may come.
+    /// known), of a refusal `arguments-too-large` where it is that, else as `result`. Others may come.
     code: String,
     /// In words.
     text: String,

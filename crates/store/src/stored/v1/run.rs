@@ -31,6 +31,8 @@ pub(crate) enum StoredOutcome {
     },
     Refused {
         reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredFailureCode>>")]
+        code: Option<FailureCode>,
     },
     Killed,
     Unknown {

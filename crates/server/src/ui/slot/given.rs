@@ -1,0 +1,41 @@
+//! What the runs of a slot were given and gave: their arguments and their outputs, without secrets.
+
+use kelos::model::Run;
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::inputs::fields;
+
+/// Bytes of JSON that are shown without being asked for.
+const SHORT: usize = 2000;
+
+/// What each run was given and gave, newest first; that of the run that is shown is open where it is short.
+pub(super) fn show(runs: &[Run], shown: Option<u32>) -> Markup {
+    html! { @for run in runs.iter().rev() { (of_run(run, shown == Some(run.id.number))) } }
+}
+
+fn of_run(run: &Run, is_shown: bool) -> Markup {
+    let number = run.id.number;
+    let arguments: Map<String, Value> =
+        run.arguments.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect();
+    let nothing = Map::new();
+    let outputs = run.outputs.as_deref().unwrap_or(&nothing);
+    let is_short = length(&arguments) + length(outputs) <= SHORT;
+    html! {
+        @if !arguments.is_empty() || run.outputs.is_some() {
+            details.job id=(format!("run-{number}-given")) open[is_shown && is_short] {
+                summary { "What run " (number) " was given and gave" }
+                @if !arguments.is_empty() { h3 { "Arguments" } dl.facts { (fields(&arguments)) } }
+                @if run.outputs.is_some() {
+                    h3 { "Outputs" }
+                    @if outputs.is_empty() { p.soft { "It said that it gives nothing." } }
+                    @else { dl.facts { (fields(outputs)) } }
+                }
+            }
+        }
+    }
+}
+
+fn length(fields: &Map<String, Value>) -> usize {
+    serde_json::to_vec(fields).map_or(0, |json| json.len())
+}
