@@ -1,5 +1,6 @@
 //! The incremental core and the full scan, side by side, without faults: after every step all slots agree.
 
+mod backlogs;
 mod fleet;
 mod workload;
 
@@ -19,6 +20,7 @@ use crate::rng::Rng;
 use crate::spec::Spec;
 use crate::workload::{Workload, resolved};
 use crate::world::World;
+use backlogs::Backlogs;
 use fleet::{Fleet, Turnout};
 use workload::{asks_functions, redefines_jobs};
 
@@ -45,6 +47,8 @@ struct Pair {
     /// What it started, and which worker has it.
     started: Vec<Start>,
     fleet: Fleet,
+    /// So many slots of a workflow are queued before more are made of its backlog.
+    fewest: usize,
 }
 
 /// A run, and the worker that is to do it.
@@ -114,6 +118,7 @@ impl Pair {
             looks_again,
             started,
             fleet,
+            fewest: workload.config.frontier.div_ceil(2),
         })
     }
 
@@ -313,6 +318,7 @@ impl Pair {
 
     fn compare(&self) -> Result<u64, String> {
         let reader = self.store.reader();
+        let backlogs = Backlogs::of(&*reader)?;
         let page =
             reader.slots(&SlotFilter::default(), Paging::newest(crate::ALL)).map_err(|error| error.to_string())?;
         let core: BTreeMap<SlotRef, _> = page.rows.into_iter().map(|row| (row.id, row.slot)).collect();
@@ -321,8 +327,7 @@ impl Pair {
                 return Err(format!("at {} the core has no {id}: {wanted:?}", self.now));
             };
             // The full scan looks at all of them, and the core at those of a backlog when it is their turn.
-            let is_unlooked = found.said == 0 && found.last_run == 0;
-            let waits_its_turn = is_unlooked && wanted.state == SlotState::Queued;
+            let waits_its_turn = wanted.state == SlotState::Queued && backlogs.has(id);
             let same = (found.state == wanted.state || waits_its_turn && found.state == SlotState::Waiting)
                 && found.last_run == wanted.last_run
                 && found.run_alive == wanted.alive
@@ -339,6 +344,13 @@ impl Pair {
         }
         if let Some(extra) = core.keys().find(|id| !self.spec.slots.contains_key(id)) {
             return Err(format!("at {} the core has {extra}, the full scan has not", self.now));
+        }
+        let early = self.spec.queued().into_iter().find_map(|queue| backlogs.early(queue, self.fewest));
+        if let Some((slot, ahead)) = early {
+            return Err(format!(
+                "at {} {slot} is left in the backlog, and only {ahead} are queued before it",
+                self.now
+            ));
         }
         Ok(core.len() as u64)
     }

@@ -68,6 +68,16 @@ impl Spec {
         self.taken.values_mut().for_each(|(_, attempts)| *attempts = None);
     }
 
+    /// The slots of each workflow that are queued and may go, in the order in which they do.
+    #[must_use]
+    pub fn queued(&self) -> Vec<Vec<SlotRef>> {
+        let queues = self.queues().into_iter();
+        let slots = |id: WorkflowId, queue: BTreeSet<InQueue>| {
+            queue.into_iter().map(|place| SlotRef::new(id.clone(), place.key)).collect()
+        };
+        queues.map(|(id, queue)| slots(id, queue)).collect()
+    }
+
     fn queues(&self) -> BTreeMap<WorkflowId, BTreeSet<InQueue>> {
         let schedules = schedules(&self.workflows.values().cloned().collect::<Vec<_>>());
         let may_go = self.slots.iter().filter(|(slot, state)| {
