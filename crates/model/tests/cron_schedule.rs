@@ -211,6 +211,21 @@ fn any_instant() -> impl Strategy<Value = Timestamp> {
         .prop_map(|(second, nanos)| Timestamp::new(second, nanos).expect("an instant"))
 }
 
+#[test]
+fn nothing_is_counted_of_a_range_that_ends_before_it_begins_on_the_wall() {
+    let hourly = zoned("0 0 * * * ?", "Europe/Berlin", Gap::Shift, Fold::Second);
+    let start = at("2024-10-27T00:59:59Z");
+    for seconds in [1, 2, 17, 3_600, 7_200] {
+        let end = start + SignedDuration::from_secs(seconds);
+        let listed = hourly.times(start, end).count() as u64;
+        assert_eq!(
+            hourly.count(Range::new(start, end)),
+            listed,
+            "{seconds} s from 02:59:59 on, when the clock goes back"
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn previous_mirrors_next(schedule in any_schedule(), start in any_instant()) {

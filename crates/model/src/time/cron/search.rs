@@ -71,6 +71,10 @@ impl Cron {
 
     /// How many times there are from `from` until just before `until`, in local seconds. Costs a look at each day.
     pub(in crate::time) fn count_in(&self, from: i64, until: i64) -> u64 {
+        // Where the clock is put back, a range may begin later than it ends by the clock on the wall.
+        if until <= from {
+            return 0;
+        }
         let mut day = from - from.rem_euclid(DAY);
         let mut count = 0;
         while day < until {
