@@ -4,14 +4,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kelos_server::INSTANCE;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use ureq::http::{HeaderValue, Response};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, RequestBuilder};
 
 use crate::apps::Apps;
 use crate::failure::{Failure, UNREACHABLE};
-use crate::fleet::{self, Fleet};
+use crate::fleet::{self, Fleet, Place};
 use crate::options::Door;
 use crate::up;
 
@@ -29,6 +30,8 @@ pub(crate) struct Client {
     agent: Agent,
     base: String,
     user: Option<HeaderValue>,
+    /// The name of the server that is meant, where it is not just any at the address.
+    instance: Option<HeaderValue>,
     /// Where nobody led in a folder of workers, this process does for as long as it asks.
     _lead: Option<Fleet>,
 }
@@ -42,10 +45,13 @@ impl Client {
             && let Some(fleet) = fleet::of_workers_alone()?
         {
             let place = fleet.find()?;
-            return Ok(Client { _lead: Some(fleet), ..Client::at(&place.address)? });
+            return Ok(Client { _lead: Some(fleet), ..Client::of(&place)? });
         }
-        match named.or_else(nearby) {
-            Some(server) => Client::at(&server),
+        if let Some(server) = named {
+            return Client::at(&server);
+        }
+        match nearby() {
+            Some(place) => Client::of(&place),
             // The server at the usual port would be that of somebody else.
             None if Apps::of_environment().are_named() => {
                 let why =
@@ -55,6 +61,12 @@ impl Client {
             }
             None => Client::at(&format!("http://127.0.0.1:{}", up::PORT)),
         }
+    }
+
+    /// The server that wrote down where it is, and no other that has got its port since.
+    pub(crate) fn of(place: &Place) -> Result<Client, Failure> {
+        let instance = place.instance.as_ref().and_then(|name| HeaderValue::from_str(name).ok());
+        Ok(Client { instance, ..Client::at(&place.address)? })
     }
 
     /// The server at an address.
@@ -75,7 +87,20 @@ impl Client {
         let user = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
         let user = user.map(|user| user.trim().to_owned()).find(|user| (1..=200).contains(&user.len()));
         let user = HeaderValue::from_bytes(user.unwrap_or_else(|| "cli".to_owned()).as_bytes()).ok();
-        Ok(Client { agent: config.into(), base: base.trim_end_matches('/').to_owned(), user, _lead: None })
+        Ok(Client {
+            agent: config.into(),
+            base: base.trim_end_matches('/').to_owned(),
+            user,
+            instance: None,
+            _lead: None,
+        })
+    }
+
+    /// A request with what goes with each.
+    fn signed<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        let named = [("Kelos-User", &self.user), (INSTANCE, &self.instance)];
+        let named = named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        named.fold(request, |request, (name, value)| request.header(name, value))
     }
 
     /// Reads something.
@@ -85,50 +110,37 @@ impl Client {
 
     /// Asks for something, and hands on an answer that is no JSON: its text or a stream.
     pub(crate) fn open(&self, doing: &str, path: &str, query: &Query) -> Result<Response<Body>, Failure> {
-        let mut request = self.agent.get(self.url(path, query));
-        if let Some(user) = &self.user {
-            request = request.header("Kelos-User", user);
-        }
+        let request = self.signed(self.agent.get(self.url(path, query)));
         let answer = request.call().map_err(|error| self.unreachable(&error))?;
         self.refused(doing, answer)
     }
 
     /// Asks for a change.
     pub(crate) fn post(&self, doing: &str, path: &str, body: &Value) -> Result<Value, Failure> {
-        let mut request = self.agent.post(self.url(path, &Query::new())).header("content-type", "application/json");
-        if let Some(user) = &self.user {
-            request = request.header("Kelos-User", user);
-        }
+        let request =
+            self.signed(self.agent.post(self.url(path, &Query::new())).header("content-type", "application/json"));
         let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
         self.read(doing, self.refused(doing, answer)?)
     }
 
     /// Puts something in its place.
     pub(crate) fn put(&self, doing: &str, path: &str, query: &Query, body: &Value) -> Result<Value, Failure> {
-        let mut request = self.agent.put(self.url(path, query)).header("content-type", "application/json");
-        if let Some(user) = &self.user {
-            request = request.header("Kelos-User", user);
-        }
+        let request = self.signed(self.agent.put(self.url(path, query)).header("content-type", "application/json"));
         let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
         self.read(doing, self.refused(doing, answer)?)
     }
 
     /// Changes a part of something.
     pub(crate) fn patch(&self, doing: &str, path: &str, body: &Value) -> Result<Value, Failure> {
-        let mut request = self.agent.patch(self.url(path, &Query::new())).header("content-type", "application/json");
-        if let Some(user) = &self.user {
-            request = request.header("Kelos-User", user);
-        }
+        let request =
+            self.signed(self.agent.patch(self.url(path, &Query::new())).header("content-type", "application/json"));
         let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
         self.read(doing, self.refused(doing, answer)?)
     }
 
     /// Takes something away.
     pub(crate) fn delete(&self, doing: &str, path: &str, query: &Query) -> Result<Value, Failure> {
-        let mut request = self.agent.delete(self.url(path, query));
-        if let Some(user) = &self.user {
-            request = request.header("Kelos-User", user);
-        }
+        let request = self.signed(self.agent.delete(self.url(path, query)));
         let answer = request.call().map_err(|error| self.unreachable(&error))?;
         self.read(doing, self.refused(doing, answer)?)
     }
@@ -193,6 +205,10 @@ impl Client {
             return Err(failure.hint("is that a Kelos server?"));
         };
         let code = problem["code"].as_str().unwrap_or_default();
+        if code == "other-server" {
+            let why = format!("reach the server of this folder: another one answers at {} by now", self.base);
+            return Err(Failure::new(UNREACHABLE, why).hint("start one with `kelos up`"));
+        }
         let message = format!("{doing}: {detail}");
         // Only the server knows what names a slot of a workflow.
         let is_usage = matches!(code, "bad-path" | "no-job-id");
@@ -243,24 +259,16 @@ pub(crate) fn is_named(door: &Door) -> bool {
     door.server.as_ref().is_some_and(|server| !server.is_empty()) || nearby().is_some()
 }
 
-/// The address of the server that works in this folder, or in one above it.
-fn nearby() -> Option<String> {
+/// Where the server is that works in this folder, or in one above it.
+fn nearby() -> Option<Place> {
     let mut dir: Option<PathBuf> = std::env::current_dir().ok();
     while let Some(here) = dir {
-        let place = here.join(up::STATE).join(up::WHERE);
-        if let Some(address) = written_address(&place) {
-            return Some(address);
+        if let Some(place) = fleet::written(&here.join(up::STATE).join(up::WHERE)) {
+            return Some(place);
         }
         dir = here.parent().map(Path::to_owned);
     }
     None
-}
-
-/// What a server wrote down about itself.
-pub(crate) fn written_address(place: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(place).ok()?;
-    let written: Value = serde_json::from_str(&text).ok()?;
-    written["address"].as_str().map(str::to_owned)
 }
 
 /// Names and values after the question mark.

@@ -7,7 +7,7 @@ use kelos::script::Folders;
 
 use crate::failure::Failure;
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
-use crate::{client, folder, text, up};
+use crate::{fleet, folder, text, up};
 
 /// Another scheduler.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -82,8 +82,8 @@ impl Data {
     /// A server works on it.
     pub(crate) fn in_use(&self, doing: &str) -> Failure {
         let failure = Failure::bad(format!("{doing}: a server uses {}", self.database().display()));
-        match client::written_address(&self.folder.join(up::WHERE)) {
-            Some(address) => failure.hint(format!("stop it first; it answers at {address}")),
+        match fleet::written(&self.folder.join(up::WHERE)) {
+            Some(place) => failure.hint(format!("stop it first; it answers at {}", place.address)),
             None => failure.hint("stop it first"),
         }
     }

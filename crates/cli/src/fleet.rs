@@ -62,6 +62,8 @@ struct Seat {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) address: String,
+    /// The name by which it is known again; none where a version of before wrote this down.
+    pub(crate) instance: Option<Arc<str>>,
     /// What workers show; none where the leader takes none.
     pub(crate) token: Option<Arc<str>>,
 }
@@ -136,7 +138,7 @@ impl Fleet {
         let until = Instant::now() + PATIENCE;
         loop {
             let place = self.find()?;
-            match ask(&Client::at(&place.address)?) {
+            match ask(&Client::of(&place)?) {
                 Err(failure) if failure.code == UNREACHABLE && Instant::now() < until => self.lost(&place),
                 other => return other,
             }
@@ -171,8 +173,8 @@ impl Fleet {
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.map_err(|error| Failure::bad(format!("listen on 127.0.0.1: {error}")))?;
-        let address = host::address(&listener);
-        let token = drawn()?;
+        let place = Place { address: host::address(&listener), instance: Some(drawn()?), token: Some(drawn()?) };
+        let workers = place.token.clone().map(|token| Workers { lease: self.lease, token });
         let host = host::start(Plan {
             folders: folder::folders(&self.dir, None),
             apps: self.apps.clone(),
@@ -182,7 +184,8 @@ impl Fleet {
             tunables: &Tunables::default(),
             pages: host::Pages::default(),
             listener,
-            workers: Some(Workers { lease: self.lease, token: token.clone() }),
+            workers,
+            instance: place.instance.clone(),
         })?;
         match host.role() {
             Role::Leader => {}
@@ -199,7 +202,6 @@ impl Fleet {
                 return Err(Failure::damaged(reason));
             }
         }
-        let place = Place { address, token: Some(token) };
         let lead = serve(host, &self.state, &place)?;
         tracing::info!(address = place.address, "this process leads");
         Ok(Some((place, lead)))
@@ -240,8 +242,10 @@ pub(crate) fn write(file: &Path, place: &Place) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::bad(format!("write {}: {error}", file.display()));
     let mut here =
         json!({ "address": place.address, "pid": std::process::id(), "startedAt": text::wire(Timestamp::now()) });
-    if let Some(token) = &place.token {
-        here["token"] = Value::from(&**token);
+    for (name, value) in [("instance", &place.instance), ("token", &place.token)] {
+        if let Some(value) = value {
+            here[name] = Value::from(&**value);
+        }
     }
     let beside = file.with_extension(format!("json.{}", std::process::id()));
     let mut options = OpenOptions::new();
@@ -254,7 +258,8 @@ pub(crate) fn write(file: &Path, place: &Place) -> Result<(), Failure> {
 /// Where the leader says it is.
 pub(crate) fn written(file: &Path) -> Option<Place> {
     let written: Value = serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
-    Some(Place { address: written["address"].as_str()?.to_owned(), token: written["token"].as_str().map(Arc::from) })
+    let text = |name: &str| written[name].as_str().map(Arc::from);
+    Some(Place { address: written["address"].as_str()?.to_owned(), instance: text("instance"), token: text("token") })
 }
 
 /// Whether the server that wrote this down is there: another one may have got its port.
@@ -263,6 +268,9 @@ fn answers(place: &Place) -> bool {
     let mut request = agent.get(format!("{}/api/v1/workers", place.address));
     if let Some(token) = &place.token {
         request = request.header("authorization", format!("Bearer {token}"));
+    }
+    if let Some(instance) = &place.instance {
+        request = request.header(kelos_server::INSTANCE, &**instance);
     }
     request.call().is_ok_and(|answer| answer.status().is_success())
 }

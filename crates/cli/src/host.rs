@@ -76,6 +76,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) listener: TcpListener,
     /// Who does its jobs, where that is not the server itself.
     pub(crate) workers: Option<Workers>,
+    /// The name by which clients know it again, where it writes down how it is found.
+    pub(crate) instance: Option<Arc<str>>,
 }
 
 /// How a server takes workers.
@@ -92,6 +94,7 @@ pub(crate) struct Host {
     pub(crate) node: Node,
     takes_deployments: bool,
     worker_token: Option<Arc<str>>,
+    instance: Option<Arc<str>>,
     pages: Pages,
     runtime: Runtime,
     listener: TcpListener,
@@ -171,7 +174,8 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         error => Failure::bad(error.to_string()),
     })?;
     let takes_deployments = plan.tunables.allow_deploy;
-    Ok(Host { node, takes_deployments, worker_token, pages, runtime, listener: plan.listener })
+    let instance = plan.instance;
+    Ok(Host { node, takes_deployments, worker_token, instance, pages, runtime, listener: plan.listener })
 }
 
 impl Host {
@@ -215,13 +219,13 @@ impl Host {
         ready: impl FnOnce(),
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Failure> {
-        let Host { node, takes_deployments, worker_token, pages, runtime, listener } = self;
+        let Host { node, takes_deployments, worker_token, instance, pages, runtime, listener } = self;
         let outcome = runtime.block_on(async {
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
             listener.set_nonblocking(true).map_err(|error| socket(&error))?;
             let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
             let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
-                .with_hosts(Hosts::for_bind(bound, []))
+                .with_hosts(Hosts::for_bind(bound, []).of_instance(instance))
                 .with_deployments(takes_deployments)
                 .with_worker_token(worker_token)
                 .with_groups(pages.groups)

@@ -111,6 +111,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         pages,
         listener,
         workers: None,
+        instance: None,
     })?;
     match host.role() {
         host::Role::Leader => {}

@@ -9,7 +9,6 @@ use kelos_model::time::resolve;
 use kelos_model::workflow::WorkflowRow;
 
 use crate::apps::{self, Apps};
-use crate::client;
 use crate::failure::Failure;
 use crate::fleet::{self, Place};
 use crate::host::Tunables;
@@ -59,7 +58,8 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let listener = host::listen(args.tunables.bind, args.port, PORT)?;
     let address = host::address(&listener);
     let token = args.workers.then(fleet::drawn).transpose()?;
-    let workers = token.clone().map(|token| host::Workers { lease: args.lease.lease, token });
+    let place = Place { address: address.clone(), instance: Some(fleet::drawn()?), token: token.clone() };
+    let workers = token.map(|token| host::Workers { lease: args.lease.lease, token });
     let host = host::start(host::Plan {
         folders: folders.clone(),
         apps: apps.clone(),
@@ -69,7 +69,8 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         tunables: &args.tunables,
         pages,
         listener,
-        workers: workers.clone(),
+        workers,
+        instance: place.instance.clone(),
     })?;
     let trouble = match host.role() {
         host::Role::Leader => None,
@@ -89,14 +90,14 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         (_, false) => shown,
     };
     let welcome = welcome(&host.node, &dir, &from, &scripts, &address);
-    let place = state.join(WHERE);
+    let file = state.join(WHERE);
     let served = host.serve(|| {
-        if let Err(failure) = fleet::write(&place, &Place { address: address.clone(), token }) {
+        if let Err(failure) = fleet::write(&file, &place) {
             tracing::warn!("failed to {failure}; clients need --server {address}");
         }
         text::print(&welcome);
     });
-    let _ = std::fs::remove_file(&place);
+    let _ = std::fs::remove_file(&file);
     served?;
     text::line("stopped; commands that were running go on, and the next `kelos up` picks them up");
     Ok(0)
@@ -115,8 +116,8 @@ pub(crate) fn make_state(state: &Path) -> Result<(), Failure> {
 
 fn taken(dir: &Path, state: &Path) -> Failure {
     let failure = Failure::bad(format!("work in {}: another kelos does already", dir.display()));
-    match client::written_address(&state.join(WHERE)) {
-        Some(address) => failure.hint(format!("it answers at {address}")),
+    match fleet::written(&state.join(WHERE)) {
+        Some(place) => failure.hint(format!("it answers at {}", place.address)),
         None => failure.hint("stop that one first"),
     }
 }

@@ -162,6 +162,23 @@ fn a_backfill_is_tried_dry_and_then_watched() {
 }
 
 #[test]
+fn a_server_that_has_got_the_port_of_another_is_not_taken_for_it() {
+    let (folder, other) = (folder(), folder());
+    let server = Server::up(&folder);
+    let written = std::fs::read_to_string(folder.path().join(".kelos/server.json")).expect("where the server is");
+    let mut place: Value = serde_json::from_str(&written).expect("JSON");
+    place["instance"] = "one that has died".into();
+    other.write(".kelos/server.json", &place.to_string());
+    let refused = other.run(&["pause", "tick"]).fails(3);
+    assert!(
+        refused.contains("failed to reach the server of this folder: another one answers at http://127"),
+        "{refused}"
+    );
+    assert!(!folder.run(&["ls"]).ok().contains("paused"), "nothing was done by the wrong one");
+    assert!(server.stop().success());
+}
+
+#[test]
 fn a_server_that_dies_in_mid_run_finds_the_run_again() {
     let folder = folder();
     let server = Server::up(&folder);

@@ -15,18 +15,22 @@ use axum::response::{IntoResponse, Response};
 use crate::celos::Fault;
 use crate::problem::{self, Problem};
 
-/// The host names that requests may be addressed to. Cheap to clone.
+/// The host names that requests may be addressed to, and the server that they may be meant for. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     any: bool,
     names: Arc<[String]>,
+    instance: Option<Arc<str>>,
 }
+
+/// Which server a request is meant for, by the name that it wrote down beside its database: another one may have got its port.
+pub const INSTANCE: &str = "kelos-instance";
 
 impl Hosts {
     /// Loopback names and addresses only.
     #[must_use]
     pub fn loopback() -> Hosts {
-        Hosts { any: false, names: Arc::default() }
+        Hosts { any: false, names: Arc::default(), instance: None }
     }
 
     /// What fits a listener: names of this machine and `names` where only this machine can connect;
@@ -34,7 +38,13 @@ impl Hosts {
     #[must_use]
     pub fn for_bind(bound: SocketAddr, names: impl IntoIterator<Item = String>) -> Hosts {
         let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
-        Hosts { any: !bound.ip().is_loopback(), names }
+        Hosts { any: !bound.ip().is_loopback(), names, instance: None }
+    }
+
+    /// The same, of the server with this name; without one, requests that are meant for a certain server are refused.
+    #[must_use]
+    pub fn of_instance(self, instance: Option<Arc<str>>) -> Hosts {
+        Hosts { instance, ..self }
     }
 
     /// Whether a request may be addressed to `host`, which may carry a port.
@@ -61,7 +71,7 @@ fn without_port(host: &str) -> &str {
 
 /// Headers that decide whether a request is let through or in whose name it acts. More than one of a kind is refused:
 /// which of them counts would be anybody's guess.
-const SINGLE: [&str; 5] = ["host", "origin", "sec-fetch-site", "kelos-user", "authorization"];
+const SINGLE: [&str; 6] = ["host", "origin", "sec-fetch-site", "kelos-user", "authorization", INSTANCE];
 
 /// A request that is refused: the status, the kind of problem, and the reason.
 type Refusal = (StatusCode, &'static str, String);
@@ -94,6 +104,10 @@ fn refuse(hosts: &Hosts, request: &Request) -> Option<Refusal> {
             "this server does not answer to the host name \"{host}\", expected localhost, a loopback address or a name it was told"
         );
         return Some((StatusCode::FORBIDDEN, "unknown-host", why));
+    }
+    if text(headers, INSTANCE).is_some_and(|meant| hosts.instance.as_deref() != Some(meant)) {
+        let why = "the request is meant for another server, which had this address before".to_owned();
+        return Some((StatusCode::MISDIRECTED_REQUEST, "other-server", why));
     }
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return None;

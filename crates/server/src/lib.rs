@@ -34,7 +34,7 @@ use tracing::Span;
 pub use api::{event_words, plan_json};
 pub use app::App;
 pub use groups::Groups;
-pub use guard::Hosts;
+pub use guard::{Hosts, INSTANCE};
 pub use links::Links;
 pub use serve::{Limits, serve};
 
