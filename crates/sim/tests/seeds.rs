@@ -59,6 +59,8 @@ const FOUND: [(u64, &str); 46] = [
     (637, MISSED_TIMES),
     (1199, MISSED_TIMES),
     (1479, MISSED_TIMES),
+    (2712, UPSTREAM_NOT_PLANNED),
+    (2072, UPSTREAM_NOT_PLANNED),
     (2923, "the judge took a slot for pending that was aborted and opened again in one turn"),
 ];
 
@@ -70,6 +72,9 @@ const PARENT_AND_TRIGGER: &str =
 
 const OF_TWO_KINDS: &str =
     "in a line of slots by time and of slots named by moments all of the first went before all of the second";
+
+const UPSTREAM_NOT_PLANNED: &str =
+    "a backlog took slots that had been imported, or were of an earlier schedule, for ones that never were";
 
 const MISSED_TIMES: &str = "the cron time after those that were missed counted in the place of the first of them, before earlier ones of others";
 

@@ -210,7 +210,7 @@ impl BacklogOf<'_> {
 /// As much of a check as is asked at once.
 pub(crate) struct UpstreamPage {
     check: UpstreamCheck,
-    /// The times whose slot may have succeeded: it was planned, and is not in a backlog itself.
+    /// The times whose slot may have succeeded: it is not in a backlog itself.
     times: Vec<Timestamp>,
 }
 
@@ -228,19 +228,21 @@ impl UpstreamPage {
         let later = |at: Timestamp| at.checked_add(span).unwrap_or(Timestamp::MAX);
         let earlier = |at: Timestamp| at.checked_sub(span).unwrap_or(Timestamp::MIN);
         let mut times = Vec::new();
-        // A workflow that never was has no slots.
-        let Some(workflow) = workflows.get(upstream) else { return UpstreamPage { check, times } };
-        for part in workflow.planned().ranges.within(Range::new(later(range.start), later(range.end))) {
-            let mut planned = RangeSet::default();
-            slots.backlog(upstream).within(part).for_each(|stretch| planned.insert(stretch.range));
-            for part in planned.gaps(part) {
-                for time in schedule.times(earlier(part.start), earlier(part.end)) {
-                    if times.len() == ASKED_AT_ONCE {
-                        check.range.end = time;
-                        return UpstreamPage { check, times };
-                    }
-                    times.push(time);
+        // A workflow that never was has no slots, and none lies beyond all that was ever planned. What is planned by now says nothing: slots
+        // of an earlier schedule and imported ones may lie beside it.
+        let Some(until) = workflows.get(upstream).and_then(|workflow| workflow.planned().until) else {
+            return UpstreamPage { check, times };
+        };
+        let looked_at = Range::new(later(range.start), later(range.end).min(until));
+        let mut planned = RangeSet::default();
+        slots.backlog(upstream).within(looked_at).for_each(|stretch| planned.insert(stretch.range));
+        for part in planned.gaps(looked_at) {
+            for time in schedule.times(earlier(part.start), earlier(part.end)) {
+                if times.len() == ASKED_AT_ONCE {
+                    check.range.end = time;
+                    return UpstreamPage { check, times };
                 }
+                times.push(time);
             }
         }
         UpstreamPage { check, times }
