@@ -206,7 +206,8 @@ impl Client {
         };
         let code = problem["code"].as_str().unwrap_or_default();
         if code == "other-server" {
-            let why = format!("reach the server of this folder: another one answers at {} by now", self.base);
+            let why =
+                format!("reach a server at {}: that of this folder has ended, and another one has its port", self.base);
             return Err(Failure::new(UNREACHABLE, why).hint("start one with `kelos up`"));
         }
         let message = format!("{doing}: {detail}");
