@@ -69,8 +69,14 @@ struct Place {
     slot: SlotRef,
 }
 
-/// Slots as they stood, and the successful run of each workflow that was started last.
-type Past = (BTreeMap<SlotRef, SpecSlot>, BTreeMap<WorkflowId, (u64, Timestamp)>);
+/// How everything stood.
+struct Past {
+    slots: BTreeMap<SlotRef, SpecSlot>,
+    /// The successful run of each workflow that was started last.
+    last_runs: BTreeMap<WorkflowId, (u64, Timestamp)>,
+    /// The program that each workflow was about.
+    programs: BTreeMap<WorkflowId, WorkflowId>,
+}
 
 /// The whole state.
 pub struct Spec {
@@ -120,9 +126,6 @@ fn schedules_of_feeds(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedul
     let is_fed = |id: &WorkflowId| all.iter().any(|one| one.id == *id && one.keys.jobs().is_some());
     resolved.into_iter().filter_map(|(id, found)| Some((id, found.ok()?))).filter(|(id, _)| is_fed(id)).collect()
 }
-
-/// All slots, and the last run of each program, as they stood at a moment.
-type Snapshot<'a> = (&'a BTreeMap<SlotRef, SpecSlot>, &'a BTreeMap<WorkflowId, (u64, Timestamp)>);
 
 impl Spec {
     /// Nothing defined, nothing planned.
@@ -297,15 +300,17 @@ impl Spec {
     /// Keeps how everything stands, for what is asked of the past.
     fn keep_past(&mut self) {
         if self.known.values().any(|one| !one.constraints.is_empty()) {
-            self.past.push((self.now, (self.slots.clone(), self.last_runs.clone())));
+            let program = |(id, one): (&WorkflowId, &Arc<Workflow>)| (id.clone(), one.program().clone());
+            let programs = self.known.iter().map(program).collect();
+            let past = Past { slots: self.slots.clone(), last_runs: self.last_runs.clone(), programs };
+            self.past.push((self.now, past));
         }
     }
 
-    /// How everything stood at a moment, as far as that is known.
-    fn at(&self, moment: Timestamp) -> Snapshot<'_> {
+    /// How everything stood at a moment, as far as that is known; none where that is how it stands now.
+    fn at(&self, moment: Timestamp) -> Option<&Past> {
         let before = self.past.iter().rfind(|(at, _)| *at <= moment).or(self.past.first());
-        let past = before.filter(|_| moment < self.now).map(|(_, past)| past);
-        past.map_or((&self.slots, &self.last_runs), |(slots, last_runs)| (slots, last_runs))
+        before.filter(|_| moment < self.now).map(|(_, past)| past)
     }
 
     fn start(&mut self, slot: SlotRef) -> Option<RunId> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kelos_model::{Gate, Otherwise, SlotRef, SlotState, WorkflowId};
 
-use super::{Place, Spec, SpecSlot, millis};
+use super::{Past, Place, Spec, SpecSlot, millis};
 
 impl Spec {
     /// A slot's trigger is met: it is queued, or its constraints decide.
@@ -88,8 +88,20 @@ impl Spec {
     }
 
     fn slots_of_program(&self, program: &WorkflowId, at: Timestamp) -> impl Iterator<Item = &SpecSlot> {
-        let mine = move |slot: &SlotRef| self.known.get(&slot.workflow).is_some_and(|one| one.program() == program);
-        self.at(at).0.iter().filter(move |(slot, _)| mine(slot)).map(|(_, state)| state)
+        let past = self.at(at);
+        let slots = past.map_or(&self.slots, |past| &past.slots);
+        slots
+            .iter()
+            .filter(move |(slot, _)| self.program_of(&slot.workflow, past) == Some(program))
+            .map(|(_, state)| state)
+    }
+
+    /// The program that a workflow is about, or was.
+    fn program_of<'a>(&'a self, id: &WorkflowId, past: Option<&'a Past>) -> Option<&'a WorkflowId> {
+        match past {
+            Some(past) => past.programs.get(id),
+            None => self.known.get(id).map(|one| one.program()),
+        }
     }
 
     /// When the last run of a program was started that succeeded or may yet; one that is about to start starts now.
@@ -97,8 +109,9 @@ impl Spec {
         if self.slots_of_program(program, now).any(|state| state.state == SlotState::Queued) {
             return Some(now);
         }
-        let mine = self.known.values().filter(|one| one.program() == program);
-        let over = mine.filter_map(|one| self.at(now).1.get(&one.id)).copied();
+        let past = self.at(now);
+        let last_runs = past.map_or(&self.last_runs, |past| &past.last_runs);
+        let over = last_runs.iter().filter(|(id, _)| self.program_of(id, past) == Some(program)).map(|(_, run)| *run);
         let going = self.slots_of_program(program, now).filter(|state| state.alive).map(|state| state.started);
         over.chain(going).max().map(|(_, at)| at)
     }
