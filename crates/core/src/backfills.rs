@@ -247,7 +247,7 @@ impl Core {
     }
 }
 
-/// What opens a slot again for a backfill.
+/// The event that opens a slot again for a backfill.
 fn reopened(row: &Backfill, by: Actor, reason: Option<String>) -> SlotEvent {
     SlotEvent::Reopened { by, reason, priority: row.priority, backfill: Some(row.id.clone()) }
 }

@@ -98,7 +98,7 @@ impl Core {
         true
     }
 
-    /// What else depends on what a definition says.
+    /// Updates all that depends on a definition beside its row.
     fn follow_definition(&mut self, id: &WorkflowId) {
         self.listen_to_facts(id);
         self.join_program(id);

@@ -62,7 +62,7 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) programs: &'a Programs,
 }
 
-/// What a look at the trigger of a slot shows.
+/// The result of a look at the trigger of a slot.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TriggerSeen {
     /// It says this now.
@@ -72,7 +72,7 @@ pub(crate) enum TriggerSeen {
 }
 
 impl Evaluator<'_> {
-    /// What the trigger of a slot says, as far as it is in time.
+    /// Evaluates the trigger of a slot, as far as it is in time.
     pub(crate) fn trigger(&self, id: &SlotRef) -> Option<TriggerSeen> {
         if let Some(explanation) = self.needs_no_trigger(id) {
             return Some(TriggerSeen::Now(Evaluation { explanation, wakers: Vec::new() }));
@@ -86,7 +86,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// What the trigger of a job says whose parents have succeeded, together with that.
+    /// Evaluates the trigger of a job whose parents have succeeded, together with that.
     pub(crate) fn beyond_parents(&self, id: &SlotRef, parents: Reason) -> Option<Evaluation> {
         let Evaluation { explanation, wakers } = self.evaluate(id, None)?;
         if explanation.kind == ReasonKind::Always {
@@ -101,7 +101,7 @@ impl Evaluator<'_> {
         Some(Evaluation { explanation, wakers })
     }
 
-    /// What the constraints of a slot say, as far as it is in time: where they kept it waiting until its time was over, nothing that
+    /// Evaluates the constraints of a slot, as far as it is in time: where they kept it waiting until its time was over, nothing that
     /// comes later lets it go.
     pub(crate) fn constraints(&self, id: &SlotRef) -> Option<Judgement> {
         let in_time = self.last_in_time(id).and_then(|last| self.judgement(id, Some(last)));
@@ -113,7 +113,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// What ends a slot whose timeout had passed by a moment; none where it had not.
+    /// The event that ends a slot whose timeout had passed by a moment; none where it had not.
     pub(crate) fn expired(&self, id: &SlotRef, moment: Timestamp) -> Option<SlotEvent> {
         let (timeout_seconds, _) = self.expiry(id).filter(|(_, at)| *at <= moment)?;
         let explanation = self.evaluate(id, None)?.explanation;

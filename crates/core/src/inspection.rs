@@ -26,7 +26,7 @@ pub struct Inspection {
     pub no_worker: bool,
     /// Whether it is for workers to run, and those that serve its workflow have no room.
     pub workers_busy: bool,
-    /// What holds up the success of its run, which has ended.
+    /// The reason that holds up the success of its run, which has ended.
     pub finishing: Option<Reason>,
     /// Runs of its program that go on, or are about to start: those that constraints count.
     pub program_runs: u32,

@@ -160,7 +160,7 @@ impl Core {
         }
     }
 
-    /// What broke in this step first, by the order of the organs.
+    /// The first breach of this step, by the order of the organs.
     fn take_breach(&mut self) -> Option<Breach> {
         let organs = [
             self.wakes.take_breach(),

@@ -1,4 +1,4 @@
-//! What people do to event schedules, and runs that they ask for by hand. Whether they may, and what it makes of a schedule, is for
+//! Requests about event schedules, and runs that they ask for by hand. Whether they may, and what it makes of a schedule, is for
 //! [`Workflows`](crate::workflows::Workflows) to say.
 
 use std::collections::BTreeMap;

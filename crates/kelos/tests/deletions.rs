@@ -1,4 +1,4 @@
-//! What a turn deletes stays deleted: the verification of a store holds its table against the bodies of the turns.
+//! Values that a turn deletes stay deleted: the verification of a store holds its table against the bodies of the turns.
 
 use jiff::Timestamp;
 use kelos::model::{Actor, Event, EventRecord};

@@ -106,7 +106,7 @@ pub enum Outcome {
     Refused {
         /// In words.
         reason: String,
-        /// What kind of refusal it is, where more is known.
+        /// The kind of refusal, where more is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<FailureCode>,
     },

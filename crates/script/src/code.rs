@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The kinds, once for the type, for the list of all and for their codes.
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident $code:literal,)*) => {
-        /// What kind of problem something is.
+        /// The kind of a problem.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum ProblemCode {
@@ -32,7 +32,7 @@ macro_rules! codes {
                 }
             }
 
-            /// What a code stands for.
+            /// The meaning of a code.
             #[must_use]
             pub fn read(code: &str) -> Option<ProblemCode> {
                 ProblemCode::ALL.iter().copied().find(|one| one.as_str() == code)
@@ -146,7 +146,7 @@ impl fmt::Display for ProblemCode {
     }
 }
 
-/// What the desk refuses a script: words, and of which kind that is.
+/// A refusal that the desk gives a script: its words and its kind.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) code: ProblemCode,

@@ -69,7 +69,7 @@ pub(crate) enum Stopped {
 /// A thrown value, in words.
 #[derive(Debug, Default)]
 pub(crate) struct Thrown {
-    /// What the prelude says that it is; none where the script threw it.
+    /// The code that the prelude gave it; none where the script threw it.
     code: Option<ProblemCode>,
     message: String,
     places: Vec<Place>,

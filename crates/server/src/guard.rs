@@ -23,7 +23,7 @@ pub struct Hosts {
     instance: Option<Arc<str>>,
 }
 
-/// Which server a request is meant for, by the name that it wrote down beside its database: another one may have got its port.
+/// The header that names the server a request is meant for, as that one wrote it down beside its database: another may have got its port.
 pub const INSTANCE: &str = "kelos-instance";
 
 impl Hosts {

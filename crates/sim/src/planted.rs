@@ -12,7 +12,7 @@ use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, Paging};
 use crate::rng::Rng;
 use crate::workload::Workload;
 
-/// What a seed breaks: of any workflow, from some moment on until the faults stop. Half of the seeds with event schedules break one
+/// The breach that a seed plants: of any workflow, from some moment on until the faults stop. Half of the seeds with event schedules break one
 /// of these.
 #[must_use]
 pub fn of(seed: u64, workload: &Workload) -> Option<Planted> {
@@ -81,7 +81,7 @@ pub fn judge(planted: Option<&WorkflowId>, disk: &MemoryDisk) -> Result<(), Stri
     }
 }
 
-/// What only happens to slots of which something is planned, collected, looked at or started.
+/// Steps that only happen to slots of which something is planned, collected, looked at or started.
 fn is_of_its_own(what: &SlotEvent) -> bool {
     matches!(
         what,

@@ -127,7 +127,7 @@ pub struct Deletions {
 }
 
 impl Deletions {
-    /// What is deleted once all of a commit is written.
+    /// The values that are deleted once all of a commit is written.
     pub(crate) fn of(commit: &Commit) -> Deletions {
         // Of several values of one register the last counts.
         let last: BTreeMap<_, _> =
@@ -151,7 +151,7 @@ pub struct Recount {
     pub digest: Digest,
     /// The first event of the turn that is not there.
     pub missing: Option<u64>,
-    /// What its body says that it deletes.
+    /// The deletions in its body.
     pub deletions: Deletions,
 }
 

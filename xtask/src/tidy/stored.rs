@@ -52,7 +52,7 @@ fn bare_fields(file: &Text) -> Faults {
     faults
 }
 
-/// What stands where a field or a variant has its type.
+/// The text where a field or a variant has its type.
 fn type_of(line: &str) -> &str {
     line.split_once(": ").or_else(|| line.split_once('(')).map_or("", |(_, rest)| rest)
 }

@@ -1,4 +1,4 @@
-//! What a backfill finds in its range, and what it does with each slot: a function of the slots as they stand.
+//! The slots that a backfill finds in its range, and its choice for each: a function of the slots as they stand.
 
 use jiff::Timestamp;
 use kelos_model::ranges::{Range, RangeSet};
@@ -12,7 +12,7 @@ use crate::slots::SlotTable;
 use crate::workflows::WorkflowState;
 use crate::{BackfillOutcome, BackfillRequest, SlotList};
 
-/// What a range holds of a workflow's times.
+/// The times of a workflow within a range.
 pub(super) struct Scope {
     range: Range,
     /// How many there are.
@@ -145,7 +145,7 @@ fn cut_at_start(workflow: &WorkflowState, stretches: Vec<Stretch>) -> Vec<Stretc
     stretches.into_iter().flat_map(cut).filter(|stretch| !stretch.range.is_empty()).collect()
 }
 
-/// What a backfill does with a slot that exists.
+/// The choice of a backfill for a slot that exists.
 enum Treatment {
     Reopen,
     Adopt,
@@ -155,7 +155,7 @@ enum Treatment {
 fn treatment(request: &BackfillRequest, state: SlotState, priority: i32, before_start: bool) -> Treatment {
     match state.is_final() {
         true if reopens(request.mode, state) => Treatment::Reopen,
-        // What goes anyway is taken over only to go sooner.
+        // A slot that goes anyway is taken over only to go sooner.
         false if request.priority > priority || before_start => Treatment::Adopt,
         _ => Treatment::None,
     }

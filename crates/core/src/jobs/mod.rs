@@ -396,7 +396,7 @@ impl Jobs {
         self.finishing.iter().map(|(slot, number)| RunId { slot: slot.clone(), number: *number }).collect()
     }
 
-    /// What holds up the success of a job's run.
+    /// The reason that holds up the success of a job's run.
     pub(crate) fn why_finishing(&self, job: &SlotRef, is_defined: bool) -> Option<Reason> {
         self.finishing.get(job)?;
         let questions = self.child_questions(job);

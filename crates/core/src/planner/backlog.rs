@@ -28,7 +28,7 @@ pub(crate) struct BacklogOf<'a> {
     pub(super) size: usize,
 }
 
-/// What becomes of a backlog now.
+/// The next step of a backlog.
 pub(crate) enum Draw {
     /// Nothing: it is empty, or its workflow rests or has no times.
     Nothing,
@@ -72,7 +72,7 @@ impl BacklogOf<'_> {
         self.slots.earlier_schedule(self.id, &self.workflow.planned().schedule)
     }
 
-    /// What becomes of it now: no more than so many times become slots. Where its slots in memory are not settled, some of them are
+    /// Its next step now: no more than so many times become slots. Where its slots in memory are not settled, some of them are
     /// about to be looked at.
     pub(crate) fn draw(&self, now: Timestamp, most: usize, are_settled: bool) -> Draw {
         let Some(schedule) = self.workflow.schedule().ok().filter(|_| self.workflow.is_open()) else {
@@ -157,7 +157,7 @@ impl BacklogOf<'_> {
         if all.0 == found.len() {
             return all;
         }
-        // What lies dormant in the queue is in nobody's way.
+        // Dormant slots in the queue hold nobody up.
         self.room_beside(found, &|position| {
             let live = self.slots.get(&SlotRef::new(self.id.clone(), position.key.clone()));
             self.workflow.dormant(&position.key, live.as_ref().map(|live| &live.slot)).is_none()

@@ -44,13 +44,13 @@ struct Cutoff {
     ahead: usize,
 }
 
-/// Which slots of a workflow's backlog may go as far as others are concerned.
+/// The slots of a workflow's backlog that may go as far as others are concerned.
 struct Readiness {
     prerequisites: Prerequisites,
     upstream: BTreeMap<Upstream, Successes>,
 }
 
-/// Which slots have the slot succeeded that they wait for, by their own times.
+/// The times whose upstream slot has succeeded.
 #[derive(Default)]
 struct Successes {
     /// Of these it has, or had once.
@@ -143,7 +143,7 @@ impl Frontier {
         self.workflows.insert(id.clone(), Readiness { prerequisites, upstream });
     }
 
-    /// What the slots of a workflow wait for; none where anything but time and success may decide.
+    /// The conditions that the slots of a workflow wait for; none where anything but time and success may decide.
     pub(super) fn prerequisites(&self, id: &WorkflowId) -> Option<&Prerequisites> {
         self.workflows.get(id).map(|readiness| &readiness.prerequisites)
     }

@@ -26,7 +26,7 @@ use crate::workflows::{WorkflowState, Workflows};
 use crate::{Config, Only};
 use frontier::Frontier;
 
-/// What is to be planned, and what of backlogs may go.
+/// The workflows that are to be planned, and the parts of backlogs that may go.
 pub(crate) struct Planner {
     /// Workflows whose schedule may have new times, or whose backlog more slots.
     due: BTreeSet<WorkflowId>,
@@ -37,7 +37,7 @@ pub(crate) struct Planner {
     size: usize,
 }
 
-/// What is to be planned of a workflow now.
+/// The part of a schedule that is to be planned now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Ranges, ascending, none of which was planned before.
@@ -104,7 +104,7 @@ impl Planner {
         self.due.insert(id.clone());
     }
 
-    /// What the window of a workflow holds and is not planned yet: no more than so many slots, or a backlog.
+    /// The times in the window of a workflow that are not planned yet: no more than so many slots, or a backlog.
     pub(crate) fn plan(
         &self,
         id: &WorkflowId,

@@ -12,7 +12,7 @@ use super::{WorkflowState, Workflows};
 use crate::firing::MOST_MISSED;
 use crate::plan::TICK;
 
-/// What is late by less counts whatever the policy: a leader was changed, or the machine was busy.
+/// A time that is late by less counts whatever the policy: a leader was changed, or the machine was busy.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A cron time, and the name of the expression that has it.

@@ -20,12 +20,12 @@ pub struct TakenName {
     pub holder: Provenance,
 }
 
-/// What files and the program define, as they said last since the start.
+/// The latest definitions by files and by the program since the start.
 #[derive(Default)]
 pub(super) struct Definitions {
     /// In the order in which they were first heard.
     all: Vec<(Provenance, DefinitionSet)>,
-    /// What is not in force.
+    /// Definitions that are not in force.
     taken: BTreeSet<TakenName>,
 }
 
@@ -90,7 +90,7 @@ impl Definitions {
         self.taken = taken;
     }
 
-    /// What is not in force.
+    /// Definitions that are not in force.
     pub(super) fn taken(&self) -> &BTreeSet<TakenName> {
         &self.taken
     }

@@ -1,4 +1,4 @@
-//! What is in force once a provenance has said what it defines. Event schedules come, change and go by deployment of the project
+//! The definitions in force once a provenance has given its own. Event schedules come, change and go by deployment of the project
 //! that has them; what a person said of one holds until then.
 
 use std::collections::btree_map::Entry;
@@ -64,7 +64,7 @@ impl Workflows {
         present.map(|one| (one.row.id.clone(), one.row.definition.clone())).collect()
     }
 
-    /// Whose a name is, by what is stored.
+    /// The owner of a name, as stored.
     fn holder(&self, id: &WorkflowId) -> Option<Provenance> {
         self.get(id).filter(|one| one.is_present()).map(|one| one.row.definition.provenance())
     }

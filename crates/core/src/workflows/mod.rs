@@ -49,7 +49,7 @@ pub(crate) struct Workflows {
     breaches: Breaches,
 }
 
-/// What became of a workflow by a definition that is another than before.
+/// The effect of a changed definition on a workflow.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Redefined {
     /// Its version.
@@ -58,10 +58,10 @@ pub(crate) struct Redefined {
     pub(crate) begins_anew: bool,
 }
 
-/// What became of a workflow by a schedule that is another than before, or was not known before.
+/// The effect on a workflow of a schedule that is new or has changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rescheduled {
-    /// What was planned by the schedule before, from the first to the last: it says nothing about the times of this one.
+    /// The range that was planned by the schedule before, from the first to the last: it says nothing about the times of this one.
     pub(crate) replanned: Option<Range>,
 }
 
@@ -296,7 +296,7 @@ impl Workflows {
     }
 }
 
-/// What people and breaches do to workflows, and what becomes of them.
+/// Requests of people and breaches, and their effect on workflows.
 impl Workflows {
     /// Has a workflow be paused, or no more. Says whether that changed anything.
     pub(crate) fn set_paused(&mut self, id: &WorkflowId, paused: bool) -> Result<bool, Refusal> {

@@ -70,7 +70,7 @@ impl WorkflowState {
         &self.row.definition
     }
 
-    /// What makes it an event schedule; none where it is none.
+    /// Its settings as an event schedule, if it is one.
     pub(crate) fn events(&self) -> Option<&EventKeys> {
         self.row.definition.keys.events()
     }
@@ -105,7 +105,7 @@ impl WorkflowState {
         self.jobs.is_some()
     }
 
-    /// What yields times of slots, or why a slot by time lies dormant.
+    /// The source of the times of its slots, or why a slot by time lies dormant.
     pub(crate) fn schedule(&self) -> Result<&CronSchedule, Dormant> {
         self.schedule.ready()
     }
@@ -115,7 +115,7 @@ impl WorkflowState {
         self.feed.is_some()
     }
 
-    /// What has been planned of it.
+    /// Its planned ranges and backlog.
     pub(crate) fn planned(&self) -> &Planned {
         &self.row.planned
     }

@@ -1,4 +1,4 @@
-//! Which slots wait in backlogs for their turn, by what the core has stored.
+//! The slots that wait in backlogs for their turn, as the core has stored them.
 
 use std::collections::BTreeMap;
 

@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) runs: BTreeMap<u64, Run>,
     pub(super) events: Vec<EventRecord>,
     pub(super) turns: Vec<TurnRecord>,
-    /// What turns delete, for those that delete anything.
+    /// The deletions of turns, for those that delete anything.
     pub(super) deletions: BTreeMap<u64, Deletions>,
     backfills: BTreeMap<BackfillId, (usize, Backfill)>,
     pub(super) registers: BTreeMap<(String, String), Value>,

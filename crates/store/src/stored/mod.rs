@@ -19,7 +19,7 @@ use serde_json::{Error, Value};
 use crate::record::Deletions;
 use form::{Form, Plain, Read, Written};
 
-/// What is stored as JSON of its own, and in which form.
+/// A type that is stored as JSON, with its form.
 pub(crate) trait Stored: Sized {
     /// The form.
     type As: Form<Self>;
@@ -75,7 +75,7 @@ pub(crate) fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), Error>
     }
 }
 
-/// Whose event it is, as columns beside its body say it.
+/// The subject of an event, as columns beside its body say it.
 pub(crate) enum EventSubject {
     /// A slot's.
     Slot(SlotRef),

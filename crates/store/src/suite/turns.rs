@@ -86,7 +86,7 @@ pub(super) fn digests_tell_histories_apart(place: &mut dyn Place) {
     assert_eq!(reader.recount(&beyond, &first.digest).unwrap().missing, Some(11));
 }
 
-/// What a turn deletes is in its body; a turn that deletes nothing has the body that it always had.
+/// The deletions of a turn are in its body; a turn that deletes nothing has the body that it always had.
 pub(super) fn a_turn_says_what_it_deletes(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);

@@ -1,4 +1,4 @@
-//! What the runs of a slot were given and gave: their arguments and their outputs, without secrets.
+//! The arguments and outputs of the runs of a slot, without secrets.
 
 use kelos::model::Run;
 use maud::{Markup, html};
@@ -9,7 +9,7 @@ use super::inputs::fields;
 /// Bytes of JSON that are shown without being asked for.
 const SHORT: usize = 2000;
 
-/// What each run was given and gave, newest first; that of the run that is shown is open where it is short.
+/// The arguments and outputs of each run, newest first; that of the run that is shown is open where it is short.
 pub(super) fn show(runs: &[Run], shown: Option<u32>) -> Markup {
     html! { @for run in runs.iter().rev() { (of_run(run, shown == Some(run.id.number))) } }
 }

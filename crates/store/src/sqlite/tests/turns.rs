@@ -87,7 +87,7 @@ fn changed_by(sql: &str) -> Folder {
     folder
 }
 
-/// What a turn deleted hangs on the digests as its events do.
+/// The deletions of a turn hang on the digests as its events do.
 #[test]
 fn deletions_that_change_are_noticed() {
     for sql in ["DELETE FROM deletions", "UPDATE deletions SET deleted = '{\"registers\":[[\"b\",\"l\"]]}'"] {

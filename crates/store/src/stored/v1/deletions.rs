@@ -1,4 +1,4 @@
-//! What turns delete.
+//! The deletions of turns.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What makes the slots of workflows that are keyed by job ids, and what they wait for.
+//! The definitions that make the slots of workflows that are keyed by job ids, and what they wait for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the scheduler remembers of a workflow beside its slots.
+//! The state that the scheduler keeps of a workflow beside its slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a slot waits for.
+//! Triggers: the conditions that a slot waits for.
 
 use std::sync::Arc;
 
