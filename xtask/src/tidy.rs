@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler checks. Reads, and changes nothing.
 
+mod blocks;
 mod docs;
 mod files;
 mod licences;
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("{fault}");
     }
     if faults.is_empty() {
-        println!("tidy");
+        println!("tidy; {}", blocks::summary());
         return ExitCode::SUCCESS;
     }
     eprintln!("{} untidy", faults.len());
@@ -66,6 +67,7 @@ fn check(tree: &Tree, arguments: &Arguments) -> Result<Faults, String> {
     }
     faults.extend(files::check(tree));
     faults.extend(docs::check(tree));
+    faults.extend(blocks::check(tree));
     faults.extend(stored::check(tree));
     Ok(faults)
 }
