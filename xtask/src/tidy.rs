@@ -1,12 +1,21 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler checks. Reads, and changes nothing.
+//! `cargo xtask tidy`: the rules of the house that no compiler checks. Reads, and changes nothing but, if asked, the list of
+//! what is to be mended.
 
 mod blocks;
+mod commits;
+mod cycles;
 mod docs;
 mod files;
+mod functions;
+mod glossary;
 mod licences;
 mod lock;
+mod paths;
+mod ratchet;
 mod rooms;
+mod source;
 mod stored;
+mod types;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -18,6 +27,9 @@ pub(crate) struct Arguments {
     /// Leave out what needs the manifests of all dependencies on this machine: their licences.
     #[arg(long)]
     without_licences: bool,
+    /// Take out of `xtask/ratchet.txt` what is mended.
+    #[arg(long)]
+    tighten: bool,
 }
 
 /// What git keeps, as text.
@@ -32,22 +44,30 @@ struct Text {
     text: String,
 }
 
+impl Text {
+    /// The last part of its path.
+    fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
 /// What a rule found wrong, one line each.
 type Faults = Vec<String>;
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let faults = match Tree::read().and_then(|tree| check(&tree, arguments)) {
-        Ok(faults) => faults,
-        Err(wrong) => {
-            eprintln!("failed to {wrong}");
-            return ExitCode::FAILURE;
-        }
-    };
+    let faults =
+        match Tree::read().and_then(|tree| if arguments.tighten { tighten(&tree) } else { check(&tree, arguments) }) {
+            Ok(faults) => faults,
+            Err(wrong) => {
+                eprintln!("failed to {wrong}");
+                return ExitCode::FAILURE;
+            }
+        };
     for fault in &faults {
         eprintln!("{fault}");
     }
     if faults.is_empty() {
-        println!("tidy; {}", blocks::summary());
+        println!("tidy");
         return ExitCode::SUCCESS;
     }
     eprintln!("{} untidy", faults.len());
@@ -67,9 +87,29 @@ fn check(tree: &Tree, arguments: &Arguments) -> Result<Faults, String> {
     }
     faults.extend(files::check(tree));
     faults.extend(docs::check(tree));
-    faults.extend(blocks::check(tree));
+    faults.extend(blocks::check(tree).0);
+    faults.extend(paths::check(tree));
+    faults.extend(glossary::check(tree)?);
+    faults.extend(commits::check(&tree.root));
     faults.extend(stored::check(tree));
+    faults.extend(ratchet::check(tree, &standing(tree))?);
     Ok(faults)
+}
+
+/// What is against a rule, and may be listed.
+fn standing(tree: &Tree) -> ratchet::Standing {
+    let mut standing = cycles::standing(tree);
+    standing.extend(functions::standing(tree));
+    standing.extend(types::standing(tree));
+    let not_run = blocks::check(tree).1;
+    standing.insert("blocks not run".to_owned(), (not_run.len(), not_run));
+    standing
+}
+
+fn tighten(tree: &Tree) -> Result<Faults, String> {
+    let list = ratchet::tightened(tree, &standing(tree))?;
+    std::fs::write(tree.root.join(ratchet::LIST), list).map_err(|error| format!("write {}: {error}", ratchet::LIST))?;
+    Ok(Faults::new())
 }
 
 fn metadata(root: &Path, options: &[&str]) -> Result<Value, String> {
