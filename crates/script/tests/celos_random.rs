@@ -34,10 +34,13 @@ impl Dice {
     }
 }
 
-/// The seeds: `KELOS_SEED=7` takes that one alone, `KELOS_SEEDS=500` so many.
+/// The seeds: `KELOS_SEED=7` takes that one alone, `KELOS_SEEDS=500` so many; both so many from there.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
-    number("KELOS_SEED").map_or(0..number("KELOS_SEEDS").unwrap_or(usual), |seed| seed..seed + 1)
+    match number("KELOS_SEED") {
+        Some(seed) => seed..seed + number("KELOS_SEEDS").unwrap_or(1),
+        None => 0..number("KELOS_SEEDS").unwrap_or(usual),
+    }
 }
 
 /// A workflow as it is drawn.

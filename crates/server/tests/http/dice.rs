@@ -32,11 +32,11 @@ impl Dice {
     }
 }
 
-/// The seeds of a random test: `KELOS_SEED=7` takes that one alone, `KELOS_SEEDS=500` so many.
+/// The seeds of a random test: `KELOS_SEED=7` takes that one alone, `KELOS_SEEDS=500` so many; both so many from there.
 pub(crate) fn seeds(usual: u64) -> Range<u64> {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
     match number("KELOS_SEED") {
-        Some(seed) => seed..seed + 1,
+        Some(seed) => seed..seed + number("KELOS_SEEDS").unwrap_or(1),
         None => 0..number("KELOS_SEEDS").unwrap_or(usual),
     }
 }
