@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use kelos::script::AppsSource;
-use kelos::stolos::RedisApps;
+use kelos_door_stolos::RedisApps;
 use kelos_model::WorkflowId;
 use kelos_model::jobs::{JobKeys, JobTemplate, Kind};
 use kelos_model::workflow::WorkflowRow;
+use kelos_sandbox::apps::AppsSource;
 
 use crate::failure::Failure;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use kelos::celos_db::Trouble;
-use kelos::script::Folders;
+use kelos_door_celos::celos_db::Trouble;
+use kelos_sandbox::Folders;
 
 use crate::failure::Failure;
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};

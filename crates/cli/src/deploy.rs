@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use kelos::deploy::{self, Bundle, DeployError, HDFS_ROOT, Prepared, ProjectName, Site};
-use kelos::storage::StorageConfig;
+use kelos_door_celos::deploy::{self, Bundle, DeployError, HDFS_ROOT, Prepared, ProjectName, Site};
+use kelos_door_stolos::TasksJson;
+use kelos_storage::StorageConfig;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Query, escape, items, number, text};
@@ -150,7 +152,8 @@ async fn prepare(
 ) -> Result<Prepared, Failure> {
     let user = std::env::var(USER).ok().filter(|user| !user.is_empty());
     let root = args.hdfs_root.as_deref().unwrap_or(HDFS_ROOT);
-    let site = Site::of_target(&url(target)?, user.as_deref(), root, StorageConfig::from_env()).await;
+    let site =
+        Site::of_target(&url(target)?, user.as_deref(), root, StorageConfig::from_env(), Arc::new(TasksJson)).await;
     let mut site = site.map_err(|error| failure(&error))?;
     if args.no_hdfs {
         site.hdfs = site.hdfs.left_alone();

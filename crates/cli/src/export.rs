@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use kelos::clock::whole_millis;
-use kelos::export::{ExportError, ExportOptions, Exported, export};
-use kelos::import::{ImportError, lead};
-use kelos::store::{Journal, SqliteStore};
+use kelos_door_celos::export::{ExportError, ExportOptions, Exported, export};
+use kelos_door_celos::import::{ImportError, lead};
+use kelos_engine::clock::whole_millis;
+use kelos_store::Journal;
+use kelos_store_sqlite::SqliteStore;
 use serde_json::json;
 
 use crate::data::{self, Place, System};

@@ -1,7 +1,7 @@
 //! Why a command was not carried out, for the person who typed it.
 
-use kelos::MENDING;
-use kelos::store::StoreError;
+use kelos_engine::MENDING;
+use kelos_store::StoreError;
 
 /// The thing that was asked about is bad, or what was asked for was refused.
 pub(crate) const BAD: u8 = 1;

@@ -13,9 +13,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kelos::Pace;
-use kelos::script::AppsSource;
-use kelos::store::SqliteStore;
+use kelos_engine::Pace;
+use kelos_sandbox::apps::AppsSource;
+use kelos_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use ureq::Agent;
@@ -30,7 +30,7 @@ use crate::worker::USUAL_LOG;
 use crate::{folder, logging, text};
 
 /// How long a leader that holds the lock and does not answer is waited for: until its lease has run out, at the most.
-const PATIENCE: Duration = kelos::node::LEASE.saturating_add(Duration::from_secs(10));
+const PATIENCE: Duration = kelos::LEASE.saturating_add(Duration::from_secs(10));
 /// How long an answer to "are you there?" may take.
 const GLANCE: Duration = Duration::from_secs(5);
 /// Wait until the next look for a leader.
@@ -294,7 +294,7 @@ pub(crate) fn ask<T>(door: &Door, ask: impl Fn(&Client) -> Result<T, Failure>) -
         return ask(&Client::new(door)?);
     };
     let _logging = logging::start(USUAL_LOG, None)?;
-    let fleet = Fleet::new(dir, apps.source(dir)?, kelos::workers::LEASE)?;
+    let fleet = Fleet::new(dir, apps.source(dir)?, kelos_executors::workers::LEASE)?;
     // Commands start where the definitions are.
     std::env::set_current_dir(dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
     let answer = fleet.ask(ask)?;
@@ -313,5 +313,5 @@ pub(crate) fn of_workers_alone() -> Result<Option<Fleet>, Failure> {
     if !has_apps || folder::scripts(&folder::folders(dir, None)) > 0 {
         return Ok(None);
     }
-    Fleet::new(dir, apps.source(dir)?, kelos::workers::LEASE).map(Some)
+    Fleet::new(dir, apps.source(dir)?, kelos_executors::workers::LEASE).map(Some)
 }

@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use kelos::script::{Folders, Problem, TEST_FILE};
+use kelos_sandbox::{Folders, Problem, TEST_FILE};
 
 use crate::failure::Failure;
 
@@ -57,14 +57,14 @@ pub(crate) fn folders(dir: &Path, defaults: Option<&Path>) -> Folders {
 /// Whether there is a folder, as far as its file system tells in time.
 pub(crate) fn is_folder(path: &Path) -> bool {
     let path = path.to_owned();
-    kelos::script::answered(move || std::fs::metadata(path)).is_ok_and(|meta| meta.is_dir())
+    kelos_sandbox::answered(move || std::fs::metadata(path)).is_ok_and(|meta| meta.is_dir())
 }
 
 /// How many scripts are in the folder.
 pub(crate) fn scripts(folders: &Folders) -> usize {
     let folder = folders.workflows.clone();
     let is_script = |name: &str| name.ends_with(".js") && !name.ends_with(TEST_FILE);
-    let counted = kelos::script::answered(move || {
+    let counted = kelos_sandbox::answered(move || {
         let entries = std::fs::read_dir(folder)?.filter_map(Result::ok);
         Ok(entries.filter(|entry| is_script(&entry.file_name().to_string_lossy())).count())
     });

@@ -57,7 +57,7 @@ fn read(file: &Path) -> Result<Value, Failure> {
     let mut text = String::new();
     let read = match file.to_str() {
         Some("-") => std::io::stdin().read_to_string(&mut text).map(drop).map_err(|error| error.to_string()),
-        _ => kelos::script::read_text(file, LONGEST)
+        _ => kelos_sandbox::read_text(file, LONGEST)
             .map(|read| text = read.to_string())
             .map_err(|why| format!("it {why}")),
     };

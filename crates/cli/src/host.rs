@@ -6,17 +6,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use kelos::script::{AppsSource, Folders};
-use kelos::sources::Watch;
-use kelos::store::SqliteStore;
-use kelos::{Node, NodeConfig, NodeError, Pace, Status, local};
+use kelos::{Node, NodeConfig, NodeError};
+use kelos_engine::sources::Watch;
+use kelos_engine::{Pace, Status};
+use kelos_executors::local;
+use kelos_sandbox::Folders;
+use kelos_sandbox::apps::AppsSource;
 use kelos_server::{App, Groups, Hosts, Limits, Links, router};
+use kelos_store_sqlite::SqliteStore;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::folder;
-use crate::text;
+use crate::{folder, text};
 
 /// What the scheduler of a server may use.
 #[derive(clap::Args)]
@@ -139,7 +141,7 @@ impl Pages {
 
     fn of_file(path: &Path) -> Result<Pages, Failure> {
         let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
-        let text = kelos::script::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
+        let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
         Ok(Pages { groups, links, watches: Watch::parse(&text).map_err(fail)? })
     }

@@ -1,13 +1,18 @@
 //! `kelos import celos`: take over the state of another scheduler.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::celos_db::Database;
-use kelos::clock::whole_millis;
-use kelos::import::{Definitions, ImportError, ImportOptions, Imported, ImportedWorkflow, PauseFate, import};
-use kelos::script::Problem;
-use kelos::store::{Journal, MemoryStore, SqliteStore};
+use kelos_door_celos::celos_db::Database;
+use kelos_door_celos::import::{
+    Definitions, ImportError, ImportOptions, Imported, ImportedWorkflow, PauseFate, import,
+};
+use kelos_door_stolos::TasksJson;
+use kelos_engine::clock::whole_millis;
+use kelos_sandbox::Problem;
+use kelos_store::{Journal, MemoryStore};
+use kelos_store_sqlite::SqliteStore;
 use serde_json::json;
 
 use crate::data::{self, Data, Place, System};
@@ -48,8 +53,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let data = data::find(&args.place)?;
     let folders = data.folders(&args.place)?;
     let registers = open(&celos)?.registers();
-    let (definitions, problems) =
-        Definitions::load(folders, registers).map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let (definitions, problems) = Definitions::load(folders, Arc::new(TasksJson), registers)
+        .map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     let now = whole_millis(Timestamp::now());
     let as_of = args.as_of.unwrap_or(now);
     let options = ImportOptions { now, as_of, revive: args.revive_forgotten, dry_run: args.dry_run };

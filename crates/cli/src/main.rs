@@ -64,9 +64,9 @@ use args::Cli;
 fn main() -> ExitCode {
     // The guardians of runs are forks of this program, started again. It has to stay small: nothing before it.
     if std::env::args_os().nth(1).is_some_and(|word| word == "__shim") {
-        std::process::exit(kelos::local::shim_main());
+        std::process::exit(kelos_executors::local::shim_main());
     }
-    if let Err(error) = kelos::local::survive_file_limit() {
+    if let Err(error) = kelos_executors::local::survive_file_limit() {
         let failure = failure::Failure::bad(format!("prepare for a limit on the size of files: {error}"));
         failure.print();
         return ExitCode::from(failure.code);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos::model::{SlotRef, SlotState, WorkflowId};
+use kelos_model::{SlotRef, SlotState, WorkflowId};
 use serde_json::Value;
 
 use crate::client::{Client, Query, items, number, slot, slot_path, text};

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use comfy_table::{Cell, CellAlignment};
 use jiff::{SignedDuration, Timestamp};
-use kelos::dry_run::{DryRun, Forecast, SlotForecast, dry_run};
-use kelos::script::{Limits, check};
+use kelos_door_stolos::TasksJson;
 use kelos_model::{Workflow, WorkflowId};
+use kelos_rehearsal::dry_run::{DryRun, Forecast, SlotForecast, dry_run};
+use kelos_sandbox::{Limits, check};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
@@ -79,7 +80,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
 fn definitions(args: &PlanArgs) -> Result<Vec<Arc<Workflow>>, Failure> {
     let dir = folder::existing("folder of scripts", &args.scripts.dir)?;
     let folders = folder::folders(&dir, args.scripts.defaults.as_deref());
-    let loaded = check(folders, Limits::default()).map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let loaded = check(folders, Limits::default(), Arc::new(TasksJson), None)
+        .map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     for problem in &loaded.problems {
         eprintln!("{problem}");
     }

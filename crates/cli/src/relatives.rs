@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use kelos::stolos::{Mistake, Settings, Tasks, read};
+use kelos_door_stolos::{Tasks, read};
 use kelos_model::WorkflowId;
 use kelos_model::jobs::{Job, JobError, Parents, Unwritable};
+use kelos_sandbox::apps::{Mistake, Settings};
 use serde_json::{Value, json};
 
 use crate::client::{self, Client, Query, escape, items, number, text};
@@ -89,7 +90,7 @@ fn mistaken(path: &Path, mistakes: &[Mistake]) -> Failure {
 const LONGEST: u64 = 64 << 20;
 
 fn file(path: &Path) -> Result<String, Failure> {
-    let read = kelos::script::read_text(path, LONGEST);
+    let read = kelos_sandbox::read_text(path, LONGEST);
     read.map(|text| text.to_string()).map_err(|why| Failure::usage(format!("read {}: it {why}", path.display())))
 }
 

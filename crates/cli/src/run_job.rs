@@ -5,23 +5,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos::executor::{Given, Reports, Start, local_executors, run_ref};
-use kelos::job::{NoFunctions, filled};
-use kelos::local::Launcher;
-use kelos::model::run::Report;
-use kelos::model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
-use kelos::script::{Limits, check_with};
-use kelos::workers::{News, Over, Wanted, Worker};
+use kelos::local_executors;
+use kelos_door_stolos::TasksJson;
+use kelos_engine::executor::{Given, Reports, Start};
+use kelos_engine::job::{NoFunctions, filled};
+use kelos_executors::local::Launcher;
+use kelos_executors::run_ref;
+use kelos_executors::workers::{News, Over, Wanted, Worker};
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
+use kelos_sandbox::{Limits, check};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::apps::Apps;
 use crate::client::{items, text};
 use crate::failure::{BAD, Failure};
-use crate::folder;
 use crate::host::Signals;
-use crate::no_job;
 use crate::worker::{self, Crew, Lease, Line, ended, useless};
+use crate::{folder, no_job};
 
 /// How often the output of a run is looked at: nothing tells when a file has grown.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -328,7 +330,7 @@ async fn print(launcher: &Launcher, run: &RunId, mut offset: u64) -> u64 {
 /// Runs a job past everything, in a folder that is gone afterwards.
 fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
     let (dir, apps) = worker::enter(&args.dir, &args.described)?;
-    let loaded = check_with(folder::folders(&dir, None), Limits::default(), Some(apps));
+    let loaded = check(folder::folders(&dir, None), Limits::default(), Arc::new(TasksJson), Some(apps));
     let loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     let found = loaded.workflows.iter().find(|workflow| workflow.id == args.app);
     let Some(workflow) = found else {
@@ -358,7 +360,7 @@ async fn alone(launcher: &Launcher, runtime: &tokio::runtime::Handle, start: Sta
     let mut signals = Signals::listen()?;
     let (says, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let reports = Reports::new(move |input| {
-        if let kelos::core::Input::RunReported { report, .. } = input {
+        if let kelos_core::Input::RunReported { report, .. } = input {
             let _ = says.send(report);
         }
     });

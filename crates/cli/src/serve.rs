@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kelos::script::Folders;
-use kelos::{MENDING, Pace};
+use kelos_engine::{MENDING, Pace};
+use kelos_sandbox::Folders;
 
 use crate::apps::Apps;
 use crate::failure::Failure;
-use crate::host::Tunables;
+use crate::host::{self, Tunables};
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
-use crate::{folder, host, logging, text};
+use crate::{folder, logging, text};
 
 #[derive(clap::Args)]
 #[command(rename_all = "camelCase")]

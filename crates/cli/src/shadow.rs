@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::celos_db::Database;
-use kelos::clock::{system_clock, whole_millis};
-use kelos::model::WorkflowId;
-use kelos::model::time::format_full;
-use kelos::script::Folders;
-use kelos::shadow::{Difference, Looked, Shadow, ShadowParts, Theirs, asked_until, read_list, read_slots};
-use kelos::storage::{Storage, StorageConfig};
+use kelos_door_celos::celos_db::Database;
+use kelos_door_celos::shadow::{Difference, Looked, Shadow, ShadowParts, Theirs, asked_until, read_list, read_slots};
+use kelos_door_stolos::TasksJson;
+use kelos_engine::clock::{system_clock, whole_millis};
+use kelos_model::WorkflowId;
+use kelos_model::time::format_full;
+use kelos_sandbox::Folders;
+use kelos_storage::{Storage, StorageConfig};
 use serde_json::json;
 use tokio::runtime::Runtime;
 use ureq::Agent;
@@ -74,6 +76,7 @@ pub(crate) fn run(args: &ShadowArgs) -> Result<u8, Failure> {
     let runtime = Runtime::new().map_err(|error| Failure::bad(format!("start threads: {error}")))?;
     let now = whole_millis(Timestamp::now());
     let parts = ShadowParts {
+        format: Arc::new(TasksJson),
         folders,
         registers,
         storage: Storage::new(StorageConfig::from_env()),
@@ -188,7 +191,11 @@ impl Celos {
         ids.into_iter().map(|id| Ok((id.clone(), self.slots(&id, now)?))).collect()
     }
 
-    fn slots(&self, id: &WorkflowId, now: Timestamp) -> Result<Result<kelos::shadow::Seen, String>, Failure> {
+    fn slots(
+        &self,
+        id: &WorkflowId,
+        now: Timestamp,
+    ) -> Result<Result<kelos_door_celos::shadow::Seen, String>, Failure> {
         let end = escape(&format_full(asked_until(now)));
         let answer = self.get(&format!("/workflow-slots?id={}&end={end}", escape(id.as_str())))?;
         Ok(answer.and_then(|answer| read_slots(&answer)))

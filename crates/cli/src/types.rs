@@ -8,6 +8,6 @@ pub(crate) struct TypesArgs {}
 
 #[expect(clippy::unnecessary_wraps, reason = "it is called as every command is")]
 pub(crate) fn run(_: &TypesArgs) -> Result<u8, Failure> {
-    text::print(kelos::script::TYPES);
+    text::print(kelos_sandbox::TYPES);
     Ok(0)
 }

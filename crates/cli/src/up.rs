@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos::Pace;
+use kelos_engine::Pace;
 use kelos_model::time::resolve;
 use kelos_model::workflow::WorkflowRow;
 
 use crate::apps::{self, Apps};
 use crate::failure::Failure;
 use crate::fleet::{self, Place};
-use crate::host::Tunables;
+use crate::host::{self, Tunables};
 use crate::text::{self, count, to_the_second};
 use crate::worker::Lease;
-use crate::{folder, host, logging};
+use crate::{folder, logging};
 
 #[derive(clap::Args)]
 pub(crate) struct UpArgs {
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     // Commands start where the scripts are, so that relative paths mean the same to all of them.
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
     // The first problems are part of the welcome.
-    let _logging = logging::start("warn,kelos::scripts=info,kelos::first_load=off", None)?;
+    let _logging = logging::start("warn,kelos_scripts=info,kelos::first_load=off", None)?;
     let state = dir.join(STATE);
     make_state(&state)?;
     let folders = folder::folders(&dir, None);

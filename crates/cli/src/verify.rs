@@ -1,8 +1,9 @@
 //! `kelos verify`: what is stored, held against itself and its check values, and taken as it is where people say so.
 
 use jiff::Timestamp;
-use kelos::store::{Journal, SqliteStore};
-use kelos::verify::{Disagreement, Verification, verify};
+use kelos_explain::verify::{Disagreement, Verification, verify};
+use kelos_store::Journal;
+use kelos_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::data::{self, Place};

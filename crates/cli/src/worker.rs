@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos::executor::local_executors;
-use kelos::http::{Answer as Heard, Http, HttpError, Method, StatusCode, Url};
-use kelos::local::{self, Launcher};
-use kelos::model::{Outcome, RunId, WorkflowId};
-use kelos::script::AppsSource;
-use kelos::workers::{Answer, Door, News, NoAnswer, Roll, Wanted, Word, Worker};
+use kelos::local_executors;
+use kelos_executors::http::{Answer as Heard, Http, HttpError, Method, StatusCode, Url};
+use kelos_executors::local::{self, Launcher};
+use kelos_executors::workers::{Answer, Door, News, NoAnswer, Roll, Wanted, Word, Worker};
+use kelos_model::{Outcome, RunId, WorkflowId};
+use kelos_sandbox::apps::AppsSource;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::apps::Apps;
@@ -18,8 +18,7 @@ use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::{Fleet, Place};
 use crate::host::Signals;
 use crate::run_job::More;
-use crate::text;
-use crate::{folder, logging};
+use crate::{folder, logging, text};
 
 /// What is logged where nothing else is said. That workers are told to ask elsewhere while a leader ends is no error; and
 /// whoever wants a job done now has not asked what is unusual about each app.

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kelos::turn::Turns;
 use kelos_core::{Command, Config, Input, Offer, SubmitRequest};
+use kelos_engine::turn::Turns;
 use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member, Wanted};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys};
 use kelos_model::{Actor, Outcome, RunId, SlotRef, Workflow, WorkflowId};
-use kelos_store::{Journal, SqliteStore};
+use kelos_store::Journal;
+use kelos_store_sqlite::SqliteStore;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 

@@ -6,7 +6,7 @@ mod floor;
 
 use std::time::{Duration, Instant};
 
-use kelos::local::{Launcher, Limits, RunRef, RunSpec, own_shim, shim_main};
+use kelos_executors::local::{Launcher, Limits, RunRef, RunSpec, own_shim, shim_main};
 
 /// How many commands, whether side by side, and how often it is measured.
 const CASES: [(u64, bool, usize); 4] = [(40, false, 5), (100, true, 5), (2_000, true, 3), (5_000, true, 3)];

@@ -6,21 +6,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelos_core::{Config, TakenName};
-use kelos_script::{AppsSource, Folders, Limits, Problem, ProblemCode};
+use kelos_door_stolos::TasksJson;
+use kelos_engine as engine;
+use kelos_engine::clock::{Clock, system_clock};
+use kelos_engine::executor::{Executors, WORKER};
+use kelos_engine::job::{Functions, NoFunctions};
+use kelos_engine::prober::is_there;
+use kelos_engine::sources::{FactSource, Sources, Watch, WatchedPrefix};
+use kelos_engine::{AskError, EngineParts, Handle, Pace};
+use kelos_executors::http::Http;
+use kelos_executors::local::{self, Launcher, LocalError, RunDirs};
+use kelos_executors::workers::{self, Desk, Roll};
+use kelos_executors::{HttpExecutor, NodeRecords, OozieExecutor};
+use kelos_sandbox::apps::AppsSource;
+use kelos_sandbox::{Folders, Limits, Problem, ProblemCode};
+use kelos_scripts::ScriptFolder;
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, Queries, StoreError};
 use tokio::runtime::Handle as Runtime;
-
-use crate::clock::{Clock, system_clock};
-use crate::engine::{self, AskError, EngineParts, Handle, Pace};
-use crate::executor::{Executors, HttpExecutor, NodeRecords, OozieExecutor, WORKER, local_executors};
-use crate::http::Http;
-use crate::job::{Functions, NoFunctions};
-use crate::local::{self, Launcher, LocalError, RunDirs};
-use crate::prober::is_there;
-use crate::scripts::ScriptFolder;
-use crate::sources::{FactSource, Sources, Watch, WatchedPrefix};
-use crate::workers::{self, Desk, Roll};
 
 /// Why a node could not be started. Messages complete "failed to …".
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +102,12 @@ impl NodeConfig {
     }
 }
 
+/// The executors that need nothing but this machine: those of a worker, and of every node.
+#[must_use]
+pub fn local_executors(launcher: &Launcher, runtime: &Runtime) -> Executors {
+    kelos_executors::local_executors(launcher, runtime).and(kelos_door_stolos::executors(launcher, runtime))
+}
+
 /// A running Kelos. Cheap to clone.
 #[derive(Clone)]
 pub struct Node {
@@ -126,11 +135,13 @@ impl Node {
         };
         let scripts = config
             .folders
-            .map(|folders| ScriptFolder::open(folders, config.apps, Limits::default(), reader.clone(), look))
+            .map(|folders| {
+                ScriptFolder::open(folders, Arc::new(TasksJson), config.apps, Limits::default(), reader.clone(), look)
+            })
             .transpose()?
             .map(|scripts| scripts.updating_schedules(config.update_schedules));
         let functions: Arc<dyn Functions> = match &scripts {
-            Some(scripts) => Arc::new(scripts.clone()),
+            Some(scripts) => Arc::new(scripts.functions()),
             None => Arc::new(NoFunctions),
         };
         let http = Http::default();
@@ -301,7 +312,7 @@ mod tests {
     use kelos_store::{Commit, MemoryStore};
 
     use super::*;
-    use crate::local::RunRef;
+    use kelos_executors::local::RunRef;
 
     fn program(project: &str, name: &str, id: &str) -> WorkflowRow {
         let id = WorkflowId::new(id).unwrap();

@@ -1,9 +1,10 @@
 //! Values that a turn deletes stay deleted: the verification of a store holds its table against the bodies of the turns.
 
 use jiff::Timestamp;
-use kelos::model::{Actor, Event, EventRecord};
-use kelos::store::{Commit, Journal, SqliteStore};
-use kelos::verify::verify;
+use kelos_explain::verify::verify;
+use kelos_model::{Actor, Event, EventRecord};
+use kelos_store::{Commit, Journal};
+use kelos_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 fn set(seq: u64, key: &str, value: Option<Value>) -> Commit {

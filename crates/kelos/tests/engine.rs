@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::{Config, Kill, Pause, Refusal, Rerun, Resume};
-use kelos::engine::{self, AskError, EngineParts, Handle, Pace, Status};
-use kelos::executor::{Executor, Executors, Reports, Start};
-use kelos::job::NoFunctions;
-use kelos::model::run::Report;
-use kelos::model::time::{CronSchedule, Schedule, parse_instant};
-use kelos::model::workflow::{Job, Keys};
-use kelos::model::{Actor, Outcome, RetryPolicy, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
-use kelos::storage::{Storage, StorageConfig};
-use kelos::store::{Journal, MemoryDisk, MemoryStore, SlotFilter, SqliteStore};
+use kelos_core::{Config, Kill, Pause, Refusal, Rerun, Resume};
+use kelos_engine as engine;
+use kelos_engine::executor::{Executor, Executors, Reports, Start};
+use kelos_engine::job::NoFunctions;
+use kelos_engine::{AskError, EngineParts, Handle, Pace, Status};
+use kelos_model::run::Report;
+use kelos_model::time::{CronSchedule, Schedule, parse_instant};
+use kelos_model::workflow::{Job, Keys};
+use kelos_model::{Actor, Outcome, RetryPolicy, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_storage::{Storage, StorageConfig};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, SlotFilter};
+use kelos_store_sqlite::SqliteStore;
 
 /// Starts every run at once and leaves its end to the test.
 #[derive(Clone, Default)]
@@ -215,7 +217,7 @@ async fn people_are_answered_after_the_commit_and_refused_with_a_reason() {
         .await
         .unwrap();
     assert_eq!(state(&handle, "a", "2016-01-01T00:00Z"), Some(SlotState::Killed));
-    let why = kelos::why::why(&handle, &slot, None).await.unwrap();
+    let why = kelos_explain::why::why(&handle, &slot, None).await.unwrap();
     assert!(why.headline.contains("killed by me") && why.headline.contains("wrong input"), "{}", why.headline);
     let off = SlotRef::at(named("a"), at("2016-01-01T00:30Z"));
     let refused = handle.ask(&Actor::person("me"), Rerun { slot: off, reason: None }).await.unwrap_err().to_string();
@@ -235,7 +237,7 @@ async fn a_slot_that_does_not_exist_has_one_definite_reason() {
     handle.step(at("2016-02-01T01:30Z"), None).await.unwrap();
     let told = async |id: &str, time: &str, then: Option<&str>| {
         let slot = SlotRef::at(named(id), at(time));
-        kelos::why::why(&handle, &slot, then.map(at)).await.unwrap().headline
+        kelos_explain::why::why(&handle, &slot, then.map(at)).await.unwrap().headline
     };
     let cases = [
         ("b", "2016-02-01T00:00Z", None, "no workflow has ever been named \"b\""),

@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos::core::{FireRequest, Input};
-use kelos::executor::{CommandExecutor, Executor as _, Reports, run_ref};
-use kelos::local::RunSpec;
-use kelos::model::run::Report;
-use kelos::model::time::{CronSchedule, Schedule};
-use kelos::model::workflow::{EventKeys, Job, Keys, Program};
-use kelos::model::{Actor, Outcome, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
-use kelos::store::{MemoryStore, Paging, SlotFilter};
 use kelos::{Node, NodeConfig};
+use kelos_core::{FireRequest, Input};
+use kelos_engine::executor::{Executor as _, Reports};
+use kelos_executors::local::RunSpec;
+use kelos_executors::{CommandExecutor, run_ref};
+use kelos_model::run::Report;
+use kelos_model::time::{CronSchedule, Schedule};
+use kelos_model::workflow::{EventKeys, Job, Keys, Program};
+use kelos_model::{Actor, Outcome, RunId, SlotRef, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_store::{MemoryStore, Paging, SlotFilter};
 use serde_json::{Map, Value, json};
 
 /// How long a job may take on a busy machine before a test gives up.
@@ -66,7 +67,7 @@ impl Bench {
 
     async fn fire(&self, id: &str, arguments: &[(&str, &str)]) -> SlotRef {
         let mut status = self.node.handle().watch_status();
-        let leads = |status: &kelos::engine::Status| matches!(status, kelos::engine::Status::Leading { .. });
+        let leads = |status: &kelos_engine::Status| matches!(status, kelos_engine::Status::Leading { .. });
         status.wait_for(leads).await.unwrap();
         let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let request = FireRequest { workflow: named(id), arguments, unconstrained: false, reason: None };
@@ -93,9 +94,9 @@ impl Bench {
     }
 
     /// The only run of a workflow.
-    fn run_of(&self, id: &str) -> kelos::model::Run {
-        let filter = kelos::store::RunFilter { workflow: Some(named(id)), ..Default::default() };
-        self.node.reader().runs(&filter, kelos::store::Paging::newest(1)).unwrap().rows.remove(0)
+    fn run_of(&self, id: &str) -> kelos_model::Run {
+        let filter = kelos_store::RunFilter { workflow: Some(named(id)), ..Default::default() };
+        self.node.reader().runs(&filter, kelos_store::Paging::newest(1)).unwrap().rows.remove(0)
     }
 }
 
@@ -171,7 +172,7 @@ async fn the_mapping_of_pipelines_is_known_too() {
 #[tokio::test]
 async fn what_a_run_gives_is_found_by_the_next_leader() {
     let fixture = local_support::Fixture::new();
-    let key = kelos::model::SlotKey::parse("2014-06-01T00:00Z").unwrap();
+    let key = kelos_model::SlotKey::parse("2014-06-01T00:00Z").unwrap();
     let run = RunId { slot: SlotRef::new(named("a"), key), number: 1 };
     let argv = ["sh", "-c", "echo '{\"rows\": 12}' > \"$KELOS_OUTPUTS\"; exit 3"];
     let spec = RunSpec::new(run_ref(&run), run.to_string(), argv);

@@ -7,14 +7,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos::core::Input;
-use kelos::executor::{Given, Reports, Start, local_executors, run_ref};
-use kelos::model::run::Report;
-use kelos::model::{Outcome, RunId, SlotRef, Workflow};
-use kelos::stolos::{Settings, apps};
-use local_support::Fixture;
+use kelos::local_executors;
+use kelos_core::Input;
+use kelos_door_stolos::apps;
+use kelos_engine::executor::{Given, Reports, Start};
+use kelos_executors::run_ref;
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId, SlotRef, Workflow};
+use kelos_sandbox::apps::Settings;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use local_support::Fixture;
 
 /// How long a job may take on a busy machine before a test gives up.
 const DEADLINE: Duration = Duration::from_secs(240);

@@ -2,7 +2,8 @@
 
 mod local_support;
 
-use kelos::local::LogChunk;
+use kelos_executors::local::LogChunk;
+
 use local_support::{Fixture, code, until};
 
 const LIMIT: u64 = 64 * 1024;

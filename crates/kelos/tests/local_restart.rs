@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use kelos::local::{Check, Limits, Outcome, RunRef, RunSpec};
-use local_support::{Fixture, SHIM, code, is_alive, kill, launcher, launcher_with, parent, read, until};
+use kelos_executors::local::{Check, Limits, Outcome, RunRef, RunSpec};
 use nix::sys::signal::Signal;
+
+use local_support::{Fixture, SHIM, code, is_alive, kill, launcher, launcher_with, parent, read, until};
 
 /// Counts itself and ends with status 9 once it may.
 const UNTIL_GO: &str = "echo ran >> count; while [ ! -e go ]; do sleep 0.01; done; exit 9";

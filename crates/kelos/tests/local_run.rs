@@ -5,7 +5,8 @@ mod local_support;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use kelos::local::{Check, LocalError, Outcome, RunRef, RunSpec, StartError};
+use kelos_executors::local::{Check, LocalError, Outcome, RunRef, RunSpec, StartError};
+
 use local_support::{Fixture, code, is_alive, launcher, read, until};
 
 /// What a shim does about signals is not passed on to its command.
@@ -225,7 +226,8 @@ async fn a_folder_belongs_to_one_run_id() {
 async fn a_program_that_is_no_shim_is_an_error() {
     let fixture = Fixture::new();
     for (program, expected) in [("/no/shim", "spawn `/no/shim`"), ("false", "it said nothing")] {
-        let launcher = kelos::local::Launcher::new(fixture.root(), vec![program.into()], Default::default()).unwrap();
+        let launcher =
+            kelos_executors::local::Launcher::new(fixture.root(), vec![program.into()], Default::default()).unwrap();
         let error = launcher.start(&fixture.script("echo ran >> count")).await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     }

@@ -7,19 +7,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos::core::{Config, FactTally, FireRequest, Rerun, Resume, Tell};
-use kelos::engine::{self, EngineParts, Handle, Pace};
-use kelos::executor::{Executor, Executors, Reports, Start};
-use kelos::job::NoFunctions;
-use kelos::model::run::Report;
-use kelos::model::time::parse_instant;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{
+use kelos_core::{Config, FactTally, FireRequest, Rerun, Resume, Tell};
+use kelos_engine as engine;
+use kelos_engine::executor::{Executor, Executors, Reports, Start};
+use kelos_engine::job::NoFunctions;
+use kelos_engine::{EngineParts, Handle, Pace};
+use kelos_explain::verify::verify;
+use kelos_model::run::Report;
+use kelos_model::time::parse_instant;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{
     Actor, BackfillId, Fact, Occurrence, Outcome, RunId, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
-use kelos::storage::{Storage, StorageConfig};
-use kelos::store::{Journal, Paging, Queries, SlotFilter, SlotRow, SqliteStore};
-use kelos::verify::verify;
+use kelos_storage::{Storage, StorageConfig};
+use kelos_store::{Journal, Paging, Queries, SlotFilter, SlotRow};
+use kelos_store_sqlite::SqliteStore;
 
 const TENTH: &str = include_str!("../../../fixtures/databases/schema-10.sql");
 const ELEVENTH: &str = include_str!("../../../fixtures/databases/schema-11.sql");

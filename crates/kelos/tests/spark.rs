@@ -6,15 +6,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelos::core::Input;
-use kelos::executor::{CommandExecutor, Executor, Given, Reports, SparkExecutor, Start, run_ref};
-use kelos::model::run::Report;
-use kelos::model::time::{CronSchedule, Schedule, parse_instant};
-use kelos::model::workflow::Job;
-use kelos::model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
-use local_support::Fixture;
+use kelos_core::Input;
+use kelos_engine::executor::{Executor, Given, Reports, Start};
+use kelos_executors::{CommandExecutor, SparkExecutor, run_ref};
+use kelos_model::run::Report;
+use kelos_model::time::{CronSchedule, Schedule, parse_instant};
+use kelos_model::workflow::Job;
+use kelos_model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use local_support::Fixture;
 
 /// How long an application may take on a busy machine before a test gives up.
 const DEADLINE: Duration = Duration::from_secs(240);

@@ -25,6 +25,7 @@ pub mod reason;
 pub mod recall;
 pub mod retry;
 pub mod run;
+pub mod shell;
 pub mod slot;
 pub mod template;
 pub mod time;

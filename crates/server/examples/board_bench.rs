@@ -11,19 +11,21 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use jiff::{SignedDuration, Timestamp};
-use kelos::graph::Wanted;
-use kelos::graph::layout::{Size, lay_out};
-use kelos::model::ranges::{Range, RangeSet};
-use kelos::model::time::schedule::Schedule;
-use kelos::model::time::{Cron, CronSchedule};
-use kelos::model::workflow::{Job, Moments, Planned, WorkflowRow};
-use kelos::model::{
+use kelos::{Node, NodeConfig};
+use kelos_engine::Pace;
+use kelos_explain::graph::Wanted;
+use kelos_explain::graph::layout::{Size, lay_out};
+use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::time::schedule::Schedule;
+use kelos_model::time::{Cron, CronSchedule};
+use kelos_model::workflow::{Job, Moments, Planned, WorkflowRow};
+use kelos_model::{
     Actor, Event, EventRecord, Outcome, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow,
     WorkflowId,
 };
-use kelos::store::{Columns, Commit, Journal, Queries, SlotRow, SqliteStore};
-use kelos::{Node, NodeConfig, Pace};
 use kelos_server::{App, router};
+use kelos_store::{Columns, Commit, Journal, Queries, SlotRow};
+use kelos_store_sqlite::SqliteStore;
 use tower::ServiceExt;
 
 type Answer<T = ()> = Result<T, Box<dyn Error>>;
@@ -117,12 +119,12 @@ async fn page(router: &Router, uri: &str) -> Answer {
 /// Places for the nodes of the graph by themselves.
 fn places(reader: &dyn Queries) -> Answer {
     let now = Timestamp::from_second(NOW)?;
-    let graph = kelos::graph::read(reader, &Wanted::default(), now, 24)?;
+    let graph = kelos_explain::graph::read(reader, &Wanted::default(), now, 24)?;
     let number = |id: &WorkflowId| graph.nodes.iter().position(|node| node.id == *id);
     let pairs: Vec<(usize, usize)> =
         graph.edges.iter().filter_map(|edge| Some((number(&edge.from)?, number(&edge.to)?))).collect();
     let sizes = vec![Size { width: 150.0, height: 40.0 }; graph.nodes.len()];
-    time("the graph read", || Ok(kelos::graph::read(reader, &Wanted::default(), now, 24)?.nodes.len()))?;
+    time("the graph read", || Ok(kelos_explain::graph::read(reader, &Wanted::default(), now, 24)?.nodes.len()))?;
     time(&format!("places for them and {} edges", pairs.len()), || Ok(lay_out(&sizes, &pairs).places.len()))
 }
 

@@ -6,9 +6,9 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use kelos::store::MemoryStore;
 use kelos::{Node, NodeConfig};
 use kelos_server::{App, Limits, router};
+use kelos_store::MemoryStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

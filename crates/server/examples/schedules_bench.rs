@@ -10,9 +10,10 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use jiff::Timestamp;
-use kelos::store::SqliteStore;
-use kelos::{Node, NodeConfig, Pace};
+use kelos::{Node, NodeConfig};
+use kelos_engine::Pace;
 use kelos_server::{App, router};
+use kelos_store_sqlite::SqliteStore;
 use tower::ServiceExt;
 
 #[path = "../../kelos/examples/bench/schedules_past.rs"]

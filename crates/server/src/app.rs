@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos::core::Request;
-use kelos::executor::Reports;
-use kelos::model::{Actor, Probe, ProbeAnswer};
-use kelos::prober::Prober;
-use kelos::store::{Queries, StoreError};
-use kelos::{AskError, Handle, Node, core};
+use kelos::Node;
+use kelos_core as core;
+use kelos_core::Request;
+use kelos_engine::executor::Reports;
+use kelos_engine::prober::Prober;
+use kelos_engine::{AskError, Handle};
+use kelos_model::{Actor, Probe, ProbeAnswer};
+use kelos_store::{Queries, StoreError};
 use tokio::sync::mpsc;
 
 use crate::groups::Groups;

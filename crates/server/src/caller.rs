@@ -7,8 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
-use kelos::model::Actor;
-use kelos::model::id::is_invisible;
+use kelos_model::Actor;
+use kelos_model::id::is_invisible;
 
 /// Longest name of a person, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -75,7 +75,7 @@ fn address(extensions: &Extensions) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use axum::http::Request;
-    use kelos::model::ActorKind;
+    use kelos_model::ActorKind;
 
     use super::*;
 

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use kelos::core::SetRegister;
-use kelos::model::id::is_invisible;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{Event, WorkflowId};
-use kelos::store::{Queries, StoreError};
+use kelos_core::SetRegister;
+use kelos_model::id::is_invisible;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Event, WorkflowId};
+use kelos_store::{Queries, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;

@@ -2,11 +2,11 @@
 //! by job ids.
 
 use jiff::Timestamp;
-use kelos::core::Refusal;
-use kelos::jobs::read_key;
-use kelos::model::time::parse_instant;
-use kelos::model::workflow::Keys;
-use kelos::model::{SlotKey, SlotRef, WorkflowId};
+use kelos_core::Refusal;
+use kelos_explain::jobs::read_key;
+use kelos_model::time::parse_instant;
+use kelos_model::workflow::Keys;
+use kelos_model::{SlotKey, SlotRef, WorkflowId};
 
 use crate::app::App;
 use crate::problem::Problem;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos::model::facts::Tally;
-use kelos::model::trigger::Facts;
-use kelos::model::{Probe, ProbeAnswer, SlotRef, SlotState, Subject};
-use kelos::store::StoreError;
+use kelos_model::facts::Tally;
+use kelos_model::trigger::Facts;
+use kelos_model::{Probe, ProbeAnswer, SlotRef, SlotState, Subject};
+use kelos_store::StoreError;
 
 use crate::app::App;
 

@@ -3,10 +3,10 @@
 //! What is filled in is encoded, and may not stand in the name of a server, so that no script and no executor decides
 //! where a link leads.
 
-use kelos::executor::shown_id;
-use kelos::model::id::is_invisible;
-use kelos::model::template::KeyValues;
-use kelos::model::{Run, WorkflowId, template};
+use kelos_engine::executor::shown_id;
+use kelos_model::id::is_invisible;
+use kelos_model::template::{self, KeyValues};
+use kelos_model::{Run, WorkflowId};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
@@ -128,7 +128,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kelos::model::{RunId, RunState, SlotRef};
+    use kelos_model::{RunId, RunState, SlotRef};
 
     use super::*;
 

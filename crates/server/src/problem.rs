@@ -5,9 +5,9 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use kelos::AskError;
-use kelos::core::Refusal;
-use kelos::store::StoreError;
+use kelos_core::Refusal;
+use kelos_engine::AskError;
+use kelos_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -3,27 +3,25 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::turn::{Remedy, TurnError, Turns};
 use kelos_core::{
     Ask, Command, Core, DEPLOYMENTS, Input, Resume, SetRegister, Surroundings, WORKER, drive, live_through,
 };
+use kelos_engine::turn::{Remedy, TurnError, Turns};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, Paging, SlotFilter, StoreError};
 
-use crate::Figures;
 use crate::faulty::FaultyStore;
 use crate::fleet::{Around, Deed, Fleet, Followed};
-use crate::judge;
 use crate::judge::events::Watch as EventWatch;
 use crate::judge::jobs::Watch;
 use crate::past::Past;
-use crate::planted;
 use crate::rng::Rng;
 use crate::workload::{Workload, resolved};
 use crate::world::World;
+use crate::{Figures, judge, planted};
 
 /// How long after the last fault everything must have come to rest.
 const SETTLING: SignedDuration = SignedDuration::from_hours(8);
@@ -272,7 +270,7 @@ impl Drive {
 
     /// What the scheduler takes for the time.
     fn clock(&self) -> Timestamp {
-        kelos::clock::whole_millis(self.now + self.skew)
+        kelos_engine::clock::whole_millis(self.now + self.skew)
     }
 
     /// The definitions that files have by now, where they are others than before: as in the engine only the latest.

@@ -78,8 +78,8 @@ impl Journal for FaultyStore {
 mod tests {
     use std::collections::BTreeMap;
 
-    use kelos::turn::{TurnError, Turns};
     use kelos_core::{Ask, Input, Kill};
+    use kelos_engine::turn::{TurnError, Turns};
     use kelos_model::{Actor, SlotRef};
 
     use super::*;

@@ -145,7 +145,7 @@ fn all_slots(reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
 
 /// The turns are a chain, and the log folds to the table.
 fn store_agrees_with_itself(reader: &dyn Queries) -> Result<(), String> {
-    let verified = kelos::verify::verify(reader, 1).map_err(|error| error.to_string())?;
+    let verified = kelos_explain::verify::verify(reader, 1).map_err(|error| error.to_string())?;
     verified.disagreements.first().map_or(Ok(()), |disagreement| Err(disagreement.to_string()))
 }
 

@@ -1,7 +1,7 @@
 //! The cellar: simulation and judges. For tests only.
 //!
 //! A seed makes a workload and a row of faults. [`drive`] runs them through the real loop
-//! ([`kelos::turn::Turns`]) over a virtual clock, a faulty store and fake executors; [`judge`] says what
+//! ([`kelos_engine::turn::Turns`]) over a virtual clock, a faulty store and fake executors; [`judge`] says what
 //! must hold whatever happened. [`spec`] is the plain full scan, and [`lockstep`] holds the incremental
 //! core against it. A seed reproduces its failure exactly.
 

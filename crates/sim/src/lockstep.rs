@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::turn::Turns;
 use kelos_core::{Ask, Command, Core, Input, Surroundings, drive, live_through};
+use kelos_engine::turn::Turns;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Collected, Outcome, Run, RunId, SlotRef, SlotState, Workflow};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use kelos::celos_db::{Found, Kept, Record, Status};
-use kelos::import::{Arrival, Definitions, ImportOptions, import_known, takeover};
+use kelos_door_celos::celos_db::{Found, Kept, Record, Status};
+use kelos_door_celos::import::{Arrival, Definitions, ImportOptions, import_known, takeover};
 use kelos_model::{RunId, SlotRef, SlotState, WorkflowId};
 use kelos_store::Journal;
 

@@ -547,7 +547,7 @@ impl Facts for Nothing {
 }
 
 impl SpecSlot {
-    fn imported(arrival: &kelos::import::Arrival) -> SpecSlot {
+    fn imported(arrival: &kelos_door_celos::import::Arrival) -> SpecSlot {
         SpecSlot {
             state: arrival.state,
             retries: arrival.retries,

@@ -21,27 +21,27 @@ const TICK: SignedDuration = SignedDuration::from_millis(1);
 
 /// The backlogs of some workflows, with the schedules that say which times lie in them.
 #[derive(Default)]
-pub(crate) struct Backlogs {
+pub struct Backlogs {
     workflows: BTreeMap<WorkflowId, (Backlog, CronSchedule)>,
 }
 
 impl Backlogs {
     /// Adds what is planned of a workflow.
-    pub(crate) fn add(&mut self, id: WorkflowId, planned: &Planned) {
+    pub fn add(&mut self, id: WorkflowId, planned: &Planned) {
         if let Some(schedule) = planned.schedule_of_backlog() {
             self.workflows.insert(id, (planned.backlog.clone(), schedule));
         }
     }
 
     /// The slot of a time.
-    pub(crate) fn slot(&self, id: &SlotRef) -> Option<Slot> {
+    pub fn slot(&self, id: &SlotRef) -> Option<Slot> {
         let at = id.key.time()?;
         let (backlog, schedule) = self.workflows.get(&id.workflow)?;
         backlog.at(at).filter(|_| schedule.contains(at)).map(Stretch::slot)
     }
 
     /// Adds those of a filter to the counts of rows.
-    pub(crate) fn add_counts(&self, filter: &SlotFilter, counts: &mut BTreeMap<SlotState, u64>) {
+    pub fn add_counts(&self, filter: &SlotFilter, counts: &mut BTreeMap<SlotState, u64>) {
         for (_, (backlog, schedule)) in self.filtered(filter.workflow.as_ref()) {
             for stretch in backlog.within(bounds(filter)).filter(|stretch| passes(filter, stretch)) {
                 let count = schedule.count(stretch.range);
@@ -53,7 +53,7 @@ impl Backlogs {
     }
 
     /// Adds those in columns of time to the tallies of rows.
-    pub(crate) fn add_tallies(
+    pub fn add_tallies(
         &self,
         columns: &Columns,
         workflow: Option<&WorkflowId>,
@@ -80,7 +80,7 @@ impl Backlogs {
     }
 
     /// A page of rows with those of backlogs among them; `make` gives the row of a slot, `name` the slot of a row.
-    pub(crate) fn merge<T>(
+    pub fn merge<T>(
         &self,
         page: Page<T>,
         filter: &SlotFilter,

@@ -215,7 +215,10 @@ pub trait Journal: Send {
 }
 
 /// Whether events go on from a log that ends at `last`, without gaps; if not, why, in words.
-pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
+///
+/// # Errors
+/// In words, when they don't.
+pub fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
     let mut expected = last;
     for record in events {
         expected += 1;
@@ -227,18 +230,20 @@ pub(crate) fn follows(last: u64, events: &[EventRecord]) -> Result<(), String> {
 }
 
 /// What is wrong with a name that was written before.
-pub(crate) fn named_before(FactKey { source, about, key }: &FactKey) -> String {
+pub fn named_before(FactKey { source, about, key }: &FactKey) -> String {
     format!("fact \"{key}\" of \"{source}\" about {about} was to be written again, and a name is written once")
 }
 
 /// When definitions came into force: the moments of the turn that brought them.
-pub(crate) struct DefinedAt<'a> {
+pub struct DefinedAt<'a> {
     named: BTreeMap<&'a WorkflowId, Timestamp>,
     first: Timestamp,
 }
 
 impl<'a> DefinedAt<'a> {
-    pub(crate) fn of(events: &'a [EventRecord]) -> DefinedAt<'a> {
+    /// As the events of a turn say it.
+    #[must_use]
+    pub fn of(events: &'a [EventRecord]) -> DefinedAt<'a> {
         let defined = |record: &'a EventRecord| match &record.event {
             Event::Workflow { workflow, what: WorkflowEvent::Defined { .. } } => Some((workflow, record.at)),
             _ => None,
@@ -248,7 +253,9 @@ impl<'a> DefinedAt<'a> {
         DefinedAt { named, first: events.first().map_or(Timestamp::UNIX_EPOCH, |record| record.at) }
     }
 
-    pub(crate) fn at(&self, workflow: &WorkflowId) -> Timestamp {
+    /// When the definition of a workflow that the turn touches came into force.
+    #[must_use]
+    pub fn at(&self, workflow: &WorkflowId) -> Timestamp {
         self.named.get(workflow).copied().unwrap_or(self.first)
     }
 }

@@ -13,27 +13,33 @@ use crate::queries::{Cursor, Order, Paging};
 /// A slot's place in the listing of all slots: newest time first, then by the name of the workflow, then by what is left of
 /// the key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SlotPlace {
+pub struct SlotPlace {
     /// The slot's time, in milliseconds.
-    pub(crate) at: Reverse<i64>,
+    pub at: Reverse<i64>,
     /// The name of its workflow.
-    pub(crate) workflow: WorkflowId,
+    pub workflow: WorkflowId,
     /// [`beyond_time`] of its key.
-    pub(crate) key: String,
+    pub key: String,
 }
 
 impl SlotPlace {
-    pub(crate) fn new(workflow: WorkflowId, key: &SlotKey) -> Self {
+    /// The place of a key of a workflow.
+    pub fn new(workflow: WorkflowId, key: &SlotKey) -> Self {
         let at = Reverse(order_time(key));
         Self { at, workflow, key: beyond_time(key).into_owned() }
     }
 
-    pub(crate) fn cursor(&self) -> Cursor {
+    /// The cursor of a page that begins behind it.
+    pub fn cursor(&self) -> Cursor {
         let workflow = self.workflow.as_str();
         format!("{}.{}.{workflow}{}", self.at.0, workflow.len(), self.key)
     }
 
-    pub(crate) fn parse(cursor: &str) -> Result<Self, StoreError> {
+    /// Reads a cursor.
+    ///
+    /// # Errors
+    /// When it is none of [`SlotPlace::cursor`].
+    pub fn parse(cursor: &str) -> Result<Self, StoreError> {
         Self::read(cursor).ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
     }
 
@@ -46,17 +52,22 @@ impl SlotPlace {
     }
 }
 
-/// The numbers of the kinds of keys in columns and digests. Never change a number: old databases hold it.
-pub(crate) const TIME: i64 = 0;
-pub(crate) const JOB: i64 = 1;
-pub(crate) const MOMENT: i64 = 2;
-pub(crate) const FLOW: i64 = 3;
+// The numbers of the kinds of keys in columns and digests. Never change a number: old databases hold it.
+
+/// A time of a schedule.
+pub const TIME: i64 = 0;
+/// A job id.
+pub const JOB: i64 = 1;
+/// The moment at which a slot came to be.
+pub const MOMENT: i64 = 2;
+/// A run of a flow.
+pub const FLOW: i64 = 3;
 
 /// What [`beyond_time`] keeps of a moment, so that the slot of a moment and that of a time have different places.
-pub(crate) const OF_MOMENT: &str = "_";
+pub const OF_MOMENT: &str = "_";
 
 /// The number of a key's kind.
-pub(crate) fn kind(key: &SlotKey) -> i64 {
+pub fn kind(key: &SlotKey) -> i64 {
     match key {
         SlotKey::Time(_) => TIME,
         SlotKey::Job(_) => JOB,
@@ -66,24 +77,24 @@ pub(crate) fn kind(key: &SlotKey) -> i64 {
 }
 
 /// The time of a key in milliseconds, where it has one.
-pub(crate) fn time(key: &SlotKey) -> Option<i64> {
+pub fn time(key: &SlotKey) -> Option<i64> {
     key.time().map(Timestamp::as_millisecond)
 }
 
 /// The time by which a key is listed, in milliseconds. What has none is listed as if it were of 1970: SQLite takes no null in a primary
 /// key of a table without rowids.
-pub(crate) fn order_time(key: &SlotKey) -> i64 {
+pub fn order_time(key: &SlotKey) -> i64 {
     time(key).unwrap_or(0)
 }
 
 /// Whether a key is listed within a range, to the millisecond.
-pub(crate) fn is_listed_in(range: &Range, key: &SlotKey) -> bool {
+pub fn is_listed_in(range: &Range, key: &SlotKey) -> bool {
     (range.start.as_millisecond()..range.end.as_millisecond()).contains(&order_time(key))
 }
 
 /// What a key says beyond its kind and its time: the whole id of a job or a run of a flow. All of it is stored and compared as two
 /// numbers and a mostly empty text.
-pub(crate) fn beyond_time(key: &SlotKey) -> Cow<'_, str> {
+pub fn beyond_time(key: &SlotKey) -> Cow<'_, str> {
     match key {
         SlotKey::Time(_) => "".into(),
         SlotKey::Job(id) => (&**id).into(),
@@ -93,7 +104,7 @@ pub(crate) fn beyond_time(key: &SlotKey) -> Cow<'_, str> {
 }
 
 /// The key of a kind, a time and what [`beyond_time`] kept; none when no key is so.
-pub(crate) fn whole_key(kind: i64, at: Option<Timestamp>, beyond: &str) -> Option<SlotKey> {
+pub fn whole_key(kind: i64, at: Option<Timestamp>, beyond: &str) -> Option<SlotKey> {
     match (kind, at, beyond) {
         (TIME, Some(at), "") => Some(SlotKey::Time(at)),
         (JOB, _, id) if !id.is_empty() => Some(SlotKey::Job(id.into())),
@@ -105,24 +116,28 @@ pub(crate) fn whole_key(kind: i64, at: Option<Timestamp>, beyond: &str) -> Optio
 
 /// A stretch of numbers that a list goes by: positions of the log, or turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) first: i64,
+pub struct Span {
+    /// The first of them.
+    pub first: i64,
     /// Exclusive.
-    pub(crate) end: i64,
+    pub end: i64,
 }
 
 impl Span {
     /// Whatever there is.
-    pub(crate) const WHOLE: Span = Span { first: 0, end: i64::MAX };
+    pub const WHOLE: Span = Span { first: 0, end: i64::MAX };
 
     /// What comes after a position, up to another one.
-    pub(crate) fn between(after: u64, until: u64) -> Span {
+    pub fn between(after: u64, until: u64) -> Span {
         let number = |seq: u64| i64::try_from(seq).unwrap_or(i64::MAX).saturating_add(1);
         Span { first: number(after), end: number(until) }
     }
 
     /// What is left of it for a page.
-    pub(crate) fn of(self, paging: &Paging<'_>) -> Result<Span, StoreError> {
+    ///
+    /// # Errors
+    /// When the cursor of the page is no position.
+    pub fn of(self, paging: &Paging<'_>) -> Result<Span, StoreError> {
         let Some(cursor) = paging.from else { return Ok(self) };
         let seq = cursor.parse::<u64>().ok().and_then(|seq| i64::try_from(seq).ok());
         let seq = seq.ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })?;
@@ -133,11 +148,13 @@ impl Span {
     }
 
     /// What two of them share.
-    pub(crate) fn and(self, other: Span) -> Span {
+    pub fn and(self, other: Span) -> Span {
         Span { first: self.first.max(other.first), end: self.end.min(other.end) }
     }
 
-    pub(crate) fn contains(self, seq: u64) -> bool {
+    /// Whether a position lies in it.
+    #[must_use]
+    pub fn contains(self, seq: u64) -> bool {
         i64::try_from(seq).is_ok_and(|seq| (self.first..self.end).contains(&seq))
     }
 }

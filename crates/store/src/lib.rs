@@ -1,15 +1,16 @@
-//! Where the state lives: the contract, and the adapters that keep it.
+//! Where the state lives: the contract, and the adapter that keeps it in memory. Others are rooms of their own, which fence what they
+//! need.
 //!
 //! The leader writes through [`Journal`], anybody reads through [`Queries`]. One turn of the engine is
 //! one [`Commit`] is one transaction: the events and the rows that they fold to, or neither.
 
+pub mod adapter;
 mod backlog;
 pub mod contract;
 mod cursor;
 pub mod memory;
 mod queries;
 mod record;
-pub mod sqlite;
 mod stored;
 #[cfg(feature = "suite")]
 pub mod suite;
@@ -22,5 +23,4 @@ pub use queries::{
     Queries, RUN_LOOK_BACK_MILLIS, Register, RegisterKeys, RunFilter, SlotFilter,
 };
 pub use record::{Deletions, Digest, Recount, TurnRecord};
-pub use sqlite::SqliteStore;
 pub use tally::{Columns, Tally};

@@ -40,7 +40,7 @@ pub enum Order {
 
 impl Order {
     /// How two rows follow each other that compare so where the newest comes first.
-    pub(crate) fn of(self, newest_first: Ordering) -> Ordering {
+    pub fn of(self, newest_first: Ordering) -> Ordering {
         match self {
             Order::Newest => newest_first,
             Order::Oldest => newest_first.reverse(),
@@ -79,7 +79,7 @@ impl<'a> Paging<'a> {
     }
 
     /// How many rows a page has at the most.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.limit.max(1)
     }
 }
@@ -126,7 +126,7 @@ pub const CLOCK_SLACK_MILLIS: i64 = 3_600_000;
 
 impl RunFilter {
     /// Whether a run is one of the filter's.
-    pub(crate) fn passes(&self, run: &Run) -> bool {
+    pub fn passes(&self, run: &Run) -> bool {
         let millis = Timestamp::as_millisecond;
         (self.states.is_empty() || self.states.contains(&run.state))
             && self.workflow.as_ref().is_none_or(|workflow| run.id.slot.workflow == *workflow)
@@ -135,7 +135,7 @@ impl RunFilter {
     }
 
     /// Whether a run with these moments is one of the range's.
-    pub(crate) fn has_time(&self, state: RunState, dispatched_at: i64, ended_at: Option<i64>) -> bool {
+    pub fn has_time(&self, state: RunState, dispatched_at: i64, ended_at: Option<i64>) -> bool {
         let Some(range) = &self.range else { return true };
         let (start, end) = (range.start.as_millisecond(), range.end.as_millisecond());
         // A clock that was put back may have a run end before it was dispatched.

@@ -28,7 +28,7 @@ use crate::contract::Commit;
 use crate::cursor::{beyond_time, kind, time};
 
 /// How the events of a turn are written today.
-pub(crate) const BODY: u32 = 2;
+pub const BODY: u32 = 2;
 
 /// The same of a turn that deletes something, and says what after its events.
 const BODY_WITH_DELETIONS: u32 = 3;
@@ -128,7 +128,7 @@ pub struct Deletions {
 
 impl Deletions {
     /// The values that are deleted once all of a commit is written.
-    pub(crate) fn of(commit: &Commit) -> Deletions {
+    pub fn of(commit: &Commit) -> Deletions {
         // Of several values of one register the last counts.
         let last: BTreeMap<_, _> =
             commit.registers.iter().map(|(bucket, key, value)| ((bucket, key), value.is_none())).collect();
@@ -156,7 +156,7 @@ pub struct Recount {
 }
 
 /// A digest under way: the header is in it, the events go in one after the other.
-pub(crate) struct Digesting {
+pub struct Digesting {
     turn: TurnRecord,
     hash: Sha256,
     gathered: Vec<u8>,
@@ -164,7 +164,7 @@ pub(crate) struct Digesting {
 
 impl Digesting {
     /// Begins the digest of a turn, whose record may have any digest yet.
-    pub(crate) fn begin(before: &Digest, turn: TurnRecord) -> Digesting {
+    pub fn begin(before: &Digest, turn: TurnRecord) -> Digesting {
         let mut hash = Sha256::new();
         hash.update(before.0);
         let mut digesting = Digesting { turn, hash, gathered: Vec::with_capacity(2 * GATHERED) };
@@ -180,7 +180,7 @@ impl Digesting {
     }
 
     /// Begins the digest of what is to be committed under an epoch, after a turn and the last event of the log.
-    pub(crate) fn of_commit(before: Option<&TurnRecord>, last_event: u64, epoch: u64, commit: &Commit) -> Digesting {
+    pub fn of_commit(before: Option<&TurnRecord>, last_event: u64, epoch: u64, commit: &Commit) -> Digesting {
         let header = TurnRecord {
             turn: before.map_or(0, |before| before.turn) + 1,
             epoch,
@@ -194,7 +194,7 @@ impl Digesting {
     }
 
     /// Adds an event with its body.
-    pub(crate) fn event(&mut self, record: &EventRecord, body: &str) {
+    pub fn event(&mut self, record: &EventRecord, body: &str) {
         let (workflow, key) = match &record.event {
             Event::Slot { slot, .. } => (Some(slot.workflow.as_str()), Some(&slot.key)),
             Event::Workflow { workflow, .. } => (Some(workflow.as_str()), None),
@@ -211,22 +211,22 @@ impl Digesting {
     }
 
     /// The number of the turn.
-    pub(crate) fn turn(&self) -> u64 {
+    pub fn turn(&self) -> u64 {
         self.turn.turn
     }
 
     /// Adds a column without a value.
-    pub(crate) fn nothing(&mut self) {
+    pub fn nothing(&mut self) {
         self.add(0, &[]);
     }
 
     /// Adds a number.
-    pub(crate) fn number(&mut self, value: i64) {
+    pub fn number(&mut self, value: i64) {
         self.add(1, &value.to_le_bytes());
     }
 
     /// Adds a text.
-    pub(crate) fn text(&mut self, bytes: &[u8]) {
+    pub fn text(&mut self, bytes: &[u8]) {
         self.add(3, &(bytes.len() as u64).to_le_bytes());
         self.gathered.extend_from_slice(bytes);
         if self.gathered.len() >= GATHERED {
@@ -255,7 +255,7 @@ impl Digesting {
     }
 
     /// The record, once all events are in it.
-    pub(crate) fn end(mut self) -> TurnRecord {
+    pub fn end(mut self) -> TurnRecord {
         self.hash.update(&self.gathered);
         TurnRecord { digest: Digest(self.hash.finalize().into()), ..self.turn }
     }

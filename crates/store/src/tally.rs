@@ -25,14 +25,14 @@ impl Columns {
     }
 
     /// Each column with its milliseconds `[start, end)`.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, i64, i64)> + use<> {
+    pub fn each(&self) -> impl Iterator<Item = (u32, i64, i64)> + use<> {
         let (start, width) = (self.start.as_millisecond(), self.width.max(0));
         let edge = move |column: u32| start.saturating_add(width.saturating_mul(i64::from(column)));
         (0..self.count).map(move |column| (column, edge(column), edge(column + 1)))
     }
 
     /// The column that a moment, in milliseconds, lies in.
-    pub(crate) fn column(&self, at: i64) -> Option<u32> {
+    pub fn column(&self, at: i64) -> Option<u32> {
         let (start, end) = self.bounds();
         if !(start..end).contains(&at) {
             return None;
@@ -53,24 +53,27 @@ pub struct Tally {
 }
 
 /// Counts slots as they come, in any order, of workflows that are named by number.
-pub(crate) struct Tallies {
+pub struct Tallies {
     columns: Columns,
     counts: BTreeMap<(i64, u32, SlotState), u32>,
 }
 
 impl Tallies {
-    pub(crate) fn new(columns: Columns) -> Self {
+    /// No slots yet.
+    #[must_use]
+    pub fn new(columns: Columns) -> Self {
         Self { columns, counts: BTreeMap::new() }
     }
 
-    pub(crate) fn add(&mut self, workflow: i64, at: i64, state: SlotState) {
+    /// Adds a slot by its time in milliseconds.
+    pub fn add(&mut self, workflow: i64, at: i64, state: SlotState) {
         if let Some(column) = self.columns.column(at) {
             *self.counts.entry((workflow, column, state)).or_default() += 1;
         }
     }
 
     /// Takes it that of `total` slots in a cell those have succeeded that were not added to it.
-    pub(crate) fn rest_succeeded(&mut self, workflow: i64, column: u32, total: u32) {
+    pub fn rest_succeeded(&mut self, workflow: i64, column: u32, total: u32) {
         let cell = (workflow, column, SlotState::Waiting)..=(workflow, column, SlotState::Killed);
         let others: u32 = self.counts.range(cell).map(|(_, count)| *count).sum();
         if total > others {
@@ -79,7 +82,7 @@ impl Tallies {
     }
 
     /// Each workflow's number and tallies, ascending by column and state.
-    pub(crate) fn by_workflow(self) -> BTreeMap<i64, Vec<Tally>> {
+    pub fn by_workflow(self) -> BTreeMap<i64, Vec<Tally>> {
         let mut found: BTreeMap<i64, Vec<Tally>> = BTreeMap::new();
         for ((workflow, column, state), count) in self.counts {
             found.entry(workflow).or_default().push(Tally { column, state, count });

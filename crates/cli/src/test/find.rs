@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use kelos::script::{Folders, Limits, Problem, ProblemCode, TEST_FILE, TestSource};
+use kelos_sandbox::{Folders, Limits, Problem, ProblemCode, TEST_FILE, TestSource};
 
 use super::TestArgs;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub(super) struct Found {
 impl Found {
     /// Its text.
     pub(super) fn source(&self, limits: &Limits) -> Result<TestSource, Problem> {
-        let text = kelos::script::read_text(&self.path, limits.file_bytes);
+        let text = kelos_sandbox::read_text(&self.path, limits.file_bytes);
         let text =
             text.map_err(|why| Problem::error(&self.label, ProblemCode::FileUnreadable, format!("the file {why}")))?;
         Ok(TestSource { file: self.label.clone(), text, defaults: self.folders.defaults.clone() })
@@ -79,7 +79,7 @@ fn named(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 fn list(folder: &Path, deep: bool, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::usage(format!("list {}: {error}", folder.display()));
     let listed = folder.to_owned();
-    for (path, kind) in kelos::script::answered(move || entries_of(&listed)).map_err(fail)? {
+    for (path, kind) in kelos_sandbox::answered(move || entries_of(&listed)).map_err(fail)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with('.') {
             continue;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kelos::rehearsal::Verdict;
+use kelos_rehearsal::Verdict;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 

@@ -5,14 +5,14 @@ mod junit;
 mod print;
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kelos::local;
-use kelos::rehearsal::{Real, Rehearsals, Report, Verdict};
-use kelos::script::{Limits, Problem, TestSource};
+use kelos_door_stolos::TasksJson;
+use kelos_executors::local;
+use kelos_rehearsal::{Real, Rehearsals, Report, Verdict};
+use kelos_sandbox::{Limits, Problem, TestSource};
 
 use crate::failure::{BAD, Failure};
 use crate::options::Form;
@@ -153,7 +153,7 @@ fn rehearse(found: &Found, args: &TestArgs, real: Option<Real>) -> FileOutcome {
         Err(problem) => return FileOutcome { problems: vec![problem], ..outcome },
     };
     let folders = found.folders.clone();
-    let rehearsals = Rehearsals { folders, limits, project: found.project.clone(), real };
+    let rehearsals = Rehearsals { folders, format: Arc::new(TasksJson), limits, project: found.project.clone(), real };
     let file = match rehearsals.open(&source) {
         Ok(file) => file,
         Err(problems) => return FileOutcome { problems, ..outcome },

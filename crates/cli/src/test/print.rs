@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kelos::rehearsal::{Mismatch, Verdict};
-use kelos::script::Problem;
+use kelos_rehearsal::{Mismatch, Verdict};
+use kelos_sandbox::Problem;
 use serde_json::{Value, json};
 
 use super::{FileOutcome, TestOutcome, Totals};

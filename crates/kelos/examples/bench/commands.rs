@@ -6,9 +6,10 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::executor::{CommandExecutor, Executors};
-use kelos::local::{Launcher, Limits, own_shim};
-use kelos::model::SlotState;
+use kelos_engine::executor::Executors;
+use kelos_executors::CommandExecutor;
+use kelos_executors::local::{Launcher, Limits, own_shim};
+use kelos_model::SlotState;
 
 use crate::floor::floor;
 use crate::support::{

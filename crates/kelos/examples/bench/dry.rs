@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kelos::dry_run::{DryRun, dry_run};
-use kelos::model::Trigger;
+use kelos_model::Trigger;
+use kelos_rehearsal::dry_run::{DryRun, dry_run};
 
 use crate::support::{Outcome, load, median, millis, moment, name, workflow};
 

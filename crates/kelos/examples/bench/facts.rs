@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use kelos::core::{FactTally, Tell};
-use kelos::executor::{CommandExecutor, Executors};
-use kelos::local::{Launcher, Limits, own_shim};
-use kelos::model::workflow::{EventKeys, Job, Keys, Program};
-use kelos::model::{Actor, Fact, Occurrence, SlotState, Trigger, Workflow};
-use kelos::store::SlotFilter;
+use kelos_core::{FactTally, Tell};
+use kelos_engine::executor::Executors;
+use kelos_executors::CommandExecutor;
+use kelos_executors::local::{Launcher, Limits, own_shim};
+use kelos_model::workflow::{EventKeys, Job, Keys, Program};
+use kelos_model::{Actor, Fact, Occurrence, SlotState, Trigger, Workflow};
+use kelos_store::SlotFilter;
 use serde_json::Map;
 
 use crate::idle;
@@ -148,7 +149,7 @@ fn round(facts: usize, together: usize, keyed: bool) -> Outcome {
         }));
     }
     for teller in tellers {
-        runtime.block_on(teller)?.map_err(|error: kelos::AskError| error.to_string())?;
+        runtime.block_on(teller)?.map_err(|error: kelos_engine::AskError| error.to_string())?;
     }
     let spent = begin.elapsed();
     // Every schedule gets as many.

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::model::event::Origin;
-use kelos::model::ranges::{Range, RangeSet};
-use kelos::model::retry::scramble;
-use kelos::model::time::schedule::Schedule;
-use kelos::model::workflow::{Keys, Moments, Planned, WorkflowRow};
-use kelos::model::{
+use kelos_model::event::Origin;
+use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::retry::scramble;
+use kelos_model::time::schedule::Schedule;
+use kelos_model::workflow::{Keys, Moments, Planned, WorkflowRow};
+use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome as Ended, Reason, ReasonKind, Run, RunId, Slot, SlotEvent, SlotRef,
     SlotState, Workflow,
 };
-use kelos::store::{Commit, Journal, SlotRow};
+use kelos_store::{Commit, Journal, SlotRow};
 
 use crate::support::{Outcome, open, workflow};
 

@@ -4,10 +4,10 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::Config;
-use kelos::executor::Executors;
-use kelos::model::trigger::{FileSystem, PathCheck};
-use kelos::model::{Trigger, Workflow};
+use kelos_core::Config;
+use kelos_engine::executor::Executors;
+use kelos_model::trigger::{FileSystem, PathCheck};
+use kelos_model::{Trigger, Workflow};
 
 use crate::support::{
     Engine, INSTANT, Instantly, Moment, Outcome, Seen, Wanted, Watching, figures, folder, load, resident_mb, workflow,

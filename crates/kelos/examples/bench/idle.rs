@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use kelos::clock::{Clock, whole_millis};
-use kelos::executor::Executors;
-use kelos::local::own_shim;
-use kelos::model::{SlotState, Workflow};
-use kelos::script::Folders;
-use kelos::store::{SlotFilter, SqliteStore};
-use kelos::{Node, NodeConfig, Status};
+use kelos::{Node, NodeConfig};
+use kelos_engine::Status;
+use kelos_engine::clock::{Clock, whole_millis};
+use kelos_engine::executor::Executors;
+use kelos_executors::local::own_shim;
+use kelos_model::{SlotState, Workflow};
+use kelos_sandbox::Folders;
+use kelos_store::SlotFilter;
+use kelos_store_sqlite::SqliteStore;
 
 use crate::support::{
     INSTANT, Instantly, Outcome, Wanted, cpu, folder, load, millis, moment, resident_mb, runtime, workflow,

@@ -7,13 +7,14 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::clock::{Clock, whole_millis};
-use kelos::core::{Input, SetRegister};
-use kelos::executor::{CommandExecutor, Executors};
-use kelos::local::{Launcher, Limits, own_shim};
-use kelos::model::template::KeyValues;
-use kelos::model::trigger::{FileSystem, PathCheck, Verdict};
-use kelos::model::{Actor, Probe, ProbeAnswer, SlotState, Trigger, Workflow};
+use kelos_core::{Input, SetRegister};
+use kelos_engine::clock::{Clock, whole_millis};
+use kelos_engine::executor::Executors;
+use kelos_executors::CommandExecutor;
+use kelos_executors::local::{Launcher, Limits, own_shim};
+use kelos_model::template::KeyValues;
+use kelos_model::trigger::{FileSystem, PathCheck, Verdict};
+use kelos_model::{Actor, Probe, ProbeAnswer, SlotState, Trigger, Workflow};
 
 use crate::support::{
     Engine, INSTANT, Instantly, Moment, Outcome, Seen, Wanted, Watching, command, figures, folder, load, moment,

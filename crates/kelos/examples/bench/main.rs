@@ -37,7 +37,7 @@ fn main() -> Outcome {
     };
     match args.first().map(String::as_str) {
         // The guardian of a local command is this program, executed again.
-        Some("__shim") => std::process::exit(kelos::local::shim_main()),
+        Some("__shim") => std::process::exit(kelos_executors::local::shim_main()),
         Some("commands") => commands::run(),
         Some("noop") => noop::run(number(1, 200_000)),
         Some("latency") => latency::run(number(1, 100_000)),

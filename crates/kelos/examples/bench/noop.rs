@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use kelos::executor::Executors;
-use kelos::model::SlotState;
+use kelos_engine::executor::Executors;
+use kelos_model::SlotState;
 
 use crate::support::{INSTANT, Instantly, Outcome, Wanted, cpu, folder, load, median, moment, resident_mb, workflow};
 

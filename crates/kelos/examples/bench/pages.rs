@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kelos::model::{RunState, SlotState, WorkflowId};
-use kelos::store::{Journal, Page, Paging, RunFilter, SlotFilter, SqliteStore, StoreError};
+use kelos_model::{RunState, SlotState, WorkflowId};
+use kelos_store::{Journal, Page, Paging, RunFilter, SlotFilter, StoreError};
+use kelos_store_sqlite::SqliteStore;
 
 use crate::fill::{self, History};
 use crate::support::{Outcome, figures, folder, load};

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kelos::rehearsal::{Rehearsals, Verdict};
-use kelos::script::{Folders, Limits, TestSource};
+use kelos_rehearsal::{Rehearsals, Verdict};
+use kelos_sandbox::{Folders, Limits, TestSource};
 
 use crate::support::{Outcome, load, median, millis};
 
@@ -15,6 +15,7 @@ pub(crate) fn run(workflows: usize) -> Outcome {
     std::fs::create_dir(path("workflows"))?;
     std::fs::write(path("workflows/w.js"), scripts(workflows))?;
     let rehearsals = Rehearsals {
+        format: std::sync::Arc::new(kelos_door_stolos::TasksJson),
         folders: Folders { workflows: path("workflows"), defaults: path("defaults") },
         limits: Limits::default(),
         project: folder.path().to_owned(),

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use kelos::model::workflow::WorkflowRow;
-use kelos::schedules::{decisions, overview};
-use kelos::store::{About, EventFilter, Journal, Paging, Queries, SqliteStore, StoreError};
+use kelos_explain::schedules::{decisions, overview};
+use kelos_model::workflow::WorkflowRow;
+use kelos_store::{About, EventFilter, Journal, Paging, Queries, StoreError};
+use kelos_store_sqlite::SqliteStore;
 
 use crate::schedules_past::{MOST, fill, schedule_id};
 use crate::support::{Outcome, figures, folder, load};

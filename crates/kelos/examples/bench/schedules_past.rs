@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::model::event::Origin;
-use kelos::model::time::{Firing, Zone};
-use kelos::model::workflow::{EventKeys, Job, Keys, Moments, Planned, Program, WorkflowRow};
-use kelos::model::{
+use kelos_model::event::Origin;
+use kelos_model::time::{Firing, Zone};
+use kelos_model::workflow::{EventKeys, Job, Keys, Moments, Planned, Program, WorkflowRow};
+use kelos_model::{
     Answer, Collected, Constraint, Event, EventRecord, Fact, Finding, Gate, Occurrence, Outcome, Reason, ReasonKind,
     Run, RunId, Slot, SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
-use kelos::store::{Commit, Journal, SlotRow, SqliteStore};
+use kelos_store::{Commit, Journal, SlotRow};
+use kelos_store_sqlite::SqliteStore;
 use serde_json::Map;
 
 type Answered<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -7,18 +7,21 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kelos::clock::{Clock, system_clock};
-use kelos::core::{BackfillRequest, Config, Input};
-use kelos::engine::{self, EngineParts, Handle, Pace, Status};
-use kelos::executor::{Executor, Executors, Reports, Start};
-use kelos::job::NoFunctions;
-use kelos::model::ranges::Range;
-use kelos::model::run::Report;
-use kelos::model::time::{Cron, CronSchedule, schedule::Schedule};
-use kelos::model::workflow::{Job, Properties};
-use kelos::model::{Actor, BackfillId, RunId, SlotState, Workflow, WorkflowId};
-use kelos::storage::{Storage, StorageConfig};
-use kelos::store::{Journal, SlotFilter, SqliteStore};
+use kelos_core::{BackfillRequest, Config, Input};
+use kelos_engine as engine;
+use kelos_engine::clock::{Clock, system_clock};
+use kelos_engine::executor::{Executor, Executors, Reports, Start};
+use kelos_engine::job::NoFunctions;
+use kelos_engine::{EngineParts, Handle, Pace, Status};
+use kelos_model::ranges::Range;
+use kelos_model::run::Report;
+use kelos_model::time::schedule::Schedule;
+use kelos_model::time::{Cron, CronSchedule};
+use kelos_model::workflow::{Job, Properties};
+use kelos_model::{Actor, BackfillId, RunId, SlotState, Workflow, WorkflowId};
+use kelos_storage::{Storage, StorageConfig};
+use kelos_store::{Journal, SlotFilter};
+use kelos_store_sqlite::SqliteStore;
 use serde_json::{Map, Value};
 
 /// What a benchmark ends with.
@@ -136,7 +139,7 @@ impl Executor for Instantly {
             let external_id = "0".to_owned();
             reports.run(&start.run, Report::Started { external_id });
         }
-        let outcome = kelos::model::Outcome::Succeeded;
+        let outcome = kelos_model::Outcome::Succeeded;
         reports.run(&start.run, Report::Ended { outcome });
     }
 
@@ -145,7 +148,7 @@ impl Executor for Instantly {
     }
 
     fn cancel(&self, run: &RunId, _: Option<&str>, reports: Reports) {
-        let outcome = kelos::model::Outcome::Killed;
+        let outcome = kelos_model::Outcome::Killed;
         reports.run(run, Report::Ended { outcome });
     }
 }
@@ -298,7 +301,7 @@ pub(crate) fn folder() -> std::io::Result<tempfile::TempDir> {
 }
 
 /// Opens a store to write to without an engine.
-pub(crate) fn open(path: &Path) -> Outcome<(SqliteStore, kelos::store::Lease)> {
+pub(crate) fn open(path: &Path) -> Outcome<(SqliteStore, kelos_store::Lease)> {
     let mut store = SqliteStore::open(path)?;
     let lease = store.lease("bench", Timestamp::UNIX_EPOCH, 60_000)?;
     Ok((store, lease.ok_or("somebody else leads")?))

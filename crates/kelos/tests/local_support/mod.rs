@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use kelos::local::{Exit, Launcher, Limits, Outcome, RunRef, RunSpec};
+use kelos_executors::local::{Exit, Launcher, Limits, Outcome, RunRef, RunSpec};
 use tempfile::TempDir;
 
 /// The program that these tests use as shim and as server.
@@ -53,7 +53,7 @@ impl Fixture {
     }
 
     pub fn log(&self, run: &RunRef) -> String {
-        let chunk = kelos::local::read_log(&self.launcher.dirs().path(run), 0, 1 << 20).unwrap();
+        let chunk = kelos_executors::local::read_log(&self.launcher.dirs().path(run), 0, 1 << 20).unwrap();
         String::from_utf8(chunk.bytes).unwrap()
     }
 

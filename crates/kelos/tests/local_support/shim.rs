@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use kelos::local::{Launcher, Limits, RunSpec, own_shim, shim_main};
+use kelos_executors::local::{Launcher, Limits, RunSpec, own_shim, shim_main};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();

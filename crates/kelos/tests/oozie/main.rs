@@ -7,9 +7,10 @@ mod support;
 
 use std::time::Duration;
 
-use kelos::executor::{Executor as _, OozieWaits};
-use kelos::model::run::Report;
-use kelos::model::{FailureCode, Outcome};
+use kelos_engine::executor::Executor as _;
+use kelos_executors::OozieWaits;
+use kelos_model::run::Report;
+use kelos_model::{FailureCode, Outcome};
 use serde_json::json;
 
 use stub::{Mood, Stub, value_of};

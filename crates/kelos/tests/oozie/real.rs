@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use kelos::executor::{Executor as _, OozieExecutor, OozieWaits};
-use kelos::http::{Http, Method, Url};
-use kelos::model::{Outcome, RunId};
+use kelos_engine::executor::Executor as _;
+use kelos_executors::http::{Http, Method, Url};
+use kelos_executors::{OozieExecutor, OozieWaits};
+use kelos_model::{Outcome, RunId};
 use serde_json::{Value, json};
 
 use crate::support::{Heard, deferred, eventually, executor_of, run, start_with, started, talking, within};
@@ -50,7 +51,7 @@ impl Place {
         executor_of(&self.oozie, &self.own, WAITS)
     }
 
-    fn start(&self, run: RunId) -> kelos::executor::Start {
+    fn start(&self, run: RunId) -> kelos_engine::executor::Start {
         let properties = json!({
             "user.name": "celos",
             "oozie.wf.application.path": format!("{}/{}/workflow.xml", self.hdfs, self.folder()),
@@ -66,7 +67,7 @@ impl Place {
         format!("tmp/{}", self.own)
     }
 
-    async fn web(&self, method: Method, path: &str, operation: &str, body: &str) -> kelos::http::Answer {
+    async fn web(&self, method: Method, path: &str, operation: &str, body: &str) -> kelos_executors::http::Answer {
         let url = format!("{}/webhdfs/v1/{}/{path}?user.name=celos&op={operation}", self.webhdfs, self.folder());
         let http = Http::default();
         let first = http.send(http.request(method, Url::parse(&url).unwrap()).unwrap()).await.unwrap();
@@ -161,7 +162,7 @@ fn a_job_that_nobody_recorded_is_found_and_not_submitted_again() {
         assert_eq!(end(&heard, &run(1)).await, Outcome::Succeeded);
         assert_eq!(place.jobs().await, [(id, "SUCCEEDED".to_owned())]);
         let other = Heard::default();
-        assert_eq!(other.check(&next, &run(2), None).await, kelos::model::run::Report::NeverStarted);
+        assert_eq!(other.check(&next, &run(2), None).await, kelos_model::run::Report::NeverStarted);
     });
 }
 

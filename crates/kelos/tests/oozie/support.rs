@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use kelos::core::Input;
-use kelos::executor::{Executor, Given, OozieExecutor, OozieWaits, Records, Reports, Start};
-use kelos::http::Http;
-use kelos::model::run::Report;
-use kelos::model::time::{CronSchedule, Schedule};
-use kelos::model::workflow::Job;
-use kelos::model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
+use kelos_core::Input;
+use kelos_engine::executor::{Executor, Given, Reports, Start};
+use kelos_executors::http::Http;
+use kelos_executors::{OozieExecutor, OozieWaits, Records};
+use kelos_model::run::Report;
+use kelos_model::time::{CronSchedule, Schedule};
+use kelos_model::workflow::Job;
+use kelos_model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 

@@ -5,16 +5,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kelos::backfill::{Estimate, Progress, progress};
-use kelos::core::{
+use kelos_core::{
     BackfillOutcome, BackfillRequest, CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill,
     SlotList,
 };
-use kelos::model::ranges::Range;
-use kelos::model::time::{format_full, format_short};
-use kelos::model::workflow::{Backfill, BackfillMode};
-use kelos::model::{Actor, BackfillId, WorkflowId};
-use kelos::store::BackfillFilter;
+use kelos_explain::backfill::{Estimate, Progress, progress};
+use kelos_model::ranges::Range;
+use kelos_model::time::{format_full, format_short};
+use kelos_model::workflow::{Backfill, BackfillMode};
+use kelos_model::{Actor, BackfillId, WorkflowId};
+use kelos_store::BackfillFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -383,7 +383,7 @@ pub(crate) async fn make(app: &App, by: &Actor, request: Request) -> Result<Open
 }
 
 /// Asks for something to be done to a backfill, and shows what it is then.
-async fn asked<R: kelos::core::Request>(
+async fn asked<R: kelos_core::Request>(
     app: &App,
     by: &Actor,
     id: BackfillId,

@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::core::{Capacity, FullWorkflow, Holder, InspectCapacity, PoolState, Waiter};
-use kelos::engine::AskError;
-use kelos::model::Actor;
+use kelos_core::{Capacity, FullWorkflow, Holder, InspectCapacity, PoolState, Waiter};
+use kelos_engine::AskError;
+use kelos_model::Actor;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -139,10 +139,8 @@ struct FullWorkflowDto {
 
 impl From<Capacity> for CapacityDto {
     fn from(found: Capacity) -> CapacityDto {
-        let holder = |(workflow, runs): (kelos::model::WorkflowId, u32)| WorkflowRunsDto {
-            workflow: workflow.to_string(),
-            runs,
-        };
+        let holder =
+            |(workflow, runs): (kelos_model::WorkflowId, u32)| WorkflowRunsDto { workflow: workflow.to_string(), runs };
         CapacityDto {
             runs: AllRunsDto {
                 limit: found.limit,

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::storage::Health;
+use kelos_storage::Health;
 use serde::Serialize;
 use utoipa::ToSchema;
 

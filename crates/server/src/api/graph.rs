@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use kelos::graph::{self, Edge, EdgeKind, Focus, Graph, Node, NodeKind, Obstacle, Step, Upstream, Wanted};
-use kelos::model::{SlotState, WorkflowId};
+use kelos_explain::graph::{self, Edge, EdgeKind, Focus, Graph, Node, NodeKind, Obstacle, Step, Upstream, Wanted};
+use kelos_model::{SlotState, WorkflowId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -7,11 +7,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use kelos::model::WorkflowId;
-use kelos::model::breach::THAWING;
-use kelos::model::workflow::WorkflowRow;
-use kelos::store::{Queries, StoreError};
-use kelos::{MENDING, Pace, Status};
+use kelos_engine::{MENDING, Pace, Status};
+use kelos_explain::schedule;
+use kelos_model::WorkflowId;
+use kelos_model::breach::THAWING;
+use kelos_model::workflow::WorkflowRow;
+use kelos_store::{Queries, StoreError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,7 +20,6 @@ use super::dto::{FreezeDto, Instant, ListDto, ProblemDto};
 use super::extract::{At, Body, NoParameters, Query};
 use crate::app::App;
 use crate::problem::Problem;
-use kelos::schedule;
 
 /// How the server is.
 #[derive(Serialize, ToSchema)]

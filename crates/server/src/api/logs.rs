@@ -6,9 +6,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
-use kelos::executor::run_ref;
-use kelos::local::{LocalError, LogChunk};
-use kelos::model::{Run, RunId};
+use kelos_executors::local::{LocalError, LogChunk};
+use kelos_executors::run_ref;
+use kelos_model::{Run, RunId};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 

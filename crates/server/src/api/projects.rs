@@ -8,15 +8,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use kelos::deploy::{
+use kelos_door_celos::deploy::{
     Bundle, BundleFile, Content, DeployError, HDFS_ROOT, HdfsRoot, Prepared, ProjectName, Site, candidates, live,
     prepare, questions, unblocked,
 };
-use kelos::model::workflow::{Provenance, WorkflowRow};
-use kelos::model::{Actor, Workflow, WorkflowId};
-use kelos::script::Folders;
-use kelos::storage::Place;
-use kelos::store::{Queries, StoreError};
+use kelos_door_stolos::TasksJson;
+use kelos_model::workflow::{Provenance, WorkflowRow};
+use kelos_model::{Actor, Workflow, WorkflowId};
+use kelos_sandbox::Folders;
+use kelos_storage::Place;
+use kelos_store::{Queries, StoreError};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -228,7 +229,13 @@ fn site(app: &App, hdfs: HdfsRoot) -> Result<Site, Problem> {
         let why = "this server reads no scripts";
         return Err(Problem::conflict("no-scripts", why));
     };
-    Ok(Site { workflows: local(app, &workflows)?, defaults: local(app, &defaults)?, hdfs, notes: Vec::new() })
+    Ok(Site {
+        workflows: local(app, &workflows)?,
+        defaults: local(app, &defaults)?,
+        hdfs,
+        format: Arc::new(TasksJson),
+        notes: Vec::new(),
+    })
 }
 
 fn local(app: &App, folder: &std::path::Path) -> Result<Place, Problem> {

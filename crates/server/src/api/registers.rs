@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::core::SetRegister;
-use kelos::model::id::is_invisible;
-use kelos::store::{Register, RegisterKeys};
+use kelos_core::SetRegister;
+use kelos_model::id::is_invisible;
+use kelos_store::{Register, RegisterKeys};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};

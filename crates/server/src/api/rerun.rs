@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::core::{DownstreamOutcome, DownstreamRequest, Rerun};
-use kelos::model::{Actor, SlotRef};
+use kelos_core::{DownstreamOutcome, DownstreamRequest, Rerun};
+use kelos_model::{Actor, SlotRef};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::model::{Run, RunState, SlotRef, WorkflowId};
-use kelos::store::{Paging, RunFilter};
+use kelos_model::{Run, RunState, SlotRef, WorkflowId};
+use kelos_store::{Paging, RunFilter};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

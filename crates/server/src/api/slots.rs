@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use kelos::core::{Kill, MarkSucceeded, Skip};
-use kelos::model::ranges::Range;
-use kelos::model::{BackfillId, SlotRef, SlotState, WorkflowId};
-use kelos::store::{Paging, SlotFilter};
+use kelos_core::{Kill, MarkSucceeded, Skip};
+use kelos_model::ranges::Range;
+use kelos_model::{BackfillId, SlotRef, SlotState, WorkflowId};
+use kelos_store::{Paging, SlotFilter};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -141,7 +141,7 @@ pub(super) async fn explain(
     State(app): State<App>,
 ) -> Result<Json<WhyDto>, Problem> {
     let slot = path.slot(&app).await?;
-    let why = kelos::why::why(app.handle(), &slot, moment.at.map(|at| at.0)).await?;
+    let why = kelos_explain::why::why(app.handle(), &slot, moment.at.map(|at| at.0)).await?;
     if why.state.is_none() {
         let id = slot.workflow.clone();
         if app.read(move |reader| reader.workflow(&id)).await?.is_none() {
@@ -163,7 +163,7 @@ pub(super) async fn critical_path(
 ) -> Result<Json<CriticalPathDto>, Problem> {
     let (slot, now) = (path.slot(&app).await?, app.handle().now());
     let id = slot.clone();
-    let found = app.read(move |reader| kelos::critical_path::read(reader, &id, now)).await?;
+    let found = app.read(move |reader| kelos_explain::critical_path::read(reader, &id, now)).await?;
     found.map(|path| Json(path.into())).ok_or_else(|| unknown(&slot))
 }
 

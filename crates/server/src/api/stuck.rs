@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::model::SlotState;
-use kelos::stuck::{Found, Stuck};
+use kelos_explain::stuck::{Found, Stuck};
+use kelos_model::SlotState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -87,5 +87,5 @@ impl From<Found> for StuckList {
     (status = "default", description = "A problem", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn stuck(_: Query<NoParameters>, State(app): State<App>) -> Result<Json<StuckList>, Problem> {
-    Ok(Json(kelos::stuck::stuck(app.handle()).await?.into()))
+    Ok(Json(kelos_explain::stuck::stuck(app.handle()).await?.into()))
 }

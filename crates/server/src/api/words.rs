@@ -1,6 +1,6 @@
 //! Events in words, for all that show the log to people.
 
-use kelos::model::time::{format_short, parse_instant};
+use kelos_model::time::{format_short, parse_instant};
 use serde_json::Value;
 
 /// What there is to say of an event of the native API beside its name: `run 1, exited with status 3, retry at …`.

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
-use kelos::workers::{Answer, NotTaken, Seen, Word};
+use kelos_executors::workers::{Answer, NotTaken, Seen, Word};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -3,15 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use kelos::core::{Pause, Resume};
-use kelos::jobs::Jobs;
-use kelos::model::WorkflowId;
-use kelos::model::time::CronSchedule;
-use kelos::model::workflow::WorkflowRow;
-use kelos::schedule;
-use kelos::schedules::overview::next_time;
-use kelos::script::Problem as ScriptProblem;
-use kelos::store::{Queries, SlotFilter, StoreError};
+use kelos_core::{Pause, Resume};
+use kelos_explain::jobs::Jobs;
+use kelos_explain::schedule;
+use kelos_explain::schedules::overview::next_time;
+use kelos_model::WorkflowId;
+use kelos_model::time::CronSchedule;
+use kelos_model::workflow::WorkflowRow;
+use kelos_sandbox::Problem as ScriptProblem;
+use kelos_store::{Queries, SlotFilter, StoreError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -72,7 +72,7 @@ pub(super) async fn list(
 }
 
 pub(super) fn unknown(id: &WorkflowId) -> Problem {
-    kelos::core::Refusal::NoWorkflow(id.clone()).into()
+    kelos_core::Refusal::NoWorkflow(id.clone()).into()
 }
 
 fn known(reader: &dyn Queries, id: &WorkflowId) -> Result<Result<WorkflowRow, Problem>, StoreError> {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use jiff::Timestamp;
-use kelos::Status;
-use kelos::model::Actor;
-use kelos::model::project::{DEFAULT_VERSION, ProjectName};
+use kelos_engine::Status;
+use kelos_model::Actor;
+use kelos_model::project::{DEFAULT_VERSION, ProjectName};
 
 use super::catalogue::{ProgramName, told};
 use super::fault::Fault;

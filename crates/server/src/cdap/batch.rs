@@ -1,7 +1,7 @@
 //! Questions about many programs at once: each gets an answer, and a status of its own.
 
 use axum::Json;
-use kelos::model::project::DEFAULT_VERSION;
+use kelos_model::project::DEFAULT_VERSION;
 use serde_json::{Value, json};
 
 use super::asked::{self, Asked};

@@ -4,10 +4,10 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use kelos::model::WorkflowId;
-use kelos::model::project::{Member, ProjectName};
-use kelos::model::workflow::{EventKeys, Keys, WorkflowRow};
-use kelos::store::{Queries, StoreError};
+use kelos_model::WorkflowId;
+use kelos_model::project::{Member, ProjectName};
+use kelos_model::workflow::{EventKeys, Keys, WorkflowRow};
+use kelos_store::{Queries, StoreError};
 
 use super::fault::Fault;
 use super::kind::{Kind, WORKFLOW};

@@ -1,8 +1,8 @@
 //! Constraints in this dialect.
 
-use kelos::model::constraint::Window;
-use kelos::model::time::Zone;
-use kelos::model::{Constraint, Gate, Otherwise};
+use kelos_model::constraint::Window;
+use kelos_model::time::Zone;
+use kelos_model::{Constraint, Gate, Otherwise};
 use serde_json::{Value, json};
 
 use super::fault::Fault;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
-use kelos::model::facts::Collected;
-use kelos::model::project::ProjectName;
-use kelos::model::ranges::Range;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{Run, Subject, WorkflowId};
-use kelos::store::{Paging, RunFilter, StoreError};
+use kelos_model::facts::Collected;
+use kelos_model::project::ProjectName;
+use kelos_model::ranges::Range;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Run, Subject, WorkflowId};
+use kelos_store::{Paging, RunFilter, StoreError};
 use serde_json::{Value, json};
 
 use super::asked::{self, Asked};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos::model::arguments::MAPPING;
-use kelos::model::project::ProjectName;
-use kelos::model::time::parse_instant;
-use kelos::model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
-use kelos::model::{Constraint, Trigger, Workflow};
-use kelos::store::StoreError;
+use kelos_model::arguments::MAPPING;
+use kelos_model::project::ProjectName;
+use kelos_model::time::parse_instant;
+use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
+use kelos_model::{Constraint, Trigger, Workflow};
+use kelos_store::StoreError;
 use serde_json::{Map, Value, json};
 
 use super::catalogue::{Catalogue, events};
@@ -205,10 +205,10 @@ fn add_ours(fields: &mut Map<String, Value>, definition: &Arc<Workflow>, keys: &
     let usual = EventKeys::new(&keys.name, keys.program.clone());
     let mut add = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     if let Some(start) = definition.start_time {
-        add("startTime", json!(kelos::model::time::format_full(start)));
+        add("startTime", json!(kelos_model::time::format_full(start)));
     }
     if let Some(end) = keys.end_time {
-        add("endTime", json!(kelos::model::time::format_full(end)));
+        add("endTime", json!(kelos_model::time::format_full(end)));
     }
     if keys.jitter_millis != usual.jitter_millis {
         add("jitterMillis", json!(keys.jitter_millis));
@@ -251,11 +251,11 @@ pub(super) fn changed(row: &WorkflowRow, detail: Detail) -> Result<Workflow, Fau
 }
 
 /// Stands in for the keys of a schedule while they are made.
-fn no_program() -> Box<kelos::model::workflow::Program> {
-    Box::new(kelos::model::workflow::Program { name: String::new(), kind: None })
+fn no_program() -> Box<kelos_model::workflow::Program> {
+    Box::new(kelos_model::workflow::Program { name: String::new(), kind: None })
 }
 
 /// What no field alone can tell.
 fn check(workflow: &Workflow) -> Result<(), Fault> {
-    kelos::schedules::check::check(workflow).map_err(Fault::bad_request)
+    kelos_explain::schedules::check::check(workflow).map_err(Fault::bad_request)
 }

@@ -2,9 +2,9 @@
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use kelos::AskError;
-use kelos::core::Refusal;
-use kelos::store::StoreError;
+use kelos_core::Refusal;
+use kelos_engine::AskError;
+use kelos_store::StoreError;
 
 use crate::problem;
 

@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use kelos::core::EnableChanged;
-use kelos::model::project::{DEFAULT_VERSION, ProjectName};
-use kelos::model::ranges::Range;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{SlotState, Trigger, WorkflowId};
+use kelos_core::EnableChanged;
+use kelos_model::project::{DEFAULT_VERSION, ProjectName};
+use kelos_model::ranges::Range;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{SlotState, Trigger, WorkflowId};
 use serde_json::Value;
 
 use super::asked::{self, Asked};

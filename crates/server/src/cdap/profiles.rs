@@ -4,10 +4,10 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use kelos::core::SetRegister;
-use kelos::model::Workflow;
-use kelos::model::project::ProjectName;
-use kelos::store::{Queries, RegisterKeys, StoreError};
+use kelos_core::SetRegister;
+use kelos_model::Workflow;
+use kelos_model::project::ProjectName;
+use kelos_store::{Queries, RegisterKeys, StoreError};
 use serde_json::{Value, json};
 
 use super::asked::Asked;

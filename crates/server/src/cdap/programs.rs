@@ -6,10 +6,10 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use kelos::core::FireRequest;
-use kelos::model::project::{DEFAULT_NAMESPACE, ProjectName};
-use kelos::model::workflow::{Keys, WorkflowRow};
-use kelos::store::StoreError;
+use kelos_core::FireRequest;
+use kelos_model::project::{DEFAULT_NAMESPACE, ProjectName};
+use kelos_model::workflow::{Keys, WorkflowRow};
+use kelos_store::StoreError;
 use serde_json::{Value, json};
 
 use super::asked::Asked;

@@ -8,11 +8,11 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
-use kelos::AskError;
-use kelos::core::{Kill, Refusal};
-use kelos::model::ranges::Range;
-use kelos::model::{Actor, Run, RunId, RunState, SlotRef, WorkflowId};
-use kelos::store::{Paging, Queries, RUN_LOOK_BACK_MILLIS, RunFilter, StoreError};
+use kelos_core::{Kill, Refusal};
+use kelos_engine::AskError;
+use kelos_model::ranges::Range;
+use kelos_model::{Actor, Run, RunId, RunState, SlotRef, WorkflowId};
+use kelos_store::{Paging, Queries, RUN_LOOK_BACK_MILLIS, RunFilter, StoreError};
 use serde_json::{Value, json};
 
 use super::asked::{self, Asked};

@@ -6,21 +6,19 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use kelos::core::{ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enable, Request};
-use kelos::model::project::ProjectName;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{Trigger, Workflow, WorkflowId};
-use kelos::store::StoreError;
+use kelos_core::{ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enable, Request};
+use kelos_model::project::ProjectName;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Trigger, Workflow, WorkflowId};
+use kelos_store::StoreError;
 use serde_json::{Value, json};
 
 use super::asked::Asked;
 use super::catalogue::{Catalogue, ProgramName, events, told};
 use super::detail::{self, Detail};
 use super::fault::Fault;
-use super::fields;
 use super::kind::WORKFLOW;
-use super::profiles;
-use super::trigger;
+use super::{fields, profiles, trigger};
 use crate::app::App;
 
 /// Asks the catalogue on a thread that may block.

@@ -4,11 +4,11 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use jiff::Timestamp;
-use kelos::model::Trigger;
-use kelos::model::project::ProjectName;
-use kelos::model::time::Firing;
-use kelos::model::workflow::WorkflowRow;
-use kelos::schedules::overview::next_times;
+use kelos_explain::schedules::overview::next_times;
+use kelos_model::Trigger;
+use kelos_model::project::ProjectName;
+use kelos_model::time::Firing;
+use kelos_model::workflow::WorkflowRow;
 use serde_json::{Value, json};
 
 use super::asked::Asked;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use kelos::model::facts::ENDS;
-use kelos::model::project::{DEFAULT_VERSION, ProjectName, dataset, dataset_parts};
-use kelos::model::time::{Firing, Zone};
-use kelos::model::{SlotState, Trigger, WorkflowId};
-use kelos::store::StoreError;
+use kelos_model::facts::ENDS;
+use kelos_model::project::{DEFAULT_VERSION, ProjectName, dataset, dataset_parts};
+use kelos_model::time::{Firing, Zone};
+use kelos_model::{SlotState, Trigger, WorkflowId};
+use kelos_store::StoreError;
 use serde_json::{Value, json};
 
 use super::catalogue::{Catalogue, ProgramName};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
-use kelos::AskError;
-use kelos::core::{Kill, Only, Pause, Refusal, Rerun, Resume};
-use kelos::model::WorkflowId;
+use kelos_core::{Kill, Only, Pause, Refusal, Rerun, Resume};
+use kelos_engine::AskError;
+use kelos_model::WorkflowId;
 
 use super::params::Params;
 use super::{Fault, slots};

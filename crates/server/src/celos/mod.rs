@@ -12,10 +12,10 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use kelos::AskError;
-use kelos::core::Refusal;
-use kelos::model::SlotState;
-use kelos::store::StoreError;
+use kelos_core::Refusal;
+use kelos_engine::AskError;
+use kelos_model::SlotState;
+use kelos_store::StoreError;
 use serde::Serialize;
 use tower_http::catch_panic::CatchPanicLayer;
 

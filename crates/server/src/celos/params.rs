@@ -5,8 +5,8 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use jiff::Timestamp;
-use kelos::model::time::{TimeTextError, parse_instant};
-use kelos::model::{Actor, SlotKey, SlotRef, WorkflowId};
+use kelos_model::time::{TimeTextError, parse_instant};
+use kelos_model::{Actor, SlotKey, SlotRef, WorkflowId};
 use percent_encoding::percent_decode;
 
 use super::{Fault, LARGEST_BODY};

@@ -2,9 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use kelos::core::SetRegister;
-use kelos::model::Actor;
-use kelos::store::RegisterKeys;
+use kelos_core::SetRegister;
+use kelos_model::Actor;
+use kelos_store::RegisterKeys;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::Refusal;
-use kelos::executor::shown_id;
-use kelos::model::ranges::Range;
-use kelos::model::time::{ScheduleProblem, format_full};
-use kelos::model::workflow::{About, WorkflowRow};
-use kelos::model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
-use kelos::store::{Paging, Queries, SlotFilter, StoreError};
+use kelos_core::Refusal;
+use kelos_engine::executor::shown_id;
+use kelos_explain::schedule;
+use kelos_model::ranges::Range;
+use kelos_model::time::{ScheduleProblem, format_full};
+use kelos_model::workflow::{About, WorkflowRow};
+use kelos_model::{Event, Slot, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_store::{Paging, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 
 use super::params::Params;
 use super::{Fault, as_json, status_of};
 use crate::app::App;
-use kelos::schedule;
 
 /// How far one request may look.
 const WINDOW: SignedDuration = SignedDuration::from_hours(168);
@@ -85,7 +85,7 @@ impl ShownSlot {
 
 impl From<&About> for Info {
     fn from(about: &About) -> Info {
-        let contact = |contact: &kelos::model::workflow::Contact| ShownContact {
+        let contact = |contact: &kelos_model::workflow::Contact| ShownContact {
             email: contact.email.clone(),
             name: contact.name.clone(),
         };

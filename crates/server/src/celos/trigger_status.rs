@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use axum::extract::State;
 use axum::response::Response;
-use kelos::model::reason::words;
-use kelos::model::template::KeyValues;
-use kelos::model::time::format_full;
-use kelos::model::trigger::{Conditions, Verdict, Waker, evaluate, plain};
-use kelos::model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef, Trigger, Workflow};
+use kelos_explain::schedule;
+use kelos_model::reason::words;
+use kelos_model::template::KeyValues;
+use kelos_model::time::format_full;
+use kelos_model::trigger::{Conditions, Verdict, Waker, evaluate, plain};
+use kelos_model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef, Trigger, Workflow};
 use serde::Serialize;
 
 use super::params::Params;
 use super::{Fault, as_json};
 use crate::app::App;
 use crate::known::Known;
-use kelos::schedule;
 
 #[derive(Serialize)]
 struct Status {

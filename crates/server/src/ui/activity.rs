@@ -3,8 +3,8 @@
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use kelos::model::{EventRecord, WorkflowId};
-use kelos::store::{About, EventFilter, Paging, Queries, StoreError};
+use kelos_model::{EventRecord, WorkflowId};
+use kelos_store::{About, EventFilter, Paging, Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 

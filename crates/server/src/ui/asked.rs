@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
-use kelos::model::time::parse_instant;
-use kelos::model::{Actor, SlotRef, WorkflowId};
+use kelos_model::time::parse_instant;
+use kelos_model::{Actor, SlotRef, WorkflowId};
 
 use super::trouble::Trouble;
 use crate::app::App;

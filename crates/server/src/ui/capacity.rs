@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::core::{Capacity, FullWorkflow, Holder, PoolState, Waiter};
-use kelos::model::WorkflowId;
+use kelos_core::{Capacity, FullWorkflow, Holder, PoolState, Waiter};
+use kelos_model::WorkflowId;
 use maud::{Markup, html};
 
 use super::page::{Page, Tab, slot_href, workflow_href};

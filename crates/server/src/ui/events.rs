@@ -1,6 +1,6 @@
 //! Events in words, with links to what they happened to.
 
-use kelos::model::{Event, EventRecord, SlotEvent};
+use kelos_model::{Event, EventRecord, SlotEvent};
 use maud::{Markup, html};
 
 use super::backfills;

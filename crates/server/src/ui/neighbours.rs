@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use kelos::job::Functions;
-use kelos::jobs::Jobs;
-use kelos::model::template::KeyValues;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
-use kelos::schedule;
-use kelos::store::{Queries, StoreError};
+use kelos_engine::job::Functions;
+use kelos_explain::jobs::Jobs;
+use kelos_explain::schedule;
+use kelos_model::template::KeyValues;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
+use kelos_store::{Queries, StoreError};
 
 /// Neighbours that are shown on each side.
 const SHOWN: usize = 50;

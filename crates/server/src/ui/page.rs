@@ -1,9 +1,9 @@
 //! The frame that all pages share.
 
 use axum::response::{Html, IntoResponse, Response};
-use kelos::model::time::format_short;
-use kelos::model::{SlotRef, WorkflowId};
-use kelos::{MENDING, Pace, Status};
+use kelos_engine::{MENDING, Pace, Status};
+use kelos_model::time::format_short;
+use kelos_model::{SlotRef, WorkflowId};
 use maud::{DOCTYPE, Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 

@@ -3,9 +3,9 @@
 //! Drawings stretch to the width of the page, so what is to be read stands beside them as text.
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::model::time::format_full;
-use kelos::model::{Run, RunState, SlotState};
-use kelos::store::{Columns, Tally};
+use kelos_model::time::format_full;
+use kelos_model::{Run, RunState, SlotState};
+use kelos_store::{Columns, Tally};
 use maud::{Markup, html};
 
 use super::words;

@@ -5,9 +5,10 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use kelos::executor::{run_ref, shown_id};
-use kelos::local::LocalError;
-use kelos::model::{Outcome, Run, RunId, RunState, SlotRef};
+use kelos_engine::executor::shown_id;
+use kelos_executors::local::LocalError;
+use kelos_executors::run_ref;
+use kelos_model::{Outcome, Run, RunId, RunState, SlotRef};
 use maud::{Markup, html};
 
 use super::page::{segment, slot_href};

@@ -11,23 +11,22 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::job::{Filled, Functions, filled};
-use kelos::model::reason;
-use kelos::model::time::format_full;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{EventRecord, Slot, SlotRef, SlotState};
-use kelos::schedule;
-use kelos::store::{Paging, Queries, SlotFilter, StoreError};
-use kelos::why::Why;
+use kelos_engine::job::{Filled, Functions, filled};
+use kelos_explain::schedule;
+use kelos_explain::why::Why;
+use kelos_model::time::format_full;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{EventRecord, Slot, SlotRef, SlotState, reason};
+use kelos_store::{Paging, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::neighbours::{self, Neighbour, Neighbours};
 use super::page::{Page, segment, slot_href, workflow_href};
-use super::runs::Tail;
+use super::runs::{self, Tail};
 use super::state::badge;
 use super::trouble::Trouble;
-use super::{asked, graph, runs, schedules, timeline, tree, words};
+use super::{asked, graph, schedules, timeline, tree, words};
 use crate::app::App;
 use crate::links::Links;
 
@@ -84,7 +83,7 @@ pub(super) async fn show(
 }
 
 async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>) -> Result<Found, Trouble> {
-    let why = kelos::why::why(app.handle(), &id, at).await?;
+    let why = kelos_explain::why::why(app.handle(), &id, at).await?;
     let of = id.clone();
     let functions = app.node().functions();
     let rows = app.read(move |reader| {

@@ -1,6 +1,6 @@
 //! How states look: a letter and a colour for each, the same on every page.
 
-use kelos::model::SlotState;
+use kelos_model::SlotState;
 use maud::{Markup, html};
 
 /// How a state looks.

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
-use kelos::model::SlotState;
-use kelos::stuck::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, UNKNOWN, stuck};
+use kelos_explain::stuck::{FLOOR, Found, Kind, LATE, LONG, LOOKED_AT, Stuck, UNKNOWN, stuck};
+use kelos_model::SlotState;
 use maud::{Markup, html};
 
 use super::page::{Page, Tab, slot_href, workflow_href};

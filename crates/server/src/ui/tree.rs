@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use kelos::model::reason::{self, Evidence};
-use kelos::model::time::format_full;
-use kelos::model::trigger::Verdict;
-use kelos::model::{Answer, Reason, ReasonKind, Trigger};
+use kelos_model::reason::{self, Evidence};
+use kelos_model::time::format_full;
+use kelos_model::trigger::Verdict;
+use kelos_model::{Answer, Reason, ReasonKind, Trigger};
 use maud::{Markup, html};
 
 use super::page::{slot_href, workflow_href};

@@ -2,8 +2,8 @@
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use kelos::AskError;
-use kelos::store::StoreError;
+use kelos_engine::AskError;
+use kelos_store::StoreError;
 use maud::html;
 
 use super::page::Page;

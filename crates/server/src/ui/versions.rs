@@ -2,8 +2,8 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use kelos::model::WorkflowId;
-use kelos::store::PastDefinition;
+use kelos_model::WorkflowId;
+use kelos_store::PastDefinition;
 use maud::{Markup, html};
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{Answer, Reason, SlotState, Trigger, WorkflowId};
-use kelos::store::{Paging, Queries, SlotFilter, SlotRow, StoreError};
-use kelos::why;
+use kelos_explain::why;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Answer, Reason, SlotState, Trigger, WorkflowId};
+use kelos_store::{Paging, Queries, SlotFilter, SlotRow, StoreError};
 use maud::{Markup, html};
 
 use super::page::workflow_href;

@@ -1,13 +1,13 @@
 //! Spans, times and parts of a definition as people read them.
 
 use jiff::Timestamp;
-use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
-use kelos::model::time::format_short;
-use kelos::model::time::schedule::{Fold, Gap, Schedule};
-use kelos::model::trigger::PathCheck;
-use kelos::model::{SlotKey, SlotState, Trigger, WorkflowId};
+use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
+use kelos_model::time::format_short;
+use kelos_model::time::schedule::{Fold, Gap, Schedule};
+use kelos_model::trigger::PathCheck;
+use kelos_model::{SlotKey, SlotState, Trigger, WorkflowId};
 
-pub(super) use kelos::model::time::text::{span, took};
+pub(super) use kelos_model::time::text::{span, took};
 
 /// `2016-01-01T12:00Z`, with seconds where there are some, and nothing finer.
 pub(super) fn moment(at: Timestamp) -> String {

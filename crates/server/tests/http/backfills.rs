@@ -1,6 +1,6 @@
 //! Backfills: asked for, tried, looked at, cancelled.
 
-use kelos::model::SlotState;
+use kelos_model::SlotState;
 use serde_json::{Value, json};
 
 use crate::support::{NOW, Server, Setup, slot, workflow};

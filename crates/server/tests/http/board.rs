@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use kelos::model::SlotState;
+use kelos_model::SlotState;
 use kelos_server::{App, Groups, router};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Permits, as a page and as JSON.
 
-use kelos::model::SlotState;
+use kelos_model::SlotState;
 use serde_json::{Value, json};
 
 use crate::support::{Server, slot, workflow};

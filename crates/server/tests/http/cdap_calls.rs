@@ -1,8 +1,8 @@
 //! Calls about programs and their runs in the dialect of CDAP, and what is said of calls that are not supported.
 
 use axum::http::Method;
-use kelos::core::FireRequest;
-use kelos::model::{Actor, SlotState, WorkflowId};
+use kelos_core::FireRequest;
+use kelos_model::{Actor, SlotState, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::cdap_support::{Cdap, partition};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::http::Method;
-use kelos::core::{CreateSchedules, DeleteSchedules, Request};
-use kelos::executor::Given;
-use kelos::model::arguments::arguments;
-use kelos::model::workflow::{EventKeys, Keys};
-use kelos::model::{Actor, Job, Occurrence, SlotKey, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_core::{CreateSchedules, DeleteSchedules, Request};
+use kelos_engine::executor::Given;
+use kelos_model::arguments::arguments;
+use kelos_model::workflow::{EventKeys, Keys};
+use kelos_model::{Actor, Job, Occurrence, SlotKey, SlotState, Trigger, Workflow, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::cdap_support::{Cdap, all, any, body, ended, partition, program, time};
@@ -71,7 +71,7 @@ async fn cdap_16_a_new_schedule_is_suspended_until_it_is_enabled() {
     assert_eq!(status(&server, "s").await, "SUSPENDED");
 }
 
-async fn ask(server: &Cdap, request: impl Request<Answer = ()>) -> Result<(), kelos::engine::AskError> {
+async fn ask(server: &Cdap, request: impl Request<Answer = ()>) -> Result<(), kelos_engine::AskError> {
     server.node.handle().ask(&Actor::person("test"), request).await
 }
 
@@ -375,7 +375,7 @@ async fn a_frequent_cron_runs_once_in_the_time_since_the_last_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_with_times_of_its_own_is_a_program_too() {
     let server = Cdap::start().await;
-    let hourly = kelos::model::time::Schedule::Cron(kelos::model::time::CronSchedule::hourly());
+    let hourly = kelos_model::time::Schedule::Cron(kelos_model::time::CronSchedule::hourly());
     let mut own = Workflow::new(WorkflowId::new("hourly").unwrap(), hourly, Job::new("test", serde_json::Map::new()));
     own.project = "App".to_owned();
     own.start_time = Some(server.now());

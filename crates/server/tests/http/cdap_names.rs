@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kelos::core::{Deployment, Input};
-use kelos::model::WorkflowId;
+use kelos_core::{Deployment, Input};
+use kelos_model::WorkflowId;
 use serde_json::{Value, json};
 
 use crate::cdap_support::{Cdap, body, partition, program, programs, time};
@@ -19,7 +19,7 @@ async fn define(server: &Cdap, more: &[(&str, &str)]) {
     server
         .node
         .handle()
-        .deliver(Input::Definitions { provenance: kelos::model::workflow::Provenance::Code, all, deployed })
+        .deliver(Input::Definitions { provenance: kelos_model::workflow::Provenance::Code, all, deployed })
         .unwrap();
     server.settle().await;
 }

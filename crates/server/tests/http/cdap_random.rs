@@ -442,7 +442,7 @@ fn moment(sent: &Value, shown: &Value) -> bool {
         Value::Number(millis) => shown != millis.as_i64(),
         Value::String(text) if text.is_empty() => shown.is_some(),
         Value::String(text) => {
-            shown != kelos::model::time::parse_instant(text).ok().map(jiff::Timestamp::as_millisecond)
+            shown != kelos_model::time::parse_instant(text).ok().map(jiff::Timestamp::as_millisecond)
         }
         _ => true,
     }

@@ -8,14 +8,15 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderValue, Method, Request};
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::{Deployment, Input, Tell};
-use kelos::executor::{Executor, Executors, Reports, Start};
-use kelos::model::run::Report;
-use kelos::model::workflow::{Keys, Program};
-use kelos::model::{Actor, Fact, Job, Occurrence, Outcome, RunId, Slot, SlotState, Workflow, WorkflowId};
-use kelos::store::{Journal, MemoryStore, Paging, RunFilter, SlotFilter};
-use kelos::{Node, NodeConfig, Status};
+use kelos::{Node, NodeConfig};
+use kelos_core::{Deployment, Input, Tell};
+use kelos_engine::Status;
+use kelos_engine::executor::{Executor, Executors, Reports, Start};
+use kelos_model::run::Report;
+use kelos_model::workflow::{Keys, Program};
+use kelos_model::{Actor, Fact, Job, Occurrence, Outcome, RunId, Slot, SlotState, Workflow, WorkflowId};
 use kelos_server::{App, router};
+use kelos_store::{Journal, MemoryStore, Paging, RunFilter, SlotFilter};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
@@ -174,7 +175,7 @@ impl Cdap {
         let deployed = BTreeMap::from([("App".to_owned(), how)]);
         self.node
             .handle()
-            .deliver(Input::Definitions { provenance: kelos::model::workflow::Provenance::Code, all, deployed })
+            .deliver(Input::Definitions { provenance: kelos_model::workflow::Provenance::Code, all, deployed })
             .unwrap();
         self.settle().await;
     }

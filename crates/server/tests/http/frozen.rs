@@ -1,9 +1,9 @@
 //! A broken invariant as people see it: its workflow is frozen, told of wherever one looks, and resumed.
 
 use axum::http::StatusCode;
-use kelos::core::{Planted, PlantedIn};
-use kelos::model::SlotState;
-use kelos::model::ranges::Range;
+use kelos_core::{Planted, PlantedIn};
+use kelos_model::SlotState;
+use kelos_model::ranges::Range;
 
 use crate::pages::page;
 use crate::support::{Server, Setup, at, slot, workflow};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos::model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, Wanted};
-use kelos::model::workflow::{Job, Keys};
-use kelos::model::{SlotRef, Workflow, WorkflowId};
+use kelos_model::jobs::{DateForm, Group, JobKeys, JobTemplate, Kind, Member, Wanted};
+use kelos_model::workflow::{Job, Keys};
+use kelos_model::{SlotRef, Workflow, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::support::{NOW, Server, at};

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use kelos::executor::run_ref;
-use kelos::model::{RunId, SlotRef};
+use kelos_executors::run_ref;
+use kelos_model::{RunId, SlotRef};
 use serde_json::json;
 
 use crate::streams::Followed;

@@ -2,8 +2,8 @@
 
 use axum::body::Body;
 use axum::http::{Method, Request};
-use kelos::Pace;
-use kelos::model::SlotState;
+use kelos_engine::Pace;
+use kelos_model::SlotState;
 use serde_json::{Value, json};
 
 use crate::support::{NOW, Server, Setup, at, slot, workflow};

@@ -1,7 +1,7 @@
 //! The pages of a workflow and of a slot, the problems and the activity.
 
 use axum::http::{Method, Request, StatusCode};
-use kelos::model::SlotRef;
+use kelos_model::SlotRef;
 use kelos_server::{App, Groups, Links, router};
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
-use kelos::model::workflow::{Job, Keys, Program};
-use kelos::model::{SlotState, Workflow, WorkflowId};
+use kelos_model::workflow::{Job, Keys, Program};
+use kelos_model::{SlotState, Workflow, WorkflowId};
 use kelos_server::{App, router};
 use serde_json::{Map, Value, json};
 

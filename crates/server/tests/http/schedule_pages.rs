@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use kelos::Pace;
-use kelos::core::{CreateSchedules, Request, Tell};
-use kelos::model::constraint::Window;
-use kelos::model::time::Zone;
-use kelos::model::workflow::{EventKeys, Job, Keys};
-use kelos::model::{Actor, Constraint, Fact, Gate, Occurrence, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_core::{CreateSchedules, Request, Tell};
+use kelos_engine::Pace;
+use kelos_model::constraint::Window;
+use kelos_model::time::Zone;
+use kelos_model::workflow::{EventKeys, Job, Keys};
+use kelos_model::{Actor, Constraint, Fact, Gate, Occurrence, SlotState, Trigger, Workflow, WorkflowId};
 
 use crate::pages::{assert_harmless, assert_says, form, page, words};
 use crate::support::{Server, Setup, workflow};

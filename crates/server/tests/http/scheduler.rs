@@ -1,7 +1,7 @@
 //! What a step does, as Celos's own tests expect it. Where Celos takes three steps from waiting to
 //! running to done, one step of ours does everything that can be done at its moment.
 
-use kelos::model::SlotState;
+use kelos_model::SlotState;
 
 use crate::support::{NOW, Server, Setup, slot, workflow};
 

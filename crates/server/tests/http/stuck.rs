@@ -1,6 +1,6 @@
 //! What does not get on, as a page and as JSON.
 
-use kelos::model::SlotState;
+use kelos_model::SlotState;
 
 use crate::support::{Server, slot, workflow};
 

@@ -1,7 +1,7 @@
 //! The timeline, the critical path and runs by time.
 
 use axum::http::StatusCode;
-use kelos::model::SlotState;
+use kelos_model::SlotState;
 
 use crate::pages::{assert_harmless, assert_says, page, words};
 use crate::support::{Server, slot, workflow};
@@ -33,7 +33,7 @@ async fn runs_are_bars_that_lead_to_their_slots() {
         &["Timeline", "2015-09-13 09:15 – 2015-09-13 15:15 UTC: 1 run (1 running)", "up 1", "run 1: running"],
     );
     assert!(shown.contains("data-events"), "it goes on with the clock");
-    let short = kelos::model::time::format_short(kelos::model::time::parse_instant(&time).unwrap());
+    let short = kelos_model::time::format_short(kelos_model::time::parse_instant(&time).unwrap());
     assert!(shown.contains(&format!("href=\"/ui/workflows/up/slots/{short}?run=1\"")), "{shown}");
     server.end(&slot("up", &time), 1, false).await;
     let ended = page(&server, "/ui/timeline?as=table&state=failed&find=U&tag=etl").await;

@@ -17,18 +17,33 @@ use kelos_model::{Actor, Collected, Event, Outcome, SlotEvent, SlotRef, Workflow
 use serde_json::{Error, Value};
 
 use crate::record::Deletions;
-use form::{Form, Plain, Read, Written};
+use form::{Plain, Read, Written};
 
-/// A type that is stored as JSON, with its form.
-pub(crate) trait Stored: Sized {
-    /// The form.
-    type As: Form<Self>;
+/// A type that is stored as JSON, in its form, which nobody else sees.
+pub trait Stored: Sized {
+    /// Appends a value to a text.
+    ///
+    /// # Errors
+    /// When its form can't be written.
+    fn write_to(&self, text: &mut Vec<u8>) -> Result<(), Error>;
+
+    /// Reads a stored value.
+    ///
+    /// # Errors
+    /// When the text is none of its form.
+    fn read_from(text: &str) -> Result<Self, Error>;
 }
 
 macro_rules! stored {
     ($($type:ty as $form:ty,)*) => {
         $(impl Stored for $type {
-            type As = $form;
+            fn write_to(&self, text: &mut Vec<u8>) -> Result<(), Error> {
+                serde_json::to_writer(text, &Written::<$type, $form>::new(self))
+            }
+
+            fn read_from(text: &str) -> Result<Self, Error> {
+                serde_json::from_str::<Read<$type, $form>>(text).map(Read::into_value)
+            }
         })*
     };
 }
@@ -51,23 +66,37 @@ stored! {
 }
 
 /// Writes a value, in the place of what the text had.
-pub(crate) fn write<T: Stored>(text: &mut Vec<u8>, value: &T) -> Result<(), Error> {
+///
+/// # Errors
+/// When its form can't be written.
+pub fn write<T: Stored>(text: &mut Vec<u8>, value: &T) -> Result<(), Error> {
     text.clear();
-    serde_json::to_writer(text, &Written::<T, T::As>::new(value))
+    value.write_to(text)
 }
 
 /// A value as it is stored.
-pub(crate) fn text<T: Stored>(value: &T) -> Result<String, Error> {
-    serde_json::to_string(&Written::<T, T::As>::new(value))
+///
+/// # Errors
+/// When its form can't be written.
+pub fn text<T: Stored>(value: &T) -> Result<String, Error> {
+    let mut text = Vec::new();
+    value.write_to(&mut text)?;
+    String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 
 /// Reads a stored value.
-pub(crate) fn read<T: Stored>(text: &str) -> Result<T, Error> {
-    serde_json::from_str::<Read<T, T::As>>(text).map(Read::into_value)
+///
+/// # Errors
+/// When the text is none of its form.
+pub fn read<T: Stored>(text: &str) -> Result<T, Error> {
+    T::read_from(text)
 }
 
 /// Writes the body of an event: what happened, and where no workflow is named, with its subject.
-pub(crate) fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), Error> {
+///
+/// # Errors
+/// When its form can't be written.
+pub fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), Error> {
     match event {
         Event::Slot { what, .. } => write(text, what),
         Event::Workflow { what, .. } => write(text, what),
@@ -76,7 +105,7 @@ pub(crate) fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), Error>
 }
 
 /// The subject of an event, as columns beside its body say it.
-pub(crate) enum EventSubject {
+pub enum EventSubject {
     /// A slot's.
     Slot(SlotRef),
     /// A workflow's.
@@ -86,7 +115,10 @@ pub(crate) enum EventSubject {
 }
 
 /// Reads the body of an event.
-pub(crate) fn read_body(subject: EventSubject, body: &str) -> Result<Event, Error> {
+///
+/// # Errors
+/// When the text is no body of an event about that subject.
+pub fn read_body(subject: EventSubject, body: &str) -> Result<Event, Error> {
     Ok(match subject {
         EventSubject::Slot(slot) => Event::Slot { slot, what: read(body)? },
         EventSubject::Workflow(workflow) => Event::Workflow { workflow, what: read(body)? },

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use kelos::model::facts::{Asked, Tally};
-use kelos::model::{Collected, Subject};
-use kelos::schedules::tallies;
+use kelos_explain::schedules::tallies;
+use kelos_model::facts::{Asked, Tally};
+use kelos_model::{Collected, Subject};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,6 +1,6 @@
 //! Constraints on the wire.
 
-use kelos::model::{Constraint, Gate, Otherwise};
+use kelos_model::{Constraint, Gate, Otherwise};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,7 +1,7 @@
 //! Critical paths on the wire.
 
-use kelos::critical_path::{CriticalPath, Link, Step, Waited};
-use kelos::model::SlotState;
+use kelos_explain::critical_path::{CriticalPath, Link, Step, Waited};
+use kelos_model::SlotState;
 use serde::Serialize;
 use utoipa::ToSchema;
 

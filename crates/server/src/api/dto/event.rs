@@ -1,10 +1,10 @@
 //! Events on the wire: one flat shape for all of them.
 
-use kelos::executor::shown_id;
-use kelos::model::event::{Abort, BackfillEvent, Origin};
-use kelos::model::ranges::Range;
-use kelos::model::workflow::BackfillMode;
-use kelos::model::{Actor, Breach, Event, EventRecord, Occurrence, Outcome, SlotEvent, SlotRef, WorkflowEvent};
+use kelos_engine::executor::shown_id;
+use kelos_model::event::{Abort, BackfillEvent, Origin};
+use kelos_model::ranges::Range;
+use kelos_model::workflow::BackfillMode;
+use kelos_model::{Actor, Breach, Event, EventRecord, Occurrence, Outcome, SlotEvent, SlotRef, WorkflowEvent};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -243,7 +243,7 @@ fn cause_name(cause: Abort) -> &'static str {
 
 fn of_slot(what: SlotEvent) -> EventDto {
     let explained =
-        |event, explanation: kelos::model::Reason| EventDto { explanation: Some(explanation.into()), ..named(event) };
+        |event, explanation: kelos_model::Reason| EventDto { explanation: Some(explanation.into()), ..named(event) };
     match what {
         SlotEvent::Planned { origin, priority, backfill, by, reason } => EventDto {
             origin: Some(origin_name(&origin)),

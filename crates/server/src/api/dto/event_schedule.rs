@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos::model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
-use kelos::model::{SlotState, Trigger, Workflow};
-use kelos::schedules::check::warnings;
-use kelos::schedules::decisions::Decision;
-use kelos::schedules::overview::{FiringTime, Overview, Pending};
-use kelos::schedules::{nothing_pending, tallies};
+use kelos_explain::schedules::check::warnings;
+use kelos_explain::schedules::decisions::Decision;
+use kelos_explain::schedules::overview::{FiringTime, Overview, Pending};
+use kelos_explain::schedules::{nothing_pending, tallies};
+use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
+use kelos_model::{SlotState, Trigger, Workflow};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -206,7 +206,7 @@ fn standing(row: &WorkflowRow, overview: &Overview) -> String {
 pub(crate) fn zone_of(definition: &Workflow) -> Option<String> {
     let times = definition.trigger.firings().into_iter().map(|firing| firing.zone().name().to_owned());
     let windows = definition.constraints.iter().filter_map(|one| match &one.gate {
-        kelos::model::Gate::Window(window) => Some(window.zone().name().to_owned()),
+        kelos_model::Gate::Window(window) => Some(window.zone().name().to_owned()),
         _ => None,
     });
     let mut zones: Vec<String> = times.chain(windows).collect();
@@ -230,7 +230,7 @@ impl From<FiringTime> for FiringTimeDto {
     }
 }
 
-fn local(at: Timestamp, zone: &kelos::model::time::Zone) -> String {
+fn local(at: Timestamp, zone: &kelos_model::time::Zone) -> String {
     at.to_zoned(zone.rules().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 

@@ -14,8 +14,8 @@ mod workflow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos::model::time::format_full;
-use kelos::model::{SlotKey, SlotState};
+use kelos_model::time::format_full;
+use kelos_model::{SlotKey, SlotState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -64,7 +64,7 @@ pub(super) struct PageDto<T> {
 }
 
 impl<T> PageDto<T> {
-    pub(super) fn of<M>(page: kelos::store::Page<M>) -> PageDto<T>
+    pub(super) fn of<M>(page: kelos_store::Page<M>) -> PageDto<T>
     where
         T: From<M>,
     {

@@ -1,6 +1,6 @@
 //! Projects, and what a deployment changes, on the wire.
 
-use kelos::deploy::{Difference, FileChange, Plan, SlotEffect, Times, WorkflowChange};
+use kelos_door_celos::deploy::{Difference, FileChange, Plan, SlotEffect, Times, WorkflowChange};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -163,7 +163,7 @@ struct SlotTimesDto {
 
 impl SlotTimesDto {
     fn of<'a>(
-        (id, times): (&'a kelos::model::WorkflowId, &'a std::collections::BTreeSet<jiff::Timestamp>),
+        (id, times): (&'a kelos_model::WorkflowId, &'a std::collections::BTreeSet<jiff::Timestamp>),
     ) -> Option<Self> {
         let (first, last) = (Instant(*times.first()?), Instant(*times.last()?));
         Some(SlotTimesDto { workflow: id.to_string(), count: times.len(), first, last })

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kelos::executor::shown_id;
-use kelos::model::{Outcome, Run};
+use kelos_engine::executor::shown_id;
+use kelos_model::{Outcome, Run};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;

@@ -1,9 +1,9 @@
 //! Slots, and why they stand where they stand, on the wire.
 
-use kelos::executor::shown_id;
-use kelos::model::{Slot, SlotRef, SlotState};
-use kelos::store::SlotRow;
-use kelos::why::Why;
+use kelos_engine::executor::shown_id;
+use kelos_explain::why::Why;
+use kelos_model::{Slot, SlotRef, SlotState};
+use kelos_store::SlotRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 

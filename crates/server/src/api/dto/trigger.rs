@@ -1,8 +1,8 @@
 //! Triggers and their explanations on the wire.
 
-use kelos::model::reason::{Evidence, words};
-use kelos::model::trigger::{Conditions, FileSystem, Verdict};
-use kelos::model::{Answer, Reason, ReasonKind, Trigger};
+use kelos_model::reason::{Evidence, words};
+use kelos_model::trigger::{Conditions, FileSystem, Verdict};
+use kelos_model::{Answer, Reason, ReasonKind, Trigger};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -232,7 +232,7 @@ impl From<Evidence<'_>> for EvidenceDto {
                 workflow: Some(slot.workflow.to_string()),
                 time: time(&slot.key),
                 job: job(&slot.key),
-                state: state.map(kelos::model::SlotState::as_str),
+                state: state.map(kelos_model::SlotState::as_str),
                 ..EvidenceDto::default()
             },
             Evidence::Probe { probe, verdict, detail, looked_at } => EvidenceDto {

@@ -1,11 +1,11 @@
 //! Workflows and their definitions on the wire.
 
-use kelos::model::Freeze;
-use kelos::model::retry::{Growth, OnUnknown, RetryPolicy};
-use kelos::model::time::schedule::{Fold, Gap, Schedule};
-use kelos::model::workflow::{Contact, Keys, PoolUse, Properties, Source, Workflow, WorkflowRow};
-use kelos::script::{Problem, Severity};
-use kelos::store::PastDefinition;
+use kelos_model::Freeze;
+use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
+use kelos_model::time::schedule::{Fold, Gap, Schedule};
+use kelos_model::workflow::{Contact, Keys, PoolUse, Properties, Source, Workflow, WorkflowRow};
+use kelos_sandbox::{Problem, Severity};
+use kelos_store::PastDefinition;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;

@@ -3,19 +3,20 @@
 mod request;
 mod trigger;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kelos::core::{ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enable, FireRequest, Refusal};
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{Actor, Workflow, WorkflowId};
-use kelos::schedules::{decisions, overview};
-use kelos::store::{Page, Queries, StoreError};
+use kelos_core::{ChangeSchedule, CreateSchedules, DeleteSchedules, Disable, Enable, FireRequest, Refusal};
+use kelos_explain::schedules::{decisions, overview};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Actor, Workflow, WorkflowId};
+use kelos_store::{Page, Queries, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
 use super::dto::{DecisionDto, EventScheduleDto, ListDto, PageDto, SlotDto, has_kind};
@@ -24,6 +25,7 @@ use super::slots::{self, Because};
 use crate::app::App;
 use crate::problem::Problem;
 use request::{ScheduleRequest, bad, unknown_program};
+
 pub(super) use trigger::end;
 
 /// Event schedules that one request creates at the most.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use kelos::model::constraint::Window;
-use kelos::model::project::ProjectName;
-use kelos::model::time::Zone;
-use kelos::model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
-use kelos::model::{Constraint, Gate, Job, Otherwise, Workflow, WorkflowId};
-use kelos::schedules::check::check;
-use kelos::store::{Queries, StoreError};
+use kelos_explain::schedules::check::check;
+use kelos_model::constraint::Window;
+use kelos_model::project::ProjectName;
+use kelos_model::time::Zone;
+use kelos_model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
+use kelos_model::{Constraint, Gate, Job, Otherwise, Workflow, WorkflowId};
+use kelos_store::{Queries, StoreError};
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
@@ -402,7 +402,7 @@ fn member(project: &ProjectName, name: &str) -> Result<WorkflowId, Problem> {
 }
 
 fn none(id: &WorkflowId) -> Problem {
-    kelos::core::Refusal::NoEventSchedule(id.clone()).into()
+    kelos_core::Refusal::NoEventSchedule(id.clone()).into()
 }
 
 impl From<CatchUpRequest> for CatchUp {

@@ -1,9 +1,9 @@
 //! Triggers as people write them in JSON.
 
-use kelos::model::project::dataset_named;
-use kelos::model::time::{Firing, Zone};
-use kelos::model::trigger::{Conditions, FileSystem, PathCheck};
-use kelos::model::{SlotState, Trigger, WorkflowId};
+use kelos_model::project::dataset_named;
+use kelos_model::time::{Firing, Zone};
+use kelos_model::trigger::{Conditions, FileSystem, PathCheck};
+use kelos_model::{SlotState, Trigger, WorkflowId};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -134,7 +134,7 @@ fn not(mut nested: Vec<Trigger>) -> Result<Trigger, String> {
 
 /// The ends of runs that are named; all of them where none is.
 fn ends(names: &[String]) -> Result<Vec<SlotState>, String> {
-    let ends = kelos::model::facts::ENDS;
+    let ends = kelos_model::facts::ENDS;
     if names.is_empty() {
         return Ok(ends.to_vec());
     }
@@ -143,7 +143,7 @@ fn ends(names: &[String]) -> Result<Vec<SlotState>, String> {
 
 /// The end of a run that is named.
 pub(crate) fn end(name: &str) -> Result<SlotState, String> {
-    let ends = kelos::model::facts::ENDS;
+    let ends = kelos_model::facts::ENDS;
     let known = SlotState::parse(name).filter(|state| ends.contains(state));
     known
         .ok_or_else(|| format!("\"{name}\" is not how a run ends: expected {}", ends.map(SlotState::as_str).join(", ")))

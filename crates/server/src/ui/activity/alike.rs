@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kelos::model::{Event, EventRecord, WorkflowId};
+use kelos_model::{Event, EventRecord, WorkflowId};
 use maud::{Markup, html};
 
 use crate::ui::page::workflow_href;
@@ -81,7 +81,7 @@ fn who(record: &EventRecord) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use kelos::model::{SlotEvent, SlotRef};
+    use kelos_model::{SlotEvent, SlotRef};
 
     use super::*;
 
@@ -92,7 +92,7 @@ mod tests {
             match *run {
                 0 => Event::Workflow {
                     workflow,
-                    what: kelos::model::event::WorkflowEvent::Removed { by: None, reason: None },
+                    what: kelos_model::event::WorkflowEvent::Removed { by: None, reason: None },
                 },
                 run => Event::Slot {
                     slot: SlotRef::at(workflow, jiff::Timestamp::UNIX_EPOCH),

@@ -4,10 +4,10 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::backfill::{Progress, progress};
-use kelos::model::WorkflowId;
-use kelos::model::workflow::Backfill;
-use kelos::store::{BackfillFilter, Queries, StoreError};
+use kelos_explain::backfill::{Progress, progress};
+use kelos_model::WorkflowId;
+use kelos_model::workflow::Backfill;
+use kelos_store::{BackfillFilter, Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 

@@ -7,9 +7,9 @@ mod one;
 use axum::Router;
 use axum::routing::{get, post};
 use jiff::Timestamp;
-use kelos::backfill::{Estimate, Progress};
-use kelos::model::workflow::{Backfill, BackfillMode};
-use kelos::model::{BackfillId, SlotState};
+use kelos_explain::backfill::{Estimate, Progress};
+use kelos_model::workflow::{Backfill, BackfillMode};
+use kelos_model::{BackfillId, SlotState};
 use maud::{Markup, html};
 
 use super::page::segment;

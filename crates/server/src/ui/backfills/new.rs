@@ -5,11 +5,11 @@ use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
-use kelos::core::{LARGEST_BACKFILL, SlotList};
-use kelos::model::ranges::Range;
-use kelos::model::time::format_full;
-use kelos::model::workflow::BackfillMode;
-use kelos::model::{BackfillId, WorkflowId};
+use kelos_core::{LARGEST_BACKFILL, SlotList};
+use kelos_model::ranges::Range;
+use kelos_model::time::format_full;
+use kelos_model::workflow::BackfillMode;
+use kelos_model::{BackfillId, WorkflowId};
 use maud::{Markup, html};
 use serde::Deserialize;
 

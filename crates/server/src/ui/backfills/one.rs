@@ -6,11 +6,11 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::backfill::{Estimate, Progress, progress, slots_of};
-use kelos::core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill};
-use kelos::model::workflow::Backfill;
-use kelos::model::{BackfillId, Outcome, SlotRef, SlotState};
-use kelos::store::{Page as Rows, Paging, Queries, SlotFilter, SlotRow, StoreError};
+use kelos_core::{CancelBackfill, PauseBackfill, PrioritiseBackfill, RerunBackfill, ResumeBackfill};
+use kelos_explain::backfill::{Estimate, Progress, progress, slots_of};
+use kelos_model::workflow::Backfill;
+use kelos_model::{BackfillId, Outcome, SlotRef, SlotState};
+use kelos_store::{Page as Rows, Paging, Queries, SlotFilter, SlotRow, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 

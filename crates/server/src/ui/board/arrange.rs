@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelos::model::workflow::WorkflowRow;
+use kelos_model::workflow::WorkflowRow;
 
 use crate::groups::{Group, InForce};
 

@@ -2,10 +2,10 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use kelos::model::WorkflowId;
-use kelos::model::ranges::Range;
-use kelos::model::time::{format_short, parse_instant};
-use kelos::store::{Paging, SlotFilter, SlotRow};
+use kelos_model::WorkflowId;
+use kelos_model::ranges::Range;
+use kelos_model::time::{format_short, parse_instant};
+use kelos_store::{Paging, SlotFilter, SlotRow};
 use maud::{Markup, html};
 
 use super::view::parameters;

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::extract::rejection::FormRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use kelos::model::workflow::WorkflowRow;
+use kelos_model::workflow::WorkflowRow;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::json;

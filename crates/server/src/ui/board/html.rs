@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use kelos::model::SlotState;
-use kelos::model::workflow::WorkflowRow;
+use kelos_model::SlotState;
+use kelos_model::workflow::WorkflowRow;
 use maud::{Markup, html};
 
-use super::Shown;
 use super::arrange::{Arranged, By, Member};
-use super::verdict;
 use super::view::{DAY, View, WEEK, ZOOMS};
+use super::{Shown, verdict};
 use crate::ui::jobs;
 use crate::ui::page::workflow_href;
 use crate::ui::state::{is_trouble, look, meaning};

@@ -16,8 +16,8 @@ use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use kelos::model::workflow::WorkflowRow;
-use kelos::store::{Queries, StoreError};
+use kelos_model::workflow::WorkflowRow;
+use kelos_store::{Queries, StoreError};
 
 use super::jobs::{self, Section};
 use super::page::{Page, Tab};

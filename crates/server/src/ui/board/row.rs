@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kelos::model::{SlotState, WorkflowId};
-use kelos::store::Tally;
+use kelos_model::{SlotState, WorkflowId};
+use kelos_store::Tally;
 
 use super::view::View;
 use crate::ui::state::{BY_WEIGHT, look};

@@ -7,8 +7,8 @@ use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::sse::Event as Sent;
 use axum::response::{IntoResponse, Response};
-use kelos::model::{Event, WorkflowEvent, WorkflowId};
-use kelos::store::{Columns, EventFilter, Paging, Queries, StoreError};
+use kelos_model::{Event, WorkflowEvent, WorkflowId};
+use kelos_store::{Columns, EventFilter, Paging, Queries, StoreError};
 use tokio::sync::watch;
 
 use super::row::Rows;

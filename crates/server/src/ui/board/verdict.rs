@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::extract::State;
-use kelos::model::{SlotState, WorkflowId};
-use kelos::stuck::{self, Kind};
+use kelos_explain::stuck::{self, Kind};
+use kelos_model::{SlotState, WorkflowId};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-use kelos::model::time::{format_short, parse_instant};
-use kelos::store::Columns;
+use kelos_model::time::{format_short, parse_instant};
+use kelos_store::Columns;
 
 use super::arrange::By;
 use crate::ui::page::segment;

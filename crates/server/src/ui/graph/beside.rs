@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use kelos::graph::{EdgeKind, Node, ObstacleKind, Step, Upstream};
-use kelos::model::{SlotRef, SlotState};
+use kelos_explain::graph::{EdgeKind, Node, ObstacleKind, Step, Upstream};
+use kelos_model::{SlotRef, SlotState};
 use maud::{Markup, html};
 
 use super::node::{off, shown_state};
@@ -157,7 +157,7 @@ fn counts(node: &Node) -> Markup {
 
 /// What a node waits for, or what waits for it, as far as it is shown.
 fn edges(found: &Found, node: &Node, up: bool) -> Markup {
-    let is_own = |edge: &&kelos::graph::Edge| if up { edge.to == node.id } else { edge.from == node.id };
+    let is_own = |edge: &&kelos_explain::graph::Edge| if up { edge.to == node.id } else { edge.from == node.id };
     let edges: Vec<_> = found.graph.edges.iter().filter(is_own).collect();
     let hidden = if up { node.hidden_up } else { node.hidden_down };
     html! {

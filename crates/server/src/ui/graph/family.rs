@@ -1,9 +1,9 @@
 //! A job with its ancestors and descendants, as a picture and as a list.
 
-use kelos::graph::Upstream;
-use kelos::graph::layout::{Layout, Point, Size, lay_out};
-use kelos::jobs::{Family, FamilyMember};
-use kelos::model::SlotRef;
+use kelos_explain::graph::Upstream;
+use kelos_explain::graph::layout::{Layout, Point, Size, lay_out};
+use kelos_explain::jobs::{Family, FamilyMember};
+use kelos_model::SlotRef;
 use maud::{Markup, html};
 
 use super::picture::{arrow, curve, shortened};

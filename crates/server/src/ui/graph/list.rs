@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kelos::graph::{Edge, EdgeKind, Graph, NodeKind};
-use kelos::model::WorkflowId;
+use kelos_explain::graph::{Edge, EdgeKind, Graph, NodeKind};
+use kelos_model::WorkflowId;
 use maud::{Markup, html};
 
 use super::node::{off, shown_state, without_slots};

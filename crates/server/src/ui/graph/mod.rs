@@ -18,10 +18,10 @@ use axum::extract::{Query, RawQuery, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use kelos::graph::{self, Graph, Upstream};
-use kelos::jobs::{self, Jobs, Reach};
-use kelos::model::{SlotRef, SlotState, WorkflowId};
-use kelos::store::{Paging, Queries, SlotFilter, StoreError};
+use kelos_explain::graph::{self, Graph, Upstream};
+use kelos_explain::jobs::{self, Jobs, Reach};
+use kelos_model::{SlotRef, SlotState, WorkflowId};
+use kelos_store::{Paging, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kelos::graph::{Node, NodeKind, Upstream};
-use kelos::model::{SlotState, WorkflowId};
+use kelos_explain::graph::{Node, NodeKind, Upstream};
+use kelos_model::{SlotState, WorkflowId};
 
 use crate::ui::state::{BY_WEIGHT, look};
 use crate::ui::words;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelos::graph::layout::{Layout, Point, Size, lay_out};
-use kelos::graph::{Edge, EdgeKind, Graph, Node, Upstream};
-use kelos::model::WorkflowId;
+use kelos_explain::graph::layout::{Layout, Point, Size, lay_out};
+use kelos_explain::graph::{Edge, EdgeKind, Graph, Node, Upstream};
+use kelos_model::WorkflowId;
 use maud::{Markup, PreEscaped, html};
 
 use super::node::{Face, OnPath, face, on_path};

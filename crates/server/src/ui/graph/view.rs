@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use kelos::graph::{Focus, Upstream, Wanted};
-use kelos::model::{SlotRef, WorkflowId};
+use kelos_explain::graph::{Focus, Upstream, Wanted};
+use kelos_model::{SlotRef, WorkflowId};
 use serde::Deserialize;
 
 use crate::ui::asked;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{SlotState, WorkflowId};
-use kelos::store::{Columns, Queries, StoreError};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{SlotState, WorkflowId};
+use kelos_store::{Columns, Queries, StoreError};
 use maud::{Markup, html};
 
 use crate::app::App;

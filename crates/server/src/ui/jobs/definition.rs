@@ -1,6 +1,6 @@
 //! How the job ids of a workflow are made, and what its jobs wait for, in words.
 
-use kelos::model::jobs::{DateForm, Group, JobKeys, Kind, Member, Wanted};
+use kelos_model::jobs::{DateForm, Group, JobKeys, Kind, Member, Wanted};
 use maud::{Markup, html};
 
 use crate::ui::page::workflow_href;
@@ -73,7 +73,7 @@ fn dependencies(groups: &[Group]) -> Markup {
     }
 }
 
-fn workflows(ids: &[kelos::model::WorkflowId]) -> Markup {
+fn workflows(ids: &[kelos_model::WorkflowId]) -> Markup {
     html! { @for (n, id) in ids.iter().enumerate() { @if n > 0 { ", " } a href=(workflow_href(id)) { (id) } } }
 }
 

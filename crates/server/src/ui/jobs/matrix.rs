@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos::jobs::{self, Cell, Matrix, MatrixWanted};
-use kelos::model::jobs::JobKeys;
-use kelos::model::workflow::Workflow;
-use kelos::model::{SlotState, WorkflowId};
-use kelos::store::{Queries, StoreError};
+use kelos_explain::jobs::{self, Cell, Matrix, MatrixWanted};
+use kelos_model::jobs::JobKeys;
+use kelos_model::workflow::Workflow;
+use kelos_model::{SlotState, WorkflowId};
+use kelos_store::{Queries, StoreError};
 use maud::{Markup, html};
 
 use crate::ui::page::{segment, slot_href, workflow_href};

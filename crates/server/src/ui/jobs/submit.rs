@@ -2,8 +2,8 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use kelos::core::SubmitRequest;
-use kelos::model::{Actor, SlotRef, WorkflowId};
+use kelos_core::SubmitRequest;
+use kelos_model::{Actor, SlotRef, WorkflowId};
 use maud::{Markup, html};
 use serde::Deserialize;
 

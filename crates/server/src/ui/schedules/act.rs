@@ -6,9 +6,9 @@ use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use kelos::core::{Disable, Enable, FireRequest};
-use kelos::model::WorkflowId;
-use kelos::model::workflow::WorkflowRow;
+use kelos_core::{Disable, Enable, FireRequest};
+use kelos_model::WorkflowId;
+use kelos_model::workflow::WorkflowRow;
 use maud::{Markup, html};
 use serde::Deserialize;
 

@@ -6,10 +6,10 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::model::project::{Member, ProjectName};
-use kelos::model::workflow::WorkflowRow;
-use kelos::schedules::overview::{self, Overview, Pending};
-use kelos::store::{Queries, StoreError};
+use kelos_explain::schedules::overview::{self, Overview, Pending};
+use kelos_model::project::{Member, ProjectName};
+use kelos_model::workflow::WorkflowRow;
+use kelos_store::{Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 

@@ -1,14 +1,13 @@
 //! What the page of a workflow tells where it is an event schedule, or a program that event schedules run.
 
 use jiff::Timestamp;
-use kelos::model::time::text::span;
-use kelos::model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
-use kelos::model::{Run, SlotState};
-use kelos::schedules::check;
-use kelos::schedules::decisions::{self, Decision, Kind};
-use kelos::schedules::overview::{self, FiringTime, Overview, Pending};
-use kelos::schedules::{nothing_pending, tallies};
-use kelos::store::{Paging, Queries, RunFilter, StoreError};
+use kelos_explain::schedules::decisions::{self, Decision, Kind};
+use kelos_explain::schedules::overview::{self, FiringTime, Overview, Pending};
+use kelos_explain::schedules::{check, nothing_pending, tallies};
+use kelos_model::time::text::span;
+use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
+use kelos_model::{Run, SlotState};
+use kelos_store::{Paging, Queries, RunFilter, StoreError};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 

@@ -6,9 +6,9 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::model::{Event, EventRecord, Fact, Occurrence, SlotEvent, SlotRef};
-use kelos::sources::Standing;
-use kelos::store::{About, EventFilter, Paging, Queries, StoreError};
+use kelos_engine::sources::Standing;
+use kelos_model::{Event, EventRecord, Fact, Occurrence, SlotEvent, SlotRef};
+use kelos_store::{About, EventFilter, Paging, Queries, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 

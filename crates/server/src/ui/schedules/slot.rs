@@ -1,9 +1,9 @@
 //! What a slot collected, what its runs are given of that, and what its ends led to.
 
-use kelos::model::arguments::arguments;
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{Collected, Event, EventRecord, Occurrence, Slot, SlotEvent, SlotRef};
-use kelos::store::{EventFilter, Paging, Queries, StoreError};
+use kelos_model::arguments::arguments;
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Collected, Event, EventRecord, Occurrence, Slot, SlotEvent, SlotRef};
+use kelos_store::{EventFilter, Paging, Queries, StoreError};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -101,7 +101,7 @@ impl Story {
 
     fn facts(&self) -> Markup {
         let hidden = self.facts.len().saturating_sub(LISTED);
-        let had = self.collected.as_deref().map(kelos::schedules::tallies).unwrap_or_default();
+        let had = self.collected.as_deref().map(kelos_explain::schedules::tallies).unwrap_or_default();
         html! {
             @if self.facts.len() > 1 { p { (had.join(", ")) "." } }
             @if hidden > 0 { p.soft { (hidden) " earlier ones are left out." } }

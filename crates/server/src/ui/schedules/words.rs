@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use kelos::model::time::text::span;
-use kelos::model::{Answer, Constraint, Gate, Occurrence, Otherwise, Reason, SlotRef, Trigger, WorkflowId};
-use kelos::schedules::share;
-use kelos::store::{Queries, StoreError};
+use kelos_explain::schedules::share;
+use kelos_model::time::text::span;
+use kelos_model::{Answer, Constraint, Gate, Occurrence, Otherwise, Reason, SlotRef, Trigger, WorkflowId};
+use kelos_store::{Queries, StoreError};
 use maud::{Markup, html};
 
 use crate::ui::page::{slot_href, workflow_href};
@@ -62,7 +62,7 @@ pub(in crate::ui) fn constraints(constraints: &[Constraint]) -> Markup {
 }
 
 /// How much of what a trigger waits for is there, as a bar.
-pub(super) fn bar(trigger: &Trigger, pending: &kelos::schedules::overview::Pending) -> Markup {
+pub(super) fn bar(trigger: &Trigger, pending: &kelos_explain::schedules::overview::Pending) -> Markup {
     let share = match pending.explanation.as_ref().map(|said| said.answer) {
         Some(Answer::Met) => 1.0,
         _ => share(trigger, pending.collected.as_deref()),
@@ -113,7 +113,7 @@ pub(super) fn occurrence(what: &Occurrence, known: &Known) -> Markup {
 /// The slot of a run, where it is one of ours: `p@2016-01-01T12:00Z#1`.
 fn slot_of(run: &str) -> Option<SlotRef> {
     let (workflow, key) = run.rsplit_once('#')?.0.rsplit_once('@')?;
-    let time = kelos::model::time::parse_instant(key).ok()?;
+    let time = kelos_model::time::parse_instant(key).ok()?;
     Some(SlotRef::at(WorkflowId::new(workflow).ok()?, time))
 }
 
@@ -126,8 +126,8 @@ pub(in crate::ui) fn gates(seen: &Reason) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use kelos::model::constraint::Window;
-    use kelos::model::time::{Firing, Zone};
+    use kelos_model::constraint::Window;
+    use kelos_model::time::{Firing, Zone};
 
     use super::*;
 
@@ -139,7 +139,7 @@ mod tests {
     fn triggers_fit_in_a_line() {
         let fired = Trigger::Fired { firing: Firing::parse("0 4 * * *", Zone::utc()).unwrap() };
         let program = WorkflowId::new("App.Loader").unwrap();
-        let ended = Trigger::Ended { program, states: vec![kelos::model::SlotState::Failed] };
+        let ended = Trigger::Ended { program, states: vec![kelos_model::SlotState::Failed] };
         let either = Trigger::Or { triggers: vec![partitions("ds", 4), ended] };
         let told = line(&Trigger::And { triggers: vec![fired, either] });
         assert_eq!(told, "a time of 0 4 * * * and (4 new partitions of ds or failure of a run of App.Loader)");

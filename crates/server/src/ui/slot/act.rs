@@ -5,8 +5,8 @@ use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use kelos::core::{DownstreamOutcome, DownstreamRequest, Kill, MarkSucceeded, Rerun, Skip};
-use kelos::model::{Actor, SlotRef, SlotState};
+use kelos_core::{DownstreamOutcome, DownstreamRequest, Kill, MarkSucceeded, Rerun, Skip};
+use kelos_model::{Actor, SlotRef, SlotState};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -113,7 +113,7 @@ async fn preview(app: &App, who: &Actor, slot: SlotRef, reason: Option<&str>) ->
     let DownstreamOutcome { created, reopened, killed, untouched } = app.ask(who, request).await?;
     let opened: Vec<SlotRef> = created.into_iter().chain(reopened).collect();
     let touched = app.read(move |reader| {
-        let with_states = |slots: &[SlotRef]| -> Result<Vec<Neighbour>, kelos::store::StoreError> {
+        let with_states = |slots: &[SlotRef]| -> Result<Vec<Neighbour>, kelos_store::StoreError> {
             let shown = slots.iter().take(NAMED);
             shown.map(|id| Ok(Neighbour { state: reader.slot(id)?.map(|slot| slot.state), id: id.clone() })).collect()
         };

@@ -1,6 +1,6 @@
 //! The arguments and outputs of the runs of a slot, without secrets.
 
-use kelos::model::Run;
+use kelos_model::Run;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 

@@ -1,9 +1,9 @@
 //! What a slot reads and what its job is given.
 
-use kelos::job::Filled;
-use kelos::model::reason::Evidence;
-use kelos::model::trigger::Verdict;
-use kelos::model::{Probe, Reason};
+use kelos_engine::job::Filled;
+use kelos_model::reason::Evidence;
+use kelos_model::trigger::Verdict;
+use kelos_model::{Probe, Reason};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 

@@ -1,8 +1,8 @@
 //! The life of a slot: as stretches of time in each state, and as what happened.
 
 use jiff::Timestamp;
-use kelos::model::time::format_full;
-use kelos::model::{Event, EventRecord, Slot, SlotRef, SlotState, slot};
+use kelos_model::time::format_full;
+use kelos_model::{Event, EventRecord, Slot, SlotRef, SlotState, slot};
 use maud::{Markup, html};
 
 use crate::ui::page::{segment, slot_href};
@@ -143,8 +143,8 @@ fn after(before: Timestamp, now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kelos::model::event::Origin;
-    use kelos::model::{Actor, Answer, Finding, Outcome, Reason, ReasonKind, SlotEvent, WorkflowId};
+    use kelos_model::event::Origin;
+    use kelos_model::{Actor, Answer, Finding, Outcome, Reason, ReasonKind, SlotEvent, WorkflowId};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos::model::{Run, RunId, RunState};
+use kelos_model::{Run, RunId, RunState};
 use maud::{Markup, html};
 
 use super::lanes::{self, Mark, USUAL_WIDTH};

@@ -1,7 +1,7 @@
 //! Bars in lanes: which run lies where, and which are too thin to be drawn one by one.
 
 use jiff::Timestamp;
-use kelos::model::{Run, RunState};
+use kelos_model::{Run, RunState};
 
 /// A width in pixels that windows usually have; what is thinner than a few of these is merged.
 pub(super) const USUAL_WIDTH: i64 = 1_100;
@@ -108,7 +108,7 @@ fn lay(marks: &mut [Mark<'_>], gap: i64) {
 
 #[cfg(test)]
 mod tests {
-    use kelos::model::{RunId, SlotRef, WorkflowId};
+    use kelos_model::{RunId, SlotRef, WorkflowId};
 
     use super::*;
 

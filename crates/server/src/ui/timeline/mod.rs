@@ -14,15 +14,16 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
-use kelos::critical_path::{self, CriticalPath};
-use kelos::model::workflow::WorkflowRow;
-use kelos::model::{PoolId, Run, WorkflowId};
-use kelos::store::{Paging, Queries, RunFilter, StoreError};
+use kelos_explain::critical_path::{self, CriticalPath};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{PoolId, Run, WorkflowId};
+use kelos_store::{Paging, Queries, RunFilter, StoreError};
 
 use super::asked;
 use super::page::{Page, Tab};
 use super::trouble::Trouble;
 use crate::app::App;
+
 pub(super) use view::path_href;
 use view::{Asked, By, View};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use kelos::critical_path::{CriticalPath, Link, Step, StepKind};
-use kelos::model::RunId;
+use kelos_explain::critical_path::{CriticalPath, Link, Step, StepKind};
+use kelos_model::RunId;
 use maud::{Markup, html};
 
 use super::chart::percent;

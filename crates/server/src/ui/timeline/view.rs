@@ -2,10 +2,10 @@
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use kelos::critical_path::CriticalPath;
-use kelos::model::ranges::Range;
-use kelos::model::time::{format_full, format_short};
-use kelos::model::{RunState, SlotRef};
+use kelos_explain::critical_path::CriticalPath;
+use kelos_model::ranges::Range;
+use kelos_model::time::{format_full, format_short};
+use kelos_model::{RunState, SlotRef};
 use serde::Deserialize;
 
 use crate::ui::asked;
@@ -359,7 +359,7 @@ fn read_state(state: &str) -> Result<RunState, Trouble> {
 
 #[cfg(test)]
 mod tests {
-    use kelos::model::time::parse_instant;
+    use kelos_model::time::parse_instant;
 
     use super::*;
 
@@ -372,7 +372,7 @@ mod tests {
         let asked = axum::extract::Query::<Asked>::try_from_uri(&uri).unwrap().0;
         let slot = asked.slot.as_deref().map(|text| {
             let (id, time) = text.rsplit_once('@').unwrap();
-            SlotRef::at(kelos::model::WorkflowId::new(id).unwrap(), at(time))
+            SlotRef::at(kelos_model::WorkflowId::new(id).unwrap(), at(time))
         });
         View::read(asked, slot, at("2015-09-13T15:01Z")).ok().unwrap()
     }

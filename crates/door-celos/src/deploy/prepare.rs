@@ -1,0 +1,167 @@
+//! Looking at everything before anything is touched.
+
+use jiff::Timestamp;
+
+use super::change::{self, Difference, FileChange};
+use super::inspect::{Definitions, Plan};
+use super::site::{Site, shown};
+use super::staging::Scripts;
+use super::{Bundle, DeployError, ProjectName, Step, hdfs, oozie, slots};
+
+/// A deployment that was checked and can be carried out.
+pub struct Prepared {
+    pub(super) site: Site,
+    pub(super) bundle: Option<Bundle>,
+    pub(super) folders: Option<hdfs::Folders>,
+    pub(super) steps: Vec<Step>,
+    plan: Plan,
+    before: Definitions,
+    after: Definitions,
+}
+
+/// Checks that a project can be deployed, or, without a bundle, be taken away. Changes nothing.
+///
+/// # Errors
+/// When it can't, with what is wrong and what was expected.
+pub async fn prepare(
+    project: ProjectName,
+    bundle: Option<Bundle>,
+    site: Site,
+    now: Timestamp,
+) -> Result<Prepared, DeployError> {
+    site.require_folders().await?;
+    let mut notes = site.notes.clone();
+    let scripts = Scripts::fetch(&site, &mut notes).await?;
+    let before = scripts.clone().inspect(&project, &site.format).await?;
+    let after = scripts.with(&project, bundle.as_ref()).inspect(&project, &site.format).await?;
+    refuse_errors(&project, bundle.is_none(), &before, &after)?;
+    if let Some(bundle) = &bundle {
+        notes.extend(oozie::check(&project, bundle, &after.workflows, &site.hdfs.path)?);
+    }
+    let (folders, in_hdfs) = look_at_hdfs(&project, bundle.as_ref(), &site).await?;
+    if let Some(folders) = folders.as_ref().filter(|_| bundle.is_some()) {
+        notes.extend(folders.missing_root().await?);
+    }
+    let (mut files, mut steps) = (in_hdfs, Vec::new());
+    let in_hdfs = hdfs_steps(bundle.is_none(), folders.as_ref(), &files).await?;
+    steps.extend(in_hdfs.iter().filter(|_| bundle.is_some()).cloned());
+    script_steps(&project, bundle.as_ref(), &site, &scripts, &mut files, &mut steps);
+    steps.extend(in_hdfs.into_iter().filter(|_| bundle.is_none()));
+    notes.extend(defaults_go(bundle.as_ref(), &scripts, &project));
+    let plan = Plan {
+        undeploy: bundle.is_none(),
+        files,
+        workflows: change::of_workflows(&before.workflows, &after.workflows),
+        slots: slots::by_schedule(&before.workflows, &after.workflows, now),
+        warnings: after.news(&before, &project).filter(|problem| !problem.is_error()).cloned().collect(),
+        notes,
+        project,
+    };
+    Ok(Prepared { site, bundle, folders, steps, plan, before, after })
+}
+
+impl Prepared {
+    /// What it would change.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The same, where more is known of the slots.
+    pub fn set_slots(&mut self, slots: super::SlotEffect) {
+        self.plan.slots = slots;
+    }
+
+    /// What is defined now.
+    #[must_use]
+    pub fn before(&self) -> &Definitions {
+        &self.before
+    }
+
+    /// What would be defined.
+    #[must_use]
+    pub fn after(&self) -> &Definitions {
+        &self.after
+    }
+}
+
+fn refuse_errors(
+    project: &ProjectName,
+    undeploy: bool,
+    before: &Definitions,
+    after: &Definitions,
+) -> Result<(), DeployError> {
+    let problems: Vec<_> = after.news(before, project).filter(|problem| problem.is_error()).cloned().collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(DeployError::Scripts { project: project.clone(), undeploy, problems }),
+    }
+}
+
+type InHdfs = (Option<hdfs::Folders>, Vec<FileChange>);
+
+/// HDFS is only reached where there is something to put, or perhaps to remove.
+async fn look_at_hdfs(project: &ProjectName, bundle: Option<&Bundle>, site: &Site) -> Result<InHdfs, DeployError> {
+    let files = match bundle {
+        Some(bundle) => match &bundle.hdfs {
+            Some(files) => Some(files),
+            None => return Ok((None, Vec::new())),
+        },
+        None => None,
+    };
+    let Some(root) = site.hdfs.open().await? else { return Ok((None, Vec::new())) };
+    let folders = hdfs::Folders::of(&root, project);
+    let changes = match files {
+        Some(files) => folders.compare(files).await?,
+        None => folders.all_removed().await?,
+    };
+    Ok((Some(folders), changes))
+}
+
+fn differ(files: &[FileChange]) -> bool {
+    files.iter().any(|file| file.difference != Difference::Same)
+}
+
+/// What is to be done in HDFS, which comes first, or last where the project goes.
+async fn hdfs_steps(
+    undeploy: bool,
+    folders: Option<&hdfs::Folders>,
+    files: &[FileChange],
+) -> Result<Vec<Step>, DeployError> {
+    let Some(folders) = folders else { return Ok(Vec::new()) };
+    let place = shown(&folders.live);
+    Ok(match (differ(files), undeploy) {
+        (true, false) => vec![Step::PutFolder { place }],
+        (true, true) => vec![Step::RemoveFolder { place }],
+        (false, _) => folders.leftovers().await?.into_iter().map(|left| Step::Remove { what: left.clone() }).collect(),
+    })
+}
+
+/// Defaults come before the workflows that import them, and go after them.
+fn script_steps(
+    project: &ProjectName,
+    bundle: Option<&Bundle>,
+    site: &Site,
+    there: &Scripts,
+    files: &mut Vec<FileChange>,
+    steps: &mut Vec<Step>,
+) {
+    let defaults =
+        (site.defaults_script(project), there.defaults(project), bundle.and_then(|one| one.defaults.as_deref()));
+    let workflow = (site.workflow_script(project), there.workflow(project), bundle.map(|one| one.workflow.as_str()));
+    let order = if defaults.2.is_some() { [defaults, workflow] } else { [workflow, defaults] };
+    for (script, old, new) in order {
+        let Some(change) = FileChange::of_text(shown(&script), old, new) else { continue };
+        match (change.difference, new) {
+            (Difference::Same, _) => {}
+            (_, Some(text)) => steps.push(Step::Write { script, text: text.to_owned() }),
+            (_, None) => steps.push(Step::Remove { what: script }),
+        }
+        files.push(change);
+    }
+}
+
+fn defaults_go(bundle: Option<&Bundle>, there: &Scripts, project: &ProjectName) -> Option<String> {
+    let go = bundle?.defaults.is_none() && there.defaults(project).is_some();
+    go.then(|| "there is no defaults.js: the one that is deployed goes".to_owned())
+}

@@ -1,0 +1,166 @@
+//! All scripts of a site, read once, and evaluated as they are and as they would be.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use kelos_sandbox::apps::AppFormat;
+use kelos_sandbox::{Folders, Limits, TEST_FILE};
+use kelos_storage::{Entry, Kind, Place, StorageError};
+
+use super::inspect::Definitions;
+use super::site::{self, Site};
+use super::{Bundle, DeployError, ProjectName};
+
+/// Scripts of a site, at the most.
+const MOST_SCRIPTS: usize = 20_000;
+
+/// Scripts that are read at a time.
+const READS_AT_A_TIME: usize = 8;
+
+/// Folders in folders of defaults that are looked into.
+const DEEPEST: usize = 4;
+
+/// The texts of scripts by their names, which have `/` in them where they lie deeper.
+type Texts = BTreeMap<String, String>;
+
+/// All scripts of a site.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scripts {
+    workflows: Texts,
+    defaults: Texts,
+}
+
+impl Scripts {
+    /// Reads them. One that can't be read is left out, with a note.
+    pub(super) async fn fetch(site: &Site, notes: &mut Vec<String>) -> Result<Scripts, DeployError> {
+        let workflows = names(&site.workflows, 0).await?;
+        let workflows = workflows.into_iter().filter(|name| !name.ends_with(TEST_FILE)).collect();
+        let defaults = names(&site.defaults, DEEPEST).await?;
+        Ok(Scripts {
+            workflows: texts(&site.workflows, workflows, notes).await?,
+            defaults: texts(&site.defaults, defaults, notes).await?,
+        })
+    }
+
+    pub(super) fn workflow(&self, project: &ProjectName) -> Option<&str> {
+        self.workflows.get(&project.script()).map(String::as_str)
+    }
+
+    pub(super) fn defaults(&self, project: &ProjectName) -> Option<&str> {
+        self.defaults.get(&project.script()).map(String::as_str)
+    }
+
+    /// The same with a project as it is to be, or without it.
+    pub(super) fn with(&self, project: &ProjectName, bundle: Option<&Bundle>) -> Scripts {
+        let mut scripts = self.clone();
+        let mut set = |texts: fn(&mut Scripts) -> &mut Texts, text: Option<&String>| match text {
+            Some(text) => drop(texts(&mut scripts).insert(project.script(), text.clone())),
+            None => drop(texts(&mut scripts).remove(&project.script())),
+        };
+        set(|scripts| &mut scripts.workflows, bundle.map(|bundle| &bundle.workflow));
+        set(|scripts| &mut scripts.defaults, bundle.and_then(|bundle| bundle.defaults.as_ref()));
+        scripts
+    }
+
+    /// What they define, found on a thread that may block.
+    pub(super) async fn inspect(
+        self,
+        project: &ProjectName,
+        format: &Arc<dyn AppFormat>,
+    ) -> Result<Definitions, DeployError> {
+        let (project, format) = (project.clone(), format.clone());
+        let work = tokio::task::spawn_blocking(move || self.evaluate(&project, &format));
+        Ok(work.await.map_err(std::io::Error::other)??)
+    }
+
+    fn evaluate(&self, project: &ProjectName, format: &Arc<dyn AppFormat>) -> std::io::Result<Definitions> {
+        let staged = tempfile::tempdir()?;
+        let folders = Folders { workflows: staged.path().join("workflows"), defaults: staged.path().join("defaults") };
+        write_all(&folders.workflows, &self.workflows)?;
+        write_all(&folders.defaults, &self.defaults)?;
+        let loaded = kelos_sandbox::check(folders.clone(), Limits::default(), format.clone(), None)?;
+        let mut found = Definitions { workflows: loaded.workflows, problems: loaded.problems };
+        // What nobody imports is not evaluated; a mistake in its syntax is still one.
+        let unused = !loaded.sources.contains_key(&format!("defaults/{}", project.script()));
+        if let Some(text) = self.defaults(project).filter(|_| unused) {
+            found.problems.extend(syntax(project, text, &folders, format)?);
+        }
+        Ok(found)
+    }
+}
+
+/// What is wrong with a defaults file that is read, but not run.
+fn syntax(
+    project: &ProjectName,
+    text: &str,
+    folders: &Folders,
+    format: &Arc<dyn AppFormat>,
+) -> std::io::Result<Vec<kelos_sandbox::Problem>> {
+    let alone = tempfile::tempdir()?;
+    // On its first line, so that the lines of problems are its own.
+    std::fs::write(alone.path().join(project.script()), format!("if (false) {{ {text}\n}}"))?;
+    let folders = Folders { workflows: alone.path().to_owned(), defaults: folders.defaults.clone() };
+    let loaded = kelos_sandbox::check(folders, Limits::default(), format.clone(), None)?;
+    let file = format!("defaults/{}", project.script());
+    Ok(loaded.problems.into_iter().map(|problem| kelos_sandbox::Problem { file: file.clone(), ..problem }).collect())
+}
+
+fn write_all(folder: &Path, texts: &Texts) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for (name, text) in texts {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+/// The names of all scripts in a folder, and in those that it holds, as deep as that.
+async fn names(folder: &Place, deepest: usize) -> Result<Vec<String>, DeployError> {
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), 0)];
+    while let Some((prefix, depth)) = open.pop() {
+        let path = site::below(folder, &prefix).path;
+        let entries = folder.files.list(path.trim_end_matches('/')).await?.unwrap_or_default();
+        for Entry { name, kind, .. } in entries.into_iter().filter(|entry| !entry.name.starts_with('.')) {
+            match kind {
+                Kind::File if name.ends_with(".js") => found.push(format!("{prefix}{name}")),
+                Kind::Folder if depth < deepest => open.push((format!("{prefix}{name}/"), depth + 1)),
+                _ => {}
+            }
+        }
+        if found.len() + open.len() > MOST_SCRIPTS {
+            let reason = format!("it has more than the {MOST_SCRIPTS} scripts that are read at most");
+            return Err(DeployError::Folder { what: "folder of scripts", place: site::shown(folder), reason });
+        }
+    }
+    Ok(found)
+}
+
+async fn texts(folder: &Place, names: Vec<String>, notes: &mut Vec<String>) -> Result<Texts, DeployError> {
+    let limit = Limits::default().file_bytes;
+    let read = stream::iter(names).map(|name| async move {
+        let place = site::below(folder, &name);
+        match site::script_text(&place, limit).await {
+            // It may go while the folder is read.
+            Ok(text) => Ok((name, Ok(text))),
+            Err(error) if error.is_of_endpoint() => Err(error),
+            Err(error) => Ok((name, Err(error))),
+        }
+    });
+    let read: Vec<(String, Result<Option<String>, StorageError>)> =
+        read.buffer_unordered(READS_AT_A_TIME).try_collect().await?;
+    let mut texts = Texts::new();
+    for (name, text) in read {
+        match text {
+            Ok(text) => texts.extend(text.map(|text| (name, text))),
+            Err(error) => notes.push(format!("failed to {error}: what it defines was not looked at")),
+        }
+    }
+    notes.sort();
+    Ok(texts)
+}

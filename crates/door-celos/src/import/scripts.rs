@@ -1,0 +1,43 @@
+//! What the scripts define, for an import: so that each workflow comes over with its own definition.
+
+use std::sync::Arc;
+
+use kelos_sandbox::apps::AppFormat;
+use kelos_sandbox::{Folders, Host, Limits, Problem, Scripts};
+use serde_json::Value;
+
+use super::Definitions;
+use crate::celos_db::Registers;
+
+/// Registers of a database that is not ours yet.
+struct Theirs(Registers);
+
+impl kelos_sandbox::Registers for Theirs {
+    fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {
+        Ok(self.0.get(&(bucket.to_owned(), key.to_owned())).cloned())
+    }
+
+    fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
+        let mine = self.0.iter().filter(|((of, _), _)| of == bucket);
+        Ok(mine.map(|((_, key), value)| (key.clone(), value.clone())).collect())
+    }
+}
+
+impl Definitions {
+    /// Loads the scripts of a folder, with the registers that they will find, and says what is wrong with them.
+    /// Looks at paths are answered with no.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn load(
+        folders: Folders,
+        format: Arc<dyn AppFormat>,
+        registers: Registers,
+    ) -> std::io::Result<(Definitions, Vec<Problem>)> {
+        let host = Host::new(Arc::new(Theirs(registers)), |_| Ok(false)).with_format(format);
+        let loaded = Scripts::start(folders, Limits::default(), host)?.load();
+        let workflows = loaded.workflows.into_iter().map(|one| (one.id.clone(), one)).collect();
+        let problems = loaded.problems.into_iter().filter(Problem::is_error).collect();
+        Ok((Definitions { workflows, sources: loaded.sources }, problems))
+    }
+}

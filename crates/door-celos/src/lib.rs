@@ -1,0 +1,9 @@
+//! The door of Celos: its database, read and written; its deployments; a shadow beside a live one.
+//!
+//! Words, files and texts of Celos stay in here. The importer is a leader like any other, and writes events with what they fold to.
+
+pub mod celos_db;
+pub mod deploy;
+pub mod export;
+pub mod import;
+pub mod shadow;

@@ -1,0 +1,338 @@
+//! Running beside a live Celos without acting, and saying slot by slot where the two disagree.
+//!
+//! An engine over a store in memory loads the same scripts and starts from Celos's states. It plans, asks triggers and
+//! gives out places as always, but its executor starts nothing: a run goes as Celos says that the slot's run goes.
+//! What people do to Celos (rerun, kill, pause) is done here too. Each look is one step of the engine at one moment;
+//! what differs then, and still does after some grace, counts.
+//!
+//! What is *absent*: asking Celos; whoever looks brings its answers, as [`Theirs`].
+
+mod compare;
+mod executor;
+mod ledger;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::{Config, Kill, Pause, Request, Rerun, Resume};
+use kelos_engine as engine;
+use kelos_engine::clock::Clock;
+use kelos_engine::executor::Executors;
+use kelos_engine::{AskError, EngineParts, Handle, Pace};
+use kelos_model::ranges::Range;
+use kelos_model::{Actor, Slot, SlotRef, WorkflowId};
+use kelos_sandbox::apps::AppFormat;
+use kelos_sandbox::{Folders, Limits, Problem};
+use kelos_scripts::ScriptFolder;
+use kelos_storage::Storage;
+use kelos_store::{Journal, MemoryStore, Paging, Queries, SlotFilter, StoreError};
+use serde::Serialize;
+use tokio::runtime::Handle as Runtime;
+
+use crate::celos_db::{Found, Kept, Record, Registers, Status};
+use crate::import::{Definitions, ImportError, ImportOptions, import_known};
+use executor::ShadowExecutor;
+
+pub use compare::What;
+pub use ledger::{Difference, Subject};
+pub use wire::{Seen, read_list, read_slots};
+
+use compare::compare;
+use ledger::Ledger;
+
+/// The oldest hour of Celos's window is not compared: it is on its way out there.
+const COMPARED: SignedDuration = SignedDuration::from_hours(167);
+
+/// Who did what people did in Celos.
+const BY: &str = "celos";
+
+/// Slots that are read at once.
+const PAGE: usize = 5_000;
+
+/// What Celos answers about each of its workflows, or why it doesn't.
+pub type Theirs = BTreeMap<WorkflowId, Result<Seen, String>>;
+
+/// Why no shadow could be cast. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum ShadowError {
+    /// The states that it starts from.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// The store in memory.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] AskError),
+    /// A thread.
+    #[error("start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// What a shadow is made of.
+pub struct ShadowParts {
+    /// The scripts that Celos has.
+    pub folders: Folders,
+    /// What reads the apps that scripts describe.
+    pub format: Arc<dyn AppFormat>,
+    /// The registers that Celos has, as far as they are at hand.
+    pub registers: Registers,
+    /// Where paths are looked at.
+    pub storage: Storage,
+    /// Where probes and blocking calls work.
+    pub runtime: Runtime,
+    /// The machine's time.
+    pub clock: Clock,
+    /// How long a difference lasts before it counts.
+    pub grace: SignedDuration,
+}
+
+/// What a look found.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Looked {
+    /// When.
+    pub at: Timestamp,
+    /// Workflows that both have.
+    pub workflows: usize,
+    /// Slots on which both agree.
+    pub agreed: usize,
+    /// Differences that last for longer than the grace.
+    pub differences: Vec<Difference>,
+    /// How many differences may still go by themselves.
+    pub pending: usize,
+    /// Differences that had counted and are over.
+    pub over: Vec<Difference>,
+}
+
+/// A shadow of a Celos.
+pub struct Shadow {
+    handle: Handle,
+    scripts: ScriptFolder,
+    executor: ShadowExecutor,
+    ledger: Ledger,
+    /// What Celos said at the last look.
+    before: BTreeMap<SlotRef, Record>,
+}
+
+impl Shadow {
+    /// Starts from where Celos stands.
+    ///
+    /// # Errors
+    /// When a thread can't be started.
+    pub fn start(parts: ShadowParts, theirs: &Theirs, now: Timestamp) -> Result<Shadow, ShadowError> {
+        let mut store = MemoryStore::new();
+        take_over(&mut store, theirs, &parts.registers, now)?;
+        let reader = store.reader();
+        let (storage, runtime) = (parts.storage.clone(), parts.runtime.clone());
+        let look = move |uri: &str| kelos_engine::prober::is_there(&storage, &runtime, uri);
+        let scripts = ScriptFolder::open(parts.folders, parts.format, None, Limits::default(), reader, look)?;
+        let executor = ShadowExecutor::default();
+        executor.learn(&records(theirs));
+        let handle = engine::start(EngineParts {
+            store: Box::new(store),
+            node: "shadow".to_owned(),
+            clock: parts.clock,
+            pace: Pace::Stepped,
+            config: patient(),
+            executors: Executors::only(executor.clone()),
+            functions: Arc::new(scripts.functions()),
+            storage: parts.storage,
+            runtime: parts.runtime,
+            lease: Duration::from_secs(3600),
+        })?;
+        let ledger = Ledger::new(parts.grace);
+        Ok(Shadow { handle, scripts, executor, ledger, before: records(theirs) })
+    }
+
+    /// Compares with what Celos says at a moment.
+    ///
+    /// # Errors
+    /// When the engine does not answer.
+    pub async fn look(&mut self, theirs: &Theirs, now: Timestamp) -> Result<Looked, ShadowError> {
+        self.reload().await?;
+        let records = records(theirs);
+        self.executor.learn(&records);
+        self.follow_people(theirs, &records).await?;
+        self.executor.follow(&self.retries(&records)?);
+        self.handle.step(now, None).await?;
+        let (differences, agreed) = self.differences(theirs, now)?;
+        let (workflows, found) =
+            (theirs.values().filter(|seen| seen.is_ok()).count(), self.ledger.note(differences, now));
+        self.before = records;
+        let mut looked =
+            Looked { at: now, workflows, agreed, differences: found.counted, pending: found.pending, over: found.over };
+        for difference in &mut looked.differences {
+            self.explain(difference, now).await?;
+        }
+        Ok(looked)
+    }
+
+    /// What is wrong with the scripts.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        self.scripts.problems()
+    }
+
+    /// The engine that follows Celos.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Ends it.
+    pub async fn stop(&self) {
+        self.handle.stop().await;
+    }
+
+    /// Loads the scripts that changed, and waits until the engine has taken them in.
+    async fn reload(&self) -> Result<(), ShadowError> {
+        let (scripts, handle) = (self.scripts.clone(), self.handle.clone());
+        let _ = tokio::task::spawn_blocking(move || scripts.reload(&handle)).await;
+        Ok(self.handle.settled().await?)
+    }
+
+    /// Does here what people did there.
+    async fn follow_people(&self, theirs: &Theirs, records: &BTreeMap<SlotRef, Record>) -> Result<(), ShadowError> {
+        let reader = self.handle.reader().clone();
+        for (id, seen) in theirs {
+            let (Ok(seen), Some(row)) = (seen, reader.workflow(id)?.filter(|row| row.present)) else { continue };
+            match (seen.paused, row.paused) {
+                (true, false) => self.ask(Pause { workflow: id.clone(), reason: None }).await?,
+                (false, true) => self.ask(Resume { workflow: id.clone(), reason: None }).await?,
+                _ => {}
+            }
+        }
+        for (slot, record) in records {
+            let here = reader.slot(slot)?;
+            let was_final = self.before.get(slot).is_some_and(|before| before.status.is_final());
+            let slot = slot.clone();
+            match here.map(|here| here.state.is_final()) {
+                Some(false) if record.status == Status::Killed => self.ask(Kill { slot, reason: None }).await?,
+                Some(true) if was_final && !record.status.is_final() => {
+                    self.ask(Rerun { slot, reason: None }).await?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks; a refusal shows as a difference soon enough.
+    async fn ask(&self, request: impl Request) -> Result<(), ShadowError> {
+        match self.handle.ask(&Actor::system(BY), request).await {
+            Ok(_) | Err(AskError::Refused(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How often each slot that Celos names has failed here.
+    fn retries(&self, records: &BTreeMap<SlotRef, Record>) -> Result<BTreeMap<SlotRef, u32>, StoreError> {
+        let alive = self.executor.following().into_iter().filter(|slot| records.contains_key(slot));
+        let reader = self.handle.reader();
+        alive.map(|slot| Ok((slot.clone(), reader.slot(&slot)?.map_or(0, |slot| slot.retries)))).collect()
+    }
+
+    /// All that differs now, and how many slots agree.
+    fn differences(&self, theirs: &Theirs, now: Timestamp) -> Result<(Vec<(Subject, What)>, usize), StoreError> {
+        let reader = self.handle.reader();
+        let range = Range::new(now.checked_sub(COMPARED).unwrap_or(Timestamp::MIN), now);
+        let (mut found, mut agreed) = (Vec::new(), 0);
+        for row in reader.workflows(None)?.into_iter().filter(|row| row.present && !theirs.contains_key(&row.id)) {
+            found.push((Subject::workflow(&row.id), What::NotInCelos));
+        }
+        for (id, seen) in theirs {
+            let row = reader.workflow(id)?.filter(|row| row.present);
+            match (seen, row) {
+                (Err(why), _) => found.push((Subject::workflow(id), What::NoAnswer { why: why.clone() })),
+                (Ok(_), None) => found.push((Subject::workflow(id), What::NotDefined)),
+                (Ok(seen), Some(row)) => {
+                    let mut ours = slots(&**reader, id, range)?;
+                    // Of what lies before a workflow's start Celos says nothing unless asked.
+                    let start = row.definition.start_time.unwrap_or(Timestamp::MIN);
+                    ours.retain(|time, _| *time >= start || seen.slots.contains_key(time));
+                    let compared = compare(&ours, &seen.slots, range, row.paused);
+                    agreed += compared.agreed;
+                    let subject = |time| Subject::slot(&SlotRef::at(id.clone(), time));
+                    found.extend(compared.differences.into_iter().map(|(time, what)| (subject(time), what)));
+                }
+            }
+        }
+        Ok((found, agreed))
+    }
+
+    /// Says why ours stands where it stands.
+    async fn explain(&self, difference: &mut Difference, now: Timestamp) -> Result<(), StoreError> {
+        let Some(slot) = difference.subject.slot_ref() else {
+            let problems = self.scripts.problems();
+            difference.because =
+                problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
+            return Ok(());
+        };
+        let why = kelos_explain::why::why(&self.handle, &slot, Some(now)).await?;
+        difference.because = if why.blockers.is_empty() { vec![why.headline] } else { why.blockers };
+        Ok(())
+    }
+}
+
+/// Starts nothing late: what is asked again is asked in each step.
+fn patient() -> Config {
+    let at_once = SignedDuration::from_millis(1);
+    Config {
+        probe_first: at_once,
+        probe_longest: at_once,
+        max_running: u32::MAX,
+        patience: SignedDuration::from_hours(24 * 365),
+        ..Config::default()
+    }
+}
+
+fn records(theirs: &Theirs) -> BTreeMap<SlotRef, Record> {
+    let seen = theirs.iter().filter_map(|(id, seen)| Some((id, seen.as_ref().ok()?)));
+    seen.flat_map(|(id, seen)| seen.slots.iter().map(|(time, record)| (SlotRef::at(id.clone(), *time), record.clone())))
+        .collect()
+}
+
+/// Fills the store with what Celos says. What it has no record of is left to our own planning.
+fn take_over(
+    store: &mut MemoryStore,
+    theirs: &Theirs,
+    registers: &Registers,
+    now: Timestamp,
+) -> Result<(), ImportError> {
+    let options = ImportOptions { now, as_of: now, revive: false, dry_run: false };
+    let seen = theirs.iter().filter_map(|(id, seen)| Some((id, seen.as_ref().ok()?)));
+    let known = seen.map(|(id, seen)| (id.clone(), kept(seen))).collect();
+    import_known(store, &known, registers, &Definitions::default(), &options)?;
+    Ok(())
+}
+
+fn kept(seen: &Seen) -> Kept {
+    let recorded = |record: &&Record| record.status != Status::Waiting || record.retry_count > 0;
+    let slots = seen.slots.iter().filter(|(_, record)| recorded(record));
+    let slots = slots.map(|(time, record)| (*time, Found::Record(record.clone()))).collect();
+    Kept { slots, paused: seen.paused, ..Kept::default() }
+}
+
+fn slots(reader: &dyn Queries, id: &WorkflowId, range: Range) -> Result<BTreeMap<Timestamp, Slot>, StoreError> {
+    let filter = SlotFilter { workflow: Some(id.clone()), range: Some(range), ..SlotFilter::default() };
+    let mut slots = BTreeMap::new();
+    let mut from = None;
+    loop {
+        let page = reader.slots(&filter, Paging::newest(PAGE).after(from.as_deref()))?;
+        slots.extend(page.rows.into_iter().filter_map(|row| Some((row.id.key.time()?, row.slot))));
+        from = page.next;
+        if from.is_none() {
+            return Ok(slots);
+        }
+    }
+}
+
+/// The end of what is asked of Celos at a moment: in whole seconds, because others lead it to make up a slot.
+#[must_use]
+pub fn asked_until(now: Timestamp) -> Timestamp {
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
+}

@@ -1,0 +1,25 @@
+//! Kinds of jobs that apps name: shell texts, Python modules on Spark, and programs that people bring.
+
+mod bash;
+mod plugin;
+mod pyspark;
+mod translated;
+
+use kelos_engine::executor::Executors;
+use kelos_executors::local::Launcher;
+use kelos_executors::{CommandExecutor, SparkExecutor};
+use tokio::runtime::Handle;
+
+use translated::Translated;
+
+/// The executors of these kinds: each makes a command of its job.
+#[must_use]
+pub fn executors(launcher: &Launcher, runtime: &Handle) -> Executors {
+    let commands = CommandExecutor::new(launcher.clone(), runtime.clone());
+    let spark = SparkExecutor::new(commands.clone());
+    let runs = launcher.dirs().clone();
+    Executors::default()
+        .with("bash", Translated::new(commands.clone(), bash::command))
+        .with("plugin", Translated::new(commands, plugin::command))
+        .with("pyspark", Translated::new(spark, move |start| pyspark::application(start, &runs)))
+}

@@ -1,0 +1,30 @@
+//! Kinds of jobs that people bring: a program that reads a job as JSON from its standard input.
+
+use std::path::Path;
+
+use kelos_engine::executor::Start;
+use serde_json::{Map, Value, json};
+
+use super::translated::identifiers;
+
+/// Gives the program its job. The job is in a variable, so that it is no part of what the shell parses.
+const FEED: &str = "printf %s \"$KELOS_JOB\" | \"$0\"";
+
+/// The settings of a command that has a program do a job.
+pub(super) fn command(start: &Start) -> Result<Map<String, Value>, String> {
+    let text = |name: &str| start.settings.get(name).and_then(Value::as_str);
+    let name = text("plugin").ok_or("its settings name no program (`plugin`)")?;
+    let folder = text("folder").ok_or("its settings name no folder of programs (`folder`)")?;
+    let program = crate::run_by::plugin(Path::new(folder), name)?;
+    let slot = &start.run.slot;
+    let job = json!({
+        "app": slot.workflow, "jobId": slot.key.short(), "identifiers": identifiers(start), "run": start.run.number,
+        // As its app says it, and not as it is filled for other executors.
+        "config": start.workflow.job.settings.get("config"),
+    });
+    let mut command = json!({ "command": ["/bin/sh", "-c", FEED, program], "env": { "KELOS_JOB": job.to_string() } });
+    if let (Some(timeout), Some(command)) = (start.settings.get("timeoutSeconds"), command.as_object_mut()) {
+        command.insert("timeoutSeconds".to_owned(), timeout.clone());
+    }
+    command.as_object().cloned().ok_or_else(|| "its settings make no sense".to_owned())
+}

@@ -1,0 +1,353 @@
+//! How the jobs of an app are run: what does them, how often and how many at a time.
+
+use std::path::Path;
+
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::common::Ranged;
+use kelos_model::jobs::{Feed, JobKeys, Kind};
+use kelos_model::shell::{Placeholders, ShellText, Trust, trust_of};
+use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::{Constraint, Job, PoolUse, RetryPolicy, Trigger};
+use kelos_sandbox::ConstraintDraft;
+use serde_json::{Map, Value as Json, json};
+
+use super::json::{Reading, kind, plain};
+use super::options::option_names;
+
+/// The kinds of jobs that need no program of people's own.
+pub(super) const BUILT_IN: [&str; 2] = ["bash", "pyspark"];
+/// What is known of every job beside its identifiers.
+const ALWAYS: [&str; 2] = ["app_name", "job_id"];
+/// What is known where an identifier is a date.
+const OF_A_DAY: [&str; 7] = ["year", "month", "day", "hour", "minute", "second", "millisecond"];
+/// Attempts in all, where an app says nothing.
+const ATTEMPTS: u32 = 5;
+/// The folder of own kinds of jobs, beside the file.
+const PLUGINS: &str = "plugins";
+/// The longest app that is handed to an own kind of jobs, in bytes: it travels in an environment variable.
+const LONGEST_APP: usize = 100_000;
+
+/// An app while it is read.
+pub(super) struct App<'a, 'v> {
+    pub(super) name: &'v str,
+    pub(super) property: &'v ObjectProp<'a>,
+    pub(super) object: &'v Object<'a>,
+    pub(super) keys: &'v JobKeys,
+    /// The folder of the file, where it is known.
+    pub(super) folder: Option<&'v Path>,
+}
+
+impl<'a, 'v> App<'a, 'v> {
+    fn get(&self, key: &str) -> Option<&'v Value<'a>> {
+        self.object.get(key).map(|property| &property.value)
+    }
+
+    fn what(&self, key: &str) -> String {
+        format!("{key} of {}", self.name)
+    }
+
+    /// What does its jobs.
+    pub(super) fn job(&self, reading: &mut Reading<'a>) -> Job {
+        if let Some(service) = self.get("externalService").filter(|_| reading.of_a_script) {
+            return self.service(reading, service);
+        }
+        let kind = self.get("job_type").and_then(|value| reading.text(value, &self.what("job_type")));
+        let mut job = match kind.as_deref() {
+            None | Some("bash") => self.bash(reading),
+            Some("pyspark") => self.pyspark(reading),
+            Some(name) => self.own(reading, name),
+        };
+        if let Some(seconds) = self.get("timeout").and_then(|value| reading.count(value, &self.what("timeout"), 1)) {
+            job.settings.insert("timeoutSeconds".to_owned(), seconds.into());
+        }
+        job
+    }
+
+    /// What a script made with its functions for external services.
+    fn service(&self, reading: &mut Reading<'a>, service: &Value<'a>) -> Job {
+        if let Some(other) = ["job_type", "bash_cmd", "timeout"].into_iter().find(|key| self.get(key).is_some()) {
+            let what = format!("{} has both externalService and {other}, expected one of them", self.name);
+            reading.mistake(service.range(), what);
+        }
+        reading
+            .data(service, &self.what("externalService"), "an external service")
+            .unwrap_or_else(|| Job::new("", Map::new()))
+    }
+
+    /// What its jobs wait for beside other jobs of their own graph.
+    pub(super) fn trigger(&self, reading: &mut Reading<'a>) -> Trigger {
+        let trigger = self.get("trigger").filter(|_| reading.of_a_script);
+        let trigger = trigger.and_then(|trigger| reading.data(trigger, &self.what("trigger"), "a trigger"));
+        trigger.unwrap_or(Trigger::Always)
+    }
+
+    /// What must hold besides, once that has come.
+    pub(super) fn constraints(&self, reading: &mut Reading<'a>) -> Vec<Constraint> {
+        let given = self.get("constraints").filter(|_| reading.of_a_script);
+        let given: Option<Vec<ConstraintDraft>> =
+            given.and_then(|given| reading.data(given, &self.what("constraints"), "constraints"));
+        given.into_iter().flatten().map(ConstraintDraft::constraint).collect()
+    }
+
+    fn bash(&self, reading: &mut Reading<'a>) -> Job {
+        let mut settings = Map::new();
+        match self.get("bash_cmd") {
+            None => {
+                let what =
+                    format!("{} has no bash_cmd: each of its jobs fails, because there is nothing to run", self.name);
+                reading.remark(self.property.name.range(), what);
+            }
+            Some(value) => {
+                if let Some(text) = reading.text(value, &self.what("bash_cmd")) {
+                    self.placeholders(reading, value, "bash_cmd", &text);
+                    self.positions(reading, value, &text);
+                    settings.insert("shell".to_owned(), Json::String(text.to_string()));
+                }
+            }
+        }
+        Job::new("bash", settings)
+    }
+
+    /// Whether all placeholders of a text are known, before any job of the app is run.
+    fn placeholders(&self, reading: &mut Reading<'a>, value: &Value<'a>, key: &str, text: &str) {
+        let what = self.what(key);
+        let read = match Placeholders::read(text) {
+            Ok(read) => read,
+            Err(why) => return reading.mistake(value.range(), format!("{what}: {why}")),
+        };
+        let identifiers: Vec<&str> = self.keys.template.identifiers().map(|name| &**name).collect();
+        let mut known = identifiers.clone();
+        known.extend(ALWAYS);
+        option_names().for_each(|option| known.push(option));
+        if self.keys.identifiers.values().any(|kind| matches!(kind, Kind::Date { .. })) {
+            known.extend(OF_A_DAY);
+        }
+        if let Some(unknown) = read.names().find(|name| !known.contains(name)) {
+            let expected = identifiers.into_iter().chain(ALWAYS).collect::<Vec<_>>().join(", ");
+            let what = format!(
+                "{what} has {{{unknown}}}, expected one of {expected}: write {{{{ and }}}} for braces that are meant as they are"
+            );
+            reading.mistake(value.range(), what);
+        }
+    }
+
+    /// Whether each value stands where a shell does not evaluate it, or is one that may be evaluated.
+    fn positions(&self, reading: &mut Reading<'a>, value: &Value<'a>, text: &str) {
+        let Ok(placeholders) = Placeholders::read(text) else { return };
+        let shell = ShellText::read(&placeholders, |_| None);
+        for fault in shell.faults(|name| self.trust(name), |name| self.trust_of_variable(name)) {
+            let (what, name) = (self.what("bash_cmd"), &fault.name);
+            let advice = match self.keys.template.position(name) {
+                Some(_) => format!("say so of {name} in identifiers.json, or among the identifiers of a script"),
+                None => "write it otherwise".to_owned(),
+            };
+            let raw = format!("{{{name}:raw}} pastes it, whatever it is");
+            reading.mistake(value.range(), format!("{what}: {fault}: {advice}; {raw}"));
+        }
+    }
+
+    /// How far the value of a placeholder is known beforehand.
+    fn trust(&self, name: &str) -> Trust {
+        let keys = self.keys;
+        if keys.template.position(name).is_some() {
+            return match keys.identifiers.get(name) {
+                Some(Kind::Integer { .. } | Kind::Date { .. }) => Trust::Number,
+                Some(Kind::Choice { of }) => of.iter().map(|one| trust_of(one)).min().unwrap_or(Trust::Free),
+                _ => Trust::Free,
+            };
+        }
+        match name {
+            "app_name" => trust_of(self.name),
+            "job_id" => {
+                let between = keys.template.fill(&vec!["x".into(); keys.template.identifiers().len()]);
+                let parts = keys.template.identifiers().map(|name| self.trust(name));
+                parts.min().unwrap_or(Trust::Free).min(trust_of(&between))
+            }
+            _ if OF_A_DAY.contains(&name) => Trust::Number,
+            _ => Trust::Free,
+        }
+    }
+
+    /// The same for the variables that a command is started with.
+    fn trust_of_variable(&self, name: &str) -> Option<Trust> {
+        let is_known = self.keys.template.position(name).is_some() || OF_A_DAY.contains(&name);
+        match name {
+            "KELOS_SLOT" | "KELOS_TIME" => Some(self.trust("job_id").min(Trust::Plain)),
+            "KELOS_WORKFLOW" => Some(self.trust("app_name")),
+            _ if name.starts_with("KELOS_ARG") || name == "KELOS_TRIGGERED_BY" => Some(Trust::Free),
+            _ => is_known.then(|| self.trust(name)),
+        }
+    }
+
+    fn pyspark(&self, reading: &mut Reading<'a>) -> Job {
+        let mut settings = Map::new();
+        match self.get("pymodule").map(|value| reading.text(value, &self.what("pymodule"))) {
+            Some(Some(module)) => drop(settings.insert("module".to_owned(), json!(&*module))),
+            Some(None) => {}
+            None => {
+                let what = format!("{} has no pymodule, expected the module of Python that its jobs run", self.name);
+                reading.mistake(self.property.name.range(), what);
+            }
+        }
+        for (key, name) in [("spark_conf", "conf"), ("env", "env")] {
+            let Some(value) = self.get(key) else { continue };
+            let Some(object) = reading.object(value, &self.what(key)) else { continue };
+            for one in object
+                .properties
+                .iter()
+                .filter(|one| matches!(one.value, Value::Object(_) | Value::Array(_) | Value::NullKeyword(_)))
+            {
+                let found = kind(&one.value);
+                reading.mistake(
+                    one.value.range(),
+                    format!("{} is {found}, expected a text, a number, true or false", one.name.as_str()),
+                );
+            }
+            settings.insert(name.to_owned(), plain(value));
+        }
+        for (key, name) in [("env_from_os", "envFromOs"), ("uris", "uris")] {
+            if let Some(list) = self.get(key).and_then(|value| reading.list(value, &self.what(key))) {
+                settings.insert(name.to_owned(), list.iter().map(|one| Json::String(one.to_string())).collect());
+            }
+        }
+        for (key, name) in [("read_fp", "read"), ("write_fp", "write")] {
+            let Some(value) = self.get(key) else { continue };
+            let Some(text) = reading.text(value, &self.what(key)) else { continue };
+            self.placeholders(reading, value, key, &text);
+            settings.insert(name.to_owned(), json!(&*text));
+        }
+        if let Some(count) =
+            self.get("minPartitions").and_then(|value| reading.count(value, &self.what("minPartitions"), 1))
+        {
+            settings.insert("partitions".to_owned(), count.into());
+        }
+        Job::new("pyspark", settings)
+    }
+
+    /// A job of an own kind: a program in the folder of plugins.
+    fn own(&self, reading: &mut Reading<'a>, name: &str) -> Job {
+        let job = |settings: Json| Job::new("plugin", settings.as_object().cloned().unwrap_or_default());
+        let place = self.get("job_type").map_or(self.property.range, Ranged::range);
+        let config = plain(&self.property.value);
+        if config.to_string().len() > LONGEST_APP {
+            reading.mistake(
+                place,
+                format!("{} is too long for an own job_type, expected at most {LONGEST_APP} bytes", self.name),
+            );
+        }
+        let Some(folder) = self.folder.map(|folder| folder.join(PLUGINS)) else {
+            return job(json!({ "plugin": name, "config": config }));
+        };
+        if let Err(why) = plugin(&folder, name) {
+            reading.mistake(
+                place,
+                format!(
+                    "job_type of {} is \"{name}\", expected bash, pyspark, or a program in {PLUGINS}/: {why}",
+                    self.name
+                ),
+            );
+        }
+        job(json!({ "plugin": name, "folder": folder, "config": config }))
+    }
+
+    /// How often a job that fails is tried: so many attempts in all.
+    pub(super) fn retry(&self, reading: &mut Reading<'a>) -> RetryPolicy {
+        let attempts = self.get("max_retry").and_then(|value| reading.count(value, &self.what("max_retry"), 1));
+        RetryPolicy::immediate(attempts.unwrap_or(ATTEMPTS).saturating_sub(1))
+    }
+
+    /// How many of its jobs run at a time; as many as there are places, where nothing is said.
+    pub(super) fn concurrency(&self, reading: &mut Reading<'a>) -> Option<u32> {
+        self.get("concurrency").and_then(|value| reading.count(value, &self.what("concurrency"), 0))
+    }
+
+    pub(super) fn pools(&self, reading: &mut Reading<'a>) -> Vec<PoolUse> {
+        let Some(value) = self.get("pools") else { return Vec::new() };
+        let such = "a list such as [{\"pool\": \"spark\", \"size\": 4, \"permits\": 1}]";
+        let mut pools: Vec<PoolUse> = reading.data(value, &self.what("pools"), such).unwrap_or_default();
+        pools.sort_by(|a, b| a.pool.cmp(&b.pool));
+        let twice = pools.windows(2).any(|two| two[0].pool == two[1].pool);
+        let never = pools.iter().any(|one| one.permits == 0 || one.permits > one.size);
+        if twice || never {
+            reading.mistake(
+                value.range(),
+                format!("{}: expected each pool once, with 1 to \"size\" permits", self.what("pools")),
+            );
+        }
+        pools
+    }
+
+    /// The schedule that opens jobs.
+    pub(super) fn feed(&self, reading: &mut Reading<'a>) -> Option<Feed> {
+        let value = self.get("feed")?;
+        let what = self.what("feed");
+        let object = reading.object(value, &what)?;
+        let mut part =
+            |name: &str| object.get(name).and_then(|one| reading.text(&one.value, &format!("{name} in {what}")));
+        let (identifier, cron, zone) = (part("identifier"), part("cron"), part("zone"));
+        let (Some(identifier), Some(cron)) = (identifier, cron) else {
+            let such =
+                "expected such as {\"identifier\": \"date\", \"cron\": \"0 0 3 * * ?\", \"zone\": \"Europe/Berlin\"}";
+            reading.mistake(value.range(), format!("{what} lacks its identifier or its cron expression, {such}"));
+            return None;
+        };
+        if let Err(why) = self.may_be_fed(&identifier) {
+            reading.mistake(value.range(), format!("{what}: {why}"));
+        }
+        let schedule = schedule(&cron, zone.as_deref());
+        let schedule = schedule.map_err(|why| reading.mistake(value.range(), format!("{what}: {why}"))).ok()?;
+        Some(Feed { identifier, schedule })
+    }
+
+    fn may_be_fed(&self, identifier: &str) -> Result<(), String> {
+        let keys = self.keys;
+        if !matches!(keys.identifiers.get(identifier), Some(Kind::Date { .. }))
+            || keys.template.position(identifier).is_none()
+        {
+            return Err(format!(
+                "{identifier} is no date of {}, expected an identifier that is said to be a date",
+                keys.template.as_str()
+            ));
+        }
+        let is_open = |name: &str| name != identifier && keys.domains.get(name).is_none_or(Vec::is_empty);
+        match keys.template.identifiers().find(|name| is_open(name)) {
+            Some(open) => Err(format!("nothing says which values of {open} to open: list them in autofill_values")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn schedule(cron: &str, zone: Option<&str>) -> Result<Schedule, String> {
+    let cron = Cron::parse(cron).map_err(|error| error.to_string())?;
+    let zone = zone.map_or_else(|| Ok(Zone::utc()), Zone::parse).map_err(|error| error.to_string())?;
+    Ok(Schedule::Cron(CronSchedule::new(cron, zone, Gap::default(), Fold::default())))
+}
+
+/// The program of a kind of jobs: a file of that name in the folder itself, wherever links may lead.
+///
+/// # Errors
+/// In words, when there is none.
+pub(crate) fn plugin(folder: &Path, name: &str) -> Result<std::path::PathBuf, String> {
+    if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) {
+        return Err("that is no name of a file".to_owned());
+    }
+    let (within, path) = (folder.to_owned(), folder.join(name));
+    let asked = path.clone();
+    let answer = kelos_sandbox::answered(move || Ok(program_at(&within, &asked)));
+    answer.unwrap_or_else(|error| Err(format!("{} can't be looked at: {error}", path.display())))
+}
+
+fn program_at(folder: &Path, path: &Path) -> Result<std::path::PathBuf, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let inside = std::fs::canonicalize(folder).and_then(|folder| Ok((std::fs::canonicalize(path)?, folder)));
+    let (program, folder) = inside.map_err(|_| format!("there is no {}", path.display()))?;
+    if program.parent() != Some(&folder) {
+        return Err(format!("{} leads out of its folder", path.display()));
+    }
+    let meta = std::fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?;
+    if !meta.is_file() {
+        return Err(format!("{} is no file", program.display()));
+    }
+    let executable = meta.permissions().mode() & 0o111 != 0;
+    if executable { Ok(program) } else { Err(format!("{} can't be executed", program.display())) }
+}

@@ -1,0 +1,182 @@
+//! Executors do runs.
+//!
+//! An executor is told to start, check or cancel a run, and reports what becomes of it, from whatever
+//! task or thread it likes. It must recognise a repeated start by the run's id, because delivery is at
+//! least once: after a crash the engine may ask for the same start again.
+
+mod absent;
+mod given;
+mod triggered_by;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kelos_core::Input;
+use kelos_model::run::Report;
+use kelos_model::workflow::Properties;
+use kelos_model::{RunId, Workflow};
+use serde_json::{Map, Value};
+
+pub use absent::AbsentExecutor;
+pub use given::{ARGUMENT, ARGUMENTS, Given, TRIGGERED_BY, fits};
+
+/// A run to be started, with everything filled in for its slot.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Its name, the same each time it is asked for.
+    pub run: RunId,
+    /// Whose job it is.
+    pub workflow: Arc<Workflow>,
+    /// The job's settings, templates filled.
+    pub settings: Map<String, Value>,
+    /// The job's properties, templates filled.
+    pub properties: Map<String, Value>,
+    /// What it is given of what its slot collected.
+    pub given: Given,
+    /// The worker that offered to do it, where one did.
+    pub worker: Option<Arc<str>>,
+}
+
+/// Name of the executor that hands runs to workers.
+pub const WORKER: &str = kelos_core::WORKER;
+
+impl Start {
+    /// The settings of the job: those of its definition, or for a job that is a function of the slot what that returned.
+    #[must_use]
+    pub fn whole_settings(&self) -> Map<String, Value> {
+        let mut settings = self.settings.clone();
+        if matches!(self.workflow.job.properties, Properties::Function(_)) {
+            settings.extend(self.properties.clone());
+        }
+        settings
+    }
+}
+
+/// Where an executor reports to. Cheap to clone; reporting never blocks.
+#[derive(Clone)]
+pub struct Reports {
+    deliver: Arc<dyn Fn(Input) + Send + Sync>,
+}
+
+impl Reports {
+    /// Reports that end up in a function.
+    pub fn new(deliver: impl Fn(Input) + Send + Sync + 'static) -> Self {
+        Self { deliver: Arc::new(deliver) }
+    }
+
+    /// Says what became of a run.
+    pub fn run(&self, run: &RunId, report: Report) {
+        (self.deliver)(Input::RunReported { run: run.clone(), report });
+    }
+
+    /// Delivers any input, such as a probe's answer.
+    pub fn deliver(&self, input: Input) {
+        (self.deliver)(input);
+    }
+}
+
+/// What people see of an external id: what an executor keeps for itself stands behind it as a JSON object.
+#[must_use]
+pub fn shown_id(external_id: &str) -> &str {
+    external_id.split_once(" {").map_or(external_id, |(shown, _)| shown)
+}
+
+/// Does runs of one kind.
+pub trait Executor: Send + Sync {
+    /// Starts a run and reports [`Report::Started`], then [`Report::Ended`] — or [`Report::Deferred`]
+    /// where it can't be started now. Must not block.
+    fn start(&self, start: Start, reports: Reports);
+
+    /// Finds out how a run stands that another process started: reports [`Report::NeverStarted`] (or an
+    /// unknown outcome, where its start had been confirmed and so `external_id` is known), or
+    /// goes on as [`Executor::start`] would. Must not block.
+    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports);
+
+    /// Ends a run; its end is reported as any other. Must not block.
+    fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports);
+
+    /// What stands in the way of a run that goes on, in words; for people, and for the present alone.
+    fn note(&self, run: &RunId) -> Option<String> {
+        let _ = run;
+        None
+    }
+}
+
+/// Executors by name.
+#[derive(Clone, Default)]
+pub struct Executors {
+    by_name: BTreeMap<String, Arc<dyn Executor>>,
+    /// The one for all other names.
+    otherwise: Option<Arc<dyn Executor>>,
+}
+
+impl Executors {
+    /// One and the same for every name.
+    #[must_use]
+    pub fn only(executor: impl Executor + 'static) -> Self {
+        Self { by_name: BTreeMap::new(), otherwise: Some(Arc::new(executor)) }
+    }
+
+    /// Adds or replaces one.
+    #[must_use]
+    pub fn with(mut self, name: &str, executor: impl Executor + 'static) -> Self {
+        self.by_name.insert(name.to_owned(), Arc::new(executor));
+        self
+    }
+
+    /// Adds or replaces all of another set.
+    #[must_use]
+    pub fn and(mut self, others: Executors) -> Self {
+        self.by_name.extend(others.by_name);
+        self.otherwise = others.otherwise.or(self.otherwise);
+        self
+    }
+
+    /// The executor of a name; for an unknown name one that puts every start off and says why.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Arc<dyn Executor> {
+        let known = self.by_name.get(name).or(self.otherwise.as_ref()).cloned();
+        known.unwrap_or_else(|| Arc::new(AbsentExecutor::new(name, self.names())))
+    }
+
+    /// The same, with each start changed before it is begun.
+    #[must_use]
+    pub fn adjusted(self, adjust: impl Fn(&mut Start) + Send + Sync + 'static) -> Executors {
+        let adjust: Arc<dyn Fn(&mut Start) + Send + Sync> = Arc::new(adjust);
+        let adjusted =
+            |inner: Arc<dyn Executor>| -> Arc<dyn Executor> { Arc::new(Adjusted { inner, adjust: adjust.clone() }) };
+        Executors {
+            by_name: self.by_name.into_iter().map(|(name, inner)| (name, adjusted(inner))).collect(),
+            otherwise: self.otherwise.map(adjusted),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.by_name.keys().cloned().collect()
+    }
+}
+
+/// An executor whose starts are changed before they are begun.
+struct Adjusted {
+    inner: Arc<dyn Executor>,
+    adjust: Arc<dyn Fn(&mut Start) + Send + Sync>,
+}
+
+impl Executor for Adjusted {
+    fn start(&self, mut start: Start, reports: Reports) {
+        (self.adjust)(&mut start);
+        self.inner.start(start, reports);
+    }
+
+    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        self.inner.check(run, external_id, reports);
+    }
+
+    fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        self.inner.cancel(run, external_id, reports);
+    }
+
+    fn note(&self, run: &RunId) -> Option<String> {
+        self.inner.note(run)
+    }
+}

@@ -1,0 +1,106 @@
+//! What a run is given of what its slot collected: arguments, and what triggered it.
+//!
+//! A value gets to a shell as a variable, and is never pasted into its text.
+
+use std::collections::BTreeMap;
+
+use kelos_model::arguments::arguments;
+use kelos_model::template::KeyValues;
+use kelos_model::{Collected, SlotKey, Workflow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::triggered_by::{TRIGGERING_SCHEDULE_INFO, triggered_by};
+
+/// The variable that has all arguments, as a JSON object.
+pub const ARGUMENTS: &str = "KELOS_ARGUMENTS";
+
+/// What the variable of one argument begins with.
+pub const ARGUMENT: &str = "KELOS_ARG_";
+
+/// The variable that says what triggered a run, as a JSON object.
+pub const TRIGGERED_BY: &str = "KELOS_TRIGGERED_BY";
+
+/// No variable is longer: the system starts no program that has one of 128 KiB.
+const LARGEST_VARIABLE: usize = 120_000;
+
+/// What a run is given beside the values of its key.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Given {
+    /// By name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, String>,
+    /// The event schedule, and what its trigger saw; none for runs of other workflows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub triggered_by: Option<Value>,
+}
+
+impl Given {
+    /// What a slot's runs are given.
+    #[must_use]
+    pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collected>) -> Given {
+        let arguments = arguments(workflow, collected, key);
+        let triggered_by = collected.and_then(|collected| triggered_by(workflow, collected));
+        Given { arguments, triggered_by }
+    }
+
+    /// A key's values, with the arguments before them.
+    #[must_use]
+    pub fn values(&self, workflow: &Workflow, key: &SlotKey) -> KeyValues {
+        let mut named = self.arguments.clone();
+        if let Some(triggered_by) = &self.triggered_by {
+            named.entry(TRIGGERING_SCHEDULE_INFO.to_owned()).or_insert_with(|| triggered_by.to_string());
+        }
+        KeyValues::of(&workflow.keys, key).with(&named)
+    }
+
+    /// The variables that a command gets of it. What is too long for one is left out.
+    pub fn variables(&self) -> BTreeMap<String, String> {
+        let mut variables = BTreeMap::new();
+        if !self.arguments.is_empty() {
+            variables.insert(ARGUMENTS.to_owned(), json!(self.arguments).to_string());
+        }
+        if let Some(triggered_by) = &self.triggered_by {
+            variables.insert(TRIGGERED_BY.to_owned(), triggered_by.to_string());
+        }
+        let single = self.arguments.iter().filter(|(name, _)| is_sound(name));
+        variables.extend(single.map(|(name, value)| (format!("{ARGUMENT}{name}"), value.clone())));
+        variables.retain(|_, value| fits(value));
+        variables
+    }
+}
+
+/// Whether a program can be started that has this value as a variable.
+pub fn fits(value: &str) -> bool {
+    value.len() <= LARGEST_VARIABLE && !value.contains('\0')
+}
+
+/// Whether a shell can have a variable of this name.
+pub(super) fn is_sound(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sound_names_become_variables_of_their_own() {
+        let names = ["cleanup_dir", "my.property", "a b", "x=1", "9", "", "größe"];
+        let arguments = names.map(|name| (name.to_owned(), "$(reboot)".to_owned())).into();
+        let variables = Given { arguments, triggered_by: None }.variables();
+        let names: Vec<&str> = variables.keys().map(String::as_str).collect();
+        assert_eq!(names, ["KELOS_ARGUMENTS", "KELOS_ARG_9", "KELOS_ARG_cleanup_dir"]);
+        assert_eq!(variables["KELOS_ARG_9"], "$(reboot)");
+    }
+
+    #[test]
+    fn what_no_program_can_be_started_with_is_left_out() {
+        let long = "x".repeat(LARGEST_VARIABLE + 1);
+        let arguments =
+            [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let variables = Given { arguments: arguments.into(), triggered_by: Some(json!(long)) }.variables();
+        assert_eq!(variables.keys().collect::<Vec<_>>(), ["KELOS_ARG_a"]);
+    }
+}

@@ -1,0 +1,169 @@
+//! Many questions about one file system, answered with few looks.
+//!
+//! Where several paths lie below one folder, the folder is listed once: what the listing lacks need not be asked
+//! for, however deep it lies, and what it shows needs no look of its own. A night of missing data so costs one
+//! listing, however many slots wait for it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::{StreamExt, stream};
+use kelos_storage::{Entry, FileSystem, Kind, StorageError};
+
+/// Paths below one folder from which on it is listed instead of each being looked up.
+pub(super) const WORTH_LISTING: usize = 8;
+
+/// A folder is not listed when it holds so many times more than what is asked for.
+const TOO_FULL: usize = 64;
+
+/// Folders whose fill is remembered; beyond that all are forgotten.
+const REMEMBERED: usize = 10_000;
+
+/// Looks of one walk that are under way side by side.
+const SIDE_BY_SIDE: usize = 8;
+
+/// What was found at the path with this index; none where nothing is.
+pub(super) type Found = (usize, Result<Option<Entry>, StorageError>);
+
+/// Remembers over walks how full folders were. Shared by all walks of one endpoint.
+#[derive(Default)]
+pub(super) struct Fill(Mutex<BTreeMap<String, usize>>);
+
+impl Fill {
+    fn is_worth_listing(&self, folder: &str, asked: usize) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(folder).copied();
+        asked >= WORTH_LISTING && known.is_none_or(|entries| entries <= asked.saturating_mul(TOO_FULL))
+    }
+
+    fn remember(&self, folder: &str, entries: usize) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries <= WORTH_LISTING * TOO_FULL {
+            known.remove(folder);
+            return;
+        }
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(folder.to_owned(), entries);
+    }
+}
+
+/// Looks at all of these paths. Each is answered exactly once.
+pub(super) async fn look(files: &dyn FileSystem, fill: &Fill, paths: &[String]) -> Vec<Found> {
+    let asked = paths.iter().enumerate().map(|(index, path)| Asked { index, path, rest: rest(path) });
+    // A way up is found by the file system alone: it may lead through links.
+    let (odd, plain) = asked.partition(|one| one.path.split('/').any(|part| part == "." || part == ".."));
+    let walk = Walk { files, fill };
+    let mut found = walk.each(odd).await;
+    found.extend(walk.below(String::new(), plain).await);
+    found
+}
+
+/// A question, on its way down the tree.
+struct Asked<'a> {
+    index: usize,
+    path: &'a str,
+    /// What of the path lies below the folder that the walk has come to.
+    rest: &'a str,
+}
+
+/// The path as seen from the root, without empty parts before it.
+fn rest(path: &str) -> &str {
+    path.trim_start_matches('/')
+}
+
+type Children<'a> = BTreeMap<&'a str, Vec<Asked<'a>>>;
+
+struct Walk<'f> {
+    files: &'f dyn FileSystem,
+    fill: &'f Fill,
+}
+
+impl Walk<'_> {
+    /// Answers questions about paths below a folder, which is given without a slash at its end.
+    fn below<'a>(&'a self, folder: String, asked: Vec<Asked<'a>>) -> BoxFuture<'a, Vec<Found>> {
+        async move {
+            if asked.len() < WORTH_LISTING {
+                return self.each(asked).await;
+            }
+            let (here, children) = by_child(asked);
+            let mut found = self.each(here).await;
+            found.extend(match self.fill.is_worth_listing(&folder, children.len()) {
+                true => self.by_listing(&folder, children).await,
+                false => self.one_by_one(&folder, children).await,
+            });
+            found
+        }
+        .boxed()
+    }
+
+    /// Looks each path up.
+    async fn each(&self, asked: Vec<Asked<'_>>) -> Vec<Found> {
+        let looks =
+            asked.into_iter().map(|Asked { index, path, .. }| self.files.stat(path).map(move |found| (index, found)));
+        stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(SIDE_BY_SIDE).collect().await
+    }
+
+    /// Goes on below each child of a folder, without a look at the folder.
+    async fn one_by_one(&self, folder: &str, children: Children<'_>) -> Vec<Found> {
+        let mut found = Vec::new();
+        for (name, asked) in children {
+            found.extend(self.below(format!("{folder}/{name}"), asked).await);
+        }
+        found
+    }
+
+    async fn by_listing(&self, folder: &str, children: Children<'_>) -> Vec<Found> {
+        let entries = match self.files.list(folder_path(folder)).await {
+            Ok(entries) => entries.unwrap_or_default(),
+            Err(error) if error.is_of_endpoint() => return all(children, &Err(error)),
+            // It may be no folder that can be listed; its paths may be there all the same.
+            Err(_) => return self.each(children.into_values().flatten().collect()).await,
+        };
+        self.fill.remember(folder, entries.len());
+        let entries: BTreeMap<&str, &Entry> = entries.iter().map(|entry| (entry.name.as_str(), entry)).collect();
+        let mut found = Vec::new();
+        for (name, asked) in children {
+            match entries.get(name) {
+                Some(entry) => found.extend(self.at(entry, format!("{folder}/{name}"), asked).await),
+                None => found.extend(asked.iter().map(|one| (one.index, Ok(None)))),
+            }
+        }
+        found
+    }
+
+    /// Answers questions about something that a listing has shown, and about what may lie below it.
+    async fn at(&self, entry: &Entry, path: String, asked: Vec<Asked<'_>>) -> Vec<Found> {
+        let (it, below): (Vec<_>, Vec<_>) = asked.into_iter().partition(|one| one.rest.is_empty());
+        let mut found: Vec<Found> = it.iter().map(|one| (one.index, Ok(Some(entry.clone())))).collect();
+        found.extend(match entry.kind {
+            Kind::File => below.iter().map(|one| (one.index, Ok(None))).collect(),
+            Kind::Folder => self.below(path, below).await,
+        });
+        found
+    }
+}
+
+fn folder_path(folder: &str) -> &str {
+    if folder.is_empty() { "/" } else { folder }
+}
+
+fn all(children: Children<'_>, answer: &Result<Option<Entry>, StorageError>) -> Vec<Found> {
+    children.into_values().flatten().map(|one| (one.index, answer.clone())).collect()
+}
+
+/// Questions about the folder itself, and those about what lies in it, by the name of its child.
+fn by_child(asked: Vec<Asked<'_>>) -> (Vec<Asked<'_>>, Children<'_>) {
+    let mut here = Vec::new();
+    let mut children = Children::new();
+    for one in asked {
+        if one.rest.is_empty() {
+            here.push(one);
+            continue;
+        }
+        let (child, below) = one.rest.split_once('/').unwrap_or((one.rest, ""));
+        children.entry(child).or_default().push(Asked { rest: rest(below), ..one });
+    }
+    (here, children)
+}

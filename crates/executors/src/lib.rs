@@ -1,0 +1,31 @@
+//! Executors: what does runs.
+//!
+//! Commands behind a shim, so that they outlive the server; HTTP services; Oozie; Spark; and workers, which do runs by executors of
+//! their own. Each recognises a repeated start by the run's id and never blocks the engine. Absent: which run goes next, which is the
+//! core's to say.
+
+mod command;
+pub mod http;
+pub mod local;
+mod oozie;
+mod services;
+mod spark;
+pub mod workers;
+
+use kelos_engine::executor::Executors;
+use tokio::runtime::Handle;
+
+use local::Launcher;
+
+pub use command::{CommandExecutor, evaluated, run_ref};
+pub(crate) use command::{insist, outcome_of};
+pub use oozie::{NodeRecords, OozieExecutor, OozieWaits, Records};
+pub use services::HttpExecutor;
+pub use spark::SparkExecutor;
+
+/// The executors that need nothing but this machine: those of a worker, and of every node.
+#[must_use]
+pub fn local_executors(launcher: &Launcher, runtime: &Handle) -> Executors {
+    let commands = CommandExecutor::new(launcher.clone(), runtime.clone());
+    Executors::default().with("spark", SparkExecutor::new(commands.clone())).with("command", commands)
+}

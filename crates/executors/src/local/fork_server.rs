@@ -1,0 +1,104 @@
+//! The fork server: the small process that becomes the shim of each run by forking itself.
+//!
+//! It is this program executed again, once for each launcher, by the hidden subcommand. It has one thread, and does nothing
+//! but wait for words of its server: the folder of a run, and the pipe by which the shim of that run answers. A fork of it
+//! costs a tenth of what executing the whole program does. It keeps nothing: what becomes of a run is between the shim and
+//! the folder, so it may be killed at any time, and ends by itself when its server has ended.
+
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::{self, IoSliceMut, PipeWriter, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+use nix::unistd::{ForkResult, fork};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
+
+use super::file_limit::survive_file_limit;
+use super::{procs, shim};
+
+/// The word with which a fork server says that it can be used.
+pub(crate) const READY: &[u8] = b"ready";
+
+/// More than any path has.
+const LONGEST_PATH: usize = 8192;
+
+/// Serves shims to the launcher at the other end of standard input, until that is gone; the exit status is the caller's to
+/// pass on.
+///
+/// A program that uses a [`Launcher`](super::Launcher) calls this first thing in its `main`, before any thread or runtime,
+/// when it was started with the arguments that the launcher was given.
+pub fn shim_main() -> i32 {
+    match serve() {
+        Ok(()) => 0,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{error}");
+            1
+        }
+    }
+}
+
+fn serve() -> io::Result<()> {
+    let server = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
+    prepare()?;
+    send(&server, READY, SendFlags::NOSIGNAL)?;
+    // From here on nobody listens to what goes wrong; shims write it to the folders of their runs.
+    let nowhere = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nowhere)?;
+    rustix::stdio::dup2_stderr(&nowhere)?;
+    drop(nowhere);
+    let mut path = vec![0; LONGEST_PATH];
+    loop {
+        let (length, voice) = match hear(&server, &mut path) {
+            Ok((0, _)) => return Ok(()),
+            Ok((length, Some(voice))) => (length, voice),
+            Ok((_, None)) => continue,
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        match fork_here() {
+            Ok(ForkResult::Parent { .. }) => {}
+            Ok(ForkResult::Child) => {
+                drop(server);
+                std::process::exit(shim::run(Path::new(OsStr::from_bytes(&path[..length])), voice));
+            }
+            Err(error) => shim::say_failed(&voice, &format!("fork a shim: {}", io::Error::from(error))),
+        }
+    }
+}
+
+/// Leaves the server's session, so that neither its terminal nor its end reaches a shim, and learns what all shims need.
+#[allow(unsafe_code)]
+fn prepare() -> io::Result<()> {
+    // Fails only for the leader of a process group, when started by hand.
+    let _ = rustix::process::setsid();
+    // Signals that the server or its supervisor blocks would never arrive at a shim, nor at its command.
+    SigSet::empty().thread_set_mask().map_err(io::Error::from)?;
+    survive_file_limit()?;
+    // SAFETY: ignoring a signal installs no code. The system then reaps shims by itself; nobody asks how they ended.
+    unsafe { signal(Signal::SIGCHLD, SigHandler::SigIgn) }.map_err(io::Error::from)?;
+    procs::host()?;
+    Ok(())
+}
+
+/// The next folder, and the pipe of its shim; no length once the server is gone.
+fn hear(server: &OwnedFd, path: &mut [u8]) -> rustix::io::Result<(usize, Option<PipeWriter>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    let heard = recvmsg(server, &mut [IoSliceMut::new(path)], &mut rights, RecvFlags::CMSG_CLOEXEC)?;
+    let mut files = rights.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => files.collect::<Vec<_>>(),
+        _ => Vec::new(),
+    });
+    Ok((heard.bytes, files.next().map(PipeWriter::from)))
+}
+
+#[allow(unsafe_code)]
+fn fork_here() -> nix::Result<ForkResult> {
+    // SAFETY: this process has one thread, so no lock is held by another one, and memory is whole in the child.
+    unsafe { fork() }
+}

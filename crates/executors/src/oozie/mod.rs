@@ -1,0 +1,382 @@
+//! The executor for jobs of Apache Oozie.
+//!
+//! A job is submitted under an external id that follows from the run's name, and is started by a second request. So a
+//! run whose submission nobody recorded is found again, and of two jobs that a doubtful submission may leave behind
+//! only one is ever started.
+//!
+//! Absent: Kerberos. An Oozie that asks for it is told of in the reason why slots stay where they are.
+
+mod order;
+mod records;
+mod rest;
+mod verdict;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId};
+use tokio::runtime::Handle as Runtime;
+use tokio::sync::{OwnedMutexGuard, Semaphore};
+
+use self::order::{Order, Place};
+
+pub use self::records::{NodeRecords, Records};
+use self::rest::{Oozie, Trouble};
+use self::watch::{Subject, Watch};
+use crate::http::Http;
+use kelos_engine::executor::{Executor, Reports, Start};
+
+/// Submissions at a time; Oozie reads each workflow's definition from HDFS before it answers.
+const SUBMISSIONS: usize = 8;
+
+/// A start that is later than this has been lost.
+const LATE_STARTS: Duration = Duration::from_secs(600);
+
+/// How long the executor waits for what.
+#[derive(Debug, Clone, Copy)]
+pub struct OozieWaits {
+    /// For the answer to a request.
+    pub request: Duration,
+    /// Between two looks at a job, at least.
+    pub shortest: Duration,
+    /// Between two looks at a job, at most; also between two tries to reach an Oozie that is down.
+    pub longest: Duration,
+    /// Before a job that was told to start and has not is told again.
+    pub restart: Duration,
+    /// Before a submission that nobody answered is taken for one that never came about.
+    pub doubt: Duration,
+}
+
+impl Default for OozieWaits {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(60),
+            shortest: Duration::from_secs(1),
+            longest: Duration::from_secs(15),
+            restart: Duration::from_secs(10),
+            doubt: Duration::from_secs(60),
+        }
+    }
+}
+
+impl OozieWaits {
+    /// Before an Oozie is asked again that failed so often in a row.
+    fn after_failures(&self, failures: u32) -> Duration {
+        let doubled = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.shortest.saturating_mul(doubled).min(self.longest)
+    }
+
+    /// Between two looks for a job whose submission may be on its way.
+    fn second_look(&self) -> Duration {
+        self.doubt / 12
+    }
+}
+
+/// Submits jobs to Oozie, watches them and kills them. Cheap to clone.
+#[derive(Clone)]
+pub struct OozieExecutor {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    http: Http,
+    records: Arc<dyn Records>,
+    runtime: Runtime,
+    waits: OozieWaits,
+    watch: Watch,
+    submissions: Semaphore,
+    /// What is done about one run is done one after the other.
+    turns: Mutex<BTreeMap<RunId, Arc<tokio::sync::Mutex<()>>>>,
+    /// Submissions of which nobody knows whether they came about, and since when.
+    doubts: Mutex<BTreeMap<RunId, Instant>>,
+    /// Runs whose job is being looked for to be killed.
+    cancelling: Mutex<BTreeSet<RunId>>,
+    /// Runs that were to be killed, and when they were: a start that comes late must not bring them to life.
+    cancelled: Mutex<BTreeMap<RunId, Instant>>,
+}
+
+impl OozieExecutor {
+    /// An executor that works on a runtime.
+    #[must_use]
+    pub fn new(http: Http, records: Arc<dyn Records>, runtime: Runtime) -> Self {
+        Self::with_waits(http, records, runtime, OozieWaits::default())
+    }
+
+    /// An executor with waits of its own.
+    #[must_use]
+    pub fn with_waits(http: Http, records: Arc<dyn Records>, runtime: Runtime, waits: OozieWaits) -> Self {
+        let inner = Inner {
+            http,
+            records,
+            runtime: runtime.clone(),
+            waits,
+            watch: Watch::new(waits, runtime),
+            submissions: Semaphore::new(SUBMISSIONS),
+            turns: Mutex::default(),
+            doubts: Mutex::default(),
+            cancelling: Mutex::default(),
+            cancelled: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    fn spawn<F: Future<Output = ()> + Send + 'static>(&self, work: impl FnOnce(Arc<Inner>) -> F) {
+        self.inner.runtime.spawn(work(self.inner.clone()));
+    }
+}
+
+impl Executor for OozieExecutor {
+    fn start(&self, start: Start, reports: Reports) {
+        self.spawn(|this| async move {
+            let _turn = this.turn(&start.run).await;
+            this.start(&start, &reports).await;
+        });
+    }
+
+    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        let (run, known) = (run.clone(), external_id.map(str::to_owned));
+        self.spawn(|this| async move {
+            if locked(&this.cancelling).contains(&run) {
+                return;
+            }
+            let _turn = this.turn(&run).await;
+            this.check(&run, known, &reports).await;
+        });
+    }
+
+    fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        let (run, known) = (run.clone(), external_id.map(str::to_owned));
+        self.inner.never_start(&run);
+        self.spawn(|this| async move {
+            // It is told again while its end is not heard of; once is enough.
+            if !locked(&this.cancelling).insert(run.clone()) {
+                return;
+            }
+            let turn = this.turn(&run).await;
+            this.cancel(&run, known, &reports).await;
+            drop(turn);
+            locked(&this.cancelling).remove(&run);
+        });
+    }
+
+    fn note(&self, run: &RunId) -> Option<String> {
+        self.inner.watch.note(run)
+    }
+}
+
+/// Whether a job was found.
+enum Sought {
+    Found(String),
+    /// It is not there, and nothing is on its way.
+    Absent,
+    /// It may yet come: a submission may be on its way.
+    MayCome,
+}
+
+impl Inner {
+    /// OozieWaits until nothing else is done about a run.
+    async fn turn(&self, run: &RunId) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut turns = locked(&self.turns);
+            turns.retain(|_, lock| Arc::strong_count(lock) > 1);
+            turns.entry(run.clone()).or_default().clone()
+        };
+        lock.lock_owned().await
+    }
+
+    /// Keeps a run that is killed from being started by a start that is on its way.
+    fn never_start(&self, run: &RunId) {
+        let mut cancelled = locked(&self.cancelled);
+        cancelled.retain(|_, at| at.elapsed() < LATE_STARTS);
+        cancelled.insert(run.clone(), Instant::now());
+    }
+
+    fn oozie(&self, place: Place) -> Oozie {
+        Oozie::new(self.http.clone(), place, self.waits.request)
+    }
+
+    async fn start(&self, start: &Start, reports: &Reports) {
+        let run = &start.run;
+        if let Some(external_id) = self.watch.job_of(run) {
+            return reports.run(run, Report::Started { external_id });
+        }
+        if locked(&self.cancelled).contains_key(run) {
+            // Its end is reported by whoever cancels it.
+            return;
+        }
+        match self.submit(start).await {
+            Ok((oozie, job)) => self.begin(run, oozie, job, reports),
+            Err(report) => reports.run(run, report),
+        }
+    }
+
+    /// Finds the run's job or submits it.
+    async fn submit(&self, start: &Start) -> Result<(Oozie, String), Report> {
+        let run = &start.run;
+        let deferred = |reason: String| Report::Deferred { reason: format!("failed to {reason}") };
+        let refused = |reason: String| Report::Ended { outcome: Outcome::refused(reason) };
+        let installation = self.records.installation().await.map_err(deferred)?;
+        let external_id = order::external_id(&installation, run);
+        let order = Order::of(start, &external_id).map_err(refused)?;
+        let oozie = self.oozie(order.place.clone());
+        let _permit = self.submissions.acquire().await;
+        let sought = self.seek(&oozie, run, &external_id).await;
+        match sought.map_err(|trouble| deferred(format!("look for its job before submitting it: {trouble}")))? {
+            Sought::Found(job) => return Ok((oozie, job)),
+            Sought::Absent => {}
+            Sought::MayCome => {
+                return Err(deferred(format!(
+                    "{}; looking for the job before it is submitted again",
+                    unanswered(&oozie)
+                )));
+            }
+        }
+        match oozie.submit(&order).await {
+            Ok(job) => Ok((oozie, job)),
+            Err(trouble) if trouble.is_for_good() => Err(refused(trouble.to_string())),
+            Err(trouble) => {
+                self.doubt(run, &trouble);
+                Err(deferred(format!("submit its job: {trouble}")))
+            }
+        }
+    }
+
+    /// Starts a job that has its id, and watches it. A start that gets lost is made up for by the watch.
+    fn begin(&self, run: &RunId, oozie: Oozie, job: String, reports: &Reports) {
+        locked(&self.doubts).remove(run);
+        reports.run(run, Report::Started { external_id: job.clone() });
+        // Of a job that was found nobody knows whether it has been started: the watch sees.
+        self.watch.add(self.subject(run, oozie, job, reports));
+    }
+
+    fn subject(&self, run: &RunId, oozie: Oozie, job: String, reports: &Reports) -> Subject {
+        Subject { run: run.clone(), job, oozie, reports: reports.clone(), started: None, kill: false }
+    }
+
+    /// Looks for the job of a run.
+    async fn seek(&self, oozie: &Oozie, run: &RunId, external_id: &str) -> Result<Sought, Trouble> {
+        if let Some(job) = oozie.find(external_id).await? {
+            return Ok(Sought::Found(job));
+        }
+        let mut doubts = locked(&self.doubts);
+        if doubts.get(run).is_some_and(|since| since.elapsed() < self.waits.doubt) {
+            return Ok(Sought::MayCome);
+        }
+        doubts.remove(run);
+        Ok(Sought::Absent)
+    }
+
+    /// Remembers that a submission may be on its way.
+    fn doubt(&self, run: &RunId, trouble: &Trouble) {
+        if matches!(trouble, Trouble::NoWord { may_be_done: true, .. }) {
+            locked(&self.doubts).insert(run.clone(), Instant::now());
+        }
+    }
+
+    async fn check(&self, run: &RunId, known: Option<String>, reports: &Reports) {
+        if let Some(external_id) = self.watch.job_of(run) {
+            return reports.run(run, Report::Started { external_id });
+        }
+        match self.find_again(run, known.clone()).await {
+            Ok((oozie, Some(job))) => self.begin(run, oozie, job, reports),
+            Ok((_, None)) => reports.run(run, Report::NeverStarted),
+            Err(reason) if let Some(external_id) = known => {
+                // That it was started is known; it is asked about again when it has not been heard of for long.
+                tracing::warn!(%run, "failed to {reason}");
+                reports.run(run, Report::Started { external_id });
+            }
+            // The next start looks for the job, too, and must not be too quick about it.
+            Err(reason) => {
+                locked(&self.doubts).insert(run.clone(), Instant::now());
+                reports.run(run, Report::Deferred { reason: format!("failed to {reason}") });
+            }
+        }
+    }
+
+    /// Where a run's job is, whether or not its id is known.
+    async fn find_again(&self, run: &RunId, known: Option<String>) -> Result<(Oozie, Option<String>), String> {
+        let oozie = self.oozie(self.place_of(run).await?);
+        if known.is_some() {
+            return Ok((oozie, known));
+        }
+        let external_id = order::external_id(&self.records.installation().await?, run);
+        let look = || async {
+            oozie.find(&external_id).await.map_err(|trouble| format!("look for the job of {run}: {trouble}"))
+        };
+        let mut found = look().await?;
+        if found.is_none() {
+            // Another process may have submitted it a moment ago, and died before it heard of it.
+            tokio::time::sleep(self.waits.second_look()).await;
+            found = look().await?;
+        }
+        Ok((oozie, found))
+    }
+
+    async fn place_of(&self, run: &RunId) -> Result<Place, String> {
+        let (records, id) = (self.records.clone(), run.clone());
+        let asked = tokio::task::spawn_blocking(move || records.start_of(&id)).await;
+        let start = asked.map_err(|error| format!("look up where {run} runs: {error}"))??;
+        Place::of(&start).map_err(|why| format!("look up where {run} runs: {why}"))
+    }
+
+    async fn cancel(&self, run: &RunId, known: Option<String>, reports: &Reports) {
+        if self.watch.kill(run) {
+            return;
+        }
+        let (oozie, found) = self.insist(run, known).await;
+        let Some(job) = found else {
+            return reports.run(run, Report::Ended { outcome: Outcome::Killed });
+        };
+        self.watch.add(Subject { kill: true, ..self.subject(run, oozie, job, reports) });
+    }
+
+    /// Looks for a run's job until it is known whether there is one: it may go on all the while.
+    async fn insist(&self, run: &RunId, known: Option<String>) -> (Oozie, Option<String>) {
+        let mut failures = 0;
+        loop {
+            match self.find_again(run, known.clone()).await {
+                Ok(found) => return found,
+                Err(reason) => tracing::warn!(%run, "failed to {reason}; trying again, to kill it"),
+            }
+            failures += 1;
+            tokio::time::sleep(self.waits.after_failures(failures)).await;
+        }
+    }
+}
+
+fn unanswered(oozie: &Oozie) -> String {
+    format!("hear from Oozie at {} whether it took the job", oozie.shown())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::time::{CronSchedule, Schedule};
+    use kelos_model::workflow::Job;
+    use kelos_model::{Workflow, WorkflowId};
+
+    use super::*;
+
+    /// A workflow of that name, with a job for Oozie.
+    pub(super) fn workflow(id: &str) -> Workflow {
+        Workflow::new(
+            WorkflowId::new(id).unwrap(),
+            Schedule::Cron(CronSchedule::hourly()),
+            Job::new("oozie", serde_json::Map::new()),
+        )
+    }
+
+    #[test]
+    fn waits_grow_to_a_limit() {
+        let waits = OozieWaits::default();
+        let seconds: Vec<u64> = [1, 2, 3, 4, 5, 6, 60].map(|n| waits.after_failures(n).as_secs()).into();
+        assert_eq!(seconds, [1, 2, 4, 8, 15, 15, 15]);
+    }
+}

@@ -1,0 +1,253 @@
+//! The executor for jobs of services that are asked by HTTP.
+//!
+//! A start carries the installation's name and the run's id as its `Idempotency-Key`, so that asking again starts nothing twice where the service
+//! heeds it. A job that takes longer is polled; what polling needs is the run's external id.
+
+mod service;
+mod settings;
+mod ticket;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use kelos_engine::clock::Clock;
+use kelos_engine::executor::{Executor, Reports, Start};
+use kelos_model::run::Report;
+use kelos_model::{Outcome, RunId};
+use tokio::runtime::Handle;
+
+use self::service::Taken;
+use self::settings::Settings;
+use self::ticket::Ticket;
+use self::watch::{Line, Watch};
+use crate::Records;
+use crate::http::Http;
+
+/// Has services do jobs.
+#[derive(Clone)]
+pub struct HttpExecutor {
+    http: Http,
+    records: Arc<dyn Records>,
+    clock: Clock,
+    runtime: Handle,
+    known: Arc<Mutex<BTreeMap<RunId, Known>>>,
+}
+
+/// What this process knows of a run that it has to do with.
+enum Known {
+    /// Its start is being asked for; whether it may have been taken at an earlier try, and whether it is to be ended.
+    Asked { doubtful: bool, unwanted: bool },
+    /// The service did not take it; whether that is sure, and when it may be asked again.
+    PutOff { doubtful: bool, reason: String, until: Option<Instant> },
+    /// Its status is being looked at.
+    Watched { external_id: String, line: Line },
+}
+
+impl HttpExecutor {
+    /// Asks with a node's client, taking the time of timeouts from its clock.
+    #[must_use]
+    pub fn new(http: Http, records: Arc<dyn Records>, clock: Clock, runtime: Handle) -> Self {
+        Self { http, records, clock, runtime, known: Arc::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<RunId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(work);
+    }
+
+    /// Whether to ask for the start now. Where not, what is to be said is said.
+    fn take_up(&self, run: &RunId, reports: &Reports) -> bool {
+        let mut known = self.known();
+        let doubtful = match known.get(run) {
+            Some(Known::Asked { .. }) => return false,
+            Some(Known::Watched { external_id, .. }) => {
+                reports.run(run, Report::Started { external_id: external_id.clone() });
+                return false;
+            }
+            Some(Known::PutOff { reason, until: Some(until), .. }) if Instant::now() < *until => {
+                reports.run(run, Report::Deferred { reason: reason.clone() });
+                return false;
+            }
+            Some(Known::PutOff { doubtful, .. }) => *doubtful,
+            None => false,
+        };
+        known.insert(run.clone(), Known::Asked { doubtful, unwanted: false });
+        true
+    }
+
+    async fn ask(self, run: RunId, settings: Settings, reports: Reports) {
+        let taken = self.have_taken(&run, &settings).await;
+        let ended = |outcome| {
+            self.known().remove(&run);
+            reports.run(&run, Report::Ended { outcome });
+        };
+        match taken {
+            Taken::Done => ended(Outcome::Succeeded),
+            Taken::Refused(reason) => ended(Outcome::refused(reason)),
+            Taken::Lost(reason) => ended(Outcome::Lost { reason }),
+            Taken::Later { reason, after, doubtful } => {
+                let until = after.and_then(|after| Instant::now().checked_add(after));
+                reports.run(&run, self.put_off(&run, reason, until, doubtful));
+            }
+            Taken::Going(ticket) => {
+                self.known().remove(&run);
+                self.go_on(run, *ticket, false, reports).await;
+            }
+        }
+    }
+
+    async fn have_taken(&self, run: &RunId, settings: &Settings) -> Taken {
+        // Another installation may have a run of the same name.
+        match self.records.installation().await {
+            Ok(name) => {
+                let key = format!("{name}/{run}");
+                service::start(&self.http, &key, settings, (self.clock)().as_millisecond()).await
+            }
+            Err(why) => Taken::Later { reason: format!("failed to {why}"), after: None, doubtful: false },
+        }
+    }
+
+    /// Keeps that a run was not taken; says that it is deferred, or over where nobody wants it any more.
+    fn put_off(&self, run: &RunId, reason: String, until: Option<Instant>, doubtful: bool) -> Report {
+        let mut known = self.known();
+        let (before, unwanted) = match known.get(run) {
+            Some(Known::Asked { doubtful, unwanted }) => (*doubtful, *unwanted),
+            _ => (false, false),
+        };
+        let doubtful = doubtful || before;
+        if unwanted {
+            known.remove(run);
+            return Report::Ended { outcome: never_taken(doubtful) };
+        }
+        known.insert(run.clone(), Known::PutOff { doubtful, reason: reason.clone(), until });
+        Report::Deferred { reason }
+    }
+
+    /// Confirms a start and watches the job to its end, unless that is being done already.
+    async fn go_on(&self, run: RunId, ticket: Ticket, at_once: bool, reports: Reports) {
+        let external_id = ticket.external_id();
+        reports.run(&run, Report::Started { external_id: external_id.clone() });
+        let Some(line) = self.begin_to_watch(&run, external_id) else { return };
+        self.watch(&run, &ticket, &line, at_once, &reports).await;
+    }
+
+    async fn watch(&self, run: &RunId, ticket: &Ticket, line: &Line, at_once: bool, reports: &Reports) {
+        let outcome = Watch::new(&self.http, &self.clock, run, ticket, line).follow(at_once).await;
+        self.known().remove(run);
+        reports.run(run, Report::Ended { outcome });
+    }
+
+    fn begin_to_watch(&self, run: &RunId, external_id: String) -> Option<Line> {
+        let mut known = self.known();
+        if matches!(known.get(run), Some(Known::Watched { .. })) {
+            return None;
+        }
+        let line = Line::default();
+        known.insert(run.clone(), Known::Watched { external_id, line: line.clone() });
+        Some(line)
+    }
+
+    /// Ends a run of which no start was confirmed; none where the end will be reported by what is going on.
+    fn end_unconfirmed(&self, run: &RunId) -> Option<Outcome> {
+        let mut known = self.known();
+        match known.get_mut(run) {
+            Some(Known::Asked { unwanted, .. }) => {
+                *unwanted = true;
+                None
+            }
+            Some(Known::Watched { line, .. }) => {
+                line.end();
+                None
+            }
+            Some(Known::PutOff { doubtful, .. }) => {
+                let doubtful = *doubtful;
+                known.remove(run);
+                Some(never_taken(doubtful))
+            }
+            None => Some(never_taken(true)),
+        }
+    }
+
+    /// Tells a watch that the run is to end, and whether there is one.
+    fn wish_its_end(&self, run: &RunId) -> bool {
+        match self.known().get(run) {
+            Some(Known::Watched { line, .. }) => {
+                line.end();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Executor for HttpExecutor {
+    fn start(&self, start: Start, reports: Reports) {
+        let (settings, run) = (start.whole_settings(), start.run);
+        match Settings::read(settings) {
+            Ok(settings) => {
+                if self.take_up(&run, &reports) {
+                    self.spawn(self.clone().ask(run, settings, reports));
+                }
+            }
+            Err(reason) => reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) }),
+        }
+    }
+
+    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        let Some(external_id) = external_id else {
+            // Asking again is safe: the service knows the run's id.
+            if !matches!(self.known().get(run), Some(Known::Asked { .. })) {
+                reports.run(run, Report::NeverStarted);
+            }
+            return;
+        };
+        let Some(ticket) = Ticket::read(external_id) else { return reports.run(run, unreadable()) };
+        let (this, run) = (self.clone(), run.clone());
+        self.spawn(async move { this.go_on(run, ticket, true, reports).await });
+    }
+
+    fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
+        let Some(external_id) = external_id else {
+            if let Some(outcome) = self.end_unconfirmed(run) {
+                reports.run(run, Report::Ended { outcome });
+            }
+            return;
+        };
+        if self.wish_its_end(run) {
+            return;
+        }
+        let Some(ticket) = Ticket::read(external_id) else { return reports.run(run, unreadable()) };
+        let (this, run) = (self.clone(), run.clone());
+        let Some(line) = this.begin_to_watch(&run, external_id.to_owned()) else { return };
+        line.end();
+        self.spawn(async move {
+            this.watch(&run, &ticket, &line, true, &reports).await;
+        });
+    }
+
+    fn note(&self, run: &RunId) -> Option<String> {
+        match self.known().get(run)? {
+            Known::Watched { line, .. } => line.trouble(),
+            _ => None,
+        }
+    }
+}
+
+fn never_taken(doubtful: bool) -> Outcome {
+    if !doubtful {
+        return Outcome::Killed;
+    }
+    let reason = "it was given up while nobody knew whether the service had taken it".to_owned();
+    Outcome::Unknown { reason }
+}
+
+fn unreadable() -> Report {
+    let reason = "what the service called it can't be read any more".to_owned();
+    Report::Ended { outcome: Outcome::Unknown { reason } }
+}

@@ -1,0 +1,164 @@
+//! Watching a job to its end.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kelos_engine::clock::Clock;
+use kelos_model::{FailureCode, Outcome, RunId};
+use tokio::sync::Notify;
+
+use super::service::{self, Look};
+use super::ticket::Ticket;
+use crate::http::Http;
+
+/// No wait for a status that can't be had grows longer than this, where looks are not meant to be rarer.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// What the watch of a job and the rest of the executor tell each other. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Line(Arc<Told>);
+
+#[derive(Default)]
+struct Told {
+    unwanted: Notify,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Line {
+    /// The job is to end. Saying it again has the service told again.
+    pub(super) fn end(&self) {
+        self.0.unwanted.notify_one();
+    }
+
+    /// Why nobody knows at present how the job stands.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble_now().clone()
+    }
+
+    fn trouble_now(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what is wrong, and logs it where it is something new.
+    fn tell(&self, run: &RunId, trouble: String) {
+        let mut before = self.trouble_now();
+        if before.as_ref() != Some(&trouble) {
+            tracing::warn!(%run, "{trouble}; trying again");
+            *before = Some(trouble);
+        }
+    }
+}
+
+/// How far the end of a job has come that somebody wants.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Unwanted,
+    /// The service has not understood yet.
+    Wanted,
+    /// It has.
+    Understood,
+}
+
+/// One job that is watched.
+pub(super) struct Watch<'a> {
+    http: &'a Http,
+    clock: &'a Clock,
+    run: &'a RunId,
+    ticket: &'a Ticket,
+    line: &'a Line,
+    end: End,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(http: &'a Http, clock: &'a Clock, run: &'a RunId, ticket: &'a Ticket, line: &'a Line) -> Self {
+        Self { http, clock, run, ticket, line, end: End::Unwanted }
+    }
+
+    /// Looks at the job's status until it has ended, and tells the service to end it where somebody wishes.
+    pub(super) async fn follow(mut self, at_once: bool) -> Outcome {
+        let mut wait = if at_once { Duration::ZERO } else { self.every() };
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(self.within(wait)) => {}
+                () = self.line.0.unwanted.notified() => self.end = End::Wanted,
+            }
+            if self.end == End::Wanted {
+                if self.ticket.cancel.is_none() {
+                    return given_up();
+                }
+                self.ask_for_the_end().await;
+            }
+            match service::look(self.http, self.ticket).await {
+                Look::Going => wait = self.as_usual(),
+                Look::Hidden(why) => wait = self.longer(wait, why),
+                Look::Gone(why) if self.end != End::Understood => wait = self.longer(wait, why),
+                over => return self.outcome(over),
+            }
+            if self.is_late() {
+                return self.too_late().await;
+            }
+        }
+    }
+
+    fn outcome(&self, over: Look) -> Outcome {
+        match over {
+            Look::Done => Outcome::Succeeded,
+            Look::Failed(reason) if self.end == End::Unwanted => {
+                Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::REPORTED) }
+            }
+            _ => Outcome::Killed,
+        }
+    }
+
+    async fn ask_for_the_end(&mut self) {
+        match service::cancel(self.http, self.ticket).await {
+            Ok(()) => self.end = End::Understood,
+            Err(why) => self.line.tell(self.run, format!("it can't be ended: {why}")),
+        }
+    }
+
+    fn every(&self) -> Duration {
+        self.ticket.poll.pause()
+    }
+
+    /// The wait after a look that found the job going on.
+    fn as_usual(&self) -> Duration {
+        if self.end != End::Wanted {
+            *self.line.trouble_now() = None;
+        }
+        self.every()
+    }
+
+    /// The wait after a look that was in vain.
+    fn longer(&self, wait: Duration, why: String) -> Duration {
+        self.line.tell(self.run, format!("its status can't be had: {why}"));
+        (wait * 2).clamp(self.every(), self.every().max(LONGEST_WAIT))
+    }
+
+    /// The wait, or less where the job's time is up before.
+    fn within(&self, wait: Duration) -> Duration {
+        let Some(deadline) = self.ticket.deadline else { return wait };
+        let left = deadline.saturating_sub((self.clock)().as_millisecond());
+        wait.min(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
+    }
+
+    fn is_late(&self) -> bool {
+        self.ticket.deadline.is_some_and(|deadline| (self.clock)().as_millisecond() >= deadline)
+    }
+
+    async fn too_late(self) -> Outcome {
+        if let Err(why) = service::cancel(self.http, self.ticket).await {
+            tracing::warn!(run = %self.run, "failed to have a job ended that took too long: {why}");
+        }
+        if self.end == End::Unwanted {
+            let reason = "took longer than its timeout allows".to_owned();
+            return Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::TIMED_OUT) };
+        }
+        Outcome::Killed
+    }
+}
+
+fn given_up() -> Outcome {
+    let reason = "it was given up: the job has no `cancel`, so the service may go on with it".to_owned();
+    Outcome::Unknown { reason }
+}

@@ -1,0 +1,475 @@
+//! What a desk knows: who is there, what each has, and what nobody has yet.
+//!
+//! Absent: time but as an argument, and waiting.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use kelos_core::{Input, Offer};
+use kelos_engine::executor::{Reports, Start};
+use kelos_model::run::Report;
+use kelos_model::{RunId, WorkflowId};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use super::{Claimed, Order, Process, Seen, Told, Word, verdict};
+
+/// Everything a desk knows.
+pub(super) struct State {
+    /// What the names of its sessions begin with.
+    own: String,
+    drawn: u64,
+    pub(super) sessions: BTreeMap<Arc<str>, Session>,
+    pub(super) runs: BTreeMap<RunId, Entry>,
+    /// The workflows that those get who take all.
+    pub(super) apps: BTreeSet<WorkflowId>,
+}
+
+/// A worker, from its first word until it leaves or is given up.
+pub(super) struct Session {
+    pub(super) id: String,
+    count: u64,
+    pub(super) heard: Instant,
+    /// It asked what to do, so it has all that an earlier leader gave it, and has said so.
+    asked: bool,
+    pub(super) process: Option<Process>,
+    pub(super) wake: Arc<Notify>,
+    workflows: BTreeSet<WorkflowId>,
+    job: Option<kelos_model::SlotRef>,
+    attempts: Option<u32>,
+    free: u32,
+    leaves: bool,
+    /// Given to it, and not heard back: told again with each answer.
+    unlisted: BTreeSet<RunId>,
+    /// What it says it has.
+    listed: BTreeSet<RunId>,
+    /// What it was told to end.
+    told_to_end: BTreeSet<RunId>,
+    /// What the core takes for its offer.
+    believed: Option<Offer>,
+}
+
+/// A run of which the desk was told.
+pub(super) struct Entry {
+    pub(super) reports: Reports,
+    pub(super) place: Place,
+    start: Option<Start>,
+    /// An answer to its worker told of it.
+    told: bool,
+    pub(super) external_id: Option<String>,
+    pub(super) cancelled: bool,
+}
+
+/// Where a run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// With nobody: no worker with room takes it.
+    Waiting,
+    /// With a worker.
+    Given(Arc<str>),
+    /// Another leader gave it to a worker that has not come yet.
+    Unclaimed(Instant),
+    /// Its worker is gone, and it is being ended.
+    Ending,
+}
+
+impl Entry {
+    pub(super) fn unclaimed(reports: Reports, until: Instant, external_id: Option<String>) -> Entry {
+        Entry { reports, place: Place::Unclaimed(until), start: None, told: true, external_id, cancelled: false }
+    }
+
+    fn waiting(start: Start, reports: Reports) -> Entry {
+        Entry { reports, place: Place::Waiting, start: Some(start), told: false, external_id: None, cancelled: false }
+    }
+}
+
+impl Session {
+    fn new(id: String, now: Instant, process: Option<Process>) -> Session {
+        Session {
+            id,
+            count: 0,
+            heard: now,
+            asked: false,
+            process,
+            wake: Arc::default(),
+            workflows: BTreeSet::new(),
+            job: None,
+            attempts: None,
+            free: 0,
+            leaves: false,
+            unlisted: BTreeSet::new(),
+            listed: BTreeSet::new(),
+            told_to_end: BTreeSet::new(),
+            believed: None,
+        }
+    }
+
+    /// How many more runs it takes.
+    fn room(&self) -> u32 {
+        self.free.saturating_sub(u32::try_from(self.unlisted.len()).unwrap_or(u32::MAX))
+    }
+
+    fn takes(&self, run: &RunId) -> bool {
+        let serves = self.workflows.is_empty() || self.workflows.contains(&run.slot.workflow);
+        serves && self.job.as_ref().is_none_or(|job| *job == run.slot) && self.room() > 0
+    }
+
+    fn offer(&self, apps: &BTreeSet<WorkflowId>) -> Option<Offer> {
+        let workflows = if self.workflows.is_empty() { apps } else { &self.workflows };
+        let (job, attempts) = (self.job.clone(), self.attempts);
+        (!self.leaves).then(|| Offer { workflows: workflows.clone(), job, free: self.room(), attempts })
+    }
+
+    fn has(&self, run: &RunId) -> bool {
+        self.listed.contains(run) || self.unlisted.contains(run)
+    }
+
+    fn forget(&mut self, run: &RunId) {
+        self.listed.remove(run);
+        self.unlisted.remove(run);
+        self.told_to_end.remove(run);
+    }
+
+    /// All that was given to it.
+    pub(super) fn runs(&self) -> Vec<RunId> {
+        self.listed.union(&self.unlisted).cloned().collect()
+    }
+}
+
+impl State {
+    pub(super) fn new(own: String) -> State {
+        State { own, drawn: 0, sessions: BTreeMap::new(), runs: BTreeMap::new(), apps: BTreeSet::new() }
+    }
+
+    /// The session of a worker, made where it has none; none where it was given up.
+    pub(super) fn session(&mut self, worker: &Arc<str>, word: &Word, now: Instant) -> Option<(&mut Session, bool)> {
+        let is_ours = word.session.as_ref().is_some_and(|id| id.starts_with(&self.own));
+        let known =
+            self.sessions.get(worker).is_some_and(|session| !is_ours || Some(&session.id) == word.session.as_ref());
+        if is_ours && !known {
+            return None;
+        }
+        if !known {
+            self.drawn += 1;
+            let id = format!("{}.{}", self.own, self.drawn);
+            self.sessions.insert(worker.clone(), Session::new(id, now, word.process.clone()));
+        }
+        let session = self.sessions.get_mut(worker)?;
+        session.heard = now;
+        // What it is given comes with answers to these words alone, and it says no other of them before it has taken it in.
+        session.asked |= word.wait_millis > 0 || word.leaves || word.session.is_none();
+        Some((session, !known))
+    }
+
+    /// Takes in what a worker says of its runs; gives those for which its word is not taken.
+    pub(super) fn reported(&mut self, worker: &Arc<str>, reports: &[Told]) -> Vec<RunId> {
+        let mut refused = Vec::new();
+        for Told { run, what } in reports {
+            if !self.belongs(run, worker) {
+                refused.push(run.clone());
+                continue;
+            }
+            self.claim(run, worker, false);
+            match what {
+                Report::Started { external_id } => self.started(run, worker, external_id),
+                // It is known until its end is stored: what an engine dropped with its lead is to be said again.
+                Report::Ended { .. } | Report::Gave { .. } => self.say(run, what.clone()),
+                // One that was put off will be asked for anew.
+                Report::Deferred { .. } => {
+                    self.say(run, what.clone());
+                    self.forget(run, worker);
+                }
+                Report::NeverStarted => {}
+            }
+        }
+        refused
+    }
+
+    /// Takes in what a worker offers and what it has; gives the runs that are not its own.
+    pub(super) fn offered(&mut self, worker: &Arc<str>, word: &Word) -> Vec<RunId> {
+        let Some(session) = self.sessions.get_mut(worker) else { return Vec::new() };
+        if word.count <= session.count {
+            return Vec::new();
+        }
+        session.count = word.count;
+        session.workflows.clone_from(&word.workflows);
+        session.job.clone_from(&word.job);
+        (session.attempts, session.free, session.leaves) = (word.attempts, word.free, word.leaves);
+        self.miss(worker, &word.runs);
+        let mut refused = Vec::new();
+        for claimed in &word.runs {
+            if !self.belongs(&claimed.run, worker) {
+                refused.push(claimed.run.clone());
+                continue;
+            }
+            self.claim(&claimed.run, worker, true);
+            if let Some(external_id) = &claimed.external_id {
+                self.started(&claimed.run, worker, external_id);
+            }
+        }
+        refused
+    }
+
+    /// Gives a worker once more what it had and does not have any more, though no end was heard of; where that can't be given, it
+    /// is looked at as what nobody came for.
+    fn miss(&mut self, worker: &Arc<str>, has: &[Claimed]) {
+        let Some(session) = self.sessions.get_mut(worker) else { return };
+        let has: BTreeSet<&RunId> = has.iter().map(|claimed| &claimed.run).collect();
+        let missing: Vec<RunId> = session.listed.iter().filter(|run| !has.contains(run)).cloned().collect();
+        for run in missing {
+            session.forget(&run);
+            let Some(entry) = self.runs.get_mut(&run) else { continue };
+            if entry.start.is_some() {
+                session.unlisted.insert(run);
+            } else {
+                entry.place = Place::Unclaimed(session.heard);
+            }
+        }
+    }
+
+    /// Whether a run is a worker's, or could be.
+    fn belongs(&self, run: &RunId, worker: &Arc<str>) -> bool {
+        self.runs.get(run).is_some_and(|entry| match &entry.place {
+            Place::Given(other) => other == worker,
+            Place::Waiting | Place::Unclaimed(_) => true,
+            Place::Ending => false,
+        })
+    }
+
+    fn claim(&mut self, run: &RunId, worker: &Arc<str>, listed: bool) {
+        let (Some(entry), Some(session)) = (self.runs.get_mut(run), self.sessions.get_mut(worker)) else { return };
+        entry.place = Place::Given(worker.clone());
+        if listed {
+            session.unlisted.remove(run);
+            session.listed.insert(run.clone());
+        } else if !session.has(run) {
+            session.listed.insert(run.clone());
+        }
+    }
+
+    /// Once for each run: its executor may say it again.
+    fn started(&mut self, run: &RunId, worker: &Arc<str>, external_id: &str) {
+        let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.external_id.is_none()) else { return };
+        let external_id = format!("{external_id} {}", json!({ "worker": worker }));
+        entry.external_id = Some(external_id.clone());
+        self.say(run, Report::Started { external_id });
+    }
+
+    /// Takes note that what a worker said of its runs is stored.
+    pub(super) fn stored(&mut self, worker: &Arc<str>, reports: &[Told]) {
+        for Told { run, what } in reports {
+            let is_its = |entry: &Entry| matches!(&entry.place, Place::Given(other) if other == worker);
+            if matches!(what, Report::Ended { .. }) && self.runs.get(run).is_some_and(is_its) {
+                self.forget(run, worker);
+            }
+        }
+    }
+
+    fn forget(&mut self, run: &RunId, worker: &Arc<str>) {
+        self.runs.remove(run);
+        if let Some(session) = self.sessions.get_mut(worker) {
+            session.forget(run);
+        }
+    }
+
+    fn say(&self, run: &RunId, what: Report) {
+        if let Some(entry) = self.runs.get(run) {
+            entry.reports.run(run, what);
+        }
+    }
+
+    /// A run to be done: goes to the worker that offered to do it, to another one, or to nobody yet.
+    pub(super) fn start(&mut self, start: Start, reports: Reports) {
+        let (run, hint) = (start.run.clone(), start.worker.clone().unwrap_or_default());
+        if let Some(known) = self.runs.get_mut(&run) {
+            known.reports = reports;
+            known.start = Some(start);
+        } else {
+            self.runs.insert(run.clone(), Entry::waiting(start, reports));
+        }
+        if let Some(believed) = self.sessions.get_mut(&hint).and_then(|session| session.believed.as_mut()) {
+            believed.free = believed.free.saturating_sub(1);
+        }
+        self.assign(&run, Some(&hint));
+    }
+
+    fn assign(&mut self, run: &RunId, hint: Option<&Arc<str>>) {
+        let Some(entry) = self.runs.get_mut(run).filter(|entry| entry.place == Place::Waiting) else { return };
+        let hinted = hint.filter(|hint| self.sessions.get(*hint).is_some_and(|session| session.room() > 0));
+        let takers = || self.sessions.iter().filter(|(_, session)| session.takes(run));
+        // Whoever wants this very job goes before those who want any.
+        let other = || takers().max_by_key(|(_, session)| session.job.is_some()).map(|(name, _)| name);
+        let Some(worker) = hinted.or_else(other).cloned() else { return };
+        entry.place = Place::Given(worker.clone());
+        if let Some(session) = self.sessions.get_mut(&worker) {
+            session.unlisted.insert(run.clone());
+            session.wake.notify_waiters();
+        }
+    }
+
+    /// Gives what waits to those who have room now.
+    pub(super) fn assign_waiting(&mut self) {
+        let waiting = self.runs.iter().filter(|(_, entry)| entry.place == Place::Waiting);
+        let waiting: Vec<RunId> = waiting.map(|(run, _)| run.clone()).collect();
+        waiting.iter().for_each(|run| self.assign(run, None));
+    }
+
+    /// What the core has to hear of offers.
+    pub(super) fn news(&mut self) -> Vec<Input> {
+        let mut news = Vec::new();
+        for (worker, session) in &mut self.sessions {
+            let offer = session.offer(&self.apps);
+            if offer != session.believed {
+                session.believed.clone_from(&offer);
+                news.push(Input::Offered { worker: worker.clone(), offer });
+            }
+        }
+        news
+    }
+
+    /// Has the core told once more of all offers.
+    pub(super) fn doubt_offers(&mut self) {
+        self.sessions.values_mut().for_each(|session| session.believed = None);
+    }
+
+    /// What a worker is to do, and to end.
+    pub(super) fn orders(&mut self, worker: &Arc<str>) -> (Vec<Order>, Vec<RunId>) {
+        let Some(session) = self.sessions.get_mut(worker) else { return Default::default() };
+        let mut starts = Vec::new();
+        for run in &session.unlisted {
+            let Some(entry) = self.runs.get_mut(run) else { continue };
+            entry.told |= entry.start.is_some();
+            starts.extend(entry.start.as_ref().map(order));
+        }
+        let is_cancelled = |run: &RunId| self.runs.get(run).is_some_and(|entry| entry.cancelled);
+        let cancels: Vec<RunId> = session.listed.iter().filter(|run| is_cancelled(run)).cloned().collect();
+        session.told_to_end.extend(cancels.iter().cloned());
+        (starts, cancels)
+    }
+
+    /// Whether there is something that a worker has not been told.
+    pub(super) fn has_orders(&self, worker: &Arc<str>) -> bool {
+        let Some(session) = self.sessions.get(worker) else { return true };
+        let to_end =
+            |run: &RunId| !session.told_to_end.contains(run) && self.runs.get(run).is_some_and(|entry| entry.cancelled);
+        !session.unlisted.is_empty() || session.listed.iter().any(to_end)
+    }
+
+    /// Takes note that a run is to end. What nobody has can be forgotten; what nobody knows is somebody else's to end.
+    pub(super) fn cancel(&mut self, run: &RunId, reports: Reports) -> Cancelled {
+        let Some(entry) = self.runs.get_mut(run) else { return Cancelled::Unknown };
+        entry.reports = reports;
+        entry.cancelled = true;
+        match entry.place.clone() {
+            Place::Waiting => {
+                self.runs.remove(run);
+                return Cancelled::NeverBegan;
+            }
+            Place::Given(worker) => {
+                if let Some(session) = self.sessions.get(&worker) {
+                    session.wake.notify_waiters();
+                }
+            }
+            Place::Unclaimed(_) | Place::Ending => {}
+        }
+        Cancelled::Noted
+    }
+
+    /// Takes back what was given to a worker and not heard back from it.
+    pub(super) fn take_back(&mut self, worker: &Arc<str>) {
+        let Some(session) = self.sessions.get_mut(worker) else { return };
+        for run in std::mem::take(&mut session.unlisted) {
+            if let Some(entry) = self.runs.get_mut(&run) {
+                (entry.place, entry.told) = (Place::Waiting, false);
+            }
+        }
+    }
+
+    /// Has all workers leave; gives the runs of which none of them was told.
+    pub(super) fn dismiss(&mut self) -> Vec<RunId> {
+        self.sessions.values_mut().for_each(|session| session.leaves = true);
+        let is_with_nobody = |entry: &Entry| match entry.place {
+            Place::Waiting => true,
+            Place::Given(_) => !entry.told && entry.external_id.is_none(),
+            Place::Unclaimed(_) | Place::Ending => false,
+        };
+        let mut unfetched = Vec::new();
+        for (run, entry) in self.runs.iter_mut().filter(|(_, entry)| is_with_nobody(entry)) {
+            entry.place = Place::Ending;
+            unfetched.push(run.clone());
+        }
+        unfetched
+    }
+
+    /// Whether it knows neither workers nor runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.sessions.is_empty() && self.runs.is_empty()
+    }
+
+    /// Whether a worker may come with a run of another leader.
+    pub(super) fn has_unclaimed(&self) -> bool {
+        self.runs.values().any(|entry| matches!(entry.place, Place::Unclaimed(_)))
+    }
+
+    /// Whether it is not known yet of a run that nobody came for whether it began.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.runs.values().any(|entry| entry.place == Place::Ending && entry.external_id.is_none())
+    }
+
+    /// The runs of another leader for which nobody comes, and why not, by the workers that are alive.
+    pub(super) fn left(&self, living: &BTreeSet<Arc<str>>, now: Instant) -> Vec<(RunId, &'static str)> {
+        let has_asked = |worker: &Arc<str>| self.sessions.get(worker).is_some_and(|session| session.asked);
+        let may_come = |worker: &Arc<str>| living.contains(worker) && !has_asked(worker);
+        let anybody = living.iter().any(may_come);
+        let why = |entry: &Entry| {
+            let Place::Unclaimed(until) = entry.place else { return None };
+            if until <= now {
+                return Some("its worker did not come back");
+            }
+            let worker = entry.external_id.as_deref().and_then(verdict::worker_of);
+            let awaited = worker.map_or(anybody, |worker| may_come(&worker));
+            (!awaited).then_some("its worker ended")
+        };
+        self.runs.iter().filter_map(|(run, entry)| Some((run.clone(), why(entry)?))).collect()
+    }
+
+    /// Those who are there.
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        let seen = |(name, session): (&Arc<str>, &Session)| Seen {
+            name: name.clone(),
+            workflows: session.workflows.clone(),
+            free: session.room(),
+            runs: session.runs(),
+        };
+        self.sessions.iter().map(seen).collect()
+    }
+
+    /// Forgets a worker; gives what it had, which is to be ended.
+    pub(super) fn give_up(&mut self, worker: &Arc<str>) -> Option<Vec<RunId>> {
+        let session = self.sessions.remove(worker)?;
+        session.wake.notify_waiters();
+        let had = session.runs();
+        for run in &had {
+            if let Some(entry) = self.runs.get_mut(run) {
+                entry.place = Place::Ending;
+            }
+        }
+        Some(had)
+    }
+}
+
+/// What became of the word to end a run.
+pub(super) enum Cancelled {
+    /// Its worker will be told.
+    Noted,
+    /// Nobody had it.
+    NeverBegan,
+    /// The desk knows nothing of it.
+    Unknown,
+}
+
+fn order(start: &Start) -> Order {
+    let Start { run, workflow, settings, properties, given, .. } = start.clone();
+    Order { run, workflow, settings, properties, given }
+}

@@ -1,0 +1,491 @@
+//! A desk and its workers in one process: executors are fakes, and no time passes but by word.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use kelos_core::{Config, Input, SubmitRequest};
+use kelos_engine as engine;
+use kelos_engine::executor::{Executor, Executors, Given, Reports, Start, WORKER};
+use kelos_engine::job::NoFunctions;
+use kelos_engine::{EngineParts, Handle, Pace, Status};
+use kelos_model::jobs::JobKeys;
+use kelos_model::run::Report;
+use kelos_model::workflow::{Job, Keys};
+use kelos_model::{Actor, Event, EventRecord, Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_storage::{Storage, StorageConfig};
+use kelos_store::{Journal, MemoryDisk, MemoryStore};
+use serde_json::Map;
+use tokio::sync::mpsc;
+
+use super::{Answer, Claimed, Desk, Door, NoAnswer, NotTaken, Roll, Signature, Told, Wanted, Word, Worker};
+use crate::local::{Launcher, Limits};
+
+/// Nothing takes so long unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// No silence in a test is as long.
+const LEASE: Duration = Duration::from_secs(3600);
+
+struct Bench {
+    desk: Desk,
+    heard: mpsc::UnboundedReceiver<(RunId, Report)>,
+    reports: Reports,
+    roll: Roll,
+    _folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        std::fs::create_dir(&runs).unwrap();
+        let roll = Roll::beside(&runs);
+        let launcher = Launcher::new(&runs, vec!["false".into()], Limits::default()).unwrap();
+        let desk = Desk::new(launcher, roll.clone(), tokio::runtime::Handle::current(), LEASE, true).unwrap();
+        let (hears, heard) = mpsc::unbounded_channel();
+        let reports = Reports::new(move |input| {
+            if let Input::RunReported { run, report } = input {
+                let _ = hears.send((run, report));
+            }
+        });
+        Bench { desk, heard, reports, roll, _folder: folder }
+    }
+
+    fn start(&self, app: &str, job: &str, worker: &str) {
+        self.desk.start(start(app, job, worker), self.reports.clone());
+    }
+
+    fn signature(&self) -> Signature {
+        self.roll.sign("w1").unwrap()
+    }
+
+    async fn say(&self, worker: &str, word: Word) -> Answer {
+        tokio::time::timeout(PATIENCE, self.desk.hear(worker, word)).await.unwrap().unwrap()
+    }
+
+    async fn next(&mut self) -> (RunId, Report) {
+        tokio::time::timeout(PATIENCE, self.heard.recv()).await.unwrap().unwrap()
+    }
+
+    fn silence(&mut self) {
+        assert!(self.heard.try_recv().is_err(), "something was said");
+    }
+}
+
+fn run(app: &str, job: &str) -> RunId {
+    RunId { slot: SlotRef::job(WorkflowId::new(app).unwrap(), job.into()), number: 1 }
+}
+
+fn start(app: &str, job: &str, worker: &str) -> Start {
+    let run = run(app, job);
+    let template = kelos_model::jobs::JobTemplate::new("{date}_{client}").unwrap();
+    let keys = JobKeys::new(template);
+    let workflow = Workflow::keyed(run.slot.workflow.clone(), Keys::Jobs(Box::new(keys)), Job::new("held", Map::new()));
+    let worker = Some(worker.into());
+    Start {
+        run,
+        workflow: Arc::new(workflow),
+        settings: Map::new(),
+        properties: Map::new(),
+        given: Given::default(),
+        worker,
+    }
+}
+
+/// A word of a worker with room for so many more.
+fn word(count: u64, free: u32, session: Option<&Answer>) -> Word {
+    Word { session: session.map(|answer| answer.session.clone()), count, free, wait_millis: 1, ..Word::default() }
+}
+
+fn has(runs: &[RunId]) -> Vec<Claimed> {
+    runs.iter().map(|run| Claimed { run: run.clone(), external_id: Some("7".to_owned()) }).collect()
+}
+
+fn ended(run: &RunId) -> Told {
+    Told { run: run.clone(), what: Report::Ended { outcome: Outcome::Succeeded } }
+}
+
+/// Holds every run until it is told how it ends.
+#[derive(Clone, Default)]
+struct Held(Arc<Mutex<Vec<(RunId, Reports)>>>);
+
+impl Held {
+    fn end(&self, outcome: Outcome) -> RunId {
+        let (run, reports) = self.0.lock().unwrap().remove(0);
+        reports.run(&run, Report::Ended { outcome });
+        run
+    }
+}
+
+impl Executor for Held {
+    fn start(&self, start: Start, reports: Reports) {
+        reports.run(&start.run, Report::Started { external_id: "7".to_owned() });
+        self.0.lock().unwrap().push((start.run, reports));
+    }
+
+    fn check(&self, _: &RunId, _: Option<&str>, _: Reports) {}
+
+    fn cancel(&self, run: &RunId, _: Option<&str>, reports: Reports) {
+        self.0.lock().unwrap().retain(|(held, _)| held != run);
+        reports.run(run, Report::Ended { outcome: Outcome::Killed });
+    }
+}
+
+/// Words go to the desk that leads, whoever that is.
+#[derive(Clone)]
+struct Direct(Arc<Mutex<Desk>>);
+
+impl Door for Direct {
+    async fn say(&self, worker: &str, word: &Word) -> Result<Answer, NoAnswer> {
+        let desk = self.0.lock().unwrap().clone();
+        desk.hear(worker, word.clone()).await.map_err(|error| match error {
+            NotTaken::GivenUp => NoAnswer::GivenUp(error.to_string()),
+            NotTaken::Closing | NotTaken::NotStored => NoAnswer::Away(error.to_string()),
+            NotTaken::ByItself => NoAnswer::Never(error.to_string()),
+        })
+    }
+}
+
+fn one_at_a_time() -> Wanted {
+    Wanted { workflows: [].into(), job: None, at_a_time: 1, in_all: None, attempts: None, held: false }
+}
+
+#[tokio::test]
+async fn what_a_run_gives_comes_before_its_end_and_does_not_end_it() {
+    let mut bench = Bench::new();
+    let held = Held::default();
+    let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let executors = Executors::default().with("held", held.clone());
+    let (_worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
+    bench.start("app1", "20140101_1", "w1");
+    assert!(matches!(bench.next().await.1, Report::Started { .. }));
+    let (run, reports) = held.0.lock().unwrap()[0].clone();
+    let outputs = Map::from_iter([("rows".to_owned(), 12.into())]);
+    reports.run(&run, Report::Gave { outputs: outputs.clone() });
+    assert_eq!(bench.next().await, (run.clone(), Report::Gave { outputs }));
+    held.end(Outcome::Succeeded);
+    assert_eq!(bench.next().await, (run, Report::Ended { outcome: Outcome::Succeeded }));
+}
+
+#[tokio::test]
+async fn a_run_goes_to_the_worker_that_offered_and_its_reports_come_back() {
+    let mut bench = Bench::new();
+    let held = Held::default();
+    let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let executors = Executors::default().with("held", held.clone());
+    let (worker, mut news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
+    bench.start("app1", "20140101_1", "w1");
+    let (run, report) = bench.next().await;
+    assert!(matches!(&report, Report::Started { external_id } if external_id.starts_with("7 {\"worker\":\"w1\"")));
+    assert!(bench.desk.note(&run).unwrap().contains("worker w1 does it"));
+    assert!(matches!(news.recv().await, Some(super::News::Came)));
+    assert!(matches!(news.recv().await, Some(super::News::Began(_))));
+    held.end(Outcome::Succeeded);
+    assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
+    worker.leave().await;
+    assert!(bench.desk.workers().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_takes_waits_and_is_done_by_whoever_comes() {
+    let mut bench = Bench::new();
+    bench.start("app1", "20140101_1", "gone");
+    let other = Word { workflows: [WorkflowId::new("app2").unwrap()].into(), ..word(1, 1, None) };
+    assert!(bench.say("w2", other).await.starts.is_empty());
+    assert!(bench.desk.note(&run("app1", "20140101_1")).unwrap().contains("waits for a worker"));
+    let answer = bench.say("w1", word(1, 1, None)).await;
+    assert_eq!(answer.starts.len(), 1);
+    bench.silence();
+}
+
+#[tokio::test]
+async fn an_answer_that_got_lost_is_given_again_and_takes_one_place_only() {
+    let bench = Bench::new();
+    let first = bench.say("w1", word(1, 1, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    bench.start("app1", "20140101_2", "w1");
+    for count in 2..4 {
+        let answer = bench.say("w1", word(count, 1, Some(&first))).await;
+        assert_eq!(
+            answer.starts.iter().map(|order| order.run.clone()).collect::<Vec<_>>(),
+            [run("app1", "20140101_1")]
+        );
+    }
+    let with_it = Word { runs: has(&[run("app1", "20140101_1")]), ..word(4, 0, Some(&first)) };
+    assert!(bench.say("w1", with_it).await.starts.is_empty());
+}
+
+#[tokio::test]
+async fn an_offer_that_was_overtaken_does_not_count() {
+    let bench = Bench::new();
+    let first = bench.say("w1", word(5, 0, None)).await;
+    bench.say("w1", word(4, 1, Some(&first))).await;
+    bench.start("app1", "20140101_1", "w1");
+    assert!(bench.say("w1", word(6, 0, Some(&first))).await.starts.is_empty());
+}
+
+#[tokio::test]
+async fn the_late_report_of_a_worker_that_was_given_up_is_not_believed() {
+    let mut bench = Bench::new();
+    let first = bench.say("w1", word(1, 1, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    bench.say("w1", word(2, 1, Some(&first))).await;
+    bench.desk.look(Instant::now() + LEASE + LEASE);
+    let (run, report) = bench.next().await;
+    let Report::Ended { outcome: Outcome::Unknown { reason } } = report else { panic!("{report:?}") };
+    assert!(reason.contains("its worker w1 was not heard of for 3600s"), "{reason}");
+    let late = Word { reports: vec![ended(&run)], ..word(3, 1, Some(&first)) };
+    assert_eq!(bench.desk.hear("w1", late).await.unwrap_err(), NotTaken::GivenUp);
+    // The same in a session that it begins anew.
+    let late = Word { reports: vec![ended(&run)], runs: has(std::slice::from_ref(&run)), ..word(4, 1, None) };
+    assert_eq!(bench.say("w1", late).await.refused, [run.clone(), run]);
+    bench.silence();
+}
+
+#[tokio::test]
+async fn the_next_leader_hears_of_runs_that_go_on() {
+    let mut bench = Bench::new();
+    let _alive = bench.signature();
+    let run = run("app1", "20140101_1");
+    bench.desk.check(&run, None, bench.reports.clone());
+    let of_another =
+        Word { session: Some("another.1".to_owned()), runs: has(std::slice::from_ref(&run)), ..word(9, 0, None) };
+    let answer = bench.say("w1", of_another).await;
+    assert!(answer.refused.is_empty() && answer.starts.is_empty(), "{answer:?}");
+    assert!(matches!(bench.next().await.1, Report::Started { .. }));
+    let end = Word { reports: vec![ended(&run)], ..word(10, 1, Some(&answer)) };
+    assert!(bench.say("w1", end).await.refused.is_empty());
+    assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
+}
+
+#[tokio::test]
+async fn a_run_of_another_leader_for_which_nobody_comes_was_never_started() {
+    let mut bench = Bench::new();
+    let _alive_and_silent = bench.signature();
+    bench.desk.check(&run("app1", "20140101_1"), None, bench.reports.clone());
+    bench.desk.look(Instant::now() + LEASE + LEASE);
+    assert_eq!(bench.next().await.1, Report::NeverStarted);
+}
+
+#[tokio::test]
+async fn a_run_of_another_leader_is_not_waited_for_where_no_worker_is_alive_that_could_have_it() {
+    let mut bench = Bench::new();
+    bench.desk.check(&run("app1", "20140101_1"), None, bench.reports.clone());
+    assert_eq!(bench.next().await, (run("app1", "20140101_1"), Report::NeverStarted));
+    // One that is alive is waited for, until it asks for something to do and does not have it.
+    let _alive = bench.signature();
+    bench.desk.check(&run("app1", "20140101_2"), None, bench.reports.clone());
+    let of_another = Word { session: Some("another.1".to_owned()), wait_millis: 0, ..word(1, 1, None) };
+    let answer = bench.say("w1", of_another).await;
+    assert!(bench.desk.note(&run("app1", "20140101_2")).unwrap().contains("come back"));
+    bench.say("w1", word(2, 1, Some(&answer))).await;
+    assert_eq!(bench.next().await, (run("app1", "20140101_2"), Report::NeverStarted));
+}
+
+#[tokio::test]
+async fn a_command_of_a_worker_that_ended_is_ended_though_others_are_alive() {
+    let mut bench = Bench::new();
+    let _alive = bench.signature();
+    bench.desk.check(&run("app1", "20140101_1"), Some(r#"7 {"worker":"w9"}"#), bench.reports.clone());
+    let (_, report) = bench.next().await;
+    assert!(matches!(report, Report::Ended { outcome: Outcome::Unknown { reason } } if reason == "its worker ended"));
+}
+
+#[tokio::test]
+async fn a_leader_that_ends_takes_back_what_no_worker_fetched() {
+    let mut bench = Bench::new();
+    let first = bench.say("w1", word(1, 2, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    assert_eq!(bench.say("w1", word(2, 2, Some(&first))).await.starts.len(), 1);
+    bench.start("app1", "20140101_2", "w1");
+    bench.start("app1", "20140101_3", "nobody");
+    bench.desk.take_back().await;
+    assert_eq!(bench.next().await, (run("app1", "20140101_2"), Report::NeverStarted));
+    assert_eq!(bench.next().await, (run("app1", "20140101_3"), Report::NeverStarted));
+    // What is given to it only now is not for its workers.
+    bench.start("app1", "20140101_4", "w1");
+    assert_eq!(bench.next().await, (run("app1", "20140101_4"), Report::NeverStarted));
+    bench.silence();
+}
+
+#[tokio::test]
+async fn a_kill_reaches_the_worker_once_and_what_nobody_has_is_killed_at_once() {
+    let mut bench = Bench::new();
+    bench.start("app1", "20140101_1", "nobody");
+    bench.desk.cancel(&run("app1", "20140101_1"), None, bench.reports.clone());
+    assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Killed });
+    let first = bench.say("w1", word(1, 1, None)).await;
+    bench.start("app1", "20140101_2", "w1");
+    bench.say("w1", word(2, 1, Some(&first))).await;
+    let run = run("app1", "20140101_2");
+    bench.desk.cancel(&run, None, bench.reports.clone());
+    let with_it = |count| Word { runs: has(std::slice::from_ref(&run)), ..word(count, 0, Some(&first)) };
+    assert_eq!(bench.say("w1", with_it(3)).await.cancels, std::slice::from_ref(&run));
+}
+
+#[tokio::test]
+async fn fault_8_a_worker_that_was_given_up_ends_what_it_has_and_begins_anew() {
+    let mut bench = Bench::new();
+    let held = Held::default();
+    let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let executors = Executors::default().with("held", held.clone());
+    let (worker, mut news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
+    bench.start("app1", "20140101_1", "w1");
+    assert!(matches!(bench.next().await.1, Report::Started { .. }));
+    bench.desk.look(Instant::now() + LEASE + LEASE);
+    assert!(matches!(bench.next().await.1, Report::Ended { outcome: Outcome::Unknown { .. } }));
+    loop {
+        match tokio::time::timeout(PATIENCE, news.recv()).await.unwrap().unwrap() {
+            super::News::Over(over) => break assert_eq!(over.outcome, Outcome::Killed),
+            _ => continue,
+        }
+    }
+    assert!(held.0.lock().unwrap().is_empty());
+    bench.start("app1", "20140101_2", "w1");
+    assert!(matches!(bench.next().await, (run, Report::Started { .. }) if run.slot.key.short() == "20140101_2"));
+    held.end(Outcome::Succeeded);
+    worker.leave().await;
+}
+
+#[tokio::test]
+async fn two_apps_with_the_same_job_id_are_two_runs() {
+    // Fault 11 of the original: entries of its queues were named by priority, moment and id alone.
+    let bench = Bench::new();
+    bench.start("app1", "20140101_1", "w1");
+    bench.start("app2", "20140101_1", "w1");
+    let answer = bench.say("w1", word(1, 2, None)).await;
+    let apps: Vec<_> = answer.starts.iter().map(|order| order.run.slot.workflow.as_str()).collect();
+    assert_eq!(apps, ["app1", "app2"]);
+}
+
+#[tokio::test]
+async fn what_a_worker_declines_goes_to_the_one_that_wants_this_very_job() {
+    let bench = Bench::new();
+    let run = run("app1", "20140101_1");
+    let wants_it = |count, session| Word { job: Some(run.slot.clone()), ..word(count, 1, session) };
+    let first = bench.say("w1", wants_it(1, None)).await;
+    bench.say("w0", word(1, 1, None)).await;
+    bench.say("w2", wants_it(1, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    let leaves = Word { leaves: true, declines: true, ..wants_it(2, Some(&first)) };
+    assert!(bench.say("w1", leaves).await.starts.is_empty());
+    assert_eq!(bench.desk.workers().len(), 2);
+    assert_eq!(bench.say("w2", wants_it(2, None)).await.starts.len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_a_worker_has_done_is_told_of_again_and_not_done_again() {
+    let mut bench = Bench::new();
+    let held = Held::default();
+    let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let executors = Executors::default().with("held", held.clone());
+    let (worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
+    bench.start("app1", "20140101_1", "w1");
+    assert!(matches!(bench.next().await.1, Report::Started { .. }));
+    held.end(Outcome::Succeeded);
+    assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
+    while !worker.is_idle() {
+        tokio::task::yield_now().await;
+    }
+    // A store that failed has the same run started once more.
+    bench.start("app1", "20140101_1", "w1");
+    assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
+    assert!(held.0.lock().unwrap().is_empty());
+    worker.leave().await;
+}
+
+#[tokio::test]
+async fn a_run_that_a_worker_has_no_more_is_given_to_it_again() {
+    let bench = Bench::new();
+    let first = bench.say("w1", word(1, 1, None)).await;
+    bench.start("app1", "20140101_1", "w1");
+    let with_it = Word { runs: has(&[run("app1", "20140101_1")]), ..word(2, 0, Some(&first)) };
+    assert!(bench.say("w1", with_it).await.starts.is_empty());
+    assert_eq!(bench.say("w1", word(3, 1, Some(&first))).await.starts.len(), 1);
+}
+
+/// An engine whose runs are done by workers, over a disk that others may lead on.
+fn engine_on(disk: &MemoryDisk, desk: &Desk) -> Handle {
+    let parts = EngineParts {
+        store: Box::new(MemoryStore::on(disk)),
+        node: "test".to_owned(),
+        clock: Arc::new(|| jiff::Timestamp::UNIX_EPOCH),
+        pace: Pace::ByItself,
+        config: Config { by_workers: true, ..Config::default() },
+        executors: Executors::default().with(WORKER, desk.clone()),
+        functions: Arc::new(NoFunctions),
+        storage: Storage::new(StorageConfig::default()),
+        runtime: tokio::runtime::Handle::current(),
+        lease: Duration::from_secs(10),
+    };
+    let engine = engine::start(parts).unwrap();
+    desk.connect(engine.clone());
+    engine
+}
+
+/// Waits until something holds, looking again and again.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let waits = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.unwrap_or_else(|_| panic!("never came: {what}"));
+}
+
+/// Somebody else leads for a moment, while a worker reports to the one that led.
+async fn reported_while_nobody_stores(
+    report: impl Fn(&Held),
+) -> (Handle, SlotRef, mpsc::UnboundedReceiver<super::News>) {
+    let bench = Bench::new();
+    let (disk, held) = (MemoryDisk::new(), Held::default());
+    let engine = engine_on(&disk, &bench.desk);
+    let run = run("app1", "20140101_1");
+    engine.define(vec![start("app1", "20140101_1", "w1").workflow], BTreeMap::new()).unwrap();
+    until("the lead", || matches!(engine.status(), Status::Leading { .. })).await;
+    let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let executors = Executors::default().with("held", held.clone());
+    let wanted = Wanted { workflows: [run.slot.workflow.clone()].into(), ..one_at_a_time() };
+    let (worker, news) = Worker::start("w1".to_owned(), door, executors, wanted, bench.signature());
+    let ask = SubmitRequest { jobs: vec![run.slot.clone()], priority: 0, readd: false, reason: None };
+    engine.ask(&Actor::person("ann"), ask).await.unwrap();
+    let state = || engine.reader().slot(&run.slot).unwrap().map(|slot| slot.state);
+    until("the run", || state() == Some(SlotState::Running)).await;
+
+    let mut other = MemoryStore::on(&disk);
+    let later = jiff::Timestamp::from_second(3600).unwrap();
+    let lease = other.lease("other", later, 1000).unwrap().unwrap();
+    report(&held);
+    until("the loss of the lead", || matches!(engine.status(), Status::Standby)).await;
+    other.release(lease).unwrap();
+    until("the lead again", || matches!(engine.status(), Status::Leading { .. })).await;
+    if !held.0.lock().unwrap().is_empty() {
+        held.end(Outcome::Succeeded);
+    }
+    until("the end", || state().is_some_and(SlotState::is_final)).await;
+    worker.leave().await;
+    (engine, run.slot, news)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_run_gave_and_its_leader_could_not_store_is_said_again() {
+    let outputs = Map::from_iter([("rows".to_owned(), 12.into())]);
+    let (engine, slot, _news) = reported_while_nobody_stores(|held| {
+        let (run, reports) = held.0.lock().unwrap()[0].clone();
+        reports.run(&run, Report::Gave { outputs: outputs.clone() });
+    })
+    .await;
+    let history = engine.reader().history(&slot).unwrap();
+    let gave = SlotEvent::Gave { run: 1, outputs: outputs.clone() };
+    let said = |record: &EventRecord| matches!(&record.event, Event::Slot { what, .. } if *what == gave);
+    assert_eq!(history.iter().filter(|record| said(record)).count(), 1, "{history:?}");
+    assert_eq!(engine.reader().slot(&slot).unwrap().unwrap().last_run, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_end_its_leader_could_not_store_is_not_done_again() {
+    let (engine, slot, _news) = reported_while_nobody_stores(|held| drop(held.end(Outcome::Succeeded))).await;
+    let row = engine.reader().slot(&slot).unwrap().unwrap();
+    assert_eq!((row.state, row.last_run), (SlotState::Succeeded, 1));
+}

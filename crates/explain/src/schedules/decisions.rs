@@ -1,0 +1,301 @@
+//! What an event schedule decided lately: what it fired, what it dropped and why.
+
+use jiff::Timestamp;
+use kelos_model::event::{Abort, Event};
+use kelos_model::time::text;
+use kelos_model::{
+    Actor, Collected, EventRecord, Reason, ReasonKind, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent, WorkflowId,
+    reason,
+};
+use kelos_store::{About, EventFilter, Page, Paging, Queries, SlotFilter, SlotRow, StoreError};
+
+use super::words;
+
+/// What became of something that an event schedule was to do, or what happened to itself.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// When.
+    pub at: Timestamp,
+    /// Position in the log of the event that settled it.
+    pub seq: u64,
+    /// What kind of decision it is.
+    pub kind: Kind,
+    /// What it is about; none for what happened to the schedule itself.
+    pub slot: Option<SlotRef>,
+    /// Where that stands now.
+    pub state: Option<SlotState>,
+    /// Why, in words.
+    pub text: String,
+    /// What had been collected.
+    pub collected: Option<Box<Collected>>,
+    /// Facts that came once the trigger was met, and opened no slot of their own.
+    pub absorbed: u32,
+    /// What the trigger or the constraints said.
+    pub explanation: Option<Reason>,
+}
+
+/// What kind of decision something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It is not settled yet: it collects, is held, or is queued.
+    Pending,
+    /// A run was started.
+    Fired,
+    /// A constraint that was not met ended it.
+    Aborted,
+    /// It waited too long.
+    Expired,
+    /// The schedule was disabled meanwhile.
+    Disabled,
+    /// The schedule was changed meanwhile.
+    Changed,
+    /// The schedule was deleted meanwhile.
+    Deleted,
+    /// Its trigger can never be met, or a person had it passed over.
+    Skipped,
+    /// A person ended it.
+    Killed,
+    /// Cron times passed while nobody scheduled.
+    Missed,
+    /// Something happened to the schedule itself: it was defined, changed, enabled, disabled or deleted.
+    Schedule,
+}
+
+impl Kind {
+    /// Its name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Pending => "pending",
+            Kind::Fired => "fired",
+            Kind::Aborted => "aborted",
+            Kind::Expired => "expired",
+            Kind::Disabled => "disabled",
+            Kind::Changed => "changed",
+            Kind::Deleted => "deleted",
+            Kind::Skipped => "skipped",
+            Kind::Killed => "killed",
+            Kind::Missed => "missed",
+            Kind::Schedule => "schedule",
+        }
+    }
+}
+
+/// So many things that happened to a schedule itself are on a page at the most.
+const MOST_OF_ITSELF: usize = 1000;
+/// So many events of a slot are looked at, the newest: what settled it is among its last, and it may have collected any number
+/// before.
+const LOOKED_AT: usize = 100;
+
+/// Reads a page of decisions, newest first: those about so many slots, and what happened to the schedule itself meanwhile.
+///
+/// # Errors
+/// When the store can't be read, or the cursor is not one of ours.
+pub fn read(
+    reader: &dyn Queries,
+    id: &WorkflowId,
+    from: Option<&str>,
+    limit: usize,
+) -> Result<Page<Decision>, StoreError> {
+    let (newest, cursor) = match from.map(parse).transpose()? {
+        Some((newest, cursor)) => (newest, Some(cursor)),
+        None => (reader.last_seq()?, None),
+    };
+    let filter = SlotFilter { workflow: Some(id.clone()), ..SlotFilter::default() };
+    let page = reader.slots(&filter, Paging::newest(limit).after(cursor.as_deref()))?;
+    let mut decisions = Vec::new();
+    let mut oldest = newest.saturating_add(1);
+    for row in page.rows {
+        let latest = reader.events(&EventFilter::about(About::Slot(row.id.clone())), Paging::newest(LOOKED_AT))?.rows;
+        let decision = of_slot(row, &latest);
+        oldest = oldest.min(decision.seq);
+        decisions.push(decision);
+    }
+    let oldest = if page.next.is_none() { 0 } else { oldest.saturating_sub(1) };
+    decisions.extend(of_schedule(reader, id, oldest, newest)?);
+    decisions.sort_by_key(|one| std::cmp::Reverse(one.seq));
+    let next = page.next.map(|next| format!("{oldest}-{next}"));
+    Ok(Page { rows: decisions, next })
+}
+
+fn parse(cursor: &str) -> Result<(u64, String), StoreError> {
+    let parsed = cursor.split_once('-').and_then(|(seq, rest)| Some((seq.parse().ok()?, rest.to_owned())));
+    parsed.ok_or_else(|| StoreError::Cursor { cursor: cursor.to_owned() })
+}
+
+/// What happened to a schedule itself after one position of the log, up to another.
+fn of_schedule(reader: &dyn Queries, id: &WorkflowId, after: u64, to: u64) -> Result<Vec<Decision>, StoreError> {
+    let filter = EventFilter { about: About::WorkflowItself(id.clone()), after, until: to };
+    let page = reader.events(&filter, Paging::newest(MOST_OF_ITSELF))?;
+    Ok(page.rows.into_iter().filter_map(of_workflow).collect())
+}
+
+fn of_workflow(record: EventRecord) -> Option<Decision> {
+    let Event::Workflow { what, .. } = &record.event else { return None };
+    let (kind, text) = match what {
+        WorkflowEvent::Missed { range, times } => {
+            let (from, to) = (text::format_short(range.start), text::format_short(range.end));
+            let text = match times {
+                1 => format!("a time passed at {from} while nobody scheduled, and does not count"),
+                times => format!("{times} times passed from {from} to {to} while nobody scheduled, and don't count"),
+            };
+            (Kind::Missed, text)
+        }
+        WorkflowEvent::Defined { version: 1, by, reason } => (Kind::Schedule, format!("created{}", whose(by, reason))),
+        WorkflowEvent::Defined { version, by, reason } => {
+            (Kind::Schedule, format!("changed{}: version {version}", whose(by, reason)))
+        }
+        WorkflowEvent::Removed { by, reason } => (Kind::Schedule, format!("deleted{}", whose(by, reason))),
+        // Before they had words of their own, it was said that a schedule was paused.
+        WorkflowEvent::Disabled { by, reason } | WorkflowEvent::Paused { by, reason } => {
+            (Kind::Schedule, format!("disabled by {by}{}", reason_words(reason.as_deref())))
+        }
+        WorkflowEvent::Enabled { by, reason } | WorkflowEvent::Resumed { by, reason } => {
+            (Kind::Schedule, format!("enabled by {by}{}", reason_words(reason.as_deref())))
+        }
+        WorkflowEvent::Frozen { breach } => (Kind::Schedule, format!("frozen, as an invariant broke: {breach}")),
+        WorkflowEvent::SetAside { input, .. } => (Kind::Schedule, format!("{input} was set aside")),
+        WorkflowEvent::Thawed { by, reason } => {
+            (Kind::Schedule, format!("resumed by {by} after it was frozen{}", reason_words(reason.as_deref())))
+        }
+        WorkflowEvent::Planned { .. } | WorkflowEvent::Replanned { .. } | WorkflowEvent::Imported { .. } => {
+            return None;
+        }
+    };
+    let (at, seq) = (record.at, record.seq);
+    Some(Decision { at, seq, kind, slot: None, state: None, text, collected: None, absorbed: 0, explanation: None })
+}
+
+/// The last event of a slot that settled something, and what it settled.
+struct Settled<'a> {
+    record: Option<&'a EventRecord>,
+    kind: Kind,
+    text: String,
+    explanation: Option<Reason>,
+}
+
+/// Of a slot whose newest events are these, newest first.
+fn of_slot(row: SlotRow, latest: &[EventRecord]) -> Decision {
+    let SlotRow { id, slot } = row;
+    let settled = latest.iter().find_map(|record| settles(record, &slot));
+    let settled = settled.unwrap_or_else(|| unsettled(latest.first(), &slot));
+    let (at, seq) = settled.record.map_or((slot.since, slot.last_event), |record| (record.at, record.seq));
+    let absorbed = absorbed(latest, &slot);
+    let mut text = settled.text;
+    if absorbed > 0 {
+        let facts = match absorbed {
+            1 => "1 more fact".to_owned(),
+            some if latest.len() < LOOKED_AT => format!("{some} more facts"),
+            some => format!("{some} more facts, or more of them,"),
+        };
+        text.push_str(&format!("; {facts} came while it was held"));
+    }
+    Decision {
+        at,
+        seq,
+        kind: settled.kind,
+        slot: Some(id),
+        state: Some(slot.state),
+        text,
+        collected: slot.collected,
+        absorbed,
+        explanation: settled.explanation,
+    }
+}
+
+/// Where nothing of what is looked at settled it: it is under way, or its run is older than that.
+fn unsettled<'a>(newest: Option<&'a EventRecord>, slot: &Slot) -> Settled<'a> {
+    let since = text::format_short(slot.since);
+    let (kind, text) = match slot.last_run {
+        0 => (Kind::Pending, format!("{} since {since}", slot.state)),
+        run => (Kind::Fired, fired_words(run, slot)),
+    };
+    Settled { record: newest, kind, text, explanation: None }
+}
+
+fn settles<'a>(record: &'a EventRecord, slot: &Slot) -> Option<Settled<'a>> {
+    let Event::Slot { what, .. } = &record.event else { return None };
+    let settled = |kind, text, explanation: Option<&Reason>| Settled {
+        record: Some(record),
+        kind,
+        text,
+        explanation: explanation.cloned(),
+    };
+    Some(match what {
+        SlotEvent::Dispatched { run, .. } => settled(Kind::Fired, fired_words(*run, slot), None),
+        // What became of it before is another run's.
+        SlotEvent::Reopened { by, reason, .. } => {
+            let (since, reason) = (text::format_short(slot.since), reason_words(reason.as_deref()));
+            settled(Kind::Pending, format!("run again by {by}{reason}: {} since {since}", slot.state), None)
+        }
+        SlotEvent::MarkedSucceeded { by, reason } => {
+            settled(Kind::Skipped, format!("marked as succeeded by {by}{}", reason_words(reason.as_deref())), None)
+        }
+        SlotEvent::Skipped { explanation } if explanation.kind == ReasonKind::Constraints => {
+            let text = format!("a constraint was not met: {}", words::unmet(explanation));
+            settled(Kind::Aborted, text, Some(explanation))
+        }
+        SlotEvent::Skipped { explanation } => {
+            settled(Kind::Skipped, reason::words::text(explanation), Some(explanation))
+        }
+        SlotEvent::Expired { timeout_seconds, explanation } => {
+            let lacking = match explanation.kind {
+                ReasonKind::Constraints => words::unmet(explanation),
+                _ => words::waits_for(explanation),
+            };
+            settled(Kind::Expired, format!("waited more than {timeout_seconds} s: {lacking}"), Some(explanation))
+        }
+        SlotEvent::Aborted { cause, by, reason } => {
+            let (kind, verb) = match cause {
+                Abort::Disabled => (Kind::Disabled, "disabled"),
+                Abort::Changed => (Kind::Changed, "changed"),
+                Abort::Deleted => (Kind::Deleted, "deleted"),
+            };
+            settled(kind, format!("the schedule was {verb}{}", whose(by, reason)), None)
+        }
+        SlotEvent::SkippedBy { by, reason } => {
+            settled(Kind::Skipped, format!("passed over by {by}{}", reason_words(reason.as_deref())), None)
+        }
+        SlotEvent::Killed { by, reason } => {
+            settled(Kind::Killed, format!("killed by {by}{}", reason_words(reason.as_deref())), None)
+        }
+        _ => return None,
+    })
+}
+
+fn fired_words(run: u32, slot: &Slot) -> String {
+    let asked = slot.collected.as_ref().and_then(|collected| collected.asked.as_ref());
+    let who = asked.map(|asked| asked.by.as_ref().map_or("somebody", |by| &*by.name));
+    let why = who.map(|who| format!(", as {who} asked")).unwrap_or_default();
+    match slot.state {
+        SlotState::Dispatched => format!("run {run} was dispatched{why}"),
+        SlotState::Running => format!("run {run} goes on{why}"),
+        SlotState::Backoff => format!("run {run} failed{why}, and is tried again"),
+        // The pause after a run that failed is over.
+        state if !state.is_final() => format!("run {run} failed{why}, and the next is {state}"),
+        state => format!("run {run} {state}{why}"),
+    }
+}
+
+/// Facts that a slot collected once it was held, as far as its newest events tell.
+fn absorbed(latest: &[EventRecord], slot: &Slot) -> u32 {
+    let mut absorbed = 0_u32;
+    for record in latest {
+        match &record.event {
+            Event::Slot { what: SlotEvent::Held { .. }, .. } => return absorbed,
+            Event::Slot { what: SlotEvent::Collected { .. }, .. } => absorbed = absorbed.saturating_add(1),
+            _ => {}
+        }
+    }
+    if slot.state == SlotState::Held { absorbed } else { 0 }
+}
+
+/// The actor who had it done and the reason given, where somebody had.
+fn whose(by: &Option<Actor>, reason: &Option<String>) -> String {
+    let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    format!("{by}{}", reason_words(reason.as_deref()))
+}
+
+fn reason_words(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+}

@@ -1,0 +1,133 @@
+//! What does not get on: what is late, waits to be tried again, runs for too long, failed last, or is held by a pause.
+//!
+//! Read from the store, as [`why`](crate::why) is. One row stands for all slots of a workflow that are stuck in the same
+//! way, the oldest of them, so that one dead path does not hide the rest. Slots of backfills are not late: a backfill
+//! has its own progress. What it costs follows what is live, not what has been.
+
+mod find;
+mod usual;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::Inspect;
+use kelos_model::{Actor, SlotRef, SlotState};
+use kelos_store::StoreError;
+
+pub use find::read;
+
+use kelos_engine::Handle;
+
+/// Whatever is usual, nothing is late, and no run long, within this time.
+pub const FLOOR: SignedDuration = SignedDuration::from_mins(5);
+/// When a slot is late where nothing is known of others before it.
+pub const UNKNOWN: SignedDuration = SignedDuration::from_hours(2);
+/// A slot is late beyond so many times what is usual.
+pub const LATE: i32 = 2;
+/// A run is long beyond so many times what is usual.
+pub const LONG: i32 = 3;
+/// Slots of each live state that are looked at, the oldest.
+pub const LOOKED_AT: usize = 5_000;
+/// Rows that are told, the worst.
+pub const TOLD: usize = 200;
+/// Rows whose next look is asked of the scheduler's memory.
+const INSPECTED: usize = 50;
+
+/// In which way a slot is stuck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// It waits, and four fifths of the time that its workflow gives it are gone.
+    Expiring,
+    /// It has not begun to run, long after it usually has succeeded.
+    Late,
+    /// Its run failed, and it waits to be tried again.
+    Backoff,
+    /// Its run goes on much longer than is usual.
+    Long,
+    /// It failed or expired, and no later slot of its workflow has succeeded.
+    Failed,
+    /// It is due, and its workflow is paused.
+    Paused,
+    /// It is due, and its workflow is frozen: the scheduler found something wrong in itself about it.
+    Frozen,
+}
+
+impl Kind {
+    /// The name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Expiring => "expiring",
+            Kind::Late => "late",
+            Kind::Backoff => "backoff",
+            Kind::Long => "long",
+            Kind::Failed => "failed",
+            Kind::Paused => "paused",
+            Kind::Frozen => "frozen",
+        }
+    }
+}
+
+/// A slot that is stuck, and how many more of its workflow are in the same way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stuck {
+    /// The oldest of them.
+    pub slot: SlotRef,
+    /// In which way.
+    pub kind: Kind,
+    /// Where it stands; none where it was not even planned.
+    pub state: Option<SlotState>,
+    /// Since when: since it was due, its run began or failed.
+    pub since: Timestamp,
+    /// What is usual: the time from due to success, or of a run; none where too little is known.
+    pub usual: Option<SignedDuration>,
+    /// How far it is beyond what is taken for late; zero where it is not.
+    pub beyond: SignedDuration,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// When it is looked at next by itself, tried again, or expires.
+    pub next: Option<Timestamp>,
+    /// Later slots of its workflow that are stuck in the same way.
+    pub others: usize,
+}
+
+/// Everything that is stuck, the worst first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Found {
+    /// Furthest beyond what is usual first; what a person has paused comes last.
+    pub rows: Vec<Stuck>,
+    /// How many rows are left out.
+    pub more: usize,
+    /// Whether there are more live slots than were looked at; the newest were not.
+    pub is_partial: bool,
+}
+
+/// Finds what is stuck now, with the next looks that the scheduler's memory knows. May block for some milliseconds.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn stuck(handle: &Handle) -> Result<Found, StoreError> {
+    let (reader, now) = (handle.reader().clone(), handle.now());
+    let read = tokio::task::spawn_blocking(move || read(&*reader, now)).await;
+    let mut found = read.map_err(|error| StoreError::Medium {
+        doing: "look for what is stuck".to_owned(),
+        cause: error.to_string(),
+    })??;
+    for row in found.rows.iter_mut().filter(|row| row.next.is_none() && row.kind != Kind::Failed).take(INSPECTED) {
+        let Some(next) = next_look(handle, &row.slot).await else { break };
+        row.next = next;
+    }
+    Ok(found)
+}
+
+/// When a slot is looked at next; none where memory does not answer.
+async fn next_look(handle: &Handle, slot: &SlotRef) -> Option<Option<Timestamp>> {
+    // What memory knows is an extra: an engine that is busy or stands by does not hold the answer back.
+    let by = Actor::system("stuck");
+    let asked = handle.ask(&by, Inspect { slot: slot.clone() });
+    match tokio::time::timeout(std::time::Duration::from_millis(300), asked).await {
+        Ok(Ok(inspection)) => Some(inspection.next_look),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,572 @@
+//! Why a slot stands where it stands, now or at any past moment: read from the log, not guessed.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_core::{Inspect, Inspection};
+use kelos_model::event::{Event, Origin};
+use kelos_model::time::{CronSchedule, ScheduleProblem, text};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{
+    Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, reason, slot,
+};
+use kelos_store::{Queries, StoreError};
+use serde::Serialize;
+
+mod backlog;
+mod constraints;
+mod ends;
+mod outages;
+mod parents;
+mod pools;
+#[cfg(test)]
+mod tests;
+
+use crate::jobs::Jobs;
+use crate::{schedule, schedules};
+use kelos_engine::Handle;
+use kelos_engine::executor::shown_id;
+
+/// The account of a slot at a moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Why {
+    /// Which slot.
+    pub slot: SlotRef,
+    /// The moment it is about.
+    pub at: Timestamp,
+    /// The state then; none where the slot did not exist.
+    pub state: Option<SlotState>,
+    /// Since when it was in that state.
+    pub since: Option<Timestamp>,
+    /// The answer in one sentence.
+    pub headline: String,
+    /// The event that put it into that state.
+    pub decision: Option<EventRecord>,
+    /// The trigger's tree as it was last found to answer, with each leaf's evidence.
+    pub trigger: Option<Reason>,
+    /// When that was found.
+    pub found_at: Option<Timestamp>,
+    /// What its constraints were last found to see, since it last began to wait.
+    pub constraints: Option<Reason>,
+    /// When that was found.
+    pub constraints_at: Option<Timestamp>,
+    /// When it expires, if it still waits then; only of what collects facts for an event schedule.
+    pub expires: Option<Timestamp>,
+    /// What stands in the way, in words; what would unblock it is that these change.
+    pub blockers: Vec<String>,
+    /// Why it waits for no job though its workflow depends on others; only for the present.
+    pub no_group: Option<String>,
+    /// The jobs that wait for it and are never opened, since they can't be named; only for the present.
+    pub nameless_children: Option<String>,
+    /// When it is looked at next by itself; only for the present, and only while this server leads.
+    pub next_look: Option<Timestamp>,
+    /// The runs that had been dispatched by then, oldest first.
+    pub runs: Vec<Run>,
+}
+
+/// Explains a slot at a moment; none means now.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn why(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Result<Why, StoreError> {
+    let inspection = match at {
+        None => inspect(handle, slot).await,
+        Some(_) => None,
+    };
+    let now = at.unwrap_or_else(|| handle.now());
+    let (reader, slot) = (handle.reader().clone(), slot.clone());
+    let read = move || read(&*reader, &slot, now, at.is_none(), inspection.as_ref());
+    let read = tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
+        Err(StoreError::Medium { doing: "read the history of a slot".to_owned(), cause: error.to_string() })
+    });
+    read.map(|mut why| {
+        why.blockers.extend(note(handle, &why, at.is_none()));
+        why
+    })
+}
+
+/// What the executor of the run that goes on says to be in its way.
+fn note(handle: &Handle, why: &Why, at_present: bool) -> Option<String> {
+    let run = why.runs.last().filter(|_| at_present && why.state == Some(SlotState::Running))?;
+    handle.executors().get(&run.executor).note(&run.id)
+}
+
+/// Reads the account of a slot, with what is known of it otherwise. Blocks.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn read(
+    reader: &dyn Queries,
+    slot: &SlotRef,
+    now: Timestamp,
+    at_present: bool,
+    inspection: Option<&Inspection>,
+) -> Result<Why, StoreError> {
+    let mut history = reader.history(slot)?;
+    let runs = reader.slot_runs(slot)?;
+    let workflow = reader.workflow(&slot.workflow)?;
+    let planned = workflow.as_ref().filter(|_| history.is_empty());
+    let planned = planned.map(|row| backlog::part_of(reader, row, slot)).transpose()?.flatten();
+    if let Some((row, stretch)) = workflow.as_ref().zip(planned.as_ref()) {
+        history = backlog::history(reader, row, slot, stretch, now)?;
+    }
+    let definition = workflow.as_ref().map(|row| in_force(reader, row, &history, now)).transpose()?;
+    let mut why = account(slot, now, history.clone(), runs, definition.as_deref(), inspection);
+    if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
+        why.look_at_parents(reader, &history)?;
+    }
+    let mut no_way = None;
+    if at_present && slot.key.job().is_some() {
+        let jobs = Jobs::read(reader)?;
+        (why.no_group, no_way) = (jobs.no_group(slot), jobs.no_way(slot));
+        why.nameless_children = jobs.nameless_children(slot);
+    }
+    if planned.is_some() {
+        // No line of the log says it.
+        why.decision = None;
+    }
+    if why.state.is_none() {
+        let schedule = workflow.as_ref().map(|row| schedule::resolved(reader, row)).transpose()?;
+        let planned_at = history.first().map(|first| first.at);
+        let absent = Absent { workflow: workflow.as_ref(), schedule, planned_at, no_way };
+        why.headline = absent.because(slot, now, at_present);
+    }
+    Ok(why)
+}
+
+/// The definition by which a slot was judged at a moment.
+fn in_force(
+    reader: &dyn Queries,
+    row: &WorkflowRow,
+    history: &[EventRecord],
+    at: Timestamp,
+) -> Result<Arc<Workflow>, StoreError> {
+    let last = history.iter().rev().find(|record| record.at <= at);
+    let ended = last.filter(|record| matches!(record.event, Event::Slot { what: SlotEvent::Aborted { .. }, .. }));
+    let is_last = ended.is_none() && history.last().is_none_or(|last| last.at <= at);
+    if row.version == 1 || is_last || row.definition.trigger.subjects().is_empty() {
+        return Ok(row.definition.clone());
+    }
+    // A change of a schedule ends what it has pending, which was judged by what held before.
+    let past = reader.definitions(&row.id, None)?;
+    let held = past.iter().find(|past| ended.map_or(past.at <= at, |ended| past.at < ended.at));
+    Ok(held.map_or_else(|| row.definition.clone(), |past| Arc::new(past.definition.clone())))
+}
+
+impl Why {
+    /// Whether its first sentence says what stands in the way, so that nobody has to read that twice.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.slot.key.job().is_some() && self.blockers.iter().all(|blocker| self.headline.contains(blocker))
+    }
+
+    /// Tells of a job that waits how its parents stand now. The log has only some of them, and says less of them, so that it
+    /// does not grow with every step of each.
+    fn look_at_parents(&mut self, reader: &dyn Queries, history: &[EventRecord]) -> Result<(), StoreError> {
+        let Some((slot, _)) = fold(history).filter(|(slot, _)| slot.state == SlotState::Waiting) else { return Ok(()) };
+        let said = self.trigger.iter().flat_map(parents::part).flat_map(reason::words::blockers).collect::<Vec<_>>();
+        let own = self.blockers.iter().filter(|blocker| !said.contains(blocker)).cloned();
+        let mut blockers: Vec<String> = own.collect();
+        if let Some(part) = self.trigger.as_mut().and_then(parents::part_mut) {
+            blockers.extend(parents::blockers(reader, &self.slot, self.at, part)?);
+            self.found_at = Some(self.at);
+        }
+        self.blockers = blockers;
+        self.headline = headline(self, Some(&slot));
+        Ok(())
+    }
+}
+
+async fn inspect(handle: &Handle, slot: &SlotRef) -> Option<Inspection> {
+    // What memory knows is an extra: an engine that is busy or stands by does not hold the answer back.
+    let by = Actor::system("why");
+    let asked = handle.ask(&by, Inspect { slot: slot.clone() });
+    match tokio::time::timeout(std::time::Duration::from_secs(1), asked).await {
+        Ok(Ok(inspection)) => Some(inspection),
+        _ => None,
+    }
+}
+
+/// Builds the account from what was read.
+#[must_use]
+pub fn account(
+    id: &SlotRef,
+    at: Timestamp,
+    history: Vec<EventRecord>,
+    runs: Vec<Run>,
+    definition: Option<&Workflow>,
+    inspection: Option<&Inspection>,
+) -> Why {
+    let history: Vec<_> = history.into_iter().filter(|record| record.at <= at).collect();
+    let folded = fold(&history);
+    let slot = folded.as_ref().map(|(slot, _)| slot);
+    let progress = definition.zip(slot).and_then(|(definition, slot)| progress(definition, id, slot, &history, at));
+    let now = |told| up_to_date(told, slot, &history, at, inspection);
+    let (trigger, found_at) = progress.or_else(|| last_explanation(&history)).map(now).unzip();
+    let (constraints, constraints_at) = constraints::last(&history).map(now).unzip();
+    let runs = runs.into_iter().filter(|run| run.dispatched_at <= at).collect();
+    let mut why = Why {
+        slot: id.clone(),
+        at,
+        state: folded.as_ref().map(|(slot, _)| slot.state),
+        since: folded.as_ref().map(|(slot, _)| slot.since),
+        headline: String::new(),
+        decision: folded.as_ref().map(|(_, decision)| (*decision).clone()),
+        blockers: Vec::new(),
+        trigger,
+        found_at,
+        constraints,
+        constraints_at,
+        expires: definition.zip(slot).and_then(|(definition, slot)| schedules::expires(definition, id, slot)),
+        no_group: None,
+        nameless_children: None,
+        next_look: inspection.and_then(|inspection| inspection.next_look),
+        runs,
+    };
+    why.blockers = blockers(&why, &history, definition, inspection);
+    why.headline = headline(&why, slot);
+    if let Some(fired) = ends::fired(&history).filter(|_| why.state == Some(SlotState::Queued)) {
+        why.headline = format!("{}{fired}", why.headline);
+    }
+    why
+}
+
+/// How far a slot has come whose looks leave no lines in the log, because only facts decide about it; and when that was.
+fn progress(
+    definition: &Workflow,
+    id: &SlotRef,
+    slot: &Slot,
+    history: &[EventRecord],
+    at: Timestamp,
+) -> Option<(Reason, Timestamp)> {
+    let looked = history.iter().rev().take_while(|record| !begins(record)).any(|record| explanation(record).is_some());
+    let collected = slot.collected.as_deref();
+    let goes_anyway = collected.is_some_and(|collected| collected.asked.is_some() || collected.met);
+    if looked || goes_anyway || slot.last_run > 0 || !definition.trigger.is_of_facts() {
+        return None;
+    }
+    let at = if slot.state.is_final() { slot.since } else { at };
+    Some((schedules::progress(definition, id, collected, at), at))
+}
+
+/// What was found, and when, with what a look would count otherwise by now: such a look leaves no line in the log.
+fn up_to_date(
+    (told, found_at): (Reason, Timestamp),
+    slot: Option<&Slot>,
+    history: &[EventRecord],
+    at: Timestamp,
+    inspection: Option<&Inspection>,
+) -> (Reason, Timestamp) {
+    let Some(slot) = slot.filter(|_| told.answer == Answer::NotYet) else { return (told, found_at) };
+    let moment = if slot.state.is_final() { slot.since } else { at };
+    let answers = inspection.map_or(&[][..], |inspection| &inspection.answers);
+    let counted = told.clone().as_of(moment, slot.collected.as_deref());
+    let counts = |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Collected { .. }, .. });
+    let counted_at = history.iter().rev().find(counts).filter(|_| counted != told).map(|record| record.at);
+    let seen = counted.clone().with_answers(answers);
+    let seen_at = answers.iter().map(|(_, answer)| answer.at).max().filter(|_| seen != counted);
+    (seen, [Some(found_at), counted_at, seen_at].into_iter().flatten().max().unwrap_or(found_at))
+}
+
+/// Whether a slot begins to wait with an event.
+fn begins(record: &EventRecord) -> bool {
+    let Event::Slot { what, .. } = &record.event else { return false };
+    matches!(what, SlotEvent::Planned { .. } | SlotEvent::Reopened { .. } | SlotEvent::BackoffEnded)
+}
+
+/// The slot at the end of a history, and the event that put it into its state.
+fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
+    let mut folded: Option<(Slot, &EventRecord)> = None;
+    for record in history {
+        let Event::Slot { what, .. } = &record.event else { continue };
+        let before = folded.as_ref().map(|(slot, _)| slot.clone());
+        let Some(after) = slot::apply(before.clone(), what, record.at, record.seq) else { continue };
+        let moved = before.is_none_or(|before| before.state != after.state);
+        let decision = if moved { record } else { folded.as_ref().map_or(record, |(_, decision)| decision) };
+        folded = Some((after, decision));
+    }
+    folded
+}
+
+/// The latest trigger tree; that it was met before is told only where nothing else is known.
+fn last_explanation(history: &[EventRecord]) -> Option<(Reason, Timestamp)> {
+    let told = history.iter().rev().filter_map(|record| Some((explanation(record)?, record.at)));
+    let told: Vec<_> = told.filter(|(told, _)| told.kind != ReasonKind::Constraints).collect();
+    let whole = told.iter().find(|(told, _)| told.kind != ReasonKind::Asked).or(told.first());
+    whole.map(|(told, at)| ((*told).clone(), *at))
+}
+
+/// The tree that an event tells of: that of a trigger, or of constraints.
+fn explanation(record: &EventRecord) -> Option<&Reason> {
+    let Event::Slot { what, .. } = &record.event else { return None };
+    match what {
+        SlotEvent::Looked { explanation }
+        | SlotEvent::TriggerMet { explanation }
+        | SlotEvent::Held { explanation }
+        | SlotEvent::ConstraintsMet { explanation }
+        | SlotEvent::Skipped { explanation }
+        | SlotEvent::Expired { explanation, .. } => Some(explanation),
+        _ => None,
+    }
+}
+
+/// Why the executor put off the start of the run that is dispatched.
+fn deferral(history: &[EventRecord]) -> Option<String> {
+    let dispatch =
+        |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Dispatched { .. }, .. });
+    history.iter().rev().take_while(|record| !dispatch(record)).find_map(|record| match &record.event {
+        Event::Slot { what: SlotEvent::Deferred { reason, .. }, .. } => Some(reason.clone()),
+        _ => None,
+    })
+}
+
+fn blockers(
+    why: &Why,
+    history: &[EventRecord],
+    definition: Option<&Workflow>,
+    inspection: Option<&Inspection>,
+) -> Vec<String> {
+    let mut blockers = Vec::new();
+    let live = why.state.is_some_and(|state| !state.is_final());
+    if live && let Some(dormant) = inspection.and_then(|inspection| inspection.dormant.as_ref()) {
+        blockers.push(dormant.to_string());
+    }
+    if live && let Some(finishing) = inspection.and_then(|inspection| inspection.finishing.as_ref()) {
+        blockers.push(reason::words::text(finishing));
+    }
+    match why.state {
+        Some(SlotState::Waiting) if why.trigger.as_ref().is_some_and(|now| now.answer == Answer::Met) => {
+            blockers.push(backlog::turn(inspection));
+        }
+        Some(SlotState::Waiting) => blockers.extend(why.trigger.iter().flat_map(|now| outages::blockers(now, history))),
+        Some(SlotState::Held) => blockers.extend(constraints::blockers(why.constraints.as_ref(), inspection)),
+        Some(SlotState::Queued) => blockers.extend(queue_blockers(definition, inspection)),
+        Some(SlotState::Dispatched) => blockers.extend(deferral(history)),
+        _ => {}
+    }
+    blockers
+}
+
+fn queue_blockers(definition: Option<&Workflow>, inspection: Option<&Inspection>) -> Vec<String> {
+    let concurrency = definition.map_or(Some(1), |definition| definition.concurrency);
+    let Some(inspection) = inspection else {
+        let limit = |most| format!("its workflow runs {most} slots at a time, by priority and then oldest first");
+        return Vec::from_iter(concurrency.map(limit));
+    };
+    let mut blockers = Vec::new();
+    if inspection.no_worker {
+        blockers.push("no worker that is connected does jobs of its workflow".to_owned());
+    }
+    if inspection.workers_busy {
+        blockers.push("all workers that do jobs of its workflow are busy".to_owned());
+    }
+    if let Some(places) = concurrency.filter(|places| inspection.active >= *places) {
+        blockers.push(format!("{} of {places} places of its workflow are taken", inspection.active));
+    }
+    if inspection.ahead > 0 {
+        blockers.push(format!("{} queued slots of its workflow go first", inspection.ahead));
+    }
+    if inspection.at_global_limit {
+        blockers.push("all places for runs on this server are taken".to_owned());
+    }
+    blockers.extend(inspection.pools.iter().filter_map(pools::blocker));
+    blockers
+}
+
+fn headline(why: &Why, slot: Option<&Slot>) -> String {
+    let Some(slot) = slot else { return "it does not exist".to_owned() };
+    let since = text::format_short(slot.since);
+    match why.decision.as_ref().map(|record| &record.event) {
+        Some(Event::Slot { what, .. }) => decided(slot, what, why, &since),
+        _ => format!("{} since {since}", slot.state),
+    }
+}
+
+/// What is known of a slot that does not exist, or did not at some moment.
+struct Absent<'a> {
+    workflow: Option<&'a WorkflowRow>,
+    schedule: Option<Result<CronSchedule, ScheduleProblem>>,
+    /// When it came to exist after all.
+    planned_at: Option<Timestamp>,
+    /// Why it can't be opened, of a job.
+    no_way: Option<String>,
+}
+
+impl Absent<'_> {
+    /// The first reason that holds, from the firmest to the weakest.
+    fn because(&self, slot: &SlotRef, at: Timestamp, at_present: bool) -> String {
+        let Some(workflow) = self.workflow else {
+            return format!("no workflow has ever been named \"{}\"", slot.workflow);
+        };
+        let Some(time) = slot.key.time() else { return self.no_job(workflow, at_present) };
+        if workflow.definition.keys.are_moments() {
+            return self.no_moment();
+        }
+        if self.planned_at.is_none()
+            && let Some(never) = self.never(workflow, time)
+        {
+            return never;
+        }
+        if time >= at {
+            return format!("its time {} not come", if at_present { "has" } else { "had" });
+        }
+        if let Some(planned_at) = self.planned_at {
+            return format!("it had not been planned yet; that happened at {}", text::format_full(planned_at));
+        }
+        if workflow.frozen().is_some() {
+            return "it was not planned: its workflow is frozen, see Problems".to_owned();
+        }
+        if workflow.paused {
+            return "it was not planned: its workflow is paused".to_owned();
+        }
+        if workflow.planned.until.is_none_or(|until| time >= until) {
+            return "it has not been planned yet".to_owned();
+        }
+        "it was never planned: it lay before the planning window when its workflow was looked at; \
+         rerun it, or backfill a range, to open it"
+            .to_owned()
+    }
+
+    /// What is named by the moment at which it came to be comes to be when a fact or a request does.
+    fn no_moment(&self) -> String {
+        match self.planned_at {
+            Some(planned_at) => format!("it had not come to be yet; that was at {}", text::format_full(planned_at)),
+            None => {
+                "nothing opened it: its workflow's slots are named by the moments at which they came to be".to_owned()
+            }
+        }
+    }
+
+    /// A job comes to be when somebody asks for it.
+    fn no_job(&self, workflow: &WorkflowRow, at_present: bool) -> String {
+        match self.planned_at {
+            Some(planned_at) => {
+                format!("it had not been opened yet; that happened at {}", text::format_full(planned_at))
+            }
+            None if !workflow.present => "it was never opened, and its workflow is defined no more".to_owned(),
+            None if self.no_way.is_some() => {
+                format!("it was never opened, and can't be: {}", self.no_way.as_deref().unwrap_or_default())
+            }
+            None if at_present => "it was never opened: submit it, or a job that waits for it".to_owned(),
+            None => "it was never opened".to_owned(),
+        }
+    }
+
+    /// Why no clock will ever bring it about.
+    fn never(&self, workflow: &WorkflowRow, time: Timestamp) -> Option<String> {
+        if !workflow.present {
+            return Some("it was never planned, and its workflow is defined no more".to_owned());
+        }
+        let schedule = match self.schedule.as_ref()? {
+            Ok(schedule) => schedule,
+            Err(problem) => return Some(format!("its workflow has no slots: {problem}")),
+        };
+        if !schedule.contains(time) {
+            let near = [schedule.previous_before(time), schedule.next_after(time)];
+            let near: Vec<String> = near.into_iter().flatten().map(text::format_short).collect();
+            let near =
+                if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(" and ")) };
+            return Some(format!("its workflow's schedule has no such time{near}"));
+        }
+        let start = workflow.definition.start_time.filter(|start| time < *start)?;
+        Some(format!("its workflow starts later, at {}", text::format_short(start)))
+    }
+}
+
+fn decided(slot: &Slot, what: &SlotEvent, why: &Why, since: &str) -> String {
+    match what {
+        SlotEvent::Planned { origin, by, reason, .. } => {
+            let opened = opened_words(origin, by.as_ref(), reason.as_deref());
+            format!("waiting since {since}{opened}{}{}", rest(why), expires(why))
+        }
+        SlotEvent::BackoffEnded => format!("waiting since {since}{}", rest(why)),
+        SlotEvent::Reopened { by, .. } => format!("waiting since {since}, when {by} reopened it{}", rest(why)),
+        SlotEvent::Held { .. } => format!("held since {since}{}{}", rest(why), expires(why)),
+        SlotEvent::TriggerMet { .. } | SlotEvent::ConstraintsMet { .. } => format!("queued since {since}{}", rest(why)),
+        SlotEvent::Dispatched { run, .. } if !why.blockers.is_empty() => {
+            format!("run {run} was dispatched at {since} and could not be started yet: {}", why.blockers.join("; "))
+        }
+        SlotEvent::Dispatched { run, .. } => {
+            format!("run {run} was dispatched at {since}; its executor has not confirmed the start")
+        }
+        SlotEvent::Started { run, external_id } => {
+            format!("run {run} ({}) goes on since {since}", shown_id(external_id))
+        }
+        SlotEvent::Succeeded { run } => format!("run {run} succeeded at {since}"),
+        SlotEvent::BackedOff { run, outcome, due } => {
+            format!(
+                "run {run} ended at {since}: {}; retry {} is due at {}",
+                failed_words(outcome),
+                slot.retries,
+                text::format_full(*due)
+            )
+        }
+        SlotEvent::Failed { run, outcome } => {
+            format!("run {run} ended at {since}: {}; no retry is left", failed_words(outcome))
+        }
+        SlotEvent::Killed { by, reason } => format!("killed by {by} at {since}{}", reason_words(reason.as_deref())),
+        SlotEvent::MarkedSucceeded { by, reason } => {
+            format!("marked as succeeded by {by} at {since}{}", reason_words(reason.as_deref()))
+        }
+        SlotEvent::SkippedBy { by, reason } => format!("skipped by {by} at {since}{}", reason_words(reason.as_deref())),
+        SlotEvent::Expired { timeout_seconds, explanation } => {
+            format!("expired at {since}{}", ends::expired(slot, why, *timeout_seconds, explanation))
+        }
+        SlotEvent::Aborted { cause, by, reason } => {
+            let reason = reason_words(reason.as_deref());
+            format!("skipped at {since}, {}", ends::aborted(*cause, by.as_ref(), &reason, why))
+        }
+        SlotEvent::Imported { from, there, .. } => {
+            let rest = rest(why);
+            format!("{} since {since}, when it was imported from {from}, where it was {there}{rest}", slot.state)
+        }
+        SlotEvent::Skipped { explanation } if explanation.kind == ReasonKind::Constraints => {
+            format!("skipped at {since} by {}", ends::skipped(explanation))
+        }
+        SlotEvent::Skipped { explanation } => format!("skipped at {since}: {}", never_words(explanation)),
+        _ => format!("{} since {since}", slot.state),
+    }
+}
+
+/// What stands in the way, after where it stands.
+fn rest(why: &Why) -> String {
+    if why.blockers.is_empty() { String::new() } else { format!(": {}", why.blockers.join("; ")) }
+}
+
+/// `; expires at 2016-01-01T12:00Z`, where that is known.
+fn expires(why: &Why) -> String {
+    why.expires.map(|at| format!("; expires at {}", text::format_short(at))).unwrap_or_default()
+}
+
+/// Which other job, or who, opened one.
+fn opened_words(origin: &Origin, by: Option<&Actor>, reason: Option<&str>) -> String {
+    match origin {
+        Origin::Parent(parent) => format!(", when its parent {} had succeeded", parent.short()),
+        Origin::Child(child) => format!(", when it was opened for {}", child.short()),
+        Origin::Request => by.map(|by| format!(", when {by} asked for it{}", reason_words(reason))).unwrap_or_default(),
+        Origin::Fact => ", when the first fact came".to_owned(),
+        Origin::Schedule | Origin::Backfill => String::new(),
+    }
+}
+
+fn failed_words(outcome: &kelos_model::Outcome) -> String {
+    match outcome {
+        kelos_model::Outcome::Failed { reason, .. } => format!("it failed ({reason})"),
+        kelos_model::Outcome::Unknown { reason } => format!("its outcome is unknown ({reason})"),
+        kelos_model::Outcome::Lost { reason } => {
+            format!(
+                "its outcome is unknown, and it was begun for certain, so that it is not tried again by itself ({reason})"
+            )
+        }
+        other => format!("it {other}"),
+    }
+}
+
+fn reason_words(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+}
+
+fn never_words(explanation: &Reason) -> String {
+    let deepest = explanation.nested.iter().find(|nested| nested.answer == Answer::Never);
+    deepest.map_or_else(|| reason::words::text(explanation), never_words)
+}

@@ -1,0 +1,103 @@
+//! Apps with job ids that are described in the words of another system.
+//!
+//! A door knows those words and reads them, as an [`AppFormat`]; this room keeps what it read together with the scripts, whole or not
+//! at all, and hands it the apps that scripts describe by the same words.
+
+mod file;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use kelos_model::jobs::Fault;
+use kelos_model::{Workflow, WorkflowId};
+
+use crate::code::ProblemCode;
+
+pub(crate) use file::AppsFile;
+pub use file::AppsSource;
+pub use settings::{Settings, SettingsError};
+
+/// Reads apps in the words of another system.
+pub trait AppFormat: Send + Sync {
+    /// Reads a text for its apps to be run; they may depend on those of others. `file` is what it is called.
+    ///
+    /// # Errors
+    /// What is wrong with it as a whole, so that nothing is known of any app.
+    fn apps(&self, text: &str, file: &str, settings: &Settings) -> Result<Apps, Vec<Mistake>>;
+}
+
+/// A format that a program was given, if any.
+pub(crate) type Format = Option<Arc<dyn AppFormat>>;
+
+/// A position in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+/// Something wrong in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// Its position.
+    pub place: Place,
+    /// Its kind.
+    pub code: ProblemCode,
+    /// A description, with what was expected.
+    pub what: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.place.line, self.place.column, self.what)
+    }
+}
+
+/// The members of each group of dependencies of an app: where the group stands, and where each member does.
+pub type GroupPlaces = BTreeMap<String, (Place, Vec<Place>)>;
+
+/// The apps of a file, each looked at by itself.
+#[derive(Debug, Default)]
+pub struct Apps {
+    /// The apps, in the order of the file. What is wrong with one is in its keys.
+    pub workflows: Vec<Workflow>,
+    /// What is wrong with apps, or hinders their jobs from being run, in the order of the file.
+    pub mistakes: Vec<Mistake>,
+    /// What is odd but harmless.
+    pub warnings: Vec<Mistake>,
+    /// The position of each app and of its groups.
+    pub places: BTreeMap<WorkflowId, (Place, GroupPlaces)>,
+}
+
+impl Apps {
+    /// The app in which a place of the file lies.
+    #[must_use]
+    pub fn at(&self, place: Place) -> Option<&WorkflowId> {
+        self.places
+            .iter()
+            .filter(|(_, (begin, _))| *begin <= place)
+            .max_by_key(|(_, (begin, _))| *begin)
+            .map(|(id, _)| id)
+    }
+
+    /// The apps in the order in which they stand in the file, each with its place.
+    #[must_use]
+    pub fn in_order(&self) -> Vec<(Place, &WorkflowId)> {
+        let mut all: Vec<_> = self.places.iter().map(|(id, (place, _))| (*place, id)).collect();
+        all.sort();
+        all
+    }
+
+    /// Where a fault between apps stands.
+    #[must_use]
+    pub fn place(&self, fault: &Fault) -> Option<Place> {
+        let (app, places) = self.places.get(&fault.workflow)?;
+        let group = fault.group.as_ref().and_then(|group| places.get(group));
+        let member = fault.member.and_then(|member| group?.1.get(member - 1));
+        Some(*member.or(group.map(|(place, _)| place)).unwrap_or(app))
+    }
+}

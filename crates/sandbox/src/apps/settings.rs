@@ -1,0 +1,116 @@
+//! What a description of apps does not say itself: the usual template, and what the identifiers are.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kelos_model::function::FunctionRef;
+use kelos_model::jobs::{JobTemplate, Kind, Pattern, TemplateError};
+use serde::Deserialize;
+
+/// What holds for all apps of a file.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The template of job ids where an app has none of its own.
+    pub template: Option<JobTemplate>,
+    /// What may stand for each identifier; any text where nothing is said.
+    pub identifiers: BTreeMap<Arc<str>, Kind>,
+    /// Where own kinds of jobs are looked for, in its folder `plugins`; none where that can't be known.
+    pub folder: Option<PathBuf>,
+    /// Functions of a script that know identifiers.
+    pub checks: BTreeMap<Arc<str>, FunctionRef>,
+    /// Whether it is a script that describes the apps: it can say more.
+    pub of_a_script: bool,
+}
+
+/// Why settings are not understood. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The usual template is none.
+    #[error("read the default template of job ids: {0}")]
+    Template(#[from] TemplateError),
+    /// The kinds of identifiers are not understood.
+    #[error(
+        "read the kinds of identifiers: {0}; expected such as {{\"date\": \"date\", \"client_id\": \"integer\", \"target\": [\"a\", \"b\"]}}"
+    )]
+    Identifiers(#[from] serde_json::Error),
+}
+
+/// A kind as people write it.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected \"text\", \"integer\", \"date\", \"yyyy-mm-dd\", a list of choices, or an object with \"kind\""
+)]
+enum Written {
+    Named(Named),
+    Choice(Vec<Arc<str>>),
+    Pattern { pattern: Pattern },
+    Whole(Kind),
+}
+
+#[derive(Deserialize)]
+enum Named {
+    #[serde(rename = "text")]
+    Text,
+    #[serde(rename = "integer")]
+    Integer,
+    #[serde(rename = "date", alias = "yyyymmdd")]
+    Date,
+    #[serde(rename = "yyyy-mm-dd")]
+    Dashed,
+}
+
+impl Written {
+    fn kind(self) -> Kind {
+        use kelos_model::jobs::DateForm::{Compact, Dashed};
+        match self {
+            Written::Named(Named::Text) => Kind::Text,
+            Written::Named(Named::Integer) => Kind::Integer { min: None, max: None },
+            Written::Named(Named::Date) => Kind::Date { form: Compact },
+            Written::Named(Named::Dashed) => Kind::Date { form: Dashed },
+            Written::Choice(of) => Kind::Choice { of },
+            Written::Pattern { pattern } => Kind::Pattern { pattern },
+            Written::Whole(kind) => kind,
+        }
+    }
+}
+
+impl Settings {
+    /// Puts settings together from a template and the text of a JSON file that says what identifiers are.
+    ///
+    /// # Errors
+    /// What is wrong with either.
+    pub fn new(template: Option<&str>, identifiers: Option<&str>) -> Result<Settings, SettingsError> {
+        let template = template.map(JobTemplate::new).transpose()?;
+        let written: BTreeMap<Arc<str>, Written> = identifiers.map_or(Ok(BTreeMap::new()), serde_json::from_str)?;
+        let identifiers = written.into_iter().map(|(name, kind)| (name, kind.kind())).collect();
+        Ok(Settings { template, identifiers, folder: None, checks: BTreeMap::new(), of_a_script: false })
+    }
+
+    /// The same, for apps that a script describes: what identifiers are, and functions that know it.
+    pub(crate) fn of_script(template: Option<&str>, [kinds, checks]: [&str; 2]) -> Result<Settings, SettingsError> {
+        let checks = serde_json::from_str(checks)?;
+        Ok(Settings { checks, of_a_script: true, ..Settings::new(template, Some(kinds))? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_written_shortly_or_whole() {
+        let text = r#"{"date": "date", "day": "yyyy-mm-dd", "client": "integer", "free": "text", "target": ["a", "b"],
+                       "name": {"pattern": "^x"}, "n": {"kind": "integer", "min": 1}}"#;
+        let settings = Settings::new(Some("{date}_{client}"), Some(text)).unwrap();
+        assert_eq!(settings.identifiers.len(), 7);
+        assert_eq!(settings.identifiers["n"], Kind::Integer { min: Some(1), max: None });
+        assert_eq!(settings.identifiers["target"], Kind::Choice { of: vec!["a".into(), "b".into()] });
+        let error = |template, text| Settings::new(template, text).unwrap_err().to_string();
+        assert!(error(None, Some(r#"{"date": "day"}"#)).contains("expected \"text\", \"integer\""));
+        assert!(
+            error(Some("{date"), None).starts_with("read the default template of job ids: \"{date\" is no template")
+        );
+    }
+}

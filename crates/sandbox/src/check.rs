@@ -1,0 +1,214 @@
+//! Validating a folder without running anything, and what only all files together can show.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kelos_model::facts::Subject;
+use kelos_model::time::{Schedule, resolve};
+use kelos_model::trigger::SLOWED;
+use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
+
+use crate::apps::{AppFormat, AppsSource};
+use crate::code::ProblemCode;
+use crate::host::Host;
+use crate::limits::{Folders, Limits};
+use crate::problem::{Loaded, Problem, Severity};
+use crate::sample::disagreements;
+use crate::scripts::Scripts;
+
+/// Loads a folder, and the apps that are described beside it, once, asking nothing of the outside, and adds the [`warnings`] and where pairs of functions disagree about
+/// a sample of jobs.
+///
+/// # Errors
+/// When the system refuses a thread.
+pub fn check(
+    folders: Folders,
+    limits: Limits,
+    format: Arc<dyn AppFormat>,
+    apps: Option<AppsSource>,
+) -> std::io::Result<Loaded> {
+    let scripts = Scripts::start(folders, limits, Host::dry().with_format(format).with_apps(apps))?;
+    let mut loaded = scripts.load();
+    loaded.problems.extend(disagreements(&scripts, &loaded));
+    let warnings = warnings(&loaded);
+    loaded.problems.extend(warnings);
+    Ok(loaded)
+}
+
+/// Workflows that a warning names before it says how many more there are.
+const NAMED: usize = 3;
+
+/// Triggers that wait for a workflow or a program that nobody defines, schedules that lead nowhere or round, and pools whose size is disputed.
+#[must_use]
+pub fn warnings(loaded: &Loaded) -> Vec<Problem> {
+    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
+    let ids = || by_id.keys().map(|id| id.as_str());
+    let mut found = Vec::new();
+    for workflow in &loaded.workflows {
+        let mut missing: Vec<&WorkflowId> = workflow.trigger.upstream();
+        missing.retain(|id| !by_id.contains_key(id));
+        missing.sort();
+        missing.dedup();
+        for id in missing {
+            let close = crate::similar::closest(id.as_str(), ids());
+            let hint = close.map(|close| format!("did you mean \"{close}\"?"));
+            let words = format!("the trigger of \"{}\" waits for workflow \"{id}\", which nobody defines", workflow.id);
+            found.push(warning(loaded, workflow, ProblemCode::UnknownWorkflow, words, hint));
+        }
+    }
+    found.extend(without_jobs(loaded, &by_id));
+    found.extend(without_programs(loaded, &by_id));
+    found.extend(going_round(loaded));
+    found.extend(unresolved(loaded));
+    found.extend(disputed(loaded));
+    found
+}
+
+/// Triggers that wait for a job of a workflow that has none.
+fn without_jobs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for workflow in &loaded.workflows {
+        let upstream = workflow.trigger.upstream_jobs();
+        for id in upstream.into_iter().filter(|id| by_id.get(id).is_some_and(|one| one.keys.jobs().is_none())) {
+            let words = format!(
+                "the trigger of \"{}\" waits for a job of \"{id}\", which has a schedule and no jobs",
+                workflow.id
+            );
+            let hint = Some("use celos.successTrigger".to_owned());
+            found.push(warning(loaded, workflow, ProblemCode::NoJobs, words, hint));
+        }
+    }
+    found
+}
+
+/// Event schedules that the end of their own program has go again, for ever.
+fn going_round(loaded: &Loaded) -> Vec<Problem> {
+    let round = |workflow: &Arc<Workflow>| {
+        let words = format!("schedule \"{}\": {}", workflow.id, workflow.goes_round()?);
+        Some(warning(loaded, workflow, ProblemCode::GoesRound, words, Some(SLOWED.to_owned())))
+    };
+    loaded.workflows.iter().filter_map(round).collect()
+}
+
+/// Triggers that wait for runs of a program which nobody defines, where it looks as if somebody meant to: it is named after an
+/// application that is here, or almost like something that is. Others may be told of from outside.
+fn without_programs(loaded: &Loaded, by_id: &BTreeMap<&WorkflowId, &Arc<Workflow>>) -> Vec<Problem> {
+    let projects: BTreeSet<&str> = loaded.workflows.iter().map(|one| &*one.project).collect();
+    let runnable = by_id.values().filter(|one| one.keys.events().is_none());
+    let runnable: BTreeSet<&str> = runnable.map(|one| one.id.as_str()).collect();
+    // Many may wait for the same.
+    let mut hints: BTreeMap<WorkflowId, Option<String>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for workflow in &loaded.workflows {
+        let subjects = workflow.trigger.subjects();
+        let programs: BTreeSet<&WorkflowId> = subjects.iter().filter_map(ended).collect();
+        for id in programs.into_iter().filter(|id| !runnable.contains(id.as_str())) {
+            let is_of_ours = id.as_str().match_indices('.').any(|(at, _)| projects.contains(&id.as_str()[..at]));
+            if !is_of_ours && id.as_str().contains('.') {
+                continue;
+            }
+            let close = || crate::similar::closest(id.as_str(), runnable.iter().copied()).map(str::to_owned);
+            let close = hints.entry(id.clone()).or_insert_with(close).clone();
+            if close.is_none() && !is_of_ours {
+                continue;
+            }
+            let words = format!("the trigger of \"{}\" waits for runs of \"{id}\", which nobody defines", workflow.id);
+            found.push(warning(
+                loaded,
+                workflow,
+                ProblemCode::UnknownProgram,
+                words,
+                close.map(|close| format!("did you mean \"{close}\"?")),
+            ));
+        }
+    }
+    found
+}
+
+fn ended(subject: &Subject) -> Option<&WorkflowId> {
+    match subject {
+        Subject::Ended(program, _) => Some(program),
+        _ => None,
+    }
+}
+
+/// Who uses a pool, by the size that they give it.
+type Sizes<'a> = BTreeMap<u32, Vec<(&'a Arc<Workflow>, &'a PoolUse)>>;
+
+/// Pools that have different sizes in different definitions, and runs that need more than the smallest.
+fn disputed(loaded: &Loaded) -> Vec<Problem> {
+    let mut pools: BTreeMap<&PoolId, Sizes<'_>> = BTreeMap::new();
+    for workflow in &loaded.workflows {
+        for one in &workflow.pools {
+            pools.entry(&one.pool).or_default().entry(one.size).or_default().push((workflow, one));
+        }
+    }
+    pools.iter().flat_map(|(pool, sizes)| disputed_sizes(loaded, pool, sizes)).collect()
+}
+
+fn disputed_sizes(loaded: &Loaded, pool: &PoolId, sizes: &Sizes<'_>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let Some((smallest, first)) = sizes.first_key_value() else { return found };
+    for (size, users) in sizes.iter().skip(1) {
+        let Some((workflow, _)) = users.first() else { continue };
+        let words = format!(
+            "pool \"{pool}\" has {size} permits by {}, and {smallest} by {}: the smallest size holds",
+            names(users),
+            names(first)
+        );
+        let hint = "define it once, in a file of the defaults folder".to_owned();
+        found.push(warning(loaded, workflow, ProblemCode::PoolDisputed, words, Some(hint)));
+        for (workflow, one) in users.iter().filter(|(_, one)| one.permits > *smallest) {
+            let words = format!(
+                "\"{}\" never runs: a run of it takes {} permits of pool \"{pool}\", which has {smallest} by {}",
+                workflow.id,
+                one.permits,
+                names(first)
+            );
+            found.push(warning(loaded, workflow, ProblemCode::PoolTooSmall, words, None));
+        }
+    }
+    found
+}
+
+fn names(users: &[(&Arc<Workflow>, &PoolUse)]) -> String {
+    let named: Vec<_> = users.iter().take(NAMED).map(|(workflow, _)| format!("\"{}\"", workflow.id)).collect();
+    match users.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+fn unresolved(loaded: &Loaded) -> Vec<Problem> {
+    let by_id: BTreeMap<&WorkflowId, &Arc<Workflow>> = loaded.workflows.iter().map(|one| (&one.id, one)).collect();
+    let schedules: BTreeMap<WorkflowId, &Schedule> =
+        loaded.workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
+    let mut found = Vec::new();
+    for (id, resolved) in resolve(&schedules) {
+        if let (Err(problem), Some(workflow)) = (resolved, by_id.get(&id)) {
+            found.push(warning(
+                loaded,
+                workflow,
+                ProblemCode::NoSchedule,
+                format!("workflow \"{id}\" has no slots: {problem}"),
+                None,
+            ));
+        }
+    }
+    found
+}
+
+fn warning(loaded: &Loaded, workflow: &Workflow, code: ProblemCode, message: String, hint: Option<String>) -> Problem {
+    let source = &workflow.source;
+    let line = usize::try_from(source.line).unwrap_or(0).saturating_sub(1);
+    let text = loaded.sources.get(&source.file).and_then(|text| text.lines().nth(line));
+    Problem {
+        severity: Severity::Warning,
+        line: source.line,
+        column: u32::from(source.line > 0),
+        hint,
+        workflow: Some(workflow.id.clone()),
+        source_line: text.map(str::to_owned),
+        ..Problem::error(&source.file, code, message)
+    }
+}

@@ -1,0 +1,106 @@
+//! What the prelude says about a workflow, and the workflow that it becomes.
+
+use jiff::Timestamp;
+use kelos_model::constraint::{Constraint, Gate, Otherwise};
+use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::workflow::{About, Keys, Source};
+use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
+use serde::Deserialize;
+
+/// A workflow as the prelude writes it: everything is checked already, but for what Rust alone can read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Draft {
+    pub(crate) id: WorkflowId,
+    schedule: ScheduleDraft,
+    concurrency: u32,
+    #[serde(default)]
+    pools: Vec<PoolUse>,
+    trigger: Trigger,
+    #[serde(default)]
+    constraints: Vec<ConstraintDraft>,
+    job: Job,
+    #[serde(default)]
+    start_time: Option<i64>,
+    retry: RetryPolicy,
+    #[serde(default)]
+    wait_timeout_seconds: Option<u64>,
+    about: About,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum ScheduleDraft {
+    Dependent {
+        dependent: WorkflowId,
+    },
+    Cron {
+        expression: String,
+        zone: Option<String>,
+        #[serde(default)]
+        gap: Gap,
+        #[serde(default)]
+        fold: Fold,
+    },
+}
+
+impl ScheduleDraft {
+    fn schedule(self) -> Result<Schedule, String> {
+        Ok(match self {
+            ScheduleDraft::Dependent { dependent } => Schedule::Dependent(dependent),
+            ScheduleDraft::Cron { expression, zone, gap, fold } => {
+                let cron = Cron::parse(&expression).map_err(|error| error.to_string())?;
+                let zone = zone.map_or_else(|| Ok(Zone::utc()), |name| Zone::parse(&name));
+                let zone = zone.map_err(|error| error.to_string())?;
+                Schedule::Cron(CronSchedule::new(cron, zone, gap, fold))
+            }
+        })
+    }
+}
+
+impl Draft {
+    pub(crate) fn parse(json: &str) -> Result<Draft, String> {
+        serde_json::from_str(json).map_err(|error| format!("celos.defineWorkflow: {error}"))
+    }
+
+    /// The workflow, defined in `line` of `file`.
+    pub(crate) fn workflow(self, file: &str, line: u32) -> Result<Workflow, String> {
+        let start_time = self.start_time.map(Timestamp::from_millisecond).transpose();
+        Ok(Workflow {
+            id: self.id,
+            project: file.strip_suffix(".js").unwrap_or(file).to_owned(),
+            source: Source::file(file, line),
+            keys: Keys::Schedule(self.schedule.schedule()?),
+            trigger: self.trigger,
+            constraints: self.constraints.into_iter().map(ConstraintDraft::constraint).collect(),
+            concurrency: Some(self.concurrency),
+            pools: ascending(self.pools),
+            retry: self.retry,
+            start_time: start_time.map_err(|error| format!("celos.defineWorkflow: startTime: {error}"))?,
+            wait_timeout_seconds: self.wait_timeout_seconds,
+            job: self.job,
+            about: self.about,
+        })
+    }
+}
+
+pub(crate) fn ascending(mut pools: Vec<PoolUse>) -> Vec<PoolUse> {
+    pools.sort_by(|a, b| a.pool.cmp(&b.pool));
+    pools
+}
+
+/// A constraint as scripts write it: what happens otherwise may go without saying.
+#[derive(Debug, Deserialize)]
+pub struct ConstraintDraft {
+    gate: Gate,
+    otherwise: Option<Otherwise>,
+}
+
+impl ConstraintDraft {
+    /// The constraint, with what usually happens otherwise where that was not said.
+    #[must_use]
+    pub fn constraint(self) -> Constraint {
+        let usual = Constraint::new(self.gate);
+        Constraint { otherwise: self.otherwise.unwrap_or(usual.otherwise), ..usual }
+    }
+}

@@ -1,0 +1,126 @@
+//! What is handed in to scripts: registers, a look at a path, the clock.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::apps::{AppFormat, AppsSource, Format};
+
+/// The JSON values that people and jobs leave for scripts, in buckets.
+pub trait Registers: Send + Sync {
+    /// One value, or none where there is none.
+    ///
+    /// # Errors
+    /// In words, when the registers can't be read.
+    fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String>;
+
+    /// All values of a bucket, by key.
+    ///
+    /// # Errors
+    /// In words, when the registers can't be read.
+    fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String>;
+}
+
+/// Registers without a value.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoRegisters;
+
+impl Registers for NoRegisters {
+    fn get(&self, _bucket: &str, _key: &str) -> Result<Option<Value>, String> {
+        Ok(None)
+    }
+
+    fn all(&self, _bucket: &str) -> Result<Vec<(String, Value)>, String> {
+        Ok(Vec::new())
+    }
+}
+
+/// Looks whether something is at a URI, now.
+type Look = Arc<dyn Fn(&str) -> Result<bool, String> + Send + Sync>;
+type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What scripts are told where they are tested.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// What `celos.hdfsPath` puts before the path: the folder of a test with real commands. Empty otherwise.
+    pub prefix: String,
+    /// What `celos.databaseName` adds to a name. Empty where nothing real is touched.
+    pub suffix: String,
+}
+
+/// Everything of the outside that scripts can reach. There is nothing else.
+#[derive(Clone)]
+pub struct Host {
+    pub(crate) registers: Arc<dyn Registers>,
+    pub(crate) look: Look,
+    pub(crate) clock: Clock,
+    /// Where scripts are tested.
+    pub(crate) sandbox: Option<Sandbox>,
+    /// Whether nothing is to be asked: scripts are only checked.
+    pub(crate) dry: bool,
+    /// What reads apps, those of scripts and those beside them.
+    pub(crate) format: Format,
+    /// Where apps are described beside the scripts.
+    pub(crate) apps: Option<AppsSource>,
+}
+
+impl Host {
+    /// The registers, and what answers `celos.hdfsCheck`: whether something is at a URI.
+    pub fn new(
+        registers: Arc<dyn Registers>,
+        look: impl Fn(&str) -> Result<bool, String> + Send + Sync + 'static,
+    ) -> Host {
+        Host {
+            registers,
+            look: Arc::new(look),
+            clock: Arc::new(Timestamp::now),
+            sandbox: None,
+            dry: false,
+            format: None,
+            apps: None,
+        }
+    }
+
+    /// Reads the time from `clock` instead of the machine's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Host {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Tells scripts that they are tested, and where.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Host {
+        self.sandbox = Some(sandbox);
+        self
+    }
+
+    /// Reads apps by a format; without one scripts can't describe any.
+    #[must_use]
+    pub fn with_format(mut self, format: Arc<dyn AppFormat>) -> Host {
+        self.format = Some(format);
+        self
+    }
+
+    /// Loads apps that are described elsewhere together with the scripts; they need a format.
+    #[must_use]
+    pub fn with_apps(mut self, apps: Option<AppsSource>) -> Host {
+        self.apps = apps;
+        self
+    }
+
+    /// A host that answers nothing, for checking scripts: no register has a value, no path is there,
+    /// and each question becomes a warning.
+    #[must_use]
+    pub fn dry() -> Host {
+        Host { dry: true, ..Host::new(Arc::new(NoRegisters), |_| Ok(false)) }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("dry", &self.dry).finish_non_exhaustive()
+    }
+}

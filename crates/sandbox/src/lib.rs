@@ -1,0 +1,54 @@
+//! JavaScript definitions: a folder of scripts becomes workflows, in a sandbox.
+//!
+//! Scripts produce data. Each file has a world of its own: a runtime with a memory limit, a time
+//! limit, and nothing of the machine but what [`Host`] hands in. The world is thrown away once the
+//! file is read; the few functions that stay in a script (properties of a slot, custom triggers) are
+//! called in a world that is made again from the same text and the same inputs.
+//!
+//! A file is all or nothing: an error anywhere in it keeps the file's last good version, whole.
+//! That differs from Celos, which keeps what stood before the error.
+
+pub mod apps;
+mod check;
+mod code;
+mod desk;
+mod draft;
+mod events;
+mod fault;
+mod files;
+mod host;
+mod keyed;
+mod library;
+mod limits;
+mod problem;
+mod project;
+mod realm;
+mod sample;
+mod scan;
+mod scripts;
+mod session;
+mod similar;
+mod statement;
+mod test_case;
+mod test_file;
+mod worker;
+
+pub use check::{check, warnings};
+pub use code::{ProblemCode, fault_code};
+pub use draft::ConstraintDraft;
+pub use files::{answered, read_file, read_text};
+pub use host::{Host, NoRegisters, Registers, Sandbox};
+pub use limits::{Folders, Limits};
+pub use problem::{Loaded, Problem, Severity};
+pub use project::Project;
+pub use scan::TEST_FILE;
+pub use scripts::{CallError, Scripts};
+pub use similar::closest;
+pub use test_case::{
+    Before, Compare, Expectations, ExpectedCounts, ExpectedFile, ExpectedRun, ExpectedState, Fake, FakeRun, FakeWrite,
+    TestAction, TestCase, TestExecutors, TestFunction, TestInput, TestPaths, TestPlan, TestVerb,
+};
+pub use test_file::{TestFile, TestSource};
+
+/// What editors need for completion and documentation: the text of `kelos.d.ts`.
+pub const TYPES: &str = include_str!("../kelos.d.ts");

@@ -1,0 +1,132 @@
+//! What the files of one load see of the outside: each thing is asked once, so that all files see
+//! the same, and a file that is evaluated again for a later call sees what it saw before.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::host::{Host, Sandbox};
+
+/// A bucket, and one key of it or all.
+pub(crate) type RegisterAsk = (String, Option<String>);
+
+/// The outside as it was at one load.
+pub(crate) struct Session {
+    defaults: PathBuf,
+    longest: u64,
+    host: Host,
+    /// The frozen clock of the evaluation.
+    pub(crate) now: Timestamp,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    defaults: BTreeMap<String, Result<Arc<str>, String>>,
+    registers: BTreeMap<RegisterAsk, Result<String, String>>,
+    looks: BTreeMap<String, Result<bool, String>>,
+}
+
+impl Session {
+    pub(crate) fn new(defaults: PathBuf, longest: u64, host: Host) -> Session {
+        let now = (host.clock)();
+        Session { defaults, longest, host, now, seen: Mutex::default() }
+    }
+
+    /// Whether nothing may be asked.
+    pub(crate) fn dry(&self) -> bool {
+        self.host.dry
+    }
+
+    /// What reads the apps that scripts describe.
+    pub(crate) fn format(&self) -> Option<&std::sync::Arc<dyn crate::apps::AppFormat>> {
+        self.host.format.as_ref()
+    }
+
+    /// Where own kinds of jobs are.
+    pub(crate) fn apps_folder(&self) -> Option<&Path> {
+        self.host.apps.as_ref().map(crate::apps::AppsSource::folder)
+    }
+
+    /// Where scripts are tested; none where they are not.
+    pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
+        self.host.sandbox.as_ref()
+    }
+
+    /// The text of a defaults file.
+    pub(crate) fn defaults_file(&self, name: &str) -> Result<Arc<str>, String> {
+        self.once(|seen| &mut seen.defaults, name.to_owned(), || self.read_defaults(name))
+    }
+
+    /// The JSON of a register, or of all registers of a bucket.
+    pub(crate) fn register(&self, ask: &RegisterAsk) -> Result<String, String> {
+        self.once(|seen| &mut seen.registers, ask.clone(), || self.register_now(ask))
+    }
+
+    /// The same, as it is at this moment.
+    pub(crate) fn register_now(&self, (bucket, key): &RegisterAsk) -> Result<String, String> {
+        let registers = &self.host.registers;
+        let json = match key {
+            Some(key) => serde_json::to_string(&registers.get(bucket, key)?),
+            None => serde_json::to_string(&registers.all(bucket)?),
+        };
+        json.map_err(|error| error.to_string())
+    }
+
+    /// Whether something is at a URI.
+    pub(crate) fn look(&self, uri: &str) -> Result<bool, String> {
+        self.once(|seen| &mut seen.looks, uri.to_owned(), || self.look_now(uri))
+    }
+
+    /// The same, as it is at this moment.
+    pub(crate) fn look_now(&self, uri: &str) -> Result<bool, String> {
+        (self.host.look)(uri)
+    }
+
+    /// The texts of the defaults files that were read.
+    pub(crate) fn read_texts(&self) -> Vec<(String, Arc<str>)> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = seen.defaults.iter();
+        texts.filter_map(|(name, text)| Some((name.clone(), text.as_ref().ok()?.clone()))).collect()
+    }
+
+    /// Asks without holding the lock: the outside may be slow, and the first answer counts.
+    fn once<K: Ord, V: Clone>(
+        &self,
+        part: impl Fn(&mut Seen) -> &mut BTreeMap<K, V>,
+        key: K,
+        ask: impl FnOnce() -> V,
+    ) -> V {
+        let lock = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = part(&mut lock()).get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let answer = ask();
+            part(&mut lock()).entry(key).or_insert(answer).clone()
+        })
+    }
+
+    fn read_defaults(&self, name: &str) -> Result<Arc<str>, String> {
+        let within = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        if !within || name.contains(['\\', '\0']) {
+            return Err(format!("expected the name of a file inside the defaults folder, not {name:?}"));
+        }
+        let path = self.defaults.join(format!("{name}.js"));
+        crate::files::read_text(&path, self.longest).map_err(|problem| {
+            let advice = self.advice(name);
+            format!("defaults file {name:?} {problem}{advice}")
+        })
+    }
+
+    fn advice(&self, name: &str) -> String {
+        let names = crate::scan::script_names(&self.defaults).unwrap_or_default();
+        let names: Vec<&str> = names.iter().map(|name| name.trim_end_matches(".js")).collect();
+        let bare = name.trim_end_matches(".js");
+        match crate::similar::closest(bare, names.iter().copied()) {
+            Some(close) if close != name => format!("; did you mean {close:?}?"),
+            _ if names.is_empty() => "; the defaults folder has no files".to_owned(),
+            _ => format!("; the defaults folder has {}", names.join(", ")),
+        }
+    }
+}

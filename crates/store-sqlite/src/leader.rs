@@ -1,0 +1,285 @@
+//! Who may write: an epoch in the database, a lock on a file beside it that dies with its process, and a lease for the process
+//! that neither goes on nor dies.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use kelos_store::{Lease, StoreError};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::check;
+use super::fault::Fault;
+use super::note::{self, Found, Note};
+use super::rows::column;
+use super::wal::{Log, LogEnd};
+use super::writer::Writer;
+
+/// The lock, held or not, and the epoch that was taken under it.
+///
+/// A database file is used from one machine, so whoever gets the lock knows that the holder before is gone, without waiting for
+/// anything to run out. A holder that stands still keeps its lock: once its lease has run out, by the clock that all share, another
+/// file is put in the place of the locked one. The epoch fences whoever gets around the lock, and whoever lost it so.
+#[derive(Debug)]
+pub(super) struct Leadership {
+    path: PathBuf,
+    lock: Option<File>,
+    epoch: Option<u64>,
+    note: Note,
+}
+
+/// Until when a lease holds that is taken now, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Term {
+    now: i64,
+    until: i64,
+}
+
+impl Term {
+    pub(super) fn new(now: Timestamp, ttl_millis: u64) -> Self {
+        let now = now.as_millisecond();
+        Self { now, until: now.saturating_add(i64::try_from(ttl_millis).unwrap_or(i64::MAX)) }
+    }
+}
+
+/// Whether a process leads: it has the lock, and its lease has not run out.
+pub(super) fn is_led(path: &Path, now: Timestamp) -> bool {
+    let is_locked =
+        File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)));
+    is_locked && !has_run_out(path, now.as_millisecond())
+}
+
+/// Whether the lease of the holder has run out. One that says nothing of it has none that could.
+fn has_run_out(path: &Path, now: i64) -> bool {
+    matches!(note::read(path), Ok(Found::Note(note)) if note.until <= now)
+}
+
+impl Leadership {
+    pub(super) fn of(path: PathBuf) -> Self {
+        Self { path, lock: None, epoch: None, note: Note::default() }
+    }
+
+    /// Takes the lock, if nobody else holds it.
+    pub(super) fn try_lock(&mut self) -> Result<bool, Fault> {
+        if self.lock.is_none() {
+            self.lock = note::lock(&self.path).map_err(|error| self.unusable("lock", &error))?;
+        }
+        Ok(self.lock.is_some())
+    }
+
+    /// Lets go of the lock.
+    pub(super) fn unlock(&mut self) {
+        self.lock = None;
+        self.epoch = None;
+    }
+
+    /// Takes or renews the lead.
+    pub(super) fn take(&mut self, writer: &mut Writer, node: &str, term: Term) -> Result<Option<Lease>, Fault> {
+        writer.still_there()?;
+        if let Some(epoch) = self.epoch {
+            if epoch == epoch_of(&writer.conn)? {
+                writer.rest()?;
+                self.note.until = term.until;
+                self.write_down(writer.log_end());
+                return Ok(Some(Lease { epoch }));
+            }
+            self.unlock();
+            return Ok(None);
+        }
+        if !self.try_lock()? && !has_run_out(&self.path, term.now) {
+            return Ok(None);
+        }
+        let taken = self.take_over(writer, node, term);
+        if !matches!(taken, Ok(Some(_))) {
+            self.unlock();
+        }
+        taken
+    }
+
+    /// Takes the lead of whoever is gone, or stands still. Whoever is faster is seen: all who try wait for each other here.
+    fn take_over(&mut self, writer: &mut Writer, node: &str, term: Term) -> Result<Option<Lease>, Fault> {
+        writer.forget();
+        let (conn, log) = writer.parts();
+        let tx =
+            conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| self.in_the_way(error))?;
+        let found = note::read(&self.path).map_err(|error| self.unusable("read", &error))?;
+        let kept = note_of(&found)?;
+        match &self.lock {
+            Some(lock) if !note::is_at(lock, &self.path) => return Ok(None),
+            None if kept.until > term.now => return Ok(None),
+            _ => {}
+        }
+        is_all_there(&tx, &kept, log.walk()?)?;
+        // Whoever comes next must see that the lease was taken; what is not committed yet is not said of it.
+        self.note = Note { until: term.until, ..kept };
+        self.note.name(node);
+        match &self.lock {
+            Some(_) => self.write_note(),
+            None => {
+                let replaced = note::replace(&self.path, &self.note);
+                self.lock = Some(replaced.map_err(|error| self.unusable("replace", &error))?);
+            }
+        }
+        let epoch = next_epoch(&tx, node, term.now)?;
+        let committed = last_seq(&tx)?;
+        tx.commit()?;
+        (self.note.epoch, self.note.committed, self.epoch) = (epoch, committed, Some(epoch));
+        let log_end = writer.follow_log()?;
+        self.write_down(log_end);
+        Ok(Some(Lease { epoch }))
+    }
+
+    /// Takes note of what was committed under the lease.
+    pub(super) fn committed(&mut self, lease: Lease, last: Option<u64>, log: LogEnd) {
+        if self.epoch == Some(lease.epoch) {
+            self.note.committed = last.unwrap_or(self.note.committed);
+            self.write_down(log);
+        }
+    }
+
+    fn write_down(&mut self, log: LogEnd) {
+        self.note.log = log;
+        self.write_note();
+    }
+
+    /// A note that can't be written leaves the one before, which says less than is so.
+    fn write_note(&self) {
+        if let Some(lock) = &self.lock {
+            let _ = self.note.write(lock);
+        }
+    }
+
+    /// Gives the lead back: the epoch moves on, so that nothing more can be written under it.
+    pub(super) fn release(&mut self, writer: &mut Writer, lease: Lease) -> Result<(), Fault> {
+        let ended = end_epoch(&mut writer.conn, lease.epoch)?;
+        if self.epoch == Some(lease.epoch) {
+            if ended {
+                self.note.epoch = lease.epoch + 1;
+            }
+            self.note.until = 0;
+            let log_end = writer.tidy_up()?;
+            self.write_down(log_end);
+            self.unlock();
+        }
+        Ok(())
+    }
+
+    /// Takes it that all that was committed is what is there now.
+    pub(super) fn accept(&mut self, conn: &Connection) -> Result<(), Fault> {
+        self.note = Note { epoch: epoch_of(conn)?, committed: last_seq(conn)?, ..Note::default() };
+        self.write_note();
+        Ok(())
+    }
+
+    /// What the note beside the database says that is not in it. While another process leads, note and data move on, and nothing is
+    /// compared.
+    pub(super) fn missing(&mut self, conn: &Connection, log: &mut Log) -> Result<Option<String>, Fault> {
+        let held = self.lock.is_some();
+        if !held && !self.path.exists() {
+            return Ok(None);
+        }
+        if !self.try_lock()? {
+            return Ok(None);
+        }
+        let found = note::read(&self.path).map_err(|error| self.unusable("read", &error));
+        let tested = found.and_then(|found| is_all_there(conn, &note_of(&found)?, log.walk()?));
+        if !held {
+            self.unlock();
+        }
+        match tested {
+            Ok(()) => Ok(None),
+            Err(Fault::Damaged(what)) => Ok(Some(what)),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn unusable(&self, doing: &str, error: &std::io::Error) -> Fault {
+        StoreError::Medium { doing: format!("{doing} {}", self.path.display()), cause: error.to_string() }.into()
+    }
+
+    /// A holder that was stopped in the middle of a write keeps everybody from writing.
+    fn in_the_way(&self, error: rusqlite::Error) -> Fault {
+        let busy = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
+        match note::read(&self.path) {
+            Ok(Found::Note(note)) if busy && self.lock.is_none() => StoreError::Medium {
+                doing: "take the lead over from a process that stands still".to_owned(),
+                cause: format!("{} stopped in the middle of a write; end it by `kill -9`", note.node),
+            }
+            .into(),
+            _ => error.into(),
+        }
+    }
+}
+
+/// The note that was found; an empty one where there is none.
+fn note_of(found: &Found) -> Result<Note, Fault> {
+    match found {
+        Found::Note(note) => Ok(note.clone()),
+        Found::Nothing => Ok(Note::default()),
+        Found::Nonsense => Err(Fault::Damaged(
+            "the note in its lock file makes no sense, so nobody can tell whether anything that was committed is missing"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Fails where something is missing that was committed.
+fn is_all_there(conn: &Connection, kept: &Note, log: LogEnd) -> Result<(), Fault> {
+    let (last, epoch) = (last_seq(conn)?, epoch_of(conn)?);
+    let lost = |what: String| Err(Fault::Damaged(what));
+    if last < kept.committed {
+        return lost(format!("it ends with event {last}, and event {} had been committed", kept.committed));
+    }
+    if epoch < kept.epoch {
+        return lost(format!("its leader is number {epoch}, and number {} had led", kept.epoch));
+    }
+    if kept.log.frames > 0 && log.salts == kept.log.salts && log.frames < kept.log.frames {
+        let (left, of) = (log.frames, kept.log.frames);
+        return lost(format!("its write-ahead log breaks off after {left} of {of} pages that had been committed"));
+    }
+    if kept.log.frames > 0 && log.salts == 0 {
+        // Somebody moved it into the database and took it away, or just took it away.
+        let events: u64 = conn.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
+        if events != last {
+            return lost(format!("its write-ahead log is gone, and its log of {last} events has {events}"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn last_seq(conn: &Connection) -> Result<u64, Fault> {
+    Ok(conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?.query_row([], |row| row.get(0))?)
+}
+
+pub(super) fn epoch_of(conn: &Connection) -> Result<u64, Fault> {
+    let mut statement = conn.prepare_cached("SELECT one, epoch, node, taken_at, check_value FROM leadership")?;
+    let mut rows = statement.query([])?;
+    let row = rows.next()?.ok_or_else(|| Fault::Damaged("nothing is known of its leadership".to_owned()))?;
+    check::test(row, 0..4, 4, "the leadership")?;
+    Ok(row.get(1)?)
+}
+
+fn next_epoch(tx: &Transaction<'_>, node: &str, now: i64) -> Result<u64, Fault> {
+    let epoch = epoch_of(tx)? + 1;
+    write_leadership(tx, epoch, Some(node), Some(now))?;
+    Ok(epoch)
+}
+
+/// Ends an epoch; false where it was over.
+fn end_epoch(conn: &mut Connection, epoch: u64) -> Result<bool, Fault> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if epoch_of(&tx)? != epoch {
+        return Ok(false);
+    }
+    write_leadership(&tx, epoch + 1, None, None)?;
+    tx.commit()?;
+    Ok(true)
+}
+
+fn write_leadership(tx: &Transaction<'_>, epoch: u64, node: Option<&str>, taken_at: Option<i64>) -> Result<(), Fault> {
+    let sql = "UPDATE leadership SET epoch = ?2, node = ?3, taken_at = ?4, check_value = ?5 WHERE one = ?1";
+    let (mut statement, mut sum) = (tx.prepare_cached(sql)?, check::Sum::default());
+    let mut row = check::Binding::new(&mut statement, &mut sum);
+    row.number(1)?.number(column(epoch))?.text(node)?.number(taken_at)?.check_value()?.execute()?;
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! The store in one SQLite file: the default.
+//!
+//! One connection writes, owned by the leader's thread; a few more read, each in a transaction of its own,
+//! and never wait for the writer (write-ahead log). Every commit reaches the disk before it returns.
+
+mod check;
+mod counts;
+mod definitions;
+mod event_pages;
+mod fault;
+mod kinds;
+mod leader;
+mod members;
+mod note;
+mod open;
+mod pages;
+mod pool;
+mod reader;
+mod rows;
+mod run_pages;
+mod schema;
+mod slot_walk;
+#[cfg(test)]
+mod tests;
+mod turns;
+mod twelfth;
+mod verify;
+mod wal;
+mod watch;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kelos_model::{FactKey, Recall, Run};
+use kelos_store::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError, Watch};
+
+use leader::{Leadership, Term};
+use reader::SqliteReader;
+use watch::FileWatch;
+use writer::Writer;
+
+/// The store in a SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    place: Arc<str>,
+    writer: Writer,
+    leadership: Leadership,
+    reader: Arc<SqliteReader>,
+}
+
+impl SqliteStore {
+    /// Opens the file, making it where it is missing and bringing it up to date where it is old. A file
+    /// that is made is readable by its owner alone.
+    ///
+    /// # Errors
+    /// When the folder is missing, the file can't be read and written, is not a database of ours, or was
+    /// written by a newer program; nothing is touched then.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let place: Arc<str> = path.display().to_string().into();
+        let mut leadership = Leadership::of(lock_path(path));
+        let conn = open::writer(path, &mut leadership).map_err(|fault| fault.tell("open", &place))?;
+        let reader = Arc::new(SqliteReader::new(path.to_owned(), Arc::clone(&place)));
+        Ok(Self { place, writer: Writer::new(conn, path), leadership, reader })
+    }
+
+    /// Opens the file to be looked at, and nothing else: it is not made, not brought up to date, and what is to be written fails.
+    ///
+    /// # Errors
+    /// When the file can't be read, is not a database of ours, or was written by a newer or an older program.
+    pub fn look(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let place: Arc<str> = path.display().to_string().into();
+        let conn = open::up_to_date(path).map_err(|fault| fault.tell("open", &place))?;
+        let (leadership, reader) =
+            (Leadership::of(lock_path(path)), SqliteReader::new(path.to_owned(), Arc::clone(&place)));
+        Ok(Self { place, writer: Writer::new(conn, path), leadership, reader: Arc::new(reader) })
+    }
+
+    /// Whether a process leads on the data in this file.
+    #[must_use]
+    pub fn is_led(path: &Path, now: Timestamp) -> bool {
+        leader::is_led(&lock_path(path), now)
+    }
+
+    /// What is damaged, in words, so many at the most: everything is read and held against its check values, and against what is
+    /// known to have been committed.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn damage(&mut self, limit: usize) -> Result<Vec<String>, StoreError> {
+        let (conn, log) = self.writer.parts();
+        let missing = self.leadership.missing(conn, log);
+        let missing = self.told("read", missing)?;
+        let found = self.reader.damage(limit)?;
+        Ok(missing.into_iter().chain(found).take(limit).collect())
+    }
+
+    /// Takes it that what is there is as it is to be: check values and indexes are made anew, and nothing is missed any more. None
+    /// while somebody leads. What is damaged afterwards can't be mended in place.
+    ///
+    /// # Errors
+    /// When the medium fails, or the data can't be read at all.
+    pub fn accept(&mut self) -> Result<Option<()>, StoreError> {
+        let outcome = self.leadership.try_lock();
+        if !self.told("lock", outcome)? {
+            return Ok(None);
+        }
+        let outcome = self.accept_what_is_there();
+        self.leadership.unlock();
+        self.told("make the check values anew of", outcome).map(Some)
+    }
+
+    fn accept_what_is_there(&mut self) -> Result<(), fault::Fault> {
+        let tx = self.writer.conn.transaction()?;
+        verify::accept(&tx)?;
+        tx.commit()?;
+        self.leadership.accept(&self.writer.conn)
+    }
+
+    fn told<T>(&self, doing: &str, outcome: Result<T, fault::Fault>) -> Result<T, StoreError> {
+        outcome.map_err(|fault| fault.tell(doing, &self.place))
+    }
+}
+
+fn lock_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+impl Journal for SqliteStore {
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+        self.reader.is_sound()?;
+        let outcome = self.leadership.take(&mut self.writer, node, Term::new(now, ttl_millis));
+        self.told("take the lead over", outcome)
+    }
+
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
+        let outcome = self.leadership.release(&mut self.writer, lease);
+        self.told("give back the lead over", outcome)
+    }
+
+    fn restore(&mut self) -> Result<Snapshot, StoreError> {
+        self.reader.restore()
+    }
+
+    fn recall(&mut self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError> {
+        self.reader.recall(recall)
+    }
+
+    fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
+        self.reader.recall_runs(seqs)
+    }
+
+    fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
+        self.reader.known_facts(names)
+    }
+
+    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        self.reader.is_sound()?;
+        let outcome = self.writer.commit(lease, commit);
+        let log_end = self.told("write to", outcome)?;
+        self.leadership.committed(lease, commit.events.last().map(|record| record.seq), log_end);
+        Ok(())
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        let watch = FileWatch::new(self.reader.path(), Arc::clone(&self.place));
+        self.told("watch", watch).map(|watch| Box::new(watch) as Box<dyn Watch>)
+    }
+
+    fn reader(&self) -> Arc<dyn Queries> {
+        Arc::clone(&self.reader) as Arc<dyn Queries>
+    }
+}

@@ -1,0 +1,190 @@
+//! Pages of runs: along the log, along an index of the few that failed or go on, along the chain of a
+//! workflow's or a slot's runs, or along the part of the log that a range of time is in.
+
+use std::cmp::Reverse;
+
+use kelos_model::ranges::Range;
+use kelos_model::{Run, RunState, SlotRef};
+use kelos_store::adapter::Span;
+use kelos_store::{CLOCK_SLACK_MILLIS, Order, Page, Paging, RUN_LOOK_BACK_MILLIS, RunFilter};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::fault::Fault;
+use super::pages::{Found, known_workflow};
+use super::reader;
+use super::rows::{Names, RUN, column, counted_of, read_run_state, test_run};
+
+type FoundRuns = Found<Reverse<u64>, Run>;
+
+/// The column `earlier` among [`RUN`].
+const EARLIER: usize = 13;
+
+/// A page of runs.
+pub(super) fn runs(
+    conn: &Connection,
+    names: &Names,
+    filter: &RunFilter,
+    paging: &Paging<'_>,
+) -> Result<Page<Run>, Fault> {
+    let span = Span::WHOLE.of(paging)?;
+    let Some(workflow) = known_workflow(names, filter.workflow.as_ref()) else {
+        return Ok(Page { rows: Vec::new(), next: None });
+    };
+    let part = filter.range.map(|range| part_of(conn, range)).transpose()?;
+    let walk = RunWalk { conn, names, filter, workflow, paging, span, part };
+    Ok(Found::page(walk.all()?, paging, |Reverse(seq)| seq.to_string()))
+}
+
+/// The part of the log in which the runs of a range were dispatched, but for those that go on.
+fn part_of(conn: &Connection, range: Range) -> Result<Span, Fault> {
+    let (start, end) = (range.start.as_millisecond(), range.end.as_millisecond());
+    let last: Option<i64> = conn.prepare_cached("SELECT max(seq) FROM runs")?.query_row([], |row| row.get(0))?;
+    let size = last.map_or(0, |last| last + 1);
+    let first = first_since(conn, size, start.saturating_sub(RUN_LOOK_BACK_MILLIS + CLOCK_SLACK_MILLIS))?;
+    Ok(Span { first, end: first_since(conn, size, end.saturating_add(CLOCK_SLACK_MILLIS))? })
+}
+
+/// The position from which on runs were dispatched at a moment or later, found by halving a log of that size. Where the
+/// clock was put back there may be several; then it is one of them.
+fn first_since(conn: &Connection, size: i64, moment: i64) -> Result<i64, Fault> {
+    let (mut low, mut high) = (0, size);
+    let mut next = conn.prepare_cached("SELECT seq, dispatched_at FROM runs WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let found = next.query_row([middle], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
+        match found {
+            Some((seq, at)) if at < moment => low = seq + 1,
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+struct RunWalk<'a> {
+    conn: &'a Connection,
+    names: &'a Names,
+    filter: &'a RunFilter,
+    workflow: Option<i64>,
+    paging: &'a Paging<'a>,
+    /// What is left of the log for this page.
+    span: Span,
+    /// Where the runs of the filter's range are, if it has one.
+    part: Option<Span>,
+}
+
+impl RunWalk<'_> {
+    /// Goes all ways that lead to runs of the filter.
+    fn all(&self) -> Result<Vec<FoundRuns>, Fault> {
+        if let Some(slot) = &self.filter.slot {
+            return Ok(vec![self.of_slot(slot)?]);
+        }
+        let states = &self.filter.states;
+        let any_open = states.is_empty() || states.iter().any(|state| !state.is_final());
+        let mut ways = Vec::new();
+        if states.is_empty() || states.contains(&RunState::Succeeded) {
+            ways.push(match (self.part, self.workflow) {
+                (None, Some(workflow)) if self.paging.order == Order::Newest => {
+                    return Ok(vec![self.chain(workflow)?]);
+                }
+                (part, _) => self.index("NOT INDEXED", "", part.unwrap_or(Span::WHOLE))?,
+            });
+            if let Some(part) = self.part.filter(|_| any_open) {
+                ways.push(self.open(Span { end: part.first, ..Span::WHOLE })?);
+            }
+            return Ok(ways);
+        }
+        if any_open {
+            ways.push(self.open(Span { first: 0, ..self.part.unwrap_or(Span::WHOLE) })?);
+        }
+        if states.iter().any(|state| *state > RunState::Succeeded) {
+            ways.push(self.troubled(self.part.unwrap_or(Span::WHOLE))?);
+        }
+        Ok(ways)
+    }
+
+    fn open(&self, part: Span) -> Result<FoundRuns, Fault> {
+        self.index("INDEXED BY runs_open", "state < 2 AND ", part)
+    }
+
+    fn troubled(&self, part: Span) -> Result<FoundRuns, Fault> {
+        match self.workflow {
+            Some(workflow) => {
+                let condition = format!("state > 2 AND workflow = {workflow} AND ");
+                self.index("INDEXED BY runs_troubled_of", &condition, part)
+            }
+            None => self.index("INDEXED BY runs_troubled", "state > 2 AND ", part),
+        }
+    }
+
+    fn index(&self, index: &str, prefix: &str, part: Span) -> Result<FoundRuns, Fault> {
+        let mut found = Found::new(self.paging);
+        let backwards = if self.paging.order == Order::Newest { " DESC" } else { "" };
+        let sql =
+            format!("SELECT {RUN} FROM runs {index} WHERE {prefix}seq < ?1 AND seq >= ?2 ORDER BY seq{backwards}");
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let Span { first, end } = part.and(self.span);
+        let mut rows = statement.query([end, first])?;
+        while !found.is_full() {
+            let Some(row) = rows.next()? else { break };
+            self.look(row, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn look(&self, row: &Row<'_>, found: &mut FoundRuns) -> Result<(), Fault> {
+        let states = &self.filter.states;
+        let (seq, state) = (Reverse(row.get(0)?), read_run_state(row, 6)?);
+        let right_state = states.is_empty() || states.contains(&state);
+        let right_workflow = self.workflow.is_none_or(|workflow| row.get(1) == Ok(workflow));
+        if right_state && right_workflow && self.filter.has_time(state, row.get(9)?, row.get(11)?) {
+            found.rows.push((seq, self.names.read_run(row)?));
+        } else {
+            found.pass_over(seq);
+        }
+        Ok(())
+    }
+
+    /// Each run of a slot names the one before it.
+    fn of_slot(&self, slot: &SlotRef) -> Result<FoundRuns, Fault> {
+        let mut found = Found::new(self.paging);
+        let head = reader::slot(self.conn, self.names, slot)?.map_or(0, |slot| slot.last_run_seq);
+        let link = |seq| reader::run(self.conn, self.names, seq);
+        found.follow(self.span, head, link, |run| run.previous, |run| self.filter.passes(run))?;
+        Ok(found)
+    }
+
+    /// The run of a workflow before one of its own.
+    fn earlier(&self, workflow: i64, run: i64) -> Result<Option<u64>, Fault> {
+        let sql = format!("SELECT {RUN} FROM runs WHERE workflow = ?1 AND seq = ?2");
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let mut rows = statement.query([workflow, run])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        test_run(row)?;
+        Ok(Some(row.get(EARLIER)?))
+    }
+
+    /// From a workflow's latest run, or the one that the page before ended with, to the one before it.
+    fn chain(&self, workflow: i64) -> Result<FoundRuns, Fault> {
+        let head = match self.paging.from {
+            None => counted_of(self.conn, workflow)?.map(|counted| counted.last_run),
+            Some(_) => self.earlier(workflow, self.span.end)?,
+        };
+        let Some(mut seq) = head else {
+            // The cursor comes from another list: it is no run of this workflow.
+            return self.index("NOT INDEXED", "", Span::WHOLE);
+        };
+        let mut found = Found::new(self.paging);
+        let mut statement = self.conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
+        while seq > 0 && !found.is_full() {
+            let mut rows = statement.query([column(seq)])?;
+            let row = rows.next()?.ok_or_else(|| Fault::Damaged(format!("there is no run number {seq}")))?;
+            self.look(row, &mut found)?;
+            let earlier = row.get(EARLIER)?;
+            if earlier >= seq {
+                return Err(Fault::Damaged(format!("run number {seq} names number {earlier} as an earlier one")));
+            }
+            seq = earlier;
+        }
+        Ok(found)
+    }
+}

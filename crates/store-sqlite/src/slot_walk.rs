@@ -1,0 +1,250 @@
+//! Going along an index of slots in the order of their listing: by time, by the name of the workflow, by the rest of the key.
+//!
+//! The indexes hold the numbers of workflows and not their names. So the slots of one time are put in order here; where that
+//! would be too many, one workflow after the other is asked for its own.
+
+use std::cmp::Reverse;
+
+use kelos_model::WorkflowId;
+use kelos_store::adapter::SlotPlace;
+use kelos_store::{Order, SlotFilter};
+use rusqlite::{CachedStatement, Connection, Row, ToSql};
+
+use super::counts::with_slots;
+use super::fault::Fault;
+use super::pages::{Depth, Found, PASSED_OVER, Road, bounds};
+use super::rows::{Names, read_slot_state};
+
+/// Slots of one time that are put in order here.
+const MOST_OF_A_TIME: usize = PASSED_OVER;
+
+pub(super) struct SlotWalk<'a, T> {
+    pub(super) conn: &'a Connection,
+    pub(super) names: &'a Names,
+    pub(super) depth: &'a Depth<T>,
+    pub(super) filter: &'a SlotFilter,
+    pub(super) workflow: Option<i64>,
+    pub(super) road: &'a Road,
+    /// Where the page before ended.
+    pub(super) after: Option<&'a SlotPlace>,
+    pub(super) found: Found<SlotPlace, T>,
+}
+
+/// The slots of one time, as far as the page has room for them.
+struct Group<T> {
+    at: i64,
+    rows: Vec<(SlotPlace, T)>,
+    /// The last place of those kept, once there were more than the page has room for.
+    last: Option<SlotPlace>,
+    looked_at: usize,
+    passed_over: usize,
+    /// The place of the last one in order, of all that were looked at.
+    furthest: Option<SlotPlace>,
+}
+
+impl<T> Group<T> {
+    fn new(at: i64) -> Self {
+        Self { at, rows: Vec::new(), last: None, looked_at: 0, passed_over: 0, furthest: None }
+    }
+
+    /// Keeps no more rows than a page has room for.
+    fn trim(&mut self, order: Order, room: usize) {
+        self.rows.sort_by(|a, b| order.of(a.0.cmp(&b.0)));
+        self.rows.truncate(room);
+        self.last = self.rows.last().filter(|_| self.rows.len() == room).map(|(place, _)| place.clone());
+    }
+}
+
+impl<'a, T> SlotWalk<'a, T> {
+    pub(super) fn walk(mut self) -> Result<Found<SlotPlace, T>, Fault> {
+        match self.workflow {
+            Some(number) => self.one(number)?,
+            None => self.all()?,
+        }
+        Ok(self.found)
+    }
+
+    fn order(&self) -> Order {
+        self.found.order()
+    }
+
+    fn is_before(&self, a: &SlotPlace, b: &SlotPlace) -> bool {
+        self.order().of(a.cmp(b)).is_lt()
+    }
+
+    /// One workflow's slots are in order: first the rest of the time at which the page before ended, then all times beyond.
+    fn one(&mut self, number: i64) -> Result<(), Fault> {
+        let (mut start, mut end) = bounds(self.filter);
+        if let Some(Reverse(at)) = self.after.map(|after| after.at) {
+            if (start..end).contains(&at) {
+                self.of_time(at, number)?;
+            }
+            match self.order() {
+                Order::Newest => end = end.min(at),
+                Order::Oldest => start = start.max(at.saturating_add(1)),
+            }
+        }
+        let others = format!("scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY {}", self.by_time());
+        self.stretch(&others, &[&start, &end])
+    }
+
+    fn by_time(&self) -> &'static str {
+        match self.order() {
+            Order::Newest => "scheduled_at DESC, workflow, key",
+            Order::Oldest => "scheduled_at, workflow DESC, key DESC",
+        }
+    }
+
+    /// A workflow's slots of one time, as far as the page before did not have them.
+    fn of_time(&mut self, at: i64, number: i64) -> Result<(), Fault> {
+        let name = self.names.name(number)?;
+        let after = self.after.filter(|after| after.at.0 == at);
+        let compared = after.map(|after| self.order().of(name.cmp(&after.workflow)));
+        if compared.is_some_and(std::cmp::Ordering::is_lt) {
+            return Ok(());
+        }
+        let key = after.filter(|after| *name == after.workflow).map(|after| &after.key);
+        let (beyond, by_key) = match self.order() {
+            Order::Newest => (">", "key"),
+            Order::Oldest => ("<", "key DESC"),
+        };
+        let of = "scheduled_at = ?2 AND workflow = ?3";
+        match key {
+            Some(key) => self.stretch(&format!("{of} AND key {beyond} ?4 ORDER BY {by_key}"), &[&at, &number, key]),
+            None => self.stretch(&format!("{of} ORDER BY {by_key}"), &[&at, &number]),
+        }
+    }
+
+    fn all(&mut self) -> Result<(), Fault> {
+        let (mut start, mut end) = bounds(self.filter);
+        if let Some(Reverse(at)) = self.after.map(|after| after.at) {
+            match self.order() {
+                Order::Newest => end = end.min(at.saturating_add(1)),
+                Order::Oldest => start = start.max(at),
+            }
+        }
+        while let Some(at) = self.groups(start, end)? {
+            self.by_name(at)?;
+            match self.order() {
+                Order::Newest => end = at,
+                Order::Oldest => start = at.saturating_add(1),
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts time by time in order. Gives the time that has too many slots for it; those before it are done.
+    fn groups(&mut self, start: i64, end: i64) -> Result<Option<i64>, Fault> {
+        let condition = format!("scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY {}", self.by_time());
+        let mut statement = self.prepare(&condition, &[&start, &end])?;
+        let mut rows = statement.raw_query();
+        let mut group: Option<Group<T>> = None;
+        while !self.found.is_full() {
+            let row = rows.next()?;
+            let at = row.map(|row| row.get::<_, i64>(0)).transpose()?;
+            if let Some(done) = group.take_if(|group| Some(group.at) != at) {
+                self.take(done);
+                if self.found.is_full() {
+                    break;
+                }
+            }
+            let (Some(row), Some(at)) = (row, at) else { break };
+            let group = group.get_or_insert_with(|| Group::new(at));
+            group.looked_at += 1;
+            if group.looked_at > MOST_OF_A_TIME {
+                return Ok(Some(at));
+            }
+            self.sort_in(row, group)?;
+        }
+        Ok(None)
+    }
+
+    fn sort_in(&self, row: &Row<'_>, group: &mut Group<T>) -> Result<(), Fault> {
+        let place = self.names.read_place(row)?;
+        if self.after.is_some_and(|after| !self.is_before(after, &place)) {
+            return Ok(());
+        }
+        if group.furthest.as_ref().is_none_or(|furthest| self.is_before(furthest, &place)) {
+            group.furthest = Some(place.clone());
+        }
+        if !self.passes(row)? {
+            group.passed_over += 1;
+        } else if group.last.as_ref().is_none_or(|last| self.is_before(&place, last)) {
+            let room = self.found.room();
+            group.rows.push((place, (self.depth.read)(self.names, row)?));
+            if group.rows.len() >= room.saturating_mul(2) {
+                group.trim(self.order(), room);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the slots of a time over.
+    fn take(&mut self, mut group: Group<T>) {
+        group.trim(self.order(), self.found.room());
+        self.found.rows.append(&mut group.rows);
+        if let Some(furthest) = group.furthest {
+            self.found.pass_over_many(group.passed_over, furthest);
+        }
+    }
+
+    /// Asks one workflow after the other for its slots of a time.
+    fn by_name(&mut self, at: i64) -> Result<(), Fault> {
+        let named = |number| Ok((self.names.name(number)?.clone(), number));
+        let mut workflows = with_slots(self.conn)?.into_iter().map(named).collect::<Result<Vec<_>, Fault>>()?;
+        workflows.sort_by(|a: &(WorkflowId, i64), b| self.order().of(a.0.cmp(&b.0)));
+        for (name, number) in workflows {
+            if self.found.is_full() {
+                break;
+            }
+            let rows = self.found.rows.len();
+            self.of_time(at, number)?;
+            if self.found.rows.len() == rows && !self.found.is_full() {
+                self.found.pass_over(SlotPlace { at: Reverse(at), workflow: name, key: String::new() });
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, condition: &str, values: &[&dyn ToSql]) -> Result<CachedStatement<'a>, Fault> {
+        let Road { index, prefix, text } = self.road;
+        let columns = self.depth.columns;
+        let collecting = if self.filter.collecting { "collected IS NOT NULL AND state < 6 AND " } else { "" };
+        let sql = format!("SELECT {columns} FROM slots {index} WHERE {prefix}{collecting}{condition}");
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        if let Some(text) = text {
+            statement.raw_bind_parameter(1, text)?;
+        }
+        for (index, value) in values.iter().enumerate() {
+            statement.raw_bind_parameter(2 + index, value)?;
+        }
+        Ok(statement)
+    }
+
+    /// Takes what lies together in the index as it lies there.
+    fn stretch(&mut self, condition: &str, values: &[&dyn ToSql]) -> Result<(), Fault> {
+        if self.found.is_full() {
+            return Ok(());
+        }
+        let mut statement = self.prepare(condition, values)?;
+        let mut rows = statement.raw_query();
+        while !self.found.is_full() {
+            let Some(row) = rows.next()? else { break };
+            let place = self.names.read_place(row)?;
+            if self.passes(row)? {
+                let slot = (self.depth.read)(self.names, row)?;
+                self.found.rows.push((place, slot));
+            } else {
+                self.found.pass_over(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn passes(&self, row: &Row<'_>) -> Result<bool, Fault> {
+        let states = &self.filter.states;
+        let right_state = states.is_empty() || states.contains(&read_slot_state(row, 3)?);
+        let right_workflow = self.workflow.is_none_or(|workflow| row.get(1) == Ok(workflow));
+        Ok(right_state && right_workflow)
+    }
+}

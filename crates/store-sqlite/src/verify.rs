@@ -1,0 +1,175 @@
+//! Everything in the database, held against itself.
+
+use rusqlite::{Connection, Transaction};
+
+use super::check;
+use super::fault::Fault;
+use super::rows::{
+    BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, fnv,
+};
+use super::turns::{self, DELETED, TURN};
+
+/// Rows that have a check value, and what it is made of.
+struct Checked {
+    table: &'static str,
+    /// What one of them is called.
+    what: &'static str,
+    columns: &'static str,
+    made_of: &'static [usize],
+    /// Which column it is.
+    check: usize,
+    /// The columns that name a row.
+    key: &'static [usize],
+}
+
+const UP_TO: [usize; 20] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
+
+const fn rows(
+    table: &'static str,
+    what: &'static str,
+    columns: &'static str,
+    made_of: &'static [usize],
+    key: &'static [usize],
+) -> Checked {
+    Checked { table, what, columns, made_of, check: made_of.len(), key }
+}
+
+/// All check values that there are.
+fn all() -> [Checked; 13] {
+    let first = |count: usize| &UP_TO[..count];
+    [
+        rows("leadership", "the leadership", "one, epoch, node, taken_at, check_value", first(4), first(1)),
+        rows("workflows", "a workflow", NAMED, first(8), first(1)),
+        rows("workflows", "what is counted of a workflow", COUNTED, first(3), first(1)),
+        rows("definitions", "a definition", DEFINITION, first(5), first(2)),
+        rows("slots", "a slot", SLOT, first(20), first(3)),
+        Checked { check: 14, ..rows("runs", "a run", RUN, &RUN_COURSE, first(1)) },
+        Checked { check: 15, ..rows("runs", "a run", RUN, &RUN_ORIGIN, first(1)) },
+        rows("events", "an event", EVENT, first(8), first(1)),
+        rows("turns", "a turn", TURN, first(7), first(1)),
+        rows("deletions", "what a turn deletes", DELETED, first(2), first(1)),
+        rows("backfills", "a backfill", BACKFILL, first(14), first(1)),
+        rows("registers", "a register", REGISTER, first(3), first(2)),
+        rows("facts", "the name of a fact", FACT, first(4), first(3)),
+    ]
+}
+
+impl Checked {
+    fn name(&self, column: usize) -> &'static str {
+        self.columns.split(',').nth(column).map_or("", str::trim)
+    }
+
+    /// Goes through the rows that do not agree with their check values, with what they should be.
+    fn each(
+        &self,
+        conn: &Connection,
+        mut each: impl FnMut(String, i64, &rusqlite::Row<'_>) -> Result<bool, Fault>,
+    ) -> Result<(), Fault> {
+        let mut statement = conn.prepare(&format!("SELECT {} FROM {} NOT INDEXED", self.columns, self.table))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let columns = || self.made_of.iter().copied();
+            if !check::agrees(row, columns(), self.check)? {
+                let told = check::disagreement(self.what, &check::first_values(row));
+                if !each(told, check::made_of(row, columns())?, row)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is damaged, so many at the most.
+pub(super) fn damage(conn: &Connection, limit: usize) -> Result<Vec<String>, Fault> {
+    let mut found = structure(conn, limit)?;
+    for checked in all() {
+        let outcome = checked.each(conn, |told, _, _| {
+            found.push(told);
+            Ok(found.len() < limit)
+        });
+        found.extend(in_words(outcome)?);
+    }
+    for test in [log_has_gaps, slots_are_miscounted, sources_changed] {
+        let outcome = test(conn);
+        match outcome {
+            Ok(told) => found.extend(told),
+            Err(fault) => found.extend(in_words(Err(fault))?),
+        }
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+/// A table that can't be read to its end is damaged, and the others are looked at all the same.
+fn in_words(outcome: Result<(), Fault>) -> Result<Option<String>, Fault> {
+    match outcome.map_err(|fault| fault.tell("read", "it")) {
+        Ok(()) => Ok(None),
+        Err(kelos_store::StoreError::Corrupt { what, .. }) => Ok(Some(what)),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// What SQLite itself finds: pages, the order of rows, indexes that do not agree with their tables.
+fn structure(conn: &Connection, limit: usize) -> Result<Vec<String>, Fault> {
+    let mut statement = conn.prepare(&format!("PRAGMA integrity_check({})", limit.max(1)))?;
+    let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let mut found = Vec::new();
+    for line in lines {
+        let told = line.map_err(Fault::from).or_else(|fault| in_words(Err(fault)).map(Option::unwrap_or_default))?;
+        found.extend((told != "ok" && !told.is_empty()).then_some(told));
+    }
+    Ok(found)
+}
+
+fn log_has_gaps(conn: &Connection) -> Result<Option<String>, Fault> {
+    let sql = "SELECT count(*), coalesce(max(seq), 0) FROM events NOT INDEXED";
+    let (events, last) = conn.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+    Ok((events != last).then(|| format!("the log ends with event {last} and has {events} events")))
+}
+
+fn slots_are_miscounted(conn: &Connection) -> Result<Option<String>, Fault> {
+    let sql = "SELECT coalesce(sum(slots), 0), (SELECT count(*) FROM slots NOT INDEXED) FROM workflows";
+    let (counted, slots) = conn.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+    Ok((counted != slots).then(|| format!("{counted} slots were counted, and there are {slots}")))
+}
+
+fn sources_changed(conn: &Connection) -> Result<Option<String>, Fault> {
+    let mut statement = conn.prepare("SELECT id, digest, text FROM sources NOT INDEXED")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if fnv(row.get_ref(2)?.as_str()?) != row.get::<_, i64>(1)? {
+            return Ok(Some(format!(
+                "source {} does not agree with its digest: it changed by itself",
+                row.get::<_, i64>(0)?
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes it that the rows are as they are to be: makes their check values anew, and the indexes.
+pub(super) fn accept(tx: &Transaction<'_>) -> Result<(), Fault> {
+    tx.execute_batch(
+        "REINDEX; UPDATE workflows SET slots = (SELECT count(*) FROM slots WHERE workflow = id) \
+         WHERE slots <> (SELECT count(*) FROM slots WHERE workflow = id)",
+    )?;
+    for checked in all() {
+        let mut mended = Vec::new();
+        checked.each(tx, |_, value, row| {
+            let key = checked.key.iter().map(|column| row.get(*column));
+            let key = key.collect::<Result<Vec<rusqlite::types::Value>, _>>()?;
+            mended.push((value, key));
+            Ok(true)
+        })?;
+        let named = checked.key.iter().enumerate();
+        let named = named.map(|(index, column)| format!("{} IS ?{}", checked.name(*column), index + 2));
+        let (named, column) = (named.collect::<Vec<_>>().join(" AND "), checked.name(checked.check));
+        let mut statement = tx.prepare(&format!("UPDATE {} SET {column} = ?1 WHERE {named}", checked.table))?;
+        for (value, key) in mended {
+            let values = std::iter::once(rusqlite::types::Value::Integer(value)).chain(key);
+            statement.execute(rusqlite::params_from_iter(values))?;
+        }
+    }
+    turns::accept(tx)
+}

@@ -1,0 +1,19 @@
+//! What adapters are made of: stored forms, digests of turns, cursors, and what follows from backlogs. For stores alone.
+
+pub use crate::backlog::Backlogs;
+pub use crate::contract::{DefinedAt, follows, named_before};
+pub use crate::cursor::{SlotPlace, Span};
+pub use crate::record::{BODY, Digesting};
+pub use crate::stored::{EventSubject, Stored};
+pub use crate::tally::Tallies;
+
+/// Kinds and times of keys, as they stand in columns and in cursors.
+pub mod cursor {
+    pub use crate::cursor::*;
+}
+
+/// How what the model has is written as JSON, and read back.
+pub mod stored {
+    pub use crate::stored::{read, read_body, text, write, write_body};
+    pub use crate::tally::Tallies;
+}
