@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::client::escape;
 use crate::text;
@@ -81,4 +81,17 @@ impl Because {
     pub(crate) fn body(&self) -> Value {
         self.reason.as_ref().map_or_else(|| json!({}), |reason| json!({ "reason": reason }))
     }
+}
+
+/// Names and values with a `=` between.
+pub(crate) fn pairs(texts: &[String]) -> Result<Map<String, Value>, String> {
+    let mut pairs = Map::new();
+    for text in texts {
+        let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+        let (name, value) = named.ok_or_else(|| format!("\"{text}\" has no name and value: expected NAME=VALUE"))?;
+        if pairs.insert(name.to_owned(), Value::from(value)).is_some() {
+            return Err(format!("{name} is given twice: expected one value"));
+        }
+    }
+    Ok(pairs)
 }

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, escape, slot as name, text};
 use crate::failure::Failure;
-use crate::options::{Because, Door};
+use crate::options::{Because, Door, pairs};
+use crate::render;
 use crate::text as words;
-use crate::{render, schedule};
 
 #[derive(clap::Args)]
 pub(crate) struct StartArgs {
@@ -39,7 +39,7 @@ pub(crate) fn body(
     unconstrained: bool,
     because: &Because,
 ) -> Result<Value, Failure> {
-    let arguments = schedule::pairs(arguments).map_err(|why| Failure::usage(format!("{doing}: {why}")))?;
+    let arguments = pairs(arguments).map_err(|why| Failure::usage(format!("{doing}: {why}")))?;
     let mut body = json!({ "arguments": arguments, "unconstrained": unconstrained });
     if let Some(reason) = &because.reason {
         body["reason"] = reason.as_str().into();

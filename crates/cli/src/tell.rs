@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::{Client, Query, number};
 use crate::failure::Failure;
-use crate::options::Door;
+use crate::options::{self, Door};
 use crate::schedule;
 use crate::text as words;
 
@@ -133,7 +133,7 @@ impl EndedArgs {
             fact.insert("run".to_owned(), run.as_str().into());
         }
         for (name, given) in [("arguments", &self.arguments), ("outputs", &self.outputs)] {
-            fact.insert(name.to_owned(), schedule::pairs(given).map_err(usage)?.into());
+            fact.insert(name.to_owned(), options::pairs(given).map_err(usage)?.into());
         }
         Ok(fact)
     }

@@ -215,7 +215,7 @@ fn nothing_is_missing(
     reader: &dyn Queries,
     slots: &BTreeMap<SlotRef, Slot>,
 ) -> Result<(), String> {
-    let schedules = crate::spec::schedules(last_definitions(workload));
+    let schedules = crate::workload::schedules(last_definitions(workload));
     for row in reader.workflows(None).map_err(|error| error.to_string())? {
         let Some(schedule) = schedules.get(&row.id).filter(|_| row.present) else { continue };
         for range in row.planned.ranges.ranges() {
@@ -251,7 +251,7 @@ fn is_dormant(workload: &Workload, apps: &Apps, row: &WorkflowRow, (id, slot): (
     if row.definition.start_time.zip(id.key.time()).is_some_and(|(start, at)| at < start) && !slot.requested {
         return true;
     }
-    let schedules = crate::spec::schedules(last_definitions(workload));
+    let schedules = crate::workload::schedules(last_definitions(workload));
     !schedules.get(&id.workflow).is_some_and(|schedule| schedule.has(&id.key))
 }
 

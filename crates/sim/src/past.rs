@@ -9,8 +9,7 @@ use kelos_model::{RunId, SlotRef, SlotState, WorkflowId};
 use kelos_store::Journal;
 
 use crate::rng::Rng;
-use crate::spec::schedules;
-use crate::workload::Workload;
+use crate::workload::{Workload, schedules};
 
 /// How far back there is something to import.
 const REACH: SignedDuration = SignedDuration::from_hours(30);

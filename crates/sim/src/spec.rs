@@ -22,7 +22,7 @@ use kelos_model::{
 };
 
 use crate::apps::Apps;
-use crate::workload::Meant;
+use crate::workload::{Meant, schedules};
 use crate::world::{Known, World};
 
 mod backfills;
@@ -110,13 +110,6 @@ pub struct Spec {
     /// How everything stood since the last step, after each moment at which something happened.
     past: Vec<(Timestamp, Past)>,
     now: Timestamp,
-}
-
-/// The resolved schedules of a set of definitions.
-#[must_use]
-pub fn schedules(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedule> {
-    let named = all.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?)));
-    resolve(&named.collect()).into_iter().filter_map(|(id, resolved)| Some((id, resolved.ok()?))).collect()
 }
 
 /// The resolved schedules that open jobs.

@@ -14,7 +14,7 @@ use kelos_core::{
 };
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
-use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
+use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone, resolve};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::{About, BackfillMode, Job, Keys, Source};
 use kelos_model::{BackfillId, PoolId, PoolUse, RetryPolicy, SlotRef, Trigger, Workflow, WorkflowId};
@@ -24,6 +24,13 @@ use crate::rng::Rng;
 pub use events::{nth, resolved};
 pub use jobs::Meant;
 pub use workers::WorkerPlan;
+
+/// The resolved schedules of a set of definitions.
+#[must_use]
+pub fn schedules(all: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, CronSchedule> {
+    let named = all.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?)));
+    resolve(&named.collect()).into_iter().filter_map(|(id, resolved)| Some((id, resolved.ok()?))).collect()
+}
 
 /// A seed's definitions and requests.
 #[derive(Debug, Clone)]

@@ -109,4 +109,10 @@ impl StorageError {
             Self::TimedOut { after, .. } => format!("no answer within {} s", after.as_secs()),
         }
     }
+
+    /// A file of which only so many bytes are read, and which has more.
+    pub(crate) fn too_large(place: &str, limit: u64) -> Self {
+        let detail = format!("it is larger than the {limit} bytes that are read at most");
+        Self::Other { what: "read", place: place.to_owned(), detail }
+    }
 }

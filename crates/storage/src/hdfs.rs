@@ -24,7 +24,7 @@ use crate::file_system::MOST_ENTRIES;
 use crate::hadoop::{NameNode, Properties};
 use crate::java::{Asked, first_line};
 use crate::kerberos::{self, Kerberos, LOG_IN, TO_TELL};
-use crate::local::{file_name, too_large, unfinished_name};
+use crate::local::{file_name, unfinished_name};
 use crate::transfer::{Source, collect, in_time, next_piece};
 use crate::{Entry, FileSystem, Kind, StorageError};
 
@@ -301,7 +301,7 @@ impl FileSystem for HdfsFiles {
             let opened = in_time(&self.endpoint, borrowed.client.read(path)).await?;
             let reader = opened.map_err(|error| self.fault(&asked, error))?;
             if reader.file_length() as u64 > limit {
-                return Err(too_large(&asked.place(), limit));
+                return Err(StorageError::too_large(&asked.place(), limit));
             }
             let source = Source { endpoint: &self.endpoint, place: &asked.place() };
             let pieces = reader.read_range_stream(0, reader.file_length());

@@ -9,7 +9,6 @@ use reqwest::{Client, Method, Response, StatusCode, Url};
 use tokio::io::AsyncRead;
 
 use crate::java::Asked;
-use crate::local::too_large;
 use crate::transfer::{Source, collect, in_time};
 use crate::web::{fault, status_fault};
 use crate::{Entry, FileSystem, Kind, StorageError};
@@ -81,7 +80,7 @@ impl FileSystem for HttpFiles {
         }
         let place = asked.place();
         if response.content_length().is_some_and(|length| length > limit) {
-            return Err(too_large(&place, limit));
+            return Err(StorageError::too_large(&place, limit));
         }
         let source = Source { endpoint: &self.endpoint, place: &place };
         collect(response.bytes_stream(), limit, source, |error| fault(&asked, error)).await

@@ -9,6 +9,7 @@
 
 mod breaker;
 mod entry;
+mod environment;
 mod error;
 mod file_system;
 mod guard;

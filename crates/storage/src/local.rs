@@ -55,7 +55,7 @@ impl FileSystem for LocalFiles {
         let mut bytes = Vec::new();
         file.take(limit + 1).read_to_end(&mut bytes).await.map_err(|error| failure("read", path, &error))?;
         if bytes.len() as u64 > limit {
-            return Err(too_large(path, limit));
+            return Err(StorageError::too_large(path, limit));
         }
         Ok(bytes.into())
     }
@@ -162,11 +162,6 @@ pub(crate) fn unfinished_name(path: &str) -> String {
 /// The last part of a path.
 pub(crate) fn file_name(path: &str) -> String {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()
-}
-
-pub(crate) fn too_large(path: &str, limit: u64) -> StorageError {
-    let detail = format!("it is larger than the {limit} bytes that are read at most");
-    StorageError::Other { what: "read", place: path.to_owned(), detail }
 }
 
 fn entry(name: String, about: &std::fs::Metadata) -> Entry {

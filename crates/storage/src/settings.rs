@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::environment::{first, text};
 use crate::hadoop::HadoopConf;
 use crate::kerberos::Kerberos;
 use crate::objects::{AzureSettings, GcsSettings, S3Settings, Secret};
@@ -45,14 +46,4 @@ impl StorageConfig {
             ssh: SshSettings::from_env(),
         }
     }
-}
-
-/// A variable that is set and not empty.
-pub(crate) fn text(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// The first variable of several that is.
-pub(crate) fn first(names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| text(name))
 }

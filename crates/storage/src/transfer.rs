@@ -15,7 +15,6 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::StorageError;
-use crate::local::too_large;
 
 /// A transfer of which nothing moves for so long is given up.
 pub(crate) const STALLED: Duration = Duration::from_secs(30);
@@ -99,7 +98,7 @@ pub(crate) async fn collect<E>(
     while let Some(piece) = in_time(source.endpoint, pieces.next()).await? {
         let piece = piece.map_err(&fault)?;
         if (all.len() + piece.len()) as u64 > limit {
-            return Err(too_large(source.place, limit));
+            return Err(StorageError::too_large(source.place, limit));
         }
         all.extend_from_slice(&piece);
     }

@@ -15,7 +15,7 @@ use tokio::io::AsyncRead;
 
 use crate::file_system::{MOST_ENTRIES, too_many};
 use crate::java::Asked;
-use crate::local::{file_name, too_large, unfinished_name};
+use crate::local::{file_name, unfinished_name};
 use crate::transfer::{Source, body, collect, fill, in_time};
 use crate::web::{Answer, fault, whole};
 use crate::{Entry, FileSystem, Kind, StorageError};
@@ -204,7 +204,7 @@ impl FileSystem for WebHdfsFiles {
         let response = in_time(&self.endpoint, self.opened(&asked)).await??;
         let place = asked.place();
         if response.content_length().is_some_and(|length| length > limit) {
-            return Err(too_large(&place, limit));
+            return Err(StorageError::too_large(&place, limit));
         }
         let source = Source { endpoint: &self.endpoint, place: &place };
         collect(response.bytes_stream(), limit, source, |error| of_data_node(&asked, error)).await

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::when;
 use crate::client::{items, text};
 use crate::failure::Failure;
+use crate::options::pairs;
 use crate::text as words;
 
 /// What has it go, what must hold besides, and what its runs are given.
@@ -192,19 +193,6 @@ fn moment(text: &str) -> Result<Value, String> {
         "none" => Ok(Value::Null),
         text => words::time(text).map(|at| words::wire(at).into()),
     }
-}
-
-/// Names and values with a `=` between.
-pub(crate) fn pairs(texts: &[String]) -> Result<Map<String, Value>, String> {
-    let mut pairs = Map::new();
-    for text in texts {
-        let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
-        let (name, value) = named.ok_or_else(|| format!("\"{text}\" has no name and value: expected NAME=VALUE"))?;
-        if pairs.insert(name.to_owned(), Value::from(value)).is_some() {
-            return Err(format!("{name} is given twice: expected one value"));
-        }
-    }
-    Ok(pairs)
 }
 
 /// What is to be changed, put into what there is: constraints of the kinds that are named go before those that there were, and

@@ -15,7 +15,6 @@ use crate::text::{self as words, short};
 use crate::{render, start};
 use define::Definition;
 
-pub(crate) use define::pairs;
 pub(crate) use when::end;
 
 #[derive(clap::Args)]

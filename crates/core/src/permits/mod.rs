@@ -21,9 +21,9 @@ use offers::Offers;
 pub(crate) use offers::Taker;
 use pass::Pass;
 pub use pools::POOL_PATIENCE;
+pub(crate) use pools::Pool;
 use pools::Pools;
-pub(crate) use pools::{LinePosition, Pool};
-pub(crate) use queue::{Position, Queue, Terms};
+pub(crate) use queue::{LinePosition, Position, Queue, Terms};
 
 use crate::breaches::Breaches;
 use crate::{Offer, Only};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::{Invariant, PoolUse, SlotRef, WorkflowId};
 
-use super::pools::{LinePosition, POOL_PATIENCE, Standing, Sweep};
+use super::pools::{POOL_PATIENCE, Standing, Sweep};
+use super::queue::LinePosition;
 use super::queue::{Position, Queue};
 use super::{Grant, IsReady, Permits};
 use crate::Only;

@@ -3,27 +3,17 @@
 //! A workflow stands in the lines of all its pools with the slot that goes next, as long as its own concurrency leaves a
 //! place. [`Sweep`] walks through lines that something changed for, in one order for all of them.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use jiff::SignedDuration;
-use kelos_model::{Breach, Invariant, PoolId, PoolUse, SlotKey, WorkflowId};
+use kelos_model::{Breach, Invariant, PoolId, PoolUse, WorkflowId};
 
-use super::queue::Age;
+use super::queue::LinePosition;
 use crate::breaches::Breaches;
 
 /// Who has been queued for so long, and is first in the line of each of its pools, keeps what comes free in any of them.
 pub const POOL_PATIENCE: SignedDuration = SignedDuration::from_hours(1);
-
-/// The position of a workflow in all lines that it waits in: by the slot that goes next, priority first, then the oldest.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LinePosition {
-    pub(super) priority: Reverse<i32>,
-    pub(super) age: Age,
-    pub(crate) key: SlotKey,
-    pub(crate) workflow: WorkflowId,
-}
 
 /// All pools that are named or held.
 #[derive(Default)]

@@ -6,8 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use kelos_model::{PoolId, PoolUse, Slot, SlotKey, WorkflowId};
 
-use super::pools::LinePosition;
-
 /// A position in the queue of a workflow: the largest priority goes first, then of slots by time the oldest, and of jobs the
 /// one that was queued first; of several that were queued at the same moment the one whose id comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +23,15 @@ pub(super) enum Age {
     Since(Timestamp),
     /// It has neither, and comes after all that have.
     Undated,
+}
+
+/// The position of a workflow in all lines that it waits in: by the slot that goes next, priority first, then the oldest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LinePosition {
+    pub(super) priority: Reverse<i32>,
+    pub(super) age: Age,
+    pub(crate) key: SlotKey,
+    pub(crate) workflow: WorkflowId,
 }
 
 impl Position {

@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 
+use super::fnv::hashed;
 use super::{Finding, Reason, old};
 use crate::id::WorkflowId;
 use crate::key::SlotRef;
@@ -31,11 +32,6 @@ const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// Ends a part: no text has this byte.
 const END: u8 = 0xff;
-
-/// Takes one byte more into a hash.
-pub(super) fn hashed(hash: u64, byte: u8) -> u64 {
-    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-}
 
 impl Digest {
     fn bytes(&mut self, bytes: &[u8]) {

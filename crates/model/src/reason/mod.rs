@@ -3,6 +3,7 @@
 
 mod digest;
 mod finding;
+mod fnv;
 mod old;
 mod present;
 pub mod words;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::digest::hashed;
+use super::fnv::hashed;
 use super::{Evidence, Finding, Reason, ReasonKind};
 use crate::key::SlotRef;
 use crate::slot::SlotState;

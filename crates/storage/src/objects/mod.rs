@@ -14,7 +14,7 @@ use tokio::io::AsyncRead;
 
 use crate::file_system::{MOST_ENTRIES, too_many};
 use crate::java::Asked;
-use crate::local::{file_name, too_large};
+use crate::local::file_name;
 use crate::transfer::{PIECE, Source, collect, in_time, next_piece};
 use crate::{Entry, FileSystem, Kind, StorageError};
 
@@ -150,7 +150,7 @@ impl FileSystem for Objects {
         let size = in_time(&self.endpoint, self.operator.stat(key(path))).await?;
         let size = size.map_err(|error| fault(&asked, error))?.content_length();
         if size > limit {
-            return Err(too_large(&place, limit));
+            return Err(StorageError::too_large(&place, limit));
         }
         let reader = self.operator.reader(key(path)).await.map_err(|error| fault(&asked, error))?;
         let pieces = in_time(&self.endpoint, reader.into_bytes_stream(0..size)).await?;

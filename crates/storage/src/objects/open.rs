@@ -69,10 +69,10 @@ impl S3Settings {
     /// What the environment says.
     #[must_use]
     pub fn from_env() -> Self {
-        let anonymous = crate::settings::text("KELOS_S3_ANONYMOUS");
+        let anonymous = crate::environment::text("KELOS_S3_ANONYMOUS");
         Self {
-            endpoint: crate::settings::first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
-            region: crate::settings::first(&["AWS_REGION", "AWS_DEFAULT_REGION"]).or_else(region_of_profile),
+            endpoint: crate::environment::first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
+            region: crate::environment::first(&["AWS_REGION", "AWS_DEFAULT_REGION"]).or_else(region_of_profile),
             keys: None,
             is_anonymous: anonymous.is_some_and(|value| value == "true" || value == "1"),
         }
@@ -83,12 +83,12 @@ impl AzureSettings {
     /// What the environment says.
     #[must_use]
     pub fn from_env() -> Self {
-        let text = crate::settings::text;
+        let text = crate::environment::text;
         let client =
             || Some((text("AZURE_TENANT_ID")?, text("AZURE_CLIENT_ID")?, Secret(text("AZURE_CLIENT_SECRET")?)));
         Self {
             endpoint: None,
-            account_key: crate::settings::first(&["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY"]).map(Secret),
+            account_key: crate::environment::first(&["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY"]).map(Secret),
             sas_token: text("AZURE_STORAGE_SAS_TOKEN").map(Secret),
             client: client(),
         }
@@ -97,9 +97,9 @@ impl AzureSettings {
 
 /// The region that AWS's own configuration gives to the profile in use.
 fn region_of_profile() -> Option<String> {
-    let file = crate::settings::text("AWS_CONFIG_FILE")
-        .or_else(|| Some(format!("{}/.aws/config", crate::settings::text("HOME")?)))?;
-    let profile = crate::settings::text("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
+    let file = crate::environment::text("AWS_CONFIG_FILE")
+        .or_else(|| Some(format!("{}/.aws/config", crate::environment::text("HOME")?)))?;
+    let profile = crate::environment::text("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
     region_in(&std::fs::read_to_string(file).ok()?, &profile)
 }
 

@@ -15,7 +15,7 @@ use russh_sftp::client::error::Error as SftpError;
 use russh_sftp::protocol::{FileAttributes, StatusCode};
 use tokio::io::AsyncRead;
 
-use crate::local::{file_name, too_large, unfinished_name};
+use crate::local::{file_name, unfinished_name};
 use crate::{Entry, FileSystem, Kind, StorageError};
 
 use session::{Session, Shared};
@@ -135,7 +135,7 @@ impl FileSystem for SftpFiles {
         let session = self.shared.session().await?;
         match self.judge(session.read(path, limit).await, "read", path)? {
             Some(bytes) => Ok(bytes.into()),
-            None => Err(too_large(&format!("{}{path}", self.shared.endpoint()), limit)),
+            None => Err(StorageError::too_large(&format!("{}{path}", self.shared.endpoint()), limit)),
         }
     }
 

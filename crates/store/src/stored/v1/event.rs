@@ -16,7 +16,6 @@ use serde_json::{Map, Value};
 use super::facts::{StoredFact, StoredOccurrence};
 use super::names::{StoredActor, StoredName, StoredRange, StoredSlotRef, StoredSlotState};
 use super::reason::StoredReason;
-use super::row::StoredBackfillMode;
 use super::run::StoredOutcome;
 use crate::stored::form::{As, forms, is_false, is_zero, present};
 
@@ -370,6 +369,14 @@ enum StoredAbort {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "BackfillMode", rename_all = "kebab-case")]
+enum StoredBackfillMode {
+    Missing,
+    Unsuccessful,
+    All,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(remote = "Breach", rename_all = "camelCase")]
 pub(super) struct StoredBreach {
     #[serde(with = "As::<StoredInvariant>")]
@@ -412,6 +419,7 @@ forms! {
     StoredBackfillEvent of BackfillEvent,
     StoredOrigin of Origin,
     StoredAbort of Abort,
+    StoredBackfillMode of BackfillMode,
     StoredBreach of Breach,
     StoredInvariant of Invariant,
 }

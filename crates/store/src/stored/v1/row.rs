@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::ranges::{Range, RangeSet};
-use kelos_model::workflow::{BackfillMode, LastRun, Moments, Planned};
+use kelos_model::workflow::{LastRun, Moments, Planned};
 use kelos_model::{Actor, BackfillId, Backlog, Breach, Freeze, Kill, RunId, Stretch};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -46,14 +46,6 @@ pub(crate) struct StoredPlanned {
     backlog: Backlog,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     backlog_schedule: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "BackfillMode", rename_all = "kebab-case")]
-pub(super) enum StoredBackfillMode {
-    Missing,
-    Unsuccessful,
-    All,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -126,7 +118,6 @@ forms! {
     StoredMoments of Moments,
     StoredLastRun of LastRun,
     StoredPlanned of Planned,
-    StoredBackfillMode of BackfillMode,
     StoredStretch of Stretch,
     StoredKill of Kill,
     StoredFreeze of Freeze,
