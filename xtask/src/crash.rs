@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CrashArguments {
     /// How often the server is killed.
     #[arg(long, default_value_t = 20)]
     kills: u32,
@@ -52,7 +52,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 type Outcome<T> = Result<T, String>;
 
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &CrashArguments) -> ExitCode {
     match crash(arguments) {
         Ok(told) => {
             println!("{told}");
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn crash(arguments: &Arguments) -> Outcome<String> {
+fn crash(arguments: &CrashArguments) -> Outcome<String> {
     let program = fs::canonicalize(&arguments.program).map_err(|error| {
         format!("find {}: {error}; build it with: cargo build --release -p kelos-cli", arguments.program.display())
     })?;

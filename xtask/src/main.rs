@@ -1,10 +1,13 @@
-//! Chores of the workspace: `cargo xtask sim`, `cargo xtask crash`, `cargo xtask tidy`.
+//! Chores of the workspace: `cargo xtask sim`, `crash`, `tidy`, `package` and `release`.
 
 #![forbid(unsafe_code)]
 
 mod crash;
+mod packages;
+mod release;
 mod sim;
 mod tidy;
+mod workspace;
 
 use clap::{Parser, Subcommand};
 
@@ -18,16 +21,22 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Chore {
     /// Kill a busy server again and again; nothing may be lost or doubled.
-    Crash(crash::Arguments),
+    Crash(crash::CrashArguments),
+    /// Package the crates that outsiders depend on, as they would be published.
+    Package(packages::PackageArguments),
+    /// Set the version, close the changelog's section, build the program and pack it with its checksum.
+    Release(release::ReleaseArguments),
     /// Simulate seeds: workloads and faults through the real loop, judged, and compared with the full scan.
-    Sim(sim::Arguments),
+    Sim(sim::SimArguments),
     /// Hold the tree to the rules of the house: floors, licences, links, sizes.
-    Tidy(tidy::Arguments),
+    Tidy(tidy::TidyArguments),
 }
 
 fn main() -> std::process::ExitCode {
     match Arguments::parse().chore {
         Chore::Crash(arguments) => crash::run(&arguments),
+        Chore::Package(arguments) => packages::run(&arguments),
+        Chore::Release(arguments) => release::run(&arguments),
         Chore::Sim(arguments) => sim::run(&arguments),
         Chore::Tidy(arguments) => tidy::run(&arguments),
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kelos_sim::{Figures, check_seed};
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SimArguments {
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 /// Failures that are printed; the rest is counted.
 const SHOWN: usize = 20;
 
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &SimArguments) -> ExitCode {
     let began = Instant::now();
     let next = AtomicU64::new(arguments.seed);
     let end = arguments.seed.saturating_add(arguments.count);

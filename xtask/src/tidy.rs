@@ -20,10 +20,11 @@ mod types;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use serde_json::Value;
+use crate::packages;
+use crate::workspace::{metadata, root};
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct TidyArguments {
     /// Leave out what needs the manifests of all dependencies on this machine: their licences.
     #[arg(long)]
     without_licences: bool,
@@ -54,7 +55,7 @@ impl Text {
 /// What a rule found wrong, one line each.
 type Faults = Vec<String>;
 
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &TidyArguments) -> ExitCode {
     let faults =
         match Tree::read().and_then(|tree| if arguments.tighten { tighten(&tree) } else { check(&tree, arguments) }) {
             Ok(faults) => faults,
@@ -74,10 +75,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn check(tree: &Tree, arguments: &Arguments) -> Result<Faults, String> {
+fn check(tree: &Tree, arguments: &TidyArguments) -> Result<Faults, String> {
     let lock = lock::read(tree.text("Cargo.lock")?);
     let deny = tree.text("deny.toml")?;
-    let crates = rooms::crates(&metadata(&tree.root, &["--no-deps"])?);
+    let manifests = metadata(&tree.root, &["--no-deps"])?;
+    let crates = rooms::crates(&manifests);
     let mut faults = rooms::check(tree.text("ARCHITECTURE.md")?, &crates, &lock);
     faults.extend(licences::banned(deny, &lock));
     if !arguments.without_licences {
@@ -85,6 +87,7 @@ fn check(tree: &Tree, arguments: &Arguments) -> Result<Faults, String> {
         let all = metadata(&tree.root, &["--locked", "--filter-platform", &platform])?;
         faults.extend(licences::check(deny, &all));
     }
+    faults.extend(packages::check(&manifests));
     faults.extend(files::check(tree));
     faults.extend(docs::check(tree));
     faults.extend(blocks::check(tree).0);
@@ -112,24 +115,9 @@ fn tighten(tree: &Tree) -> Result<Faults, String> {
     Ok(Faults::new())
 }
 
-fn metadata(root: &Path, options: &[&str]) -> Result<Value, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--offline", "--format-version", "1"])
-        .args(options)
-        .current_dir(root)
-        .output()
-        .map_err(|error| format!("run cargo metadata: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("read the manifests: {}", String::from_utf8_lossy(&output.stderr).trim()));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("read what cargo metadata says: {error}"))
-}
-
 impl Tree {
     fn read() -> Result<Tree, String> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = here.parent().unwrap_or(here).to_owned();
+        let root = root();
         let paths = tracked(&root).unwrap_or_else(|| walk(&root));
         let read = |path: String| {
             // What is not UTF-8 is no text, and what is gone has been deleted but not committed.

@@ -1,0 +1,35 @@
+//! The workspace: where it is, what cargo says of it, and cargo itself.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Its root.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// What cargo says of its packages. `options` choose which.
+pub(crate) fn metadata(root: &Path, options: &[&str]) -> Result<Value, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--offline", "--format-version", "1"])
+        .args(options)
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("run cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("read the manifests: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("read what cargo metadata says: {error}"))
+}
+
+/// Runs cargo in the workspace.
+pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo).args(arguments).current_dir(root).status();
+    let status = status.map_err(|error| format!("run cargo {}: {error}", arguments.join(" ")))?;
+    if status.success() { Ok(()) } else { Err(format!("run cargo {}: {status}", arguments.join(" "))) }
+}
